@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
 
@@ -16,6 +17,9 @@ collect_ignore = ["examples/project"]
 """It fails, as its page shows: ``property_tests/pages/test_pytest_page.py`` runs it."""
 gc.set_threshold(100_000, 20, 100)
 """Half a million objects live to the end of a run: to look through them as often as usual takes a tenth of it."""
+BETWEEN_FREEZES = 8
+"""Modules of tests between two times that the results that remain are kept out of searches."""
+_MODULES = count(1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,9 +38,27 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         gc.freeze()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _results_forgotten(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Forget the laws that checks computed for a module of tests, and keep what remains out of later searches.
+
+    Otherwise the searches of each check, and collections of garbage, visit the results of all tests before.
+    """
+    yield
+    from specverify.checks.forgetting import forget_laws  # noqa: PLC0415 - most modules of tests have imported it
+
+    forget_laws()
+    if not request.config.getoption("--thorough") and next(_MODULES) % BETWEEN_FREEZES == 0:
+        gc.collect()
+        gc.freeze()
+
+
 @pytest.fixture(scope="module")
 def modules_searched() -> Iterator[None]:
-    """Have a check find the generators and names that modules of tests hold."""
+    """Have a check find the generators and names that modules of tests hold.
+
+    Such modules come first in a run: what a search visits grows with each test.
+    """
     from specverify.intercept.cpython.sandbox import look_around  # noqa: PLC0415 - not every run of tests needs it
 
     frozen = gc.get_freeze_count() > 0
@@ -47,8 +69,19 @@ def modules_searched() -> Iterator[None]:
         gc.freeze()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object | None:
+    """Deal the tests of ``--dist loadgroup`` to the processes by files."""
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from test_support.scheduling import FileScheduling  # noqa: PLC0415 - pytest-xdist may not be installed
+
+    return FileScheduling(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Take out what the default run leaves out; a test that is named by itself is run whatever its marks."""
+    items.sort(key=lambda item: "modules_searched" not in getattr(item, "fixturenames", ()))
     if config.getoption("--thorough") or any("::" in argument for argument in config.args):
         return
     seen: Counter[str] = Counter()

@@ -62,9 +62,10 @@ def _filled(block: Block) -> list[bool]:
 
 
 def _masses(model: LanguageModel, text: Tokens, rest: Block, place: int) -> Pmf:
-    """Return, for each token, the probability that ``model`` continues ``text`` with it at ``place`` of ``rest``.
+    """Return for each token the probability that ``model`` continues ``text`` with this token at ``place`` of ``rest``.
 
-    The filled positions of ``rest`` are given, and its masked positions other than ``place`` are summed out.
+    ``rest`` are the positions of the block after ``text``. The probability includes that the filled positions of
+    ``rest`` have their tokens. The masked positions other than ``place`` are summed out.
     """
     row = model(text)
     if place == 0:
@@ -81,9 +82,9 @@ def _masses(model: LanguageModel, text: Tokens, rest: Block, place: int) -> Pmf:
 
 
 def _mass(model: LanguageModel, text: Tokens, rest: Block) -> Any:
-    """Return the probability that ``model`` continues ``text`` with the filled positions of ``rest``.
+    """Return the probability that ``model`` continues ``text`` with the tokens of the filled positions of ``rest``.
 
-    The masked positions of ``rest`` are summed out.
+    ``rest`` are the positions of the block after ``text``; its masked positions are summed out.
     """
     if not any(_filled(rest)):
         return 1

@@ -46,7 +46,8 @@ def verify_batched(p: Any, q: Any, draft_tokens: Any, lengths: Any, accept_unifo
 
     p: ``[B, gamma + 1, V]``, row i the target's pmf after i drafts. q: ``[B, gamma, V]``, row i the pmf that draft i
     was drawn from. Floats of any width, all arrays of one library. draft_tokens: ``[B, gamma]`` integers; lengths:
-    ``[B]`` integers in 0..gamma. Uniforms in [0, 1): ``[B, gamma]`` and ``[B]``.
+    ``[B]`` integers in 0..gamma, the number of drafts of each row. accept_uniforms, ``[B, gamma]``, and final_uniforms,
+    ``[B]``, are numbers in [0, 1): u of each draft, and u of the last draw.
 
     Entries at or after position ``lengths[b]`` are ignored, except row ``lengths[b]`` of p: padding may be -1 or NaN.
     The last draw takes the first token whose cumulative mass exceeds u times the total, so its row need not be
@@ -110,12 +111,13 @@ def inverse_cdf_batched(weights: Any, uniforms: Any) -> Any:
 
 
 def _drawn(xp: Any, weights: Any, uniforms: Any, residual: Any = None, rejected: Any = None) -> Any:
-    """Return the token that inverse CDF at ``uniforms`` ``[B]`` selects in each row: int64 ``[B]``.
+    """Return the token that inverse CDF at ``uniforms`` ``[B]`` selects in each row: int64 ``[B]``, -1 without weight.
 
     A row is drawn from ``residual`` if it is ``rejected`` and its residual has weight, else from ``weights``. Both
-    arrays ``[B, V]`` are read once, for the sums of their blocks. The residual is computed for rows that are not
-    rejected too, and ignored there, because a compiler executes a test of single entries slowly. Then only the block
-    that contains the token is read. ``xp`` is the array namespace.
+    arrays are ``[B, V]``; without ``residual``, every row is drawn from ``weights``. The sums of blocks of entries
+    select the block that contains the token, and only this block is read again. The residual is computed for accepted
+    rows too, and ignored there, because a compiler executes a test of single entries slowly. ``xp`` is the array
+    namespace.
     """
     row, uniforms = xp.arange(weights.shape[0], device=weights.device), xp.astype(uniforms, xp.float64)
     blocks = _in_blocks(xp, weights)
@@ -174,7 +176,8 @@ def _leading(xp: Any, keep: Any) -> Any:
 def _emitted(xp: Any, draft_tokens: Any, accepted: Any, final: Any) -> Batch:
     """Return the result of the batch, in which each row has its accepted drafts, its final token, and padding.
 
-    ``xp`` is the array namespace.
+    ``draft_tokens`` ``[B, gamma]`` are the drafts, ``accepted`` ``[B]`` is the number of accepted drafts of each row,
+    and ``final`` ``[B]`` the token after them. ``xp`` is the array namespace.
     """
     final = xp.astype(final, xp.int64)[:, None]
     drafts = xp.concat([xp.astype(draft_tokens, xp.int64), final], axis=1)
@@ -183,7 +186,11 @@ def _emitted(xp: Any, draft_tokens: Any, accepted: Any, final: Any) -> Batch:
 
 
 def _check_shapes(p: Any, draft_tokens: Any, lengths: Any) -> tuple[int, int, int]:
-    """Return B, gamma and V from the shape of p; raise ``ValueError`` if another array does not fit them."""
+    """Return B, gamma and V from the shape of ``p``, ``[B, gamma + 1, V]``.
+
+    Raises ``ValueError`` if ``draft_tokens`` is no integer array ``[B, gamma]`` or ``lengths`` no integer array
+    ``[B]``.
+    """
     if not hasattr(p, "shape"):
         raise argument_error("p", p, "an array [batch, gamma + 1, vocabulary]")
     if p.ndim != 3 or p.shape[1] == 0 or p.shape[2] == 0:
@@ -196,9 +203,9 @@ def _check_shapes(p: Any, draft_tokens: Any, lengths: Any) -> tuple[int, int, in
 
 
 def _check_kinds(xp: Any, kind: str, **arrays: Any) -> None:
-    """Raise ``ValueError`` for an array whose dtype is not of ``kind``; values are not read from the device.
+    """Raise ``ValueError`` for the first of ``arrays`` whose dtype is not of ``kind``, "integral" or "real floating".
 
-    ``xp`` is the array namespace.
+    Values are not read from the device. ``xp`` is the array namespace.
     """
     for name, values in arrays.items():
         if not xp.isdtype(values.dtype, kind):

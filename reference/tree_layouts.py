@@ -97,9 +97,10 @@ def child_lists(parents: Any) -> list[list[int]]:
 def conditional_pmfs(q: Any, parents: Any, tokens: Any) -> Any:
     """Return the pmf of each node given its earlier siblings, ``[nodes, V]``, in the type of ``q``.
 
-    ``q`` ``[nodes, V]`` is the drafter's row after the parent of a node. If siblings are drawn without replacement, the
-    pmf of a node is this row without the earlier siblings' tokens, normalised (RSD, arXiv 2402.14160). The row is 0
-    everywhere if no mass remains.
+    ``parents`` is the tree, and ``tokens`` ``[nodes]`` has the token of each node. ``q`` ``[nodes, V]`` is the
+    drafter's row after the parent of a node. If siblings are drawn without replacement, the pmf of a node is this row
+    without the earlier siblings' tokens, normalised (RSD, arXiv 2402.14160). The row is 0 everywhere if no mass
+    remains.
     """
     shape, drawn = parents.tolist(), tokens.tolist()
     rows = []

@@ -47,8 +47,9 @@ how many candidates there are, since that was decided before they were drawn.
 def descend(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft, rule: SiblingRule) -> Verified:
     """Apply ``rule`` at the root and after every accepted token; draw a bonus token at a node without children.
 
-    Nodes with the same text count as one position, at which the children of all these nodes are candidates, in node
-    order.
+    ``rule(draws, p, tokens, pmfs, depth)`` returns the ``Step`` of one position, with the target's row p and the
+    candidates of the position, each with its pmf. Nodes with the same text count as one position, at which the children
+    of all these nodes are candidates, in node order.
     """
     kept: Tokens = ()
     nodes = ROOT

@@ -17,6 +17,7 @@ from specverify.run import quick, verify
 from specverify.run.catalogue import find_subject
 from specverify.run.quick import in_quick, name_of_case, quick_cases, quick_plans
 from specverify.run.verify import Checklist, run_check
+from specverify.subjects.forms import BATCHED
 from specverify.subjects.requests import AT_ONCE, IN_TURN
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import SpeculationRefuted, check_engine, check_verifier
@@ -145,6 +146,31 @@ def test_a_kind_without_a_plan_has_the_scenarios_of_rows_and_cases_at_even_dista
     }
     assert cases[0] in chosen
     assert len(set(map(quick.name_of_case, chosen))) == len(chosen)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_quick_refutes_rows_that_race_with_the_same_noise(shared):
+    """The noise decides only if both rows reject drafts and both residuals have several tokens."""
+    rng = np.random.default_rng()
+
+    def verify(p, q, draft_tokens, lengths):
+        noise = rng.exponential(size=(len(lengths), p.shape[-1]))
+        texts = []
+        for row, number in enumerate(lengths):
+            tokens, weights = draft_tokens[row, :number].tolist(), p[row, number]
+            for place, token in enumerate(tokens):
+                if rng.random() * q[row, place, token] >= p[row, place, token]:
+                    residual = np.maximum(p[row, place] - q[row, place], 0)
+                    winner = int((residual / noise[0 if shared else row]).argmax())
+                    texts.append([*tokens[:place], winner])
+                    break
+            else:
+                texts.append([*tokens, rng.choice(len(weights), p=weights)])
+        return texts
+
+    rows = check_named("rows_are_independent")
+    verdict = run_check(verifier_subject(verify, "rows", form=BATCHED), rows, Checklist((rows,), quick=True))
+    assert verdict.status is (Status.REFUTED if shared else Status.HOLDS)
 
 
 def test_quick_only_ever_asks_for_less():

@@ -70,8 +70,9 @@ def declared_law(
 ) -> dict[Tokens, Any]:
     """Return the declared law of the output: a point mass on the text that the two models write in turn.
 
-    The text is computed without the decoder, token by token, from two counts: the tokens that the large model has not
-    verified yet, and whether the large model writes the next token. The options are those of ``build``.
+    The text is computed token by token, without the decoder. The state of this computation is the number of last tokens
+    that the large model has not verified yet, and whether the large model writes the next token. The options are those
+    of ``build``.
     """
     small = draft_model(task)
     new: Tokens = ()

@@ -61,9 +61,9 @@ def selected_pmf(q: Pmf, order: list[int], lower: Any, mass: Any, count: int) ->
     """Return q', the law of the next token of the path selected among ``count`` drafted paths, in the array type of q.
 
     ``order`` has the tokens in increasing order of p/q. ``mass`` is the probability under q of the text selected so
-    far. ``lower`` is the probability under q of all texts of the same length that come before it in the order of the
-    paths. The difference of powers in the module's formula is divided by its common factor before it is normalised,
-    which loses no precision in floats.
+    far. ``lower`` is the probability under q of all texts of the same length that come before this text in the order of
+    the paths. The difference of powers in the module's formula is computed without a subtraction, which would lose
+    precision in floats.
     """
     start = lower + mass * _like(below(q, order), q)
     end = start + mass * q

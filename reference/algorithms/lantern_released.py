@@ -48,10 +48,10 @@ def together(p: Pmf, token: int, neighbours: int, delta: Any) -> Any:
 
 
 def without(p: Pmf, token: int, neighbours: int, delta: Any) -> Pmf:
-    """Return the law of the replacement after ``token`` is rejected: p without it and its nearest neighbours.
+    """Return the normalised law of the replacement after ``token`` is rejected: p without ``token`` and its neighbours.
 
-    The law is normalised. ``neighbours`` + 1 neighbours are removed, but none if ``neighbours`` is 0 or the nearest has
-    a probability above ``delta``. If no mass is left, the law is uniform.
+    The ``neighbours`` + 1 nearest codes are removed with ``token``. Only ``token`` is removed if ``neighbours`` is 0 or
+    the nearest code has a probability above ``delta``. If no mass is left, the law is uniform.
     """
     closed = {token}
     if neighbours and p[nearest(token, len(p))[0]] <= parameter(delta, p):

@@ -45,7 +45,8 @@ from ..types import (
 def hub_drafter(draft: LanguageModel, depth: int) -> Drafter:
     """Return a drafter of pairs: a tree in which each node has two children, ``depth`` levels deep.
 
-    If gamma is smaller than ``depth``, the tree has gamma levels.
+    A node has one child if the argmax of q has probability 1 there. If gamma is smaller than ``depth``, the tree has
+    gamma levels.
     """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
@@ -76,10 +77,10 @@ def over(mass: Any, proposed: Any) -> Any:
 
 
 def through_the_hub(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Verify a pair of candidates in the four steps of the module's docstring.
+    """Verify the candidates of one position, usually a pair, in the four steps of the module's docstring.
 
-    A single candidate is the argmax of q, which has probability 1 under q. ``tokens`` are the candidates of one
-    position, ``pmfs`` their q, and ``depth`` is their depth in the tree.
+    ``tokens`` are the candidates, ``pmfs`` their rows of q, and ``depth`` is their depth in the tree. There is a single
+    candidate, the argmax of q, if q gives it probability 1.
     """
     q = pmfs[0]
     hub = argmax(q)

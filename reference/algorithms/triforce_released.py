@@ -42,8 +42,8 @@ def build(task: Task, gamma: int = 4, forget: int = 1) -> Parts:
 def declared_law(task: Task, prompt: Tokens, gamma: int = 4, forget: int = 1) -> dict[Tokens, Any]:
     """Return the declared law, new tokens -> probability.
 
-    The computation goes through the texts, with the number of drafts left in the round and whether the last draft was
-    an accepted inner draft. The options are those of ``build``.
+    The probabilities are computed token by token for each combination of a text, the number of drafts left in the
+    round, and whether the last draft was an accepted inner draft. The options are those of ``build``.
     """
     partial, draft = forgetful(task.target, forget), draft_model(task)
     law: dict[Tokens, Any] = defaultdict(int)

@@ -114,9 +114,9 @@ def ngram_table(order: int, backoff: bool = True, newest: bool = False) -> Ngram
 def ngram_drafter(table: NgramTable, filler_top_k: int = 1) -> Drafter:
     """Return a drafter of the table's predictions, declared as point masses.
 
-    If ``filler_top_k`` is above 1, the table also counts, at every committed position, the target's ``filler_top_k``
-    most probable tokens, after the committed token. The committed token counts twice if it is among them. Raises
-    ``ValueError`` for a value below 1.
+    The table counts every committed token. If ``filler_top_k`` is above 1, it then also counts the target's
+    ``filler_top_k`` most probable tokens at the same position, so a committed token among these counts twice. Raises
+    ``ValueError`` for a ``filler_top_k`` below 1.
     """
     if filler_top_k < 1:
         raise ValueError(f"filler_top_k is {filler_top_k}, expected at least 1 (1 counts committed tokens only)")

@@ -58,9 +58,9 @@ def followed(texts: tuple[Tokens, ...], context: Tokens, most: int, least: Any) 
 def best_draft(texts: tuple[Tokens, ...], context: Tokens, factor: Any, least: Any, gamma: int) -> tuple[Tokens, Any]:
     """Return the draft with the best score, and its score; the draft is () and the score 0 if nothing is found.
 
-    For every suffix of ``context`` that occurs in ``texts``, the draft is the path that ``followed`` returns after it,
-    with at most ``factor`` tokens for each token of the suffix, and at most ``gamma`` tokens. ``least`` is that of
-    ``followed``.
+    Every proper suffix of ``context`` that a token follows somewhere in ``texts`` has a draft: the path that
+    ``followed`` returns after the suffix, with at most ``factor`` tokens for each token of the suffix, and at most
+    ``gamma`` tokens. ``least`` is that of ``followed``.
     """
     best: tuple[Tokens, Any] = ((), 0)
     for length in range(1, len(context)):

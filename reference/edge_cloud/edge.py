@@ -129,9 +129,11 @@ def prepared(edge: Edge, draws: Draws, state: EdgeState) -> EdgeState:
 def received(edge: Edge, state: EdgeState, text: str) -> tuple[EdgeState, Round | None]:
     """Return the state after the message ``text`` arrived, and the round's record if the message ends the round.
 
-    A session that is unknown to the cloud is opened again under the next epoch, with the same draft and the reported
-    rejection: deciding the rejection again would be biased, because a row is requested only after a rejection. Raises
-    ``ValueError`` for a text that is no message, an impossible answer, or another refusal.
+    If the cloud does not know the session, the edge opens it again under the next epoch and keeps its draft. If the
+    cloud has already reported a rejection, the edge then sends the requested row of q at once, so that the cloud does
+    not decide the rejection a second time. A second decision would be biased, because the cloud requests a row only
+    after a rejection. A message that answers no waiting request changes nothing. Raises ``ValueError`` for a text that
+    is no message, an impossible answer, or a refusal with another reason.
     """
     reply, asked, block = decode(text), state.waiting, state.block
     if asked is None or not _answers(reply, asked):
@@ -153,10 +155,11 @@ def received(edge: Edge, state: EdgeState, text: str) -> tuple[EdgeState, Round 
 
 
 def timed_out(edge: Edge, state: EdgeState) -> tuple[EdgeState, Round | None]:
-    """Return the state after no answer came in time, and the round's record if the edge then ends the round.
+    """Return the state after no answer came in time, and the round's record if the edge then ends the round, else None.
 
-    The state is unchanged, so the same request is sent again. An impatient edge instead commits its first draft and
-    ends the session; it ignores later messages.
+    The state is unchanged, so the same request is sent again. The exception is an impatient edge with an open session
+    and at least one draft. It commits its first draft and ends the session; later messages of this session change
+    nothing.
     """
     if not (edge.impatient and state.opened and state.block and state.block.draft):
         return state, None

@@ -40,7 +40,8 @@ class Service:
     ) -> None:
         """Store the target, the verifier's ``draws``, and the states of its ``sessions``.
 
-        ``record`` is called with each request and its reply. ``noise(seed)`` returns the shared noise of a session.
+        ``record(request, reply)`` is called before a new reply is sent, except for a refusal. ``noise(seed)`` returns
+        the shared noise of a session.
         """
         self.sessions = dict(sessions or {})
         self._target, self._draws, self._record, self._noise = target, draws, record, noise

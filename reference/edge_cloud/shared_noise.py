@@ -76,10 +76,10 @@ class SeededNoise:
 class DrawnNoise:
     """The noise of one round, represented by the winners that it determines.
 
-    At each position the winner of one pmf is drawn from this pmf, and then the winner of the other from its law given
-    the first. After the first disagreement in a round, the emitted and accepted tokens do not depend on the drafts. So
-    texts and accepted drafts have the same law whether the noise is new in every round or belongs to positions of the
-    text. The exception is a length rule that depends on drafts after a disagreement.
+    At each position the winner of one pmf is drawn from this pmf, and then the winner of the other pmf from its law
+    given the first winner. Noise that is new in every round gives texts and accepted drafts the same law as noise that
+    belongs to positions of the text. The reason is that the emitted and accepted tokens do not depend on the drafts
+    after the first disagreement in a round. The exception is a length rule that depends on these drafts.
     """
 
     def __init__(self, draws: Draws) -> None:

@@ -55,8 +55,8 @@ def _table(wins: list[Sum], like: Pmf) -> tuple[Any, Any]:
 def _race(pairs: list[tuple[Any, Any]], arrived: int | None) -> list[Sum]:
     """Return, for every token, P(the token wins | T) as a sum of exponentials in T: a map rate -> factor.
 
-    ``pairs`` has (p_v, q_v) for each token v. ``arrived`` is the target's token in the list that it won: there it
-    arrives at exactly (p_v/q_v) T. It is None for every other list.
+    ``pairs`` has (p_v, q_v) for each token v. ``arrived`` is None for a list that did not win the target's race. For
+    the list that won, ``arrived`` is the target's token v, which arrives in this list at exactly (p_v/q_v) T.
     """
     starts = sorted({p / q for p, q in pairs if q > 0})
     finish = pairs[arrived][0] / pairs[arrived][1] if arrived is not None and pairs[arrived][1] > 0 else None

@@ -117,8 +117,5 @@ def _share(proposed: Any, mass: Any) -> Any:
 
 
 def _chance(part: Any, whole: Any) -> Any:
-    """Return part/whole as a probability: 0 for 0/0, and 1 for a ratio above 1.
-
-    A comparison of a uniform with the ratio has these probabilities too.
-    """
+    """Return part/whole as a probability: limited to 1, and 0 if ``part`` or ``whole`` is not positive."""
     return min(part / whole, 1) if part > 0 and whole > 0 else 0

@@ -58,7 +58,8 @@ def as_finished(
     ``works`` are functions without arguments, each called once, and started in their order. If ``jobs`` is 1 or there
     is only one work, this process calls them, except inside ``shared_among``. A keyboard interrupt reaches only this
     process, which then ends the workers. Raises ``WorkerDied`` if a worker ends before its work is finished, or if no
-    work finishes for ``patience`` seconds.
+    work finishes for ``patience`` seconds. With ``patience`` None there is no such limit on this machine, and
+    ``ELSEWHERE`` seconds on a cluster.
     """
     cluster = _cluster.get()
     if cluster is None and (jobs == 1 or len(works) < 2):
@@ -90,8 +91,8 @@ def as_finished(
 def shared_among(backend: str, scheduler: str | None) -> Iterator[int | None]:
     """Context manager: parallel work inside its block runs on a backend of joblib.
 
-    It yields how many works the cluster runs at the same time; None for ``loky``, with which every call of
-    ``in_parallel`` and ``as_finished`` states this number itself. Raises ``ValueError`` if the backend is not
+    It yields the number of works that the cluster runs at the same time. For ``loky`` it yields None: there every call
+    of ``in_parallel`` and ``as_finished`` states the number of processes. Raises ``ValueError`` if the backend is not
     available.
 
     Args:

@@ -178,8 +178,8 @@ def _behind(fd: int) -> tuple[int, int] | None:
 def _left_running(before: ProcessState) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return faults and notes about threads and processes that were started after ``before`` and still run.
 
-    Threads and processes first get a short time to end. More of them than a pool of workers has are a fault, and fewer
-    a note.
+    Threads and processes first get a short time to end. If more than ``MOST_WORKERS`` remain, they are a fault: a pool
+    of workers has fewer. Otherwise they are a note.
     """
     until = time.monotonic() + ENDING
     threads, children = _threads() - before.threads, _children() - before.children

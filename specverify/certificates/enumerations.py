@@ -110,10 +110,11 @@ def _promised(certificate: Mapping[str, Any], near: Fraction, bound: Fraction, w
 
 
 def _added_up(tree: Any, near: Fraction, bound: Fraction, where: str) -> tuple[Law, Fraction, Counter[str]]:
-    """Return the law of a tree, the probability of the branches that it leaves out, and the counts of its parts.
+    """Return the law of a tree, the probability of the branches that it leaves out, and its numbers of paths and draws.
 
-    ``near`` is the tolerance of the sums of probabilities, and ``bound`` the largest rounding error that a draw may
-    state. Raises ``CertificateRefused`` for an invalid node; ``where`` names the tree in the message.
+    ``tree`` is the JSON data of its root. ``near`` is the tolerance of the sums of probabilities, and ``bound`` the
+    largest rounding error that a draw may state. Raises ``CertificateRefused`` for an invalid node; ``where`` names the
+    tree in the message.
     """
     law, omitted, counted = Law(), Fraction(0), Counter[str]()
     waiting: list[tuple[Any, Fraction, Mapping[int, Known]]] = [(tree, Fraction(1), {})]
@@ -146,8 +147,10 @@ def _constrained(
     """Return, for each answer of the draw ``node``, the intervals in which the uniform numbers lie after it.
 
     ``known`` has the intervals before the draw, by the index of the number, and ``weights`` the probabilities of the
-    answers. Raises ``CertificateRefused`` if the intervals of the answers are no division of the number's interval, or
-    if a probability differs from the share of its interval by more than ``near``.
+    answers. ``where`` names the draw in messages. If the answers are relations of several numbers, the intervals stay
+    as they are, and the numbers no longer count as uniform. Raises ``CertificateRefused`` if the intervals of the
+    answers do not divide the number's interval, or if a probability differs from the share of its interval by more than
+    ``near``; the latter is tested only while the number is uniform.
     """
     numbers = {number: known.get(number, Known()) for number in node["of"]}
     if "cells" not in node:

@@ -106,10 +106,10 @@ def _check(data: Mapping[str, Any], random_tables: int) -> Checked:
 def _wanted(places: Mapping[Any, Any], vocabulary: int, longest: int) -> Sequence[tuple[tuple[int, ...], int]]:
     """Return the places (text, number of remaining tokens) that a proof must contain.
 
-    ``places`` are the places of the certificate by (text, number), and ``longest`` is the largest number. If places
-    with the text (0,) have rows of a draft model, all pmfs are symbolic, and the one text (0,) stands for every text.
-    Otherwise the drafter may depend on the text, and every text of up to ``LONGEST_TEXT`` tokens below ``vocabulary``
-    is required.
+    ``places`` are the places of the certificate by (text, number). Every number from 1 to ``longest`` is required for
+    each required text. If a place with the text (0,) has rows of a draft model, all pmfs are symbolic, and the text
+    (0,) stands for every text. Otherwise the drafts may depend on the tokens of the text, and every text of at most
+    ``LONGEST_TEXT`` tokens below ``vocabulary`` is required.
     """
     first = [place for (text, _), place in places.items() if text == (0,)]
     reads_draft = any(kind == "draft" for place in first for kind, _, _ in place["rows"])

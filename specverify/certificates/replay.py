@@ -69,7 +69,8 @@ def source_of(called: Any) -> str:
 def replay(data: Mapping[str, Any]) -> int:
     """Run the subject on the random numbers of every listed path of a certificate; return the number of runs.
 
-    Raises ``CertificateRefused`` if ``data``, its content, lists no path, or if a run returns another result.
+    ``data`` is the content of the certificate. Raises ``CertificateRefused`` if it lists no path, if a source file has
+    changed since, or if a run draws or returns something else than the certificate states.
     """
     listed = [(certificate, path) for certificate in data["certificates"] for path in certificate.get("replays", ())]
     require(not listed, f"there is no path to replay: {data.get('no_replay', 'the subject draws by name')}")
@@ -118,7 +119,11 @@ def plain(value: Any) -> Any:
 
 
 def read(written: Any) -> Any:
-    """Return the argument or drawn value that the JSON data ``written`` represent."""
+    """Return the argument or drawn value that the JSON data ``written`` represent.
+
+    A dictionary describes a list, a tuple, an array, a tensor or a scalar of NumPy, by its ``kind``. Other values
+    represent themselves.
+    """
     if not isinstance(written, dict):
         return written
     kind = written["kind"]
@@ -160,8 +165,9 @@ def answered(drawn: Drawn) -> Iterator[None]:
 def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> Any:
     """Return the value of the next call in ``drawn``, and remove the call from it.
 
-    Raises ``CertificateRefused`` if the next call is not one of ``library.name``, or if none is left. The arguments are
-    those of the subject's call: ``shuffle`` changes its list and returns None, and ``out`` receives the value.
+    ``args`` and ``kwargs`` are the arguments of the subject's call. Two calls also change an argument: ``shuffle``
+    reorders its list and returns None, and a call with ``out`` writes the value into ``out``. Raises
+    ``CertificateRefused`` if the next call in ``drawn`` is not one of ``library.name``, or if none is left.
     """
     if not drawn or drawn[0][:2] != [library, name]:
         expected = f"{drawn[0][0]}.{drawn[0][1]}" if drawn else "no further draw"
@@ -178,10 +184,11 @@ def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> 
 
 @contextmanager
 def _types_patched(kind: type, names: tuple[str, ...], library: str, drawn: Drawn) -> Iterator[None]:
-    """Context manager in which methods of the built-in type ``kind`` return the values in ``drawn``.
+    """Context manager in which the methods ``names`` of the type ``kind`` return the values in ``drawn``.
 
-    ``names`` are the names of the methods. Each of their calls must be the next one that the certificate lists for
-    ``library``. The methods are replaced in the dictionary of the type, and restored at the end.
+    Each call of such a method must be the next call in ``drawn``, under the method's name and the name ``library``. The
+    methods are replaced in the dictionary of the type, because types written in C refuse assignments. They are restored
+    at the end.
     """
     methods = gc.get_referents(kind.__dict__)[0]
     before = dict(methods)

@@ -109,9 +109,9 @@ def told(rate: Rate) -> str:
 
 
 def _of_position(rounding: Rounding) -> float:
-    """Return the bound on the rounding error of the emission rate of a draft, compared with min(p, q).
+    """Return the largest difference between the emission rate of a draft and min(p, q) that rounding can cause.
 
-    It covers two decisions: the acceptance test, and the draw of a token from p, from which the expected law results.
+    Two decisions contribute: the acceptance test, and the draw of a token from p, from which the expected law results.
     ``rounding`` has the rounding that was observed in a run. Errors of earlier decisions cancel, because the rate is a
     quotient of two probabilities that both contain them.
     """

@@ -1,9 +1,12 @@
 """The verdict on the law of one call, token by token, given what rounding can do to the rule in the observed floats.
 
-*The rule* is speculative sampling (2211.17192, Algorithm 1). A law holds if every probability is within the error of
-float32 and all together are near the rule's, or if it equals the rule evaluated step by step in the dtype of the rows.
-It is refuted if a probability is outside the error of the coarsest observed floats with sequential sums. Between the
-two it is UNKNOWN: rounding may explain it.
+*The rule* is speculative sampling (2211.17192, Algorithm 1). The verdict on a law has three cases:
+
+* It holds if every probability is within the rounding error of float32 and the total variation from the rule is small.
+  It also holds if it equals the rule evaluated step by step in the dtype of the rows.
+* It is refuted if its probabilities differ from the rule by more than the rounding error of the coarsest observed
+  floats with sequential sums. A small total beyond this error is tolerated.
+* Otherwise it is UNKNOWN, because rounding may explain the difference.
 """
 
 from __future__ import annotations
@@ -92,8 +95,9 @@ def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
 def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> str | None:
     """Describe what is wrong with the accepted drafts ``prefix``; None if nothing is.
 
-    ``weight`` is the probability that exactly these drafts are accepted; a probability up to ``spare`` is ignored.
-    ``rows`` are p, q and the drafts of the call.
+    They are wrong if they are not the first drafts of the call, or if one of them has target probability 0. ``weight``
+    is the probability that exactly these drafts are accepted; a probability up to ``spare`` is ignored. ``rows`` are p,
+    q and the drafts of the call.
     """
     if not weight > spare:
         return None
@@ -107,10 +111,10 @@ def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> st
 
 
 def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str | None:
-    """Describe the number emitted after ``position`` accepted drafts if it is no token or has target probability 0.
+    """Describe a number emitted after ``position`` accepted drafts that is no token or has target probability 0.
 
-    ``found`` is the law of the emitted number; a probability up to ``spare`` is ignored. Returns None if neither is the
-    case. ``rows`` are p, q and the drafts of the call.
+    ``found`` is the law of the emitted number; a probability up to ``spare`` is ignored. Returns None if there is no
+    such number. ``rows`` are p, q and the drafts of the call.
     """
     for number, mass in found.outside.items():
         if mass > spare:
@@ -245,8 +249,8 @@ def _few_bits(found: float, expected: float) -> str:
     """Return a remark that a uniform with few bits explains a too large acceptance probability; "" if it does not.
 
     A uniform of n bits is 0 with probability 2^-n, and then a draft is accepted however small its p/q is. The remark is
-    returned if the computed probability ``found`` is 2^-n for an n from 4 to 24, and above ``expected``, that of the
-    rule.
+    returned if the computed probability ``found`` is 2^-n for an n from 4 to 24, and larger than ``expected``, the
+    probability under the rule.
     """
     mantissa, exponent = math.frexp(found)
     bits = 1 - exponent

@@ -44,7 +44,7 @@ def follows_the_rule(opened: OpenedCall, seed: int) -> bool:
     """Return whether the program has the law of speculative sampling in small calls like ``opened``.
 
     The rows of these calls have three possible tokens. Returns False if the program runs with none of them. ``seed`` is
-    that of ``law_of``.
+    passed to ``law_of``.
     """
     return bool(calls := small_calls(opened)) and all(_follows(call, seed) for call in calls)
 
@@ -72,7 +72,7 @@ def wrong_on_few_tokens(opened: OpenedCall, seed: int) -> str:
 
     The program is the verifier of the call ``opened``. Drafts are drawn from q, and the target continues each text to a
     fixed length. A lossless program, whatever its rule, then gives the product of the rows of p. Returns "" also if the
-    law of the program is not known, or if it does not run on a small vocabulary. ``seed`` is that of ``law_of``.
+    law of the program is not known, or if it does not run on a small vocabulary. ``seed`` is passed to ``law_of``.
     """
     gamma = min(len(opened.rows.drafts), 2)
     for p, q, _ in _few_tokens(SMALL, gamma):
@@ -189,8 +189,8 @@ def at_place(opened: OpenedCall, end: float, place: int, apart: float = 0.0) -> 
     """Return the result of a call in which the random number with index ``place`` is at one end of its range.
 
     ``opened`` is the call, ``end`` (0 or 1) selects the end, and ``apart`` is the distance of the number from it. All
-    other random numbers have a value inside their range. If the verifier raises an error, the error counts as a fault.
-    The error is raised here instead if the verifier also raises when no number is at an end.
+    other random numbers have a value inside their range. An error of the verifier counts as a fault. But if the
+    verifier also raises an error when no number is at an end, this error is raised.
     """
     boundaries: list[Boundary] = []
 

@@ -79,7 +79,7 @@ class Case(NamedTuple):
 
 
 Examine = Callable[[Any, Conditions], Examination]
-"""Examines one situation."""
+"""``examine(situation, conditions)`` examines one situation."""
 
 
 class Need(NamedTuple):
@@ -144,8 +144,8 @@ class Check(NamedTuple):
     def obstacle(self, subject: Subject) -> str | None:
         """Return why the check examines no situation of ``subject``, or None if it examines some.
 
-        If the check has several parts, the reason is that of the first part for a kind of situation that the subject
-        has; if it has none of these kinds, that of the last part.
+        Each part of the check has a reason of its own. The result is the reason of the first part whose kind of
+        situation the subject has. If the subject has none of these kinds, the result is the reason of the last part.
         """
         if any(part.obstacle(subject) is None for part in self.examines):
             return None
@@ -161,13 +161,14 @@ class Check(NamedTuple):
 def by(examine: Callable[[Any, Conditions], Examination]) -> Callable[[Subject], Examine]:
     """Return a function of the subject that ignores the subject and returns ``examine``.
 
-    It becomes ``ExaminedPart.examine_for`` if a situation is examined in the same way for every subject.
+    The returned function is a value for ``ExaminedPart.examine_for``, if a situation is examined alike for every
+    subject.
     """
     return lambda _: examine
 
 
 def of_names(examinations: Mapping[str, Callable[[Conditions], Examination]]) -> ExaminedPart:
-    """Return the part of a check that brings its own situations.
+    """Return the part of a check that has situations of its own, the same for every subject.
 
     ``examinations`` maps the name of each situation to the function that examines it.
     """
@@ -180,7 +181,8 @@ def of_names(examinations: Mapping[str, Callable[[Conditions], Examination]]) ->
 def in_scenarios(keep: Callable[[Scenario], bool] = lambda scenario: True) -> Callable[[Subject], Iterator[InScenario]]:
     """Return a function that yields every variant of a subject in every scenario accepted by ``keep``, in order.
 
-    Of variants whose decoders are equal in a scenario, the first is yielded.
+    Of variants whose decoders are equal in a scenario, the first is yielded. A scenario with an end-of-sequence token
+    is left out if the subject does not stop at this token.
     """
 
     def situations(subject: Subject) -> Iterator[InScenario]:
@@ -246,10 +248,10 @@ def only_sampled(subject: Subject, reason: object) -> str:
 def law_in(here: InScenario, runs: int) -> Law:
     """Return the law of the new tokens of a decoder in a scenario, from at most ``runs`` runs; cached for all checks.
 
-    If the calls of a verifier are memoised, each of its rounds depends on the text alone. If the horizon is above
-    ``SEVERAL_ROUNDS``, only its first round is enumerated, and the later tokens are drawn from the target: this decides
-    the law of the whole text. Greedy texts have few paths, so all of their rounds are enumerated. ``here`` is the
-    decoder in its scenario.
+    All rounds are enumerated, with one exception: a verifier with memoised calls, in a scenario that is not greedy and
+    has a horizon above ``SEVERAL_ROUNDS``. There only the first round is enumerated, and the target draws the later
+    tokens. This is enough, because each round of such a verifier depends on the text alone. ``here`` is the decoder in
+    its scenario.
     """
     has_few_paths = here.scenario.greedy or here.scenario.horizon <= SEVERAL_ROUNDS
     if here.variant.remembered is None or has_few_paths:

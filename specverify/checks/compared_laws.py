@@ -120,11 +120,14 @@ def of_engine(program: EngineProgram) -> LawBearing:
 def compare_laws(law: Law, expected: Probabilities, what: str) -> Comparison:
     """Compare a law with ``expected``; ``what`` is a phrase for the expected law in messages.
 
-    Let d be the total variation between the laws. The largest d that rounding can cause has two bounds: one for the
-    floats that the subject computes with, and a smaller one for the enumeration itself. Both are 0 for rationals. The
-    law is refuted if d exceeds the first bound. It holds if d is at most a quarter of the second bound. It also holds
-    if d is at most a quarter of the first bound, this bound is small, and the enumeration is complete up to rounding.
-    Otherwise, and if d is not known exactly enough for these comparisons, the result is unknown.
+    Let d be the total variation between the laws. There are two bounds on the d that rounding can cause: the first for
+    the floats that the subject computes with, and a smaller one for the enumeration itself. Both are 0 for rationals.
+
+    * d is above the first bound: refuted.
+    * d is at most a quarter of the second bound: the law holds.
+    * d is at most a quarter of the first bound, this bound is small, and the enumeration is complete up to rounding:
+      the law holds.
+    * In all other cases, also if d is not known exactly enough, the result is unknown.
     """
     distance, bound = total_variation(law, expected), rounding_bound(law)
     figures = {

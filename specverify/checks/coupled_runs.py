@@ -1,9 +1,10 @@
 """Coupled runs: a program runs plainly and examined with the same random numbers, and the two results are compared.
 
-The plain run is the unchanged program with its random numbers recorded. The examined run follows the branches in which
-these numbers lie. An examined run is a path of the enumeration that is taken with the probability the enumeration gives
-it, so the probability that the two runs end differently is at least the distance between the enumerated law and the law
-of the program. n runs miss a difference of probability x with probability (1 - x)^n. No statistical test is used.
+The plain run is the unchanged program; its random numbers are recorded. The examined run follows the path of the
+enumeration on which these numbers lie. The enumeration assigns a probability to each path, and an examined run takes
+the path with this probability. So the two runs end differently with a probability of at least the total variation
+between the enumerated law and the law of the program. n runs miss a difference of probability x with probability
+(1 - x)^n. No statistical test is used.
 """
 
 from __future__ import annotations
@@ -51,10 +52,12 @@ def coupled(
     seed: int = 0,
     enumerated: Callable[[Draws], Any] | None = None,
 ) -> CoupledRuns:
-    """Run a program in ``runs`` pairs, once as it is and once examined with the same random numbers, and compare them.
+    """Compare a program with itself in ``runs`` pairs of runs: one plain, one examined, with the same random numbers.
 
-    The result counts the equal pairs and describes the first unequal one. The runs end with an unequal pair that
-    rounding does not explain, or with a random call that cannot be recorded.
+    The result counts the equal pairs. It describes the first unequal pair that rounding does not explain; the runs end
+    with it. The runs also end if a random call cannot be recorded or is not supported, or if the program keeps a JAX
+    key from one run to the next. If no unequal pair is found, but two random numbers that are examined as independent
+    were equal in every run, the result describes these numbers instead.
 
     Parameters
     ----------
@@ -66,7 +69,8 @@ def coupled(
     seed
         Seed of the random numbers; calls with different seeds run different pairs.
     enumerated
-        The program as the enumeration runs it, needed if a last token stays symbolic there. None: ``program``.
+        The program of the examined runs; None: ``program``. Pass another program if the enumeration leaves the last
+        token symbolic.
     """
     done, ties, twins = 0, list[str](), None
     for number in range(runs):
@@ -97,7 +101,7 @@ def coupled(
 
 
 def plain_end(program: Callable[[Draws], Any], recorder: Recorder, place: int) -> Any:
-    """Return the result of an unexamined run, or the exception that it raises.
+    """Return the result of a plain run, which is not examined, or the exception that it raises.
 
     ``recorder`` is passed to the program as its draws; ``place`` selects the seeds and the generator states of the run.
     """
@@ -106,7 +110,7 @@ def plain_end(program: Callable[[Draws], Any], recorder: Recorder, place: int) -
 
 
 def end_of(program: Callable[[Draws], Any], draws: Draws) -> Any:
-    """Return the result of ``program(draws)``, or the exception that it raises."""
+    """Return the result of ``program(draws)``, or the exception that it raises; ``NotRecorded`` is not caught."""
     try:
         return program(draws)
     except NotRecorded:

@@ -78,10 +78,11 @@ def _follows(program: EngineProgram, law: Law) -> Examination:
 
 
 def _at(law: Law, place: int) -> tuple[dict[object, float], dict[object, float]]:
-    """Return two laws of draft ``place`` (from 0), jointly with the drafts before it and the reported rows of q.
+    """Return the enumerated and the expected law of draft ``place`` (from 0), as outcome -> probability.
 
-    The first is the enumerated law. The second has the same law of the earlier drafts and rows, and the draft drawn
-    from its reported q; it is the expected one.
+    An outcome is (the drafts up to this one, the reported rows of q up to its own), or None if the answer has no such
+    draft. In the expected law the earlier drafts and the rows have their enumerated law, and the draft is drawn from
+    its reported q.
     """
     seen: defaultdict[object, float] = defaultdict(float)
     histories: defaultdict[History, float] = defaultdict(float)

@@ -56,7 +56,7 @@ MEANT = (
 
 
 class DecodeBlock(NamedTuple):
-    """A whole decode whose calls all run in one interception block, so that reuse between its rounds is found."""
+    """A whole decode whose calls all run in one interception block, which also shows numbers that two rounds use."""
 
     where: str
     opened: OpenProgram
@@ -123,12 +123,18 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
 def examine(
     block: DecodeBlock, conditions: Conditions, twice: Callable[[frozenset[str]], str] | None = None
 ) -> Examination:
-    """Follow paths of ``block`` and compare generator states.
+    """Follow paths of ``block``, and search for a random number that is used twice.
 
-    No path is followed if an enumeration of the law already compared the states. If random numbers are reused, the law
-    of the block decides. ``twice(known)`` repeats a call and describes the reuse that the sentences in ``known`` do not
-    contain; it returns "" if there is none. Raises the refusal of a path that could not be followed, if the paths
-    before it decide nothing. ``conditions`` limits the number of paths.
+    No path is followed if an enumeration of the law has already shown that no number is used twice. If a number is used
+    twice, the law of the block decides. Raises the refusal of a path that could not be followed, unless the numbers
+    found on earlier paths refute or make the result unknown.
+
+    Args:
+        block: The decode whose paths are followed.
+        conditions: Limits the number of paths.
+        twice: Called if the paths neither refute nor make the result unknown. ``twice(known)`` repeats a call of the
+            verifier and describes a random number that both calls use, which refutes; it returns "" if there is none.
+            ``known`` are the sentences about the numbers found on the paths. None: no call is repeated.
     """
     for shares, draws in overheard_of(block.opened):
         if max(shares.values()) <= _each(conditions.paths, len(shares)):
@@ -176,9 +182,9 @@ def _by_its_law(
     figures = compared.figures if compared else {}
     if compared is None or compared.refuted:
         because = [f"the law is off by it: {compared.statement}"] if compared else []
-        others = [_in_words(reuse) for reuse in found[1:]]
+        others = [reuse_in_words(reuse) for reuse in found[1:]]
         role = block.roles(found[0])
-        fault = USED_TWICE + (f"{role}: " if role else "") + _in_words(found[0])
+        fault = USED_TWICE + (f"{role}: " if role else "") + reuse_in_words(found[0])
         if compared and (other := block.other_fault()):
             others, fault = [], other
         example = Counterexample((block.where,), fault, because=(*because, *others), fault=fault)
@@ -187,7 +193,7 @@ def _by_its_law(
     return Examination(note, rational=False, figures={**figures, "notes": [note]})
 
 
-def _in_words(reuse: Reuse) -> str:
+def reuse_in_words(reuse: Reuse) -> str:
     """Return a sentence about ``reuse``: a JAX key, a generator state or a uniform that is used twice."""
     if not reuse.what.startswith(STATE):
         return reuse.sentence
@@ -308,7 +314,7 @@ def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws
 
 
 def _put_twice(here: InScenario, known: frozenset[str]) -> str:
-    """Describe a random number that a verifier uses twice if it decides the round after the prompt twice.
+    """Call a verifier twice for the round after the prompt, and describe a random number that both calls use.
 
     Reuse whose sentence is in ``known`` is ignored. ``here`` is the verifier in its scenario. Returns "" if there is no
     other reuse, or if the calls of the verifier cannot be intercepted.
@@ -329,8 +335,9 @@ def _put_twice(here: InScenario, known: frozenset[str]) -> str:
 def _follow(run: Callable[[Draws], Any], found: list[Reuse], most: int) -> tuple[NeedsValue | None, int, int]:
     """Follow at most ``most`` paths of the program ``run``, and append the reuse that is found to ``found``.
 
-    Equally many paths are followed for each outcome of the first two draws. Returns the reason why a path could not be
-    followed (None if all could), and the numbers of paths and of their draws.
+    Equally many paths are followed for each outcome of the first two draws. The search ends at the first path with a
+    reuse. Returns the reason why a path could not be followed (None if all could), and the numbers of paths and of
+    their draws.
     """
     runs = draws = 0
     try:

@@ -59,9 +59,9 @@ def is_below(edge: float, look: Callable[[float], Look], numbers: int, least: fl
     """Return whether one further search shows that the fault has a probability per draft below ``edge``.
 
     ``look(apart)`` searches for the fault with random numbers at the distance ``apart`` from the end of their range.
-    The search is made at one distance, chosen such that the probability of numbers closer to the end is below ``edge``.
-    The result is True if this succeeds and the fault does not occur there. ``numbers`` random numbers are examined
-    together; each has its extreme value with probability at most ``least``.
+    One distance is searched. It is chosen such that numbers closer to the end have a total probability below ``edge``.
+    The result is True if there is such a distance and the fault does not occur at it. ``numbers`` random numbers are
+    examined together; each has its extreme value with probability at most ``least``.
     """
     if not 0 < numbers * least < edge:
         return False

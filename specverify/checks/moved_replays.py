@@ -45,11 +45,12 @@ class Replays(NamedTuple):
     refusal: str = ""
     """Why the program could not be replayed; "" if it could."""
     given: tuple[str, ...] = ()
-    """Random numbers that it received as plain values, for use as seeds."""
+    """Random numbers that the program received as plain values, for use as seeds."""
     seeded: tuple[str, ...] = ()
-    """The draws whose generator had the same state in both runs, although all reachable state was changed."""
+    """The draws whose generator had equal states in the original run and in a replay that changed all reachable state.
+    """
     unseeded: tuple[str, ...] = ()
-    """The draws whose generator had different states."""
+    """The draws whose generator had another state in the replay."""
     runs: int | None = None
     """Estimated number of runs of these replays and of one enumeration of the program; None if it is not estimated."""
     by_name: bool = False

@@ -105,8 +105,9 @@ def examine_runs(
 ) -> ExamineRuns:
     """Return an examination that applies ``fault`` to every recorded run and reports the first fault.
 
-    ``fault`` describes what is wrong with a run, or returns None. ``holds`` is the sentence if no run has a fault.
-    ``returned`` selects the returned values of the run that the fault concerns.
+    ``fault(seen, run, observable)`` describes what is wrong with a run, or returns None. ``holds`` is the sentence if
+    no run has a fault. ``returned(run, observable)`` is called for the run with a fault: it names the wrong value that
+    the engine returns beside the tokens, or returns "" if there is none.
     """
 
     def examine(observable: Observable, _: Conditions) -> Examination:

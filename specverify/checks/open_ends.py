@@ -43,10 +43,10 @@ def run_with_open_end(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Any
 
 
 def with_open_ends(run: Callable[[Draws], Any]) -> Callable[[Draws], Any]:
-    """Return ``run`` changed so that a last token that the verifier does not read stays symbolic.
+    """Return a program that runs ``run`` as the enumeration does: a last token that is not read stays symbolic.
 
-    The enumeration treats this token in the same way. The result is called with the draws of a coupled or a fed run,
-    which compare the law of the symbolic token with the recorded draw and then read the token.
+    The returned program is called with the draws of a coupled or a fed run. These draws compare the law of the symbolic
+    token with the recorded draw, and then read the token.
     """
 
     def enumerated(draws: Draws) -> Any:

@@ -39,9 +39,7 @@ def examine_outcomes(
         if faulty:
             worst = max(faulty, key=lambda new: (faulty[new], new))
             statement = f"{fault(task, prompt, worst)} (probability {readable(faulty[worst])})"
-            example = outcome_counterexample(
-                situation, lambda new: new == worst, f"the output {worst} is impossible, but: {statement}"
-            )
+            example = outcome_counterexample(situation, worst, f"the output {worst} is impossible, but: {statement}")
             example = example._replace(fault=cause(situation, worst))
             return Examination(
                 statement, failed=True, rational=is_rational(law), counterexample=example, figures=figures

@@ -101,8 +101,8 @@ in all its programs, and in each."""
 def _scenarios(subject: Subject) -> Iterator[InScenario]:
     """Return the variants of ``subject`` in the scenarios with at most three new tokens.
 
-    Of these scenarios, foreign code is examined only in some in which it drafts. Of its variants that differ in their
-    number of drafts alone, one is examined in each scenario, in turn.
+    For foreign code two restrictions hold. Only some of these scenarios are used, all of which have drafts. Of the
+    variants that differ only in their number of drafts, each scenario gets one, in turn.
     """
     if not subject.intercepted:
         return in_scenarios(_short)(subject)
@@ -111,9 +111,9 @@ def _scenarios(subject: Subject) -> Iterator[InScenario]:
 
 
 def _in_turn(number: int, situations: tuple[InScenario, ...]) -> Iterator[InScenario]:
-    """Yield the ``situations`` of one scenario, but only one of the variants that differ in their number of drafts.
+    """Yield the ``situations`` of one scenario, with only one of the variants that differ in their number of drafts.
 
-    ``number`` is the index of the scenario, which chooses that variant.
+    ``number`` is the index of the scenario; it selects this variant.
     """
     lengths = [here for here in situations if here.variant.drafts is not None]
     chosen = lengths[number % len(lengths)] if lengths else None
@@ -135,7 +135,7 @@ def _drafting(scenario: Scenario) -> bool:
 def examine(here: InScenario, conditions: Conditions) -> Examination:
     """Run a decoder twice with the same outcomes of its draws, and compare the new tokens; a difference refutes.
 
-    The outcomes are those of enumerated paths, and those that one sequence of uniforms, given to both runs, selects.
+    Some outcomes are those of enumerated paths; others result from one sequence of uniforms that both runs get.
     ``here`` is the decoder in its scenario. ``conditions`` has the seed.
     """
     try:
@@ -156,9 +156,9 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
 def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) -> Examination:
     """Run foreign code again with the same outcomes, while every other possible source of randomness is changed.
 
-    Its runs are also compared with plain runs, and with runs on plain numbers in place of symbolic ones. A difference
-    makes the result unknown. ``subject`` is the foreign code, and ``here`` its decoder in one scenario. ``conditions``
-    has the seed.
+    Its runs are also compared with runs of the unchanged program, and with runs in which the random numbers are floats
+    and not symbolic. A difference makes the result unknown. ``subject`` is the foreign code, and ``here`` its decoder
+    in one scenario. ``conditions`` has the seed.
     """
     run, probe = whole_run(here.decoder, here.prompt), here.scenario.shape == "generic"
     intercepted, seed = here.variant.intercepted, crc32(f"{conditions.seed}/{described(here)}".encode())
@@ -261,9 +261,9 @@ def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> 
 def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: bool = True) -> tuple[Replays, Found]:
     """Replay a foreign program ``number`` times with other generator states, clocks and system bytes.
 
-    With ``probe`` it is first run to find calls that may draw without interception. Returns the replays and the calls
-    that were found. If a draw without interception was found, or a run is refused, no replay is made. ``seed`` samples
-    the replayed paths.
+    With ``probe`` the program is first run to find calls that may draw without interception. Returns the replays and
+    the calls that were found. If a draw without interception was found, or a run is refused, no replay is made.
+    ``seed`` samples the replayed paths.
     """
     try:
         result = looked_at(run, seed) if probe else Found()

@@ -23,8 +23,8 @@ class FitRow(NamedTuple):
     """One line of the statistics table: a sampled setting tested against one law.
 
     ``against`` names the law. ``cells`` is the number of cells of the test, and ``pooled`` the number of rare outcomes
-    that share one of them. ``as_expected`` states whether the verdict is the expected one. That is to fit the law; but
-    a subject that declares another law than the target's must be rejected against the target's law.
+    that share one of them. ``as_expected`` states whether the verdict is the expected one: REFUTED if a subject that
+    declares another law is tested against the target's law, otherwise FITS.
     """
 
     subject: str
@@ -44,7 +44,7 @@ class FitRow(NamedTuple):
     method: str = ""
     """The way of sampling, a value of ``Method``."""
     example: str = ""
-    """An impossible outcome that was sampled, or the outcome with the largest excess."""
+    """A sentence about an impossible outcome that was sampled; "" if there is none."""
 
 
 def fit_row(
@@ -109,12 +109,15 @@ def fit_rows(subject: str, setting: SampledSetting, conditions: Conditions) -> l
 
 
 def tests_of(setting: SampledSetting) -> int:
-    """Return the number of tests of a setting; the alarm budget is divided by the number of all tests."""
+    """Return the number of tests of a setting: 2 if it declares another law than the target's, else 1.
+
+    The alarm budget of a run is divided by the number of tests of all its settings.
+    """
     return 2 if setting.target else 1
 
 
 def examine(subject: str, setting: SampledSetting, conditions: Conditions) -> Examination:
-    """Test samples of one setting against its law; return the refutation, or the examination that holds.
+    """Test samples of one setting against its law; return a result that is refuted, unknown, or holds.
 
     ``subject`` is the name of the subject, and ``conditions`` has the error probabilities and the seed. If the setting
     has a first look, a test with fewer samples is made first, and each of the two tests gets half of the alarm. A

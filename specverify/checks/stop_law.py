@@ -33,7 +33,7 @@ def examine(program: EngineProgram, conditions: Conditions) -> Examination:
 
 
 def stops_of(promised: Mapping[Tokens, Any]) -> frozenset[Tokens]:
-    """Return every output that is possible without speculation; ``promised`` is its law."""
+    """Return every output that is possible without speculation; ``promised`` is the law of these outputs."""
     return frozenset(new for new, mass in promised.items() if mass > 0)
 
 

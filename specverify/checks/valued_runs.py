@@ -46,7 +46,7 @@ class _Outcomes:
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the recorded outcome at ``site``.
 
-        Raise ``_Elsewhere`` if there is none left or the number of outcomes differs.
+        Raise ``_Elsewhere`` if there is none left, or if the recorded draw had another number of outcomes than ``pmf``.
         """
         left = self._left.get(site)
         self._asked.add(site)
@@ -112,7 +112,8 @@ def _difference(run: Callable[[Draws], Any], valued: Valued, seed: int) -> str:
     """Describe the difference between a run with symbolic numbers and a run with plain values on the same path.
 
     ``run`` is the program with symbolic numbers, ``valued`` the same with values, and ``seed`` samples the path.
-    Returns "" if there is no difference, or if no values that lead to the path can be determined.
+    Returns "" if there is no difference. Returns "" also if the runs cannot be compared: no random number is symbolic,
+    no values lead to the path, the last token is never read, or the floats are coarser than float32.
     """
     first = Narrated(Sampled(seed))
     with uniforms_made() as made, collected() as seen:
@@ -130,10 +131,11 @@ def _difference(run: Callable[[Draws], Any], valued: Valued, seed: int) -> str:
 def _compared(
     valued: Valued, decisions: Sequence[Decision], values: list[float], outcome: Any
 ) -> tuple[str, frozenset[Site]]:
-    """Run ``valued`` with ``values``; return the difference from ``outcome``, and the sites of unused outcomes.
+    """Run ``valued`` with ``values``; return the difference of its result from ``outcome``, and the result of ``left``.
 
     ``valued`` is the program with values in place of symbolic numbers, and ``decisions`` are the recorded draws of the
-    first run. The difference is "" if there is none.
+    first run. The difference is "" if there is none. ``left`` returns the sites at which some recorded outcomes were
+    drawn again and others were not.
     """
     outcomes, given = _Outcomes(decisions), f"with {_shown(values)} for its random numbers"
     try:
@@ -148,8 +150,8 @@ def _compared(
 def _without_some(decisions: Sequence[Decision], sites: frozenset[Site]) -> Iterator[list[Decision]]:
     """Yield ``decisions`` with some of those made at ``sites`` left out: first each one, then each two, and so on.
 
-    An outcome that is never read is not drawn. Which of several outcomes at a site are read may differ between a run
-    with plain values and one with symbolic numbers.
+    The reason: a draw does not take place if its outcome is never read. If there are several draws at a site, a run
+    with plain values may read other outcomes of them than a run with symbolic numbers.
     """
     places = [place for place, decision in enumerate(decisions) if decision.site in sites]
     for number in range(1, len(places) + 1):

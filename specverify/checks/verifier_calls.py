@@ -74,9 +74,9 @@ def called_in(
 ) -> ExaminedPart:
     """Return the part of a check that calls a verifier in the scenarios with two drafts that ``keep`` accepts.
 
-    ``examine`` examines the verifier in one scenario. Variants of a verifier of one sequence differ in gamma; only the
-    last, with the largest gamma, is examined, and it makes at most two drafts here. ``more`` are scenarios beyond those
-    of the subject; ``absent`` is the reason why the check does not apply to a subject that is no verifier.
+    ``examine`` examines the verifier in one scenario. Variants of a verifier of one sequence differ in gamma, and only
+    the last, with the largest gamma, is examined. ``more`` are scenarios beyond those of the subject. ``absent`` is the
+    reason why the check does not apply to a subject that is no verifier.
     """
 
     def two_drafts(scenario: Scenario) -> bool:
@@ -124,11 +124,18 @@ def rounds_after(
 ) -> Iterator[Came]:
     """Yield the rounds of the verifier ``called`` after the text ``start``, for every draft, with given random numbers.
 
-    ``end`` is the value of the numbers: 0 or 1 for the ends of the range, or an ordinary value between them. ``only``
-    is the index of the number with this value (None: all numbers have it), and ``apart`` its distance from the end.
-    Draws of outcomes (a multinomial, a choice) are enumerated, except outcomes that rounding alone makes possible;
-    ``first`` fixes the outcomes of the first of these draws, which are the drafts. With ``left_open``, one call stands
-    for all values of a last token that is never read. Raises errors that are not the verifier's own.
+    Args:
+        called: The verifier in its scenario.
+        start: The text before the round.
+        end: The value of the random numbers: 0 or 1 for the ends of their range, or an ordinary value between them.
+        only: Index of the number that has this value; all other numbers are ordinary. None: all numbers have it.
+        left_open: Whether one call stands for all values of a last token that is never read.
+        apart: Distance of the numbers from the end: a generator returns a value nearer to the end with this
+            probability. 0: the extreme value itself.
+        first: Outcomes of the first enumerated draws, which are the drafts. All draws of outcomes (a multinomial, a
+            choice) are enumerated, except outcomes that rounding alone makes possible.
+
+    An error of the verifier is the ``error`` of its round; errors of the examination are raised.
     """
     intercepted = called.intercepted
     boundaries: list[Boundary] = []
@@ -210,10 +217,11 @@ class After(NamedTuple):
 
 @lru_cache(maxsize=256)
 def after_calls(called: CalledVerifier) -> After:
-    """Call the verifier ``called`` at ordinary random numbers, and compare arguments and results afterwards.
+    """Call the verifier ``called`` at ordinary random numbers, and compare arguments and results with earlier values.
 
-    Two checks share the result. The results of calls are compared after the last call, and again after their arguments
-    have been overwritten, as by a caller that reuses its arrays. Raises the verifier's errors.
+    The arguments are compared after the last call. The results are compared twice: after the last call, and again after
+    the arguments have been overwritten, as by a caller that reuses its arrays. Two checks share the returned changes.
+    Raises the verifier's errors.
     """
     seen: list[tuple[KeptCall, Came]] = []
     with calls_kept() as calls:

@@ -85,10 +85,10 @@ def rows_in(choices: Sequence[Mapping[str, Any]]) -> list[list[Any]] | None:
 
 
 def logprobs_in(choice: Mapping[str, Any]) -> tuple[list[tuple[Any, float]], bool] | None:
-    """Return (token, log-probability) pairs of the most likely tokens at the first position of the sample ``choice``.
+    """Return (pairs, processed) for the first position of the sample ``choice``; None if no row of the tables fits.
 
-    They are followed by a flag: True if the probabilities include all sampling options (``PROCESSED``). Returns None if
-    no row of the tables fits.
+    ``pairs`` are (token, log-probability) of the most likely tokens. ``processed`` is True if the probabilities include
+    all sampling options, that is, if they are at a path in ``PROCESSED``.
     """
     for path in (*PROCESSED, *REPORTED):
         try:

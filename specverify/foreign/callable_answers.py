@@ -65,9 +65,10 @@ def answered(function: Callable[..., Any], question: Mapping[str, Any]) -> Mappi
 
 
 def _options(options: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]) -> Mapping[str, Any]:
-    """Return the sampling ``options`` of a question, if the function has parameters of these names.
+    """Return ``options``, the sampling options of a question, after validation.
 
-    Raises ``TypeError`` for an option that is not in ``parameters``.
+    ``parameters`` are those of the function. Raises ``TypeError`` for an option that is no parameter of the function,
+    unless the function takes any keyword argument (``**options``).
     """
     if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         for name in options.keys() - parameters.keys():

@@ -178,9 +178,9 @@ def server_at(url: str, model: str = "", *, neutral: bool = False) -> Server:
 def sample(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answer to a question for samples: the tokens of its ``n`` samples, as ``tokens``.
 
-    The requests to the server get seeds derived from the question's ``seed``; there are as few as the server's limits
-    allow. The answer also has the numbers of accepted drafts (``accepted``), if the server reports them, and notes
-    about its limits. Raises ``UnusableAnswer`` if the server returns no tokens or too many samples.
+    As few requests are sent to the server as its limits allow, with seeds derived from the question's ``seed``. The
+    answer also has the numbers of accepted drafts (``accepted``), if the server reports them, and notes about the
+    limits of the server. Raises ``UnusableAnswer`` if the server returns no tokens or too many samples.
     """
     rows: list[list[Any]] = []
     accepted: list[int | None] = []

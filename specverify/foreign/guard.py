@@ -52,11 +52,11 @@ class _RefusedCall(BaseException):
 
 
 def guarded(work: Callable[[], Result], seconds: float, *, watch_loops: bool = False) -> Guarded[Result]:
-    """Return the outcome of ``work`` within ``seconds``. Ordinary exceptions of the work propagate.
+    """Return the outcome of ``work`` within ``seconds``.
 
-    With ``watch_loops``, stop a loop that has too many iterations without a draw (``foreign.loops``). A keyboard
-    interrupt propagates too. A ``KeyboardInterrupt`` that the subject itself raises counts as an attempt to end the
-    process.
+    Ordinary exceptions of the work propagate, and so does an interrupt by the user. A ``KeyboardInterrupt`` that the
+    subject itself raises counts as an attempt to end the process. With ``watch_loops``, a loop that has too many
+    iterations without a draw is stopped (``foreign.loops``).
     """
     refused, changes = list[str](), NOTHING
     with _endings_refused(refused), _copies_ended(refused), _interrupts_told() as interrupted:
@@ -110,7 +110,8 @@ def _endings_refused(refused: list[str]) -> Iterator[None]:
 def _copies_ended(refused: list[str]) -> Iterator[None]:
     """In the ``with`` block, end every child process of ``os.fork`` that returns to a frame of specverify.
 
-    For each such child a sentence is appended to ``refused``.
+    Otherwise the child would continue the examination a second time. For each such child a sentence is appended to
+    ``refused``.
     """
     copies: list[tuple[int, str]] = []
     library: Callable[[], int] | None = getattr(os, "fork", None)
@@ -157,9 +158,10 @@ def _end_at_return(frame: FrameType) -> None:
 
 @contextmanager
 def _interrupts_told() -> Iterator[list[int]]:
-    """In the ``with`` block, record external interrupts (SIGINT).
+    """In the ``with`` block, record each signal SIGINT, and then handle it as before (raise ``KeyboardInterrupt``).
 
-    Yields the list to which their signal numbers are appended.
+    Yields the list to which the signal numbers are appended. So an interrupt by the user can be told from a
+    ``KeyboardInterrupt`` that the subject raises itself. Outside the main thread nothing is recorded.
     """
     told: list[int] = []
     handler = signal.getsignal(signal.SIGINT)
@@ -183,7 +185,10 @@ def _always(*_: Any, **__: Any) -> bool:
 
 
 def _is_fatal(number: int) -> bool:
-    """Return whether the signal ``number`` would end or stop this process, given its current handlers."""
+    """Return whether the signal ``number`` would end or stop this process, given its current handlers.
+
+    SIGINT always counts as such.
+    """
     if number in {0, *(getattr(signal, name, 0) for name in ("SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH"))}:
         return False
     return number == signal.SIGINT or signal.getsignal(number) is signal.SIG_DFL

@@ -136,8 +136,8 @@ class _Counter(Protocol):
 def _counter(turned: Turn) -> _Counter | None:
     """Return an object that calls ``turned`` at each iteration of a loop, by the means of this Python version.
 
-    The call is ``turned(frame, source, head)``: the code in ``frame`` jumps back from one bytecode offset to another.
-    Returns None if other tools, such as a debugger, already use the hook that it needs.
+    The call is ``turned(frame, source, head)``: the code in ``frame`` jumps back from the bytecode offset ``source`` to
+    the offset ``head``. Returns None if other tools, such as a debugger, already use the hooks for this.
     """
     if not MONITORED:
         return None if sys.gettrace() else _Traced(turned)
@@ -175,7 +175,7 @@ class _Monitored:
 class _Traced:
     """Counts loop iterations with ``sys.settrace`` on Python 3.11, only in the chosen frames.
 
-    If the executed line lies before the previous one, the loop has begun a new iteration.
+    If the executed line is the previous one or lies before it, the loop has begun a new iteration.
     """
 
     def __init__(self, turned: Turn) -> None:

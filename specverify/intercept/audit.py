@@ -48,7 +48,7 @@ ROUNDING = 1e-6
 class Reuse(NamedTuple):
     """One reuse of randomness: two lines use the same random number or the same state of a generator.
 
-    ``second`` is file and line of the second use, and ``sentence`` describes the reuse.
+    ``first`` and ``second`` are file and line of the two uses, and ``sentence`` describes the reuse.
     """
 
     what: str
@@ -104,8 +104,8 @@ class Draw:
     def shared(self, make: Callable[[], Any]) -> Any:
         """Return the value of this draw, which all draws from the same generator state in the same way have in common.
 
-        The first of these draws makes it by ``make()``, and it is stored for the others. If the generator state is not
-        known, the draw has no value in common with others, and ``make()`` is called every time.
+        The first of these draws computes the value by ``make()`` and stores it for the later ones. If the generator
+        state is not known, the draw has no value in common with others, and ``make()`` is called every time.
         """
         if self.origin is None:
             return make()
@@ -136,7 +136,10 @@ class Draw:
 
 
 class Cell(NamedTuple):
-    """The interval in which a uniform number lies after a comparison, and the index of the comparison's answer."""
+    """The interval from ``low`` to ``high`` in which a uniform number lies after a comparison with thresholds.
+
+    ``answer`` is the answer of the comparison: how many of the thresholds are at or below the number.
+    """
 
     answer: int
     low: float
@@ -217,9 +220,9 @@ def asked(
     """Record a comparison of the uniform of ``draw`` with ``thresholds`` at line ``where``, by default the current one.
 
     ``questions`` are the earlier comparisons of the same uniform. ``cell`` is the interval that the answer selects, or
-    None if earlier answers already determined the answer. The new comparison is appended to ``questions`` if its answer
-    was not determined and it has a threshold, not at an end of [0, 1], that was not compared before. Does nothing if no
-    audit is active.
+    None if earlier answers already determined the answer. The new comparison is appended to ``questions``, except in
+    two cases: its answer was determined, or each threshold is an end of [0, 1] or was compared before. Does nothing if
+    no audit is active.
     """
     audit: Audit | None = mode().audit
     if audit is None:
@@ -245,12 +248,14 @@ def asked(
 def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bool, drawn: bool, place: str) -> str:
     """Record a comparison of a quantity that is made of several draws, such as a sum of them.
 
-    Returns why it cannot be decided whether this is reuse; "" if the run may continue.
+    Return the reason for a refusal if it cannot be decided whether the comparison reuses randomness. Return "" if the
+    run may continue.
 
-    ``names`` are the names of the draws, ``before`` the earlier answers about the same quantity, and ``place`` is the
-    line. ``drawn`` states that this answer was drawn, and not determined by earlier answers. ``others`` states that
-    some of the draws were also compared as parts of another quantity. This function never reports reuse, because reuse
-    of one uniform is decided by the intervals in which it lies, and a combined quantity has no such interval.
+    ``names`` are the names of the draws, and ``place`` is the line of the comparison. ``before`` has the earlier
+    answers about the same quantity (True: it was below the bound). ``others`` states that some of the draws were also
+    compared alone, or as parts of another quantity. ``drawn`` states that the new answer is drawn: earlier answers do
+    not determine it. The function never reports reuse: reuse of one uniform is decided by the interval in which the
+    uniform lies, and a combined quantity has no such interval.
     """
     audit: Audit | None = mode().audit
     if audit is None:
@@ -268,8 +273,8 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
 def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[bool]:
     """Yield for the thresholds of a comparison whether they lie inside ``cell``: True if inside, False if outside.
 
-    ``cell`` is the interval in which the uniform lay after an earlier comparison, and ``thresholds`` are those of a
-    later one. A threshold at an end of the cell is skipped. ``drawn`` states that the answer of the later comparison
+    ``cell`` is the interval in which the uniform lay after an earlier comparison, and ``thresholds`` belong to a later
+    comparison. A threshold at an end of the cell is skipped. ``drawn`` states that the answer of the later comparison
     was drawn; if it was not, thresholds inside are skipped too.
     """
     for threshold in thresholds:
@@ -331,13 +336,14 @@ def compared_after(draw: Draw, race: Raced) -> None:
 def placed(race: Raced, rank: Hashable, where: str = "") -> str:
     """Record that a number which took part in a race is compared with a plain number.
 
-    Returns why reuse cannot be decided; "" if the run may continue.
+    Return the reason for a refusal if it cannot be decided whether the comparison reuses randomness. Return "" if the
+    run may continue.
 
     ``race`` is the earlier race, which ordered the numbers. ``rank`` is the rank of the compared number in this order,
-    and ``where`` the line of the comparison, by default the current one. The value at one rank, such as the largest, is
-    independent of which number has this rank. So a line may compare numbers of one rank. If it compares numbers of
-    different ranks on different paths, the order has already decided something, and the reason for a refusal is
-    returned.
+    and ``where`` the line of the comparison, by default the current one. If a line compares numbers of one rank only,
+    such as the largest number, the comparison is no reuse: the value at a rank is independent of which number has this
+    rank. If a line compares numbers of different ranks on different paths, a reason is returned: the order decides
+    which number is compared.
     """
     audit: Audit | None = mode().audit
     if audit is None:

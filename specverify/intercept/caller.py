@@ -41,7 +41,7 @@ class DrawLine(str):
 
 
 def draw_line() -> DrawLine:
-    """Return file and line of the foreign code that draws.
+    """Return file and line of the foreign code that draws; ``NOWHERE`` if no foreign code is running.
 
     The attribute ``called_from`` of the result is the line that called the drawing function.
     """
@@ -87,7 +87,9 @@ def file_of(frame: FrameType) -> str:
 def caller(trace: TracebackType | None = None) -> str:
     """Return file and line of the innermost foreign frame: of the current stack, or of the traceback ``trace``.
 
-    A frame is foreign if its code is outside torch, NumPy, the standard library and this package.
+    A frame is foreign if its code is outside torch, NumPy, the standard library and this package. If there is no such
+    frame, the result is ``NOWHERE``. While JAX evaluates a function that was traced before, the result is the line that
+    was traced.
     """
     traced = RUNS.lines[-1]() if RUNS.lines and trace is None else ""
     if traced:
@@ -171,7 +173,7 @@ def jax_is_answered() -> bool:
 def is_own(filename: str) -> bool:
     """Return whether the file ``filename`` belongs to this package, but not to its subpackage ``intercept``.
 
-    The functions of ``intercept`` run inside the calls of foreign code.
+    ``intercept`` is left out, because its functions run inside the calls of foreign code.
     """
     here = Path(__file__).parent
     return (

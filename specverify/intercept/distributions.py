@@ -65,11 +65,12 @@ class Boundary:
     ) -> None:
         """Choose the values of the random numbers of one run.
 
-        ``end`` is 0 or 1, or a uniform between them from which every number is computed. At 0 and 1, numbers get the
-        smallest or the largest value of their generator: all numbers of the run, or, with ``only``, the number with
-        this index alone. The others then get an ordinary value near the end. ``values`` are uniforms from which the
-        numbers are computed in order; ``end`` is then not used. ``apart`` above 0 makes extreme values less extreme: a
-        generator returns a value between the given number and the end with this probability.
+        ``end`` 0 gives every number of the run the smallest value of its generator, ``end`` 1 the largest. With
+        ``only``, the number with this index alone gets this extreme value; the others get an ordinary value near the
+        end. An ``end`` between 0 and 1 is a uniform from which every number is computed. ``values`` are uniforms from
+        which the numbers are computed in order; ``end`` is then not used. If ``apart`` is above 0, a number gets a
+        value near the end in place of the extreme value. With probability ``apart`` a generator returns a value that is
+        still closer to the end.
         """
         self._values = values
         self.has_values = values is not None
@@ -127,8 +128,9 @@ class Boundary:
     def several(self, count: int, number: Callable[[], float]) -> list[float]:
         """Return ``count`` numbers of one call, each computed by ``number()``.
 
-        If the run has a list of values, ``number`` is called for each of them. Otherwise all are equal and it is called
-        once; if one number of this call shall be extreme (``only``), it is called a second time for that number.
+        If the run has a list of values, ``number`` is called ``count`` times. Otherwise ``number`` is called once, and
+        all numbers of the call are equal. There is one exception: if ``only`` selects a number of this call, ``number``
+        is called once more, and its result, the extreme value, replaces the selected number.
         """
         if self._values is not None:
             return [number() for _ in range(count)]
@@ -178,7 +180,7 @@ class NearEnd(NamedTuple):
     """A setting for runs in which every random number is near the same ``end``, 0 or 1, but not at the end itself.
 
     ``apart`` is the probability with which a generator returns a value between the number and the end. For each run a
-    new ``Boundary`` is made and appended to ``boundaries``, where the caller finds its records.
+    new ``Boundary`` is made and appended to ``boundaries``, so that the caller can read what the run drew.
     """
 
     end: float
@@ -217,7 +219,8 @@ Parameters: TypeAlias = Mapping[str, Any]
 class Distribution(NamedTuple):
     """A law that is a monotone function of one uniform or exponential number.
 
-    ``numpy``, ``torch`` and ``python`` map the methods of the libraries that draw from the law to their parameters.
+    ``numpy``, ``torch`` and ``python`` map the names of the methods of each library that draw from the law to the
+    parameters (names and defaults) of these methods.
     """
 
     image: Callable[..., Any]
@@ -254,10 +257,10 @@ def _moved(x: Operations, noise: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
 
 
 def _of_logistic(law: str) -> Callable[..., Any]:
-    """Return the function that maps a uniform to a number of the law ``law``, by way of a logistic number.
+    """Return the function ``image(x, u, loc, scale)`` that computes a number of the law ``law`` from the uniform ``u``.
 
-    The uniform gives a logistic number. The rule ``law`` of ``steps.RULES`` maps it to a number of the standard law,
-    which is scaled and shifted at the end.
+    The function applies the operations ``x``. It computes a logistic number from the uniform, maps this number to the
+    standard law by the operation ``{law}_of_logistic``, multiplies by ``scale`` and adds ``loc``.
     """
 
     def image(x: Operations, u: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
@@ -288,8 +291,8 @@ def _trials(x: Operations, drawn: Any, chance: Any) -> Any:
 def _triangular(x: Operations, u: Any, left: Any, mode: Any, right: Any) -> Any:
     """Return a triangular number computed from ``u`` by the operations ``x``.
 
-    A comparison decides the side of the mode. Refuses arrays of parameters, and parameters that are not in the order
-    left, mode, right.
+    A comparison of ``u`` decides on which side of the mode the number lies. Refuses a noise vector, and parameters
+    unless ``left <= mode <= right`` and ``left < right``.
     """
     if x is not OF_SCALARS or not left <= mode <= right or left == right:
         raise refusal("parameters", "a triangular law is answered one by one, and where left <= mode <= right")
@@ -391,7 +394,7 @@ def bound(parameters: Parameters, args: tuple[Any, ...], named: Mapping[str, Any
 
 
 def _until_nothing(term: float, ratio: Callable[[int], float]) -> Any:
-    """Return a pmf whose first probability is ``term`` and whose k-th is ``ratio(k)`` times the preceding one.
+    """Return a pmf whose entry 0 is ``term`` and whose entry k is ``ratio(k)`` times entry k - 1.
 
     It is truncated where the probabilities become negligible in float64, and normalised.
     """
@@ -426,7 +429,10 @@ def _logarithmic(chance: float) -> Any:
 
 
 class FiniteLaw(NamedTuple):
-    """A law of integers. ``numpy`` maps its methods in NumPy to their parameters; ``torch`` has its functions in torch.
+    """A law of integers.
+
+    ``numpy`` maps the names of the NumPy methods that draw from the law to their parameters (names and defaults).
+    ``torch`` has the names of the torch functions that draw from the law.
 
     ``pmf(*parameters)`` returns the probabilities of ``first``, ``first + 1``, ..., truncated where float64 cannot
     represent the remaining probability.
@@ -457,7 +463,7 @@ MOST_SHUFFLED = 8
 
 
 def seed_name(seed: Any) -> str:
-    """Return a name of ``seed`` for messages, the same name in every run.
+    """Return a name of ``seed`` for messages, the same name in every run; "" for None.
 
     A large seed is named "a large number", because it may itself be random.
     """
@@ -572,7 +578,7 @@ def counts(draws: Draws, site: Site, trials: int, pmf: Any) -> list[int]:
 def filled(size: Any, draw: Callable[[tuple[int, ...]], Any], dtype: Any = np.int64) -> Any:
     """Return an array of shape ``size`` and type ``dtype`` with ``draw(index)`` at each index.
 
-    The result is a scalar if ``size`` is None.
+    The result is a scalar if ``size`` is None or ().
     """
     if size is None or size == ():
         return dtype(draw(()))

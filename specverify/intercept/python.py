@@ -283,7 +283,8 @@ def random_replaced() -> Iterator[None]:
 def random_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
     """Answer the random calls of the standard library by ``draws`` while the ``with`` block runs.
 
-    ``forced_uniform`` gives every uniform a fixed value instead: 0, or 1 for the largest float below 1.
+    ``forced_uniform`` 0 or 1 gives every uniform the value 0 or the largest float below 1 instead. See ``boundary_of``
+    for its other forms.
     """
     with AnswersOf(LIBRARY, Answers(draws, forced_uniform, OWNER, "")), random_replaced():
         yield
@@ -371,8 +372,9 @@ _TYPES = {kind: _as_float if kind is float else _as_numpy(kind) for kind in patc
 def math_answers() -> Iterator[None]:
     """Context manager: floating types, ``math`` and comparisons with ``Fraction`` accept symbolic numbers.
 
-    Calls of the names ``float`` and ``math.log`` are always redirected. Other names for these functions are redirected
-    only in modules that were patched before.
+    The functions of the module ``math``, such as ``math.log``, are replaced for all callers. Two kinds of calls are
+    redirected only in modules that ``patches.met`` noted: calls of ``float`` and of NumPy's floating types, and calls
+    of functions that were imported from ``math``.
     """
     with replaced(math, _MATH), replaced(Fraction, _FRACTION), patches.calls_led(_TYPES, _BY_NAME):
         yield

@@ -24,7 +24,11 @@ class NotRecorded(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class Item(NamedTuple):
-    """One uniform number or one outcome that a recorded call drew."""
+    """One uniform number or one outcome that a recorded call drew.
+
+    ``low`` and ``high`` are bounds of the uniform number. ``outcome`` is the index of the outcome, and ``weights`` are
+    the weights of all outcomes. A drawn integer has both: bounds and an outcome.
+    """
 
     low: float = math.nan
     """Lower bound (inclusive) of the uniform; NaN for an outcome."""
@@ -86,16 +90,19 @@ _TOLD = 10_000
 def _outcomes(places: Any, weights: Any = None) -> Iterator[Item]:
     """Yield an item for each outcome in ``places``, the outcomes of successive draws of one call.
 
-    ``weights`` are the weights of the first draw. Those of later draws depend on earlier outcomes and are not stored.
+    ``weights`` are the weights of the first draw. The weights of later draws depend on earlier outcomes and are not
+    stored.
     """
     for number, place in enumerate(np.asarray(places).ravel().tolist()):
         yield Item(outcome=int(place), weights=weights if not number else None)
 
 
 def _of_exponential(of: Callable[..., Any]) -> Callable[..., Iterator[Item]]:
-    """Return the rule of a library call that computes its result from an exponential number of rate 1.
+    """Return the rule of a library call that computes its result from exponential numbers of rate 1.
 
-    ``of(result, *parameters)`` returns the exponential number from which the call computed ``result``.
+    The rule is called as ``row(result, *parameters)``, with the result and the arguments of the call, and yields an
+    item for each number of the result. ``of(result, *parameters)`` returns the exponential numbers from which the call
+    computed ``result``.
     """
 
     def row(result: Any, *parameters: Any, **named: Any) -> Iterator[Item]:
@@ -274,9 +281,11 @@ def _torch_normal(result: Any, mean: Any = 0.0, std: Any = 1.0, *_: Any) -> Iter
 
 
 def _torch_in_place(row: Callable[..., Iterator[Item]]) -> Callable[..., Iterator[Item]]:
-    """Return the rule of a tensor method that fills a tensor in place.
+    """Return the rule of a tensor method that fills its tensor, made of ``row``, the rule for NumPy arrays of doubles.
 
-    ``row(result, *parameters)`` is the same rule for NumPy arrays of doubles.
+    The returned rule takes the result of the method, the tensor of the method (which is not used), and the other
+    arguments of the call. It returns ``row(result, *parameters)``: the result as an array of doubles, and the other
+    arguments.
     """
     return lambda result, _, *parameters: row(_doubles(result), *parameters)
 

@@ -74,7 +74,8 @@ class Recorder:
     def call(self, library: str, name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> Any:
         """Call the library method ``real``, record the call, and return its result.
 
-        Methods that draw nothing are not recorded.
+        Two kinds of methods are not recorded: those that draw nothing, and those that draw only by calling other
+        methods, which are recorded in their place.
 
         ``library`` and ``name`` name the method, and ``generator`` is the object on which it is called. ``given`` and
         ``named`` are its positional and its keyword arguments. If ``given_for`` returns values, they replace the drawn
@@ -148,8 +149,8 @@ def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, 
     """Apply a method that selects from a population to the indices 0, 1, ... in place of the program's elements.
 
     ``name`` is the method, one of ``IN_PLACES``. ``real`` is the library's method, which draws when it is called on
-    ``generator``. ``given`` and ``named`` are the positional and keyword arguments of the program. Returns the drawn
-    indices, and the result that the library would have returned for the elements.
+    ``generator``. ``given`` and ``named`` are the positional and keyword arguments of the program. Returns two things:
+    the drawn indices, which are recorded, and the result that the library would have returned for the elements.
     """
     first, *rest = given
     several = not isinstance(first, int | np.integer) and np.ndim(first) != 0

@@ -242,7 +242,8 @@ def refused(error: Exception) -> None:
 def gifts_kept() -> Iterator[dict[str, None]]:
     """Context manager that yields a dictionary whose keys describe the plain random numbers that the program receives.
 
-    A plain number is an ordinary float or integer, not a symbolic number.
+    A plain number is an ordinary float or integer, not a symbolic number. The use of a plain number is not followed, so
+    reports name these numbers.
     """
     kept: dict[str, None] = {}
     RUNS.gifts.append(kept)
@@ -306,7 +307,11 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
         refused(self)
 
     def __str__(self) -> str:
-        """Return one sentence: operation, place, reason, way out."""
+        """Return one sentence with the operation, its place, the reason and the way out.
+
+        If the operation or the place is unknown, or the reason already names the place, the result is the reason alone,
+        with the place if it is known and not yet named.
+        """
         if not self.operation or not self.place or self.place in self.reason:
             return self.reason if not self.place or self.place in self.reason else f"{self.reason}, at {self.place}"
         return f"{self.operation} at {self.place}: {self.reason}; {self.way_out}"
@@ -322,8 +327,8 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
     def during(self, operation: str, place: str) -> NeedsValue:
         """Add to this refusal the ``operation`` of the library and its line ``place``, and return the refusal.
 
-        What the refusal already has is not changed, and an operation at another line than that of the refusal is not
-        added.
+        An operation or a line that the refusal already has is not changed. If its line differs from ``place``, the
+        operation is not added.
         """
         if not self.operation and self.place in {"", place}:
             self.operation = operation
@@ -339,5 +344,5 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
         return self
 
     def again(self) -> NeedsValue:
-        """Return the same refusal to be raised once more; the open block records it."""
+        """Return a copy of the refusal, to be raised once more; the open block records the copy."""
         return NeedsValue(self.code, self.reason, self.operation, self.place, self.way_out)

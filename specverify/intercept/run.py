@@ -33,10 +33,10 @@ class Block:
 
 
 class InThread(threading.local):
-    """The open interpreters of one thread.
+    """The state of interception in one thread: the block that it has entered, and whether interception is suspended.
 
-    Each thread has its own, because other threads draw at the same time, and a thread may outlive the block in which it
-    started.
+    Each thread has its own state, because other threads draw at the same time, and a thread may outlive the block in
+    which it started.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class Runs:
         self.thread = InThread()
 
     def left_behind(self) -> dict[str, Any]:
-        """Return the fields that are not empty, by name: what the last block did not close. Empty if no run is open."""
+        """Return the fields that are not empty, by name. If no run is open, they are what the last block left open."""
         fields = {name: value for name, value in vars(self).items() if name != "thread" and value}
         stacks = {name: stack for name, stack in fields.pop("answers", {}).items() if stack}
         inside = {name: value for name, value in vars(self.thread).items() if value}
@@ -157,7 +157,10 @@ def nobody_answers() -> AbstractContextManager[None]:
 
 
 def answering(library: str) -> Any:
-    """Return the active interpreter of the calls of ``library``: ``Answers``, a ``Recorder``, or None."""
+    """Return the active interpreter of the calls of ``library``, an ``Answers`` or a ``Recorder``.
+
+    Returns None in two cases: no open block intercepts ``library``, or interception is suspended in this thread.
+    """
     answers = RUNS.answers.get(library)
     silent = RUNS.thread.silent
     return answers[-1] if answers and not (silent and silent[-1] >= len(RUNS.blocks)) else None

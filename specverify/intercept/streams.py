@@ -99,7 +99,7 @@ class Streams:
     def told_apart(self, state: Hashable | None) -> Hashable | None:
         """Return the part of a generator state that identifies a draw when runs are compared: here the whole state.
 
-        A subclass drops what differs between runs although the program did not seed the generator.
+        Subclasses override this method. They leave out the parts of a state that interception chose for the run.
         """
         return state
 
@@ -153,7 +153,7 @@ class Answers:
     def asked(
         self, generator: Any, site: Site, function: str, advance: Callable[[], Any], *, in_pairs: bool = False
     ) -> AnsweredCall:
-        """Move the real generator by ``advance``, and return the object that answers one call of ``function``.
+        """Advance the real generator by calling ``advance``, and return the object that answers a call of ``function``.
 
         ``site`` names the call. ``in_pairs`` states that the function may return a number that the generator cached in
         the preceding call.
@@ -209,7 +209,10 @@ class Answers:
             generator_states.put_pending(generator, number)
 
     def _keep(self, generator: Any) -> Hashable:
-        """Store the state that a generator had before the block, the first time; return the key of its stream."""
+        """Return the key of the stream of a generator; the first time, store its state, so that it can be restored.
+
+        The global generator then also gets a start state that is chosen for the run.
+        """
         stream = _stream(generator)
         if stream not in self._before:
             self._before[stream] = (generator, generator_states.read(generator))
@@ -220,8 +223,8 @@ class Answers:
     def _kept_number(self, generator: Any) -> float | None:
         """Return the normal number that ``generator`` has cached for its next call, or None.
 
-        At the first use in a run, the number is stored to be restored later, and that of the global generator is
-        discarded.
+        The first call in a run stores the number of the generator, so that ``restore`` can put it back. For the global
+        generator, the first call also deletes the cached number, so that a run does not depend on earlier draws.
         """
         if _stream(generator) not in self._pending:
             self._pending[_stream(generator)] = (generator, generator_states.pending(generator))

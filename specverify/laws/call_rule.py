@@ -89,11 +89,11 @@ def added_up(epsilon: float, count: int) -> Floats:
 
 
 def one_by_one(epsilon: float, given: float, count: int, *, looked_up: bool) -> Floats:
-    """Return the rounding errors of a program that adds ``count`` entries pairwise or one after the other.
+    """Return bounds on the rounding errors of a program that may add ``count`` entries one after the other.
 
-    Sums are computed in float32 or finer. ``epsilon`` is the spacing at 1 of the floats in which the program computes.
-    ``given`` is the spacing at 1 of the floats in which the input rows are stored; the numbers of these rows are not
-    rounded again. ``looked_up`` states that the program also looks up a uniform in a cumulative row.
+    The bounds also hold if it adds pairwise. Sums are computed in float32 or finer. ``epsilon`` is the spacing at 1 of
+    the floats in which the program computes. ``given`` is the spacing at 1 of the floats in which the input rows are
+    stored. ``looked_up`` states that the program also looks up a uniform in a cumulative row.
     """
     sums = max(count * min(epsilon, FLOAT32) + epsilon, added_up(epsilon, count).sums)
     return Floats(epsilon, sums, epsilon if looked_up else 0.0, SMALLEST.get(given, UNDERFLOW))
@@ -158,7 +158,7 @@ def _entries(row: PmfRow, where: Any, floats: Floats) -> Between:
 
 
 def _weights(low: Any, high: Any, floats: Floats) -> Between:
-    """Return bounds on the shares that weights have after a program has scaled them to sum 1.
+    """Return bounds on weights after a program has scaled them to sum 1.
 
     ``low`` and ``high`` are bounds on the weights before they are scaled, and ``floats`` has the rounding errors of the
     program.

@@ -201,6 +201,25 @@ def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:
     return program
 
 
+def run_toward(decoder: Decoder, prompt: Tokens, outcome: Tokens) -> Callable[[Draws], Tokens | None]:
+    """Return ``whole_run(decoder, prompt)``, but stop a decode after the first round that differs from ``outcome``.
+
+    A round differs if its tokens are not those of ``outcome`` at their positions. The program then returns None. So the
+    paths to ``outcome`` are found without the paths to other new tokens.
+    """
+
+    def program(draws: Draws) -> Tokens | None:
+        state, new = decoder.init(prompt), prompt[:0]
+        while state.remaining > 0:
+            state, _ = decoder.step(draws, state)
+            new = state.tokens[len(prompt) :]
+            if new != outcome[: len(new)]:
+                return None
+        return new
+
+    return program
+
+
 def _shown(lost: Sequence[Any], runs: int) -> Any:
     """Return the sum of ``lost``, the probabilities of outcomes that an enumeration skipped because they were rare.
 

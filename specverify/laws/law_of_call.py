@@ -85,8 +85,8 @@ class CallLaw(NamedTuple):
 class _Read(NamedTuple):
     """The law of the last token at the end of one path.
 
-    ``kept`` are the tokens before it, and ``masses`` the probabilities of ``values``. Other fields are as in
-    ``CallLaw`` and ``Behind``.
+    ``kept`` are the tokens before the last one, ``values`` its possible values, and ``masses`` their probabilities. The
+    fields that are not described here are as in ``CallLaw`` and ``Behind``.
     """
 
     kept: Tokens
@@ -243,10 +243,11 @@ class _Reader:
     def _tried(
         self, number: int, outcomes: Sequence[int], kept: Tokens
     ) -> tuple[dict[int, float], list[FailedOutcome | str]]:
-        """Return the last token for each of ``outcomes`` of a draw, and a list of problems with the other outcomes.
+        """Run the path again with each of ``outcomes`` of draw ``number``; return (outcome -> last token, problems).
 
-        ``number`` is the index of the draw, ``kept`` the tokens before the last one. A problem is a failed outcome, or
-        a sentence if the tokens before the last one change with the outcome.
+        ``kept`` are the tokens before the last one. If an outcome changes these tokens, or the call fails with it, the
+        outcome has no entry in the mapping, and the problem is listed: a ``FailedOutcome`` if the call raises an error
+        or emits no last token, and a sentence in any other case.
         """
         emitted: dict[int, float] = {}
         problems: list[FailedOutcome | str] = []
@@ -263,10 +264,10 @@ class _Reader:
         return emitted, problems
 
     def _ending(self, number: int, outcome: int) -> Ending | FailedOutcome | str:
-        """Return what the path ends with if draw ``number`` has the given ``outcome``.
+        """Run the path again with the given ``outcome`` of draw ``number``, and return its ending.
 
-        This is the failed outcome if the call raises an error, and a sentence if the program then makes other draws.
-        Errors of the types ``said`` of ``call_law`` are raised.
+        If the call raises an error, return a ``FailedOutcome`` in place of the ending; errors of the types ``said`` of
+        ``call_law`` are raised here. If the program makes other draws than before, return a sentence about this.
         """
         self._runs += 1
         try:
@@ -292,10 +293,10 @@ class _Reader:
         return likely(left, zlib.crc32(repr((draw.site, number, time, self._seed)).encode()))
 
     def _coincidences(self, number: int) -> list[int]:
-        """Return outcomes of draw ``number`` with which it would equal another token of the call.
+        """Return the outcomes of draw ``number`` that are equal to another token of the call.
 
-        These are the drafted tokens, and the outcomes of the other draws of the path. A program may compare a draw with
-        such a token. An equality is too rare to occur among likely outcomes.
+        The other tokens of the call are the drafted ones and the outcomes of the other draws of the path. A program may
+        compare the drawn token with one of them, and a random sample of outcomes rarely contains an equal token.
         """
         draw = self._path.wide[number]
         candidates = dict.fromkeys((*self._notable, *(other.outcome for other in self._path.wide)))
@@ -306,8 +307,9 @@ class _Reader:
     def _outcomes(self, number: int) -> tuple[list[int], int]:
         """Return the outcomes of draw ``number`` to follow, and how many of them are a random sample from the pmf.
 
-        The others are chosen: notable tokens, the likeliest tokens, and tokens at which arrays are often cut. A draw
-        with few possible outcomes is followed for all of them; the second number is then 0.
+        The outcomes that are not sampled are the notable tokens, the two likeliest tokens, and some of the tokens at
+        which arrays are often cut. If the draw has few possible outcomes, all of them are returned, and the number is
+        0.
         """
         pmf = self._path.wide[number].pmf
         possible = np.flatnonzero(pmf > 0)
@@ -340,7 +342,8 @@ def _same(one: Ending, other: Ending) -> bool:
 def edges(vocabulary: int) -> tuple[int, ...]:
     """Return tokens at which kernels often cut rows of ``vocabulary`` entries, in ascending order.
 
-    These are powers of two, multiples of block sizes, their neighbours, and both ends of the row.
+    These are powers of two, the last multiple of each usual block size, the neighbours of both, and the two tokens at
+    each end of the row.
     """
     powers = [2**bits for bits in range(7, 20)]
     blocks = [vocabulary // size * size for size in (64, 128, 1024, 4096, 8192)]

@@ -100,10 +100,11 @@ class Rounds(NamedTuple):
 def rounds_of(decoder: Decoder, prompt: Tokens, window: int, budget: int) -> Rounds:
     """Return the graph of the rounds of ``decoder`` after ``prompt``.
 
-    States are merged by their last ``window`` tokens. The models of the decoder read no earlier tokens, and a round
-    sees no others. ``budget`` bounds the runs of rounds. Raises ``ReadsWholeText`` if a round uses an earlier token,
-    ``NotRational`` if a probability is a float, ``TooManyRounds`` if the budget does not suffice, ``ValueError`` if a
-    round commits no token.
+    States are merged if they agree in their last ``window`` tokens (and in the other data that the module lists). The
+    tokens before these are hidden from a round. ``budget`` is the largest number of paths of rounds in the graph.
+
+    Raises ``ReadsWholeText`` if a round uses a hidden token, ``NotRational`` if a probability is a float,
+    ``TooManyRounds`` if the budget does not suffice, and ``ValueError`` if a round commits no token.
     """
     start = decoder.init(prompt)
     uses: list[int] = []

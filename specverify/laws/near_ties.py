@@ -36,7 +36,7 @@ class Logits(NamedTuple):
 
     @property
     def bound(self) -> float:
-        """Return the largest gap between the largest logit and that of a token which a right pass may still choose."""
+        """Return how far a logit may lie below the largest one so that a right pass may still choose its token."""
         return 2 * math.atanh(self.rounding)
 
 
@@ -100,11 +100,12 @@ def parting(setting: str, plain: Tokens, speculative: Tokens, logits: Logits) ->
 def greedy_parting(
     setting: str, logits: Logits | None, law: Mapping[Any, Any], expected: Mapping[Any, Any]
 ) -> Parting | None:
-    """Return the first difference between the only text of ``law`` and the only text of ``expected``.
+    """Return the first difference between a text of ``law`` and the only text of ``expected``.
 
-    If ``law`` has several texts, the likeliest of those that differ from the expected text is compared, and no rounding
-    explains the difference (the bound is 0). Returns None if the texts are equal, if ``expected`` has several texts, or
-    if the logits are not known. ``setting`` names the case in messages.
+    If ``law`` has one text, this text is compared. If it has several texts, the likeliest text that differs from the
+    expected one is compared, and the returned ``bound`` is 0: rounding does not explain several texts of a greedy call.
+    Returns None if the texts are equal, if ``expected`` has several texts, or if the logits are not known. ``setting``
+    names the case in messages.
     """
     plain, text = without_chance(expected), without_chance(law)
     if logits is None or not isinstance(plain, tuple) or text == plain:

@@ -158,8 +158,8 @@ def paths(
     """Yield every path of ``program`` once, depth first. The consumer may stop early by closing the generator.
 
     With ``first``, only paths whose first draws have these outcomes are enumerated. With ``least``, a path whose
-    probability is known to be at most ``least()`` is skipped without a run. A path of floats that raises an exception
-    is skipped if its probability is below the rounding of float64.
+    probability is known to be at most ``least()`` is skipped without a run. If the program raises an exception on a
+    path with float probabilities, the path is skipped if its probability is below the rounding of float64.
 
     A path with probability below ``RARE`` is not followed further. ``rare`` is then called with the probability that is
     skipped, and returns whether the enumeration continues. Without ``rare`` it continues, but raises

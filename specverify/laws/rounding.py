@@ -132,7 +132,7 @@ def holds_within(distance: float, bound: float) -> bool:
 
 
 def of_enumeration(rounding: Rounding, runs: int) -> float:
-    """Return the largest total variation that rounding can cause between two enumerations of one law.
+    """Return an upper bound on the total variation that rounding can cause between two enumerations of one law.
 
     Each enumeration has ``runs`` runs; ``rounding`` has the observations of the worst run.
     """
@@ -140,10 +140,10 @@ def of_enumeration(rounding: Rounding, runs: int) -> float:
 
 
 def left_on_nothing(rounding: Rounding) -> float:
-    """Return the largest probability that rounding can give to an outcome whose probability is 0.
+    """Return an upper bound on the probability that rounding can give to an outcome whose probability is 0.
 
-    Underflow leaves a negligible probability. A uniform that is compared with the end of a cumulative pmf leaves one
-    spacing of its floats, plus the error of the sums.
+    Underflow leaves a negligible probability. Each uniform that is compared with the end of a cumulative pmf leaves at
+    most two spacings of its floats, and lookups leave the error of the sums.
     """
     return UNDERFLOW + 2 * rounding.epsilon * rounding.uniforms + of_lookup(rounding.epsilon, rounding.cells)
 
@@ -222,8 +222,8 @@ def known_within(bound: float) -> None:
 def asked(*, again: bool) -> None:
     """Record a comparison of a uniform number.
 
-    ``again`` states that the program compared the same number before. The comparison then counts as a further one, else
-    as that of another uniform.
+    ``again`` states that the program compared the same number before. If so, the comparison counts as a repeated one.
+    Otherwise it counts as a new uniform.
     """
     if _COLLECTING:
         _COLLECTING[-1].again += again

@@ -28,9 +28,9 @@ _PASSED: Final = 4
 class Sizes(NamedTuple):
     """Sizes that an engine must handle in addition to the defaults; 0 adds none.
 
-    The defaults are texts of 132 tokens, prompts whose lengths are powers of two up to 128, or one more or one less,
-    and batches of nine rows. Every engine that is made for scenarios is examined with them. Scenarios of a size have
-    one path each, or a few for ``gamma``, so large sizes are cheap.
+    The defaults are texts of 132 tokens, prompts whose lengths are powers of two from 8 to 128, or one more or one
+    less, and batches of nine rows. Every engine that is made for scenarios is examined with them. Scenarios of a size
+    have one path each, or a few for ``gamma``, so large sizes are cheap.
 
     Examples:
         >>> Sizes(horizon=256, vocabulary=151_936).rows
@@ -74,9 +74,9 @@ def size_scenarios(sizes: Sizes = NO_SIZES) -> tuple[Scenario, ...]:
 
 
 def _open_rows(gamma: int) -> tuple[Scenario, ...]:
-    """Return scenarios of one round, each with one row that is not one-hot, at nine positions of the round.
+    """Return at most nine scenarios of one round with ``gamma`` drafts, each with one row that is not one-hot.
 
-    The positions range from the first of ``gamma`` drafts to the bonus token.
+    The position of this row differs between the scenarios, from the first draft to the bonus token.
     """
     places = dict.fromkeys(1 + round(point * gamma / 8) for point in range(9))
     return tuple(Scenario(open_after(place), 3, (0,), gamma + 1, seed=30) for place in places)
@@ -92,7 +92,7 @@ def long_prompt(length: int) -> Tokens:
 
 
 def many_rows(rows: int) -> tuple[Tokens, ...]:
-    """Return a batch of ``rows`` prompts of different lengths, two of them equal."""
+    """Return a batch of ``rows`` prompts of several lengths; the first and the last prompt are equal."""
     return tuple(
         long_prompt(1 + (5 * row) % 7 + row // 7) if row != rows - 1 else long_prompt(1) for row in range(rows)
     )

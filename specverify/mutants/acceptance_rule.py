@@ -111,9 +111,10 @@ def accepts_after_rejection(draws: Draws, target: LanguageModel, prefix: Tokens,
     setting=(("temperature", 1.0),),
 )
 def argmax_for_a_draw(target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float) -> list[int]:
-    """Accept a draft if it is the argmax of its row, where the rule requires a match with a draw from the row.
+    """Accept a draft if it is the argmax of its target row.
 
-    Temperature, top-k and top-p therefore have no effect.
+    The right rule accepts a draft if it equals a token that is drawn from this row. With the argmax, the temperature
+    has no effect.
     """
     best: list[int] = softmax_rows(target_logits, temperature).argmax(-1).tolist()
     misses = [i for i, token in enumerate(draft_tokens.tolist()) if token != best[i]]
@@ -330,11 +331,12 @@ def cascade_residual_of_target(task: Task, alpha: Any = Fraction(1, 2), gamma: i
 
 
 def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Select one candidate of a node and accept it with min(1, p/q), although the selected one does not have the law q.
+    """Select one of a node's candidates by a rule that depends on p, and accept it with min(1, p/q).
 
-    If it is rejected, a token is drawn from norm((p - q)+). ``p`` is the target row of the node, ``tokens`` are its
-    candidates, ``pmfs`` the q of each, and ``depth`` is the depth of the node. The returned step has the emitted token
-    and whether it is the candidate.
+    The selected token does not have the law q, so this test is wrong. If the token is rejected, another one is drawn
+    from norm((p - q)+). ``p`` is the target row of the node, ``tokens`` are its candidates, ``pmfs`` the q of each, and
+    ``depth`` is the depth of the node. The returned step has the emitted token, and states whether it is a candidate
+    that was accepted.
     """
     q = pmfs[0]
     chosen, _ = selection(p, q, len(tokens), 0)
@@ -354,9 +356,10 @@ def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ..
     examples=PAIR,
 )
 def choice_accepted_against_q(task: Task, branching: tuple[int, ...] = (2, 1)) -> Decoder:
-    """Two-step selection that accepts the selected candidate with min(1, p/q), although its law is not q any more.
+    """Tree verification that selects one candidate of each node and accepts it with min(1, p/q).
 
-    ``branching[i]`` is the number of candidates of each node at depth i.
+    The selection depends on p, so the selected candidate does not have the law q. The right rule divides p by the law
+    of the selected candidate. ``branching[i]`` is the number of candidates of each node at depth i.
     """
     drafter = tree_drafter(draft_model(task), regular_tree(branching), independent)
     return tree_decoder(task, drafter, by_siblings(choose_then_accept))
@@ -373,7 +376,8 @@ def choice_accepted_against_q(task: Task, branching: tuple[int, ...] = (2, 1)) -
 def clip_without_floor(task: Task, clip: Any = 2, gamma: int = 4) -> Decoder:
     """Mentored decoding that limits q from above by ``b p`` (b is ``clip``), but not from below by ``a p``.
 
-    The mass that the upper limit removes goes to p, where the correct rule raises q to the lower limit.
+    The mass above the upper limit is distributed in proportion to p. The right rule uses this mass to raise q to the
+    lower limit.
     """
     draft = draft_model(task)
 
@@ -449,9 +453,10 @@ copies_judged_by_argmax = planted(
     form=BATCHED,
 )
 def count_along_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Speculative sampling of a batch that takes the cumulative product of acceptances over rows instead of positions.
+    """Speculative sampling of a batch that counts the accepted drafts of a row wrongly.
 
-    The number of accepted drafts therefore belongs to no row.
+    The cumulative product of the acceptances is taken over the rows instead of the positions. So a rejection in one row
+    also counts as a rejection at the same position of all later rows, and not at later positions of its own row.
     """
     rng, gamma = np.random.default_rng(), draft_tokens.shape[1]
     coins = [
@@ -574,7 +579,7 @@ def exit_believed_once(draws: Draws, target: LanguageModel, prefix: Tokens, draf
 )
 @with_verifier
 def gamma_from_this_round(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """After a rejection, cut the same round to the accepted drafts, and emit a bonus token from p.
+    """After a rejection, treat the round as if only the accepted drafts had been drafted, and draw a bonus from p.
 
     A rejection may shorten the next round only. With this bug no token is ever drawn from the residual.
     """
@@ -641,7 +646,8 @@ def inverted_ratio(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
 def judge_sees_the_prompt(task: Task, correct: Pairs = (), gamma: int = 4) -> Decoder:
     """Judge decoding whose judge gets the last committed token instead of the token before the draft it judges.
 
-    This is wrong from the second draft of a block on. ``correct`` are the pairs (token, draft) that the judge accepts.
+    This is wrong from the second draft of a block on. ``correct`` are the pairs (token before the draft, draft) that
+    the judge accepts.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -737,8 +743,9 @@ def predicted_rejection_dropped(task: Task, threshold: Any = 0, gamma: int = 20)
 def release_for_vllm(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 8) -> Decoder:
     """FLy with the window of the authors' release instead of vLLM's.
 
-    In vLLM, a rejected draft is excused if the ``window`` drafts after it pass their tests. In the release the excused
-    draft counts as part of the window, so one passed test fewer is required after it.
+    In vLLM, a rejected draft is excused if the ``window`` drafts after it pass their tests. The release counts the
+    excused draft as the first of the window, so only the ``window - 1`` drafts after it must pass. ``threshold`` is the
+    least entropy of the target at which a draft may be excused.
     """
     return with_parts("fly-vllm", verifier=deferring(window - 1, threshold))(task, window, threshold, gamma)
 
@@ -822,9 +829,9 @@ def row_off_by_one(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
 )
 @as_part("nasd-seed-rule", "verifier")
 def seed_rule_top_two(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Seed rule that accepts a guess if it is one of the two most probable tokens of the target.
+    """NASD's seed rule that accepts a draft if it is one of the two most probable tokens of the target.
 
-    The declared rule accepts only the most probable one.
+    The declared rule accepts a draft only if it is the most probable token.
     """
     accepted = 0
     while accepted < len(draft.tokens):
@@ -862,9 +869,9 @@ def small_model_first(task: Task, **options: Any) -> Decoder:
     examples=SHORT,
 )
 def stale_offset(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling that reads p/q, in every round, at the token ids that were drafted in the first round.
+    """Speculative sampling that tests draft i of every round by p/q of the i-th token after the prompt.
 
-    The offset into the list of all drafted ids is not advanced, so the rule is right in round 1 and wrong from round 2
+    The offset into the list of all new tokens is not advanced, so the rule is right in round 1 and wrong from round 2
     on.
     """
 
@@ -1047,10 +1054,11 @@ def unsure_candidates_dropped(
     layers: int = 4,
     window: int = 32,
 ) -> Decoder:
-    """SWIFT that removes the last position with all its candidates if its first token has a low probability.
+    """SWIFT that removes the last drafted position, with all its candidates, if its first one has a low probability.
 
-    Drafting has stopped at this position for the same reason. So whether a position is verified depends on the token
-    drawn there, which biases the output. The parameters are those of ``reference.algorithms.swift``.
+    Drafting stops at a position with such a first candidate; the right rule keeps the position. Here, whether a
+    position is verified depends on the token drawn there, which biases the output. The parameters are those of
+    ``reference.algorithms.swift``.
     """
     models = [partial_model(task.target, draft_model(task), run, layers) for run in sets]
     drafter = layer_drafter(models, depth, stop, widths, window)

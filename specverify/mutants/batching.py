@@ -78,9 +78,9 @@ def argmax_of_candidates(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     gammas=(1,),
 )
 def bonus_of_the_longest_row(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Speculative sampling that draws every bonus token from the last row of the padded batch.
+    """Speculative sampling that draws each bonus token from the last of the target rows of a request, padding included.
 
-    This is right only for the request with the most drafts.
+    A request with fewer drafts than the longest one then gets its bonus token from a row of padding.
     """
     rng, result = np.random.default_rng(), []
     for row, n in enumerate(lengths):
@@ -99,9 +99,10 @@ def bonus_of_the_longest_row(p: Any, q: Any, draft_tokens: Any, lengths: Any) ->
     killed_by="inputs_unchanged",
 )
 def callers_request_written_to(body: dict[str, Any]) -> Request:
-    """Return the request of the caller's ``body``, after changing the ``body`` itself.
+    """Return the request made from the caller's ``body``, and also change ``body``: the bug.
 
-    The stop strings in it become a batch of one; the right constructor reshapes a copy.
+    The entry ``stop_strings`` of ``body`` is replaced by a list that contains the list of stop strings. The right
+    constructor changes only a copy.
     """
     request = Request(**{**body, "prompt": tuple(body["prompt"])})
     body["stop_strings"] = [list(request.stop_strings)]
@@ -203,10 +204,11 @@ def lengths_counted_in_place(p: Any, q: Any, draft_tokens: Any, lengths: Any) ->
 def non_speculative_rows_first(
     lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]
 ) -> tuple[int, ...]:
-    """Return row offsets computed as if the rows were sorted by length, those without drafts first; they are not.
+    """Return the offset of each row of the batch in the flat array of a pass, as if shorter rows were stored first.
 
-    ``lengths`` has the number of tokens that each row is fed. ``rectangular`` (rows are padded) and ``prefilling`` (the
-    rows that feed a part of a prompt) are ignored.
+    The rows are stored in the order of the batch, so the offsets are wrong. ``lengths`` has the number of tokens that
+    each row is fed; a row without drafts is the shortest. ``rectangular`` (whether rows are padded to the longest) and
+    ``prefilling`` (which rows feed a part of a prompt) are ignored.
     """
     order = sorted(range(len(lengths)), key=lambda row: lengths[row])
     begins = {row: sum(lengths[before] for before in order[:place]) for place, row in enumerate(order)}
@@ -222,11 +224,11 @@ def non_speculative_rows_first(
     citation="mlx-lm commit 1898164b (branch)",
 )
 def offsets_added_in_place(held: Sequence[int], fed: Sequence[int]) -> tuple[int, ...]:
-    """Return the first position of each row's pass, wrong from the second row on.
+    """Return the position of the first token that each row of the batch is fed; it is wrong from the second row on.
 
-    Each row adds its length in place to an array that all rows share, so the positions of a row are shifted by the
-    numbers of tokens (``fed``) of the rows before it. The right first position is the number of entries in the cache
-    (``held``).
+    The right position is the number of entries in the row's cache (``held``). Here, each row adds its number of fed
+    tokens (``fed``) to an array that all rows share. So the position of a row is too large by the numbers of tokens of
+    the rows before it.
     """
     return tuple(begin + sum(fed[:row]) for row, begin in enumerate(held))
 
@@ -240,9 +242,10 @@ def offsets_added_in_place(held: Sequence[int], fed: Sequence[int]) -> tuple[int
     gammas=(1,),
 )
 def packed_by_another_rule(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Pack the drafts of all rows by their own lengths, but unpack them as if each row had the largest length.
+    """Speculative sampling that stores the drafts of all rows in one array, and reads them with wrong offsets.
 
-    All drafts after a shorter row are shifted.
+    The drafts are stored one row after the other, without padding. They are read as if each row had as many drafts as
+    the longest. So all drafts after those of a shorter row are shifted.
     """
     rng, width = np.random.default_rng(), int(max(lengths))
     packed = np.concatenate([draft_tokens[row, :n] for row, n in enumerate(lengths)])
@@ -296,9 +299,9 @@ def parameters_by_token(batch: Sequence[Parameters], row: int, start: int) -> Pa
     citation="vllm-ascend issue #16396, PR #16430",
 )
 def place_for_id(row: ExactPmf, mixed: bool) -> int:
-    """Return the argmax of ``row``; if other rows of the batch are sampled (``mixed``), return a position instead.
+    """Return the argmax of ``row``, but a wrong number if other rows of the batch are sampled (``mixed``).
 
-    It is the position of the most probable token in the row read backwards, which is not its id.
+    The wrong number is the position of the most probable token counted from the end of ``row``, which is not its id.
     """
     return argmax(row[::-1]) if mixed else argmax(row)
 
@@ -368,9 +371,10 @@ def rows_in_assumed_order(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> li
     citation="vLLM PR #52500",
 )
 def unpacked_by_another_rule(lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]) -> tuple[int, ...]:
-    """Return row offsets without padding, although the rows were packed with padding.
+    """Return the offset of each row of the batch in the flat array of a pass, computed without padding.
 
-    Packing and unpacking test different conditions to decide whether there is padding. ``lengths`` has the number of
-    tokens that each row is fed; ``rectangular`` states whether rows are padded to the longest, which is ignored.
+    The rows were written to the array with padding, so the offsets are wrong: writing and reading decide by different
+    conditions whether there is padding. ``lengths`` has the number of tokens that each row is fed. ``rectangular``
+    states whether rows are padded to the longest, and is ignored. ``prefilling`` has no effect.
     """
     return starts(lengths, False, prefilling)

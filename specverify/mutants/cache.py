@@ -45,7 +45,8 @@ def draft_writes_target_cache(memory: CacheMemory, places: Sequence[int], drafte
 def last_draft_never_written(fed: int, drafts: int) -> int:
     """Return the number of cache entries that a pass writes: one fewer than the ``fed`` tokens if there are ``drafts``.
 
-    Blocks are counted without the drafts, so the entry of the last draft is missing once it is accepted.
+    The entry of the last draft is not written, so the cache lacks it if the draft is accepted. The right number is
+    ``fed``.
     """
     return fed - 1 if drafts else fed
 
@@ -153,10 +154,11 @@ def prefix_fed_again(tokens: Tokens, held: int) -> Tokens:
 def reset_instead_of_rollback(
     pages: tuple[int, ...], free: tuple[int, ...], needed: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the pages that a request keeps, and the free pages, after a rewind: it keeps none if it gives up any.
+    """Return the pages that a request keeps after a rewind, and the free pages.
 
-    ``needed`` is the number of its ``pages`` that the request should keep. If it is below their number, all of them are
-    added to the ``free`` ones, so the cache is emptied instead of rolled back. Otherwise nothing changes.
+    ``pages`` are the pages of the request, of which the first ``needed`` should be kept. If the request has more pages
+    than ``needed``, all of them are added to the ``free`` ones, and none is kept: the cache is emptied instead of
+    rolled back. Otherwise nothing changes.
     """
     return ((), free + pages) if needed < len(pages) else (pages, free)
 
@@ -188,10 +190,10 @@ def reuse_shifted_by_one(held: int, boundary: int, recurrent: bool) -> int:
     fed_next=fed_last,
 )
 def rollback_in_batches_only(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return the number of cache entries to keep; in a batch of one request (``batch`` is 1) all ``written`` ones.
+    """Return the number of cache entries to keep; it is wrong in a batch of one request (``batch`` is 1).
 
-    The entries of rejected drafts are then kept too. In a larger batch the right number is returned: ``known`` tokens
-    before the drafts plus ``accepted`` drafts.
+    Then it is ``written``, the number of all entries, so the entries of rejected drafts stay. In a larger batch the
+    right number is returned: ``known`` tokens before the drafts plus ``accepted`` drafts.
     """
     return known + accepted if batch > 1 else written
 
@@ -205,9 +207,11 @@ def rollback_in_batches_only(known: int, accepted: int, written: int, batch: int
     citation="text-generation-inference PR #2711 (aadc9cb4)",
 )
 def slots_taken_as_consecutive(pages: tuple[int, ...], page_size: int, first: int, count: int) -> tuple[int, ...]:
-    """Return ``count`` consecutive slots from that of entry ``first`` on, although the ``pages`` are not consecutive.
+    """Return ``count`` consecutive slots that begin with the slot of the request's entry ``first``.
 
-    A slot is the place of one cache entry in the memory, and a page has ``page_size`` consecutive slots.
+    A slot is the place of one cache entry in the memory. The request has the ``pages``, each with ``page_size``
+    consecutive slots; but the pages do not follow one another in the memory, so the slots after the end of a page are
+    wrong.
     """
     start = pages[first // page_size] * page_size + first % page_size
     return tuple(range(start, start + count))

@@ -80,7 +80,10 @@ draw from p without d."""
 
 @from_parts
 def drafts_past_the_end_build(task: Task, max_ngram: int = 3, gamma: int = 4) -> Parts:
-    """Prompt lookup that also drafts the tokens after an end-of-sequence token; verification cuts the text there."""
+    """Prompt lookup that also drafts the tokens after an end-of-sequence token; accepted ones are removed later.
+
+    ``max_ngram`` is the length of the longest n-gram that is looked up.
+    """
     return Parts(prompt_lookup_drafter(max_ngram, eos=()), constant(gamma), sample_and_match)
 
 
@@ -143,9 +146,10 @@ infinite_ratio = Control(
 
 
 def one_coin_a_level_verify(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Verify a tree with one uniform for each level, which selects at most one of the candidates; correct.
+    """Verify a tree with one uniform for each level, which selects at most one child of the node reached; correct.
 
-    If the uniform selects no candidate, the emitted token is drawn from p without the candidates.
+    If the uniform selects no child, the emitted token is drawn from p without the tokens of the children. ``parents``
+    and ``tokens`` have the parent (-1: the root) and the token of each node; ``p`` has the root's row first.
     """
 
     def choose(rng: Any, row: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
@@ -253,7 +257,10 @@ target_drawn_in_both_branches = Control(
 
 
 def tokens_in_floats_verify(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> Any:
-    """Speculative sampling of a batch that returns token ids in an array of floats; correct."""
+    """Speculative sampling of a batch that returns token ids in an array of floats; correct.
+
+    ``lengths`` has the number of drafts of each row of the batch.
+    """
     emitted = np.zeros((len(p), p.shape[1])) - 1
     for row, tokens in enumerate(ragged(p, q, draft_tokens, lengths)):
         emitted[row, : len(tokens)] = tokens
@@ -299,7 +306,11 @@ unlikely_matches_dropped = Control(
 
 
 def what_is_left_of_a_coin_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling that decides a round with one uniform, rescaled to [0, 1) after each decision; correct."""
+    """Speculative sampling that tests all drafts of a round with one uniform; correct.
+
+    After each acceptance the uniform is divided by min(1, p/q), so it is again uniform on [0, 1). The replacement and
+    the bonus token are drawn with other random numbers.
+    """
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     coin = rng.random()
     for i, token in enumerate(drafts):
@@ -322,8 +333,9 @@ what_is_left_of_a_coin = Control(
 def rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
     """Keep the candidate whose interval of [0, 1) contains one uniform; else emit a draw from p without the candidates.
 
-    The intervals lie side by side from 0 on, and their lengths are the p of the candidates. ``depth`` is the depth of
-    the node.
+    ``tokens`` are the candidates of a node, and ``p`` is its target row. The intervals lie side by side from 0 on, and
+    their lengths are the probabilities of the candidates under p. ``depth`` is the depth of the node; ``pmfs``, the q
+    of the candidates, are not used.
     """
     below = p[0] * 0
     for k, token in enumerate(tokens):

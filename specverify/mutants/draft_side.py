@@ -115,10 +115,10 @@ def bonus_slot_of_another(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
 )
 @drafting_from
 def cache_trimmed_for_nothing(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return the text without the last but one of the committed tokens ``known``, in every round but the ``first``.
+    """Return the text ``tokens`` without the second to last of the committed tokens ``known``.
 
-    After a rejection the drafter's cache is trimmed by an entry that had never been written, so a valid entry is lost.
-    Texts with fewer than three committed tokens are unchanged.
+    After a rejection, the drafter's cache is trimmed by an entry that was never written, so a valid entry is lost. The
+    text is unchanged in the ``first`` round, and if there are fewer than three committed tokens.
     """
     n = len(known)
     return tokens if first or n < 3 else tokens[: n - 2] + tokens[n - 1 :]
@@ -236,11 +236,11 @@ def padding_in_the_drafter(tokens: Tokens, known: Tokens, first: bool) -> Tokens
     citation="vLLM PR #9730 (after #5765, #4212)",
 )
 def bonus_slot_filled_wrong(tokens: Tokens, seen: int, rounds: int) -> Tokens:
-    """Return the tokens to feed to the drafter; from round 2 on, each of them is the newest token.
+    """Return the tokens to feed to the drafter; from round 2 on, each of them is replaced by the newest token.
 
     The drafter has read the first ``seen`` of the ``tokens``, and ``rounds`` is the number of earlier rounds. After a
-    round in which all drafts were accepted, the drafter lacks two tokens, the last draft and the bonus token. Both
-    cache entries become those of the bonus token.
+    round in which all drafts were accepted, the drafter lacks two tokens: the last draft and the bonus token. Then the
+    entry of the last draft is wrong.
     """
     return tokens[-1:] * (len(tokens) - seen) if rounds else tokens[seen:]
 
@@ -252,9 +252,10 @@ def bonus_slot_filled_wrong(tokens: Tokens, seen: int, rounds: int) -> Tokens:
     citation="transformers issue #32366, PR #32370",
 )
 def draft_cache_not_cropped(cache: DraftCache, known: int, drafts: int, accepted: int) -> DraftCache:
-    """Return the drafter's cache with the right length but all of its entries: those of rejected drafts stay.
+    """Return the drafter's cache after a round with all of its entries, also those of rejected drafts.
 
-    The text had ``known`` tokens before ``drafts`` drafts, of which ``accepted`` were accepted.
+    The field ``seen``, the number of tokens that the drafter has read, is right. The text had ``known`` tokens before
+    ``drafts`` drafts, of which ``accepted`` were accepted.
     """
     return DraftCache(cache.entries, draft_kept(cache, known, drafts, accepted).seen)
 
@@ -298,9 +299,9 @@ def draft_step_lacks_last_token(history: Tokens, drafted: Tokens) -> Tokens:
     citation="llama.cpp issue #27852",
 )
 def lookup_keeps_last_request(tokens: Tokens, before: Tokens) -> Tokens:
-    """Return the text that the lookup searches: ``tokens`` and after them ``before``, the text of the previous request.
+    """Return the text that the lookup searches: ``tokens``, followed by ``before``, the text of the previous request.
 
-    The lookup table is not cleared between requests.
+    The right text is ``tokens``, that of this request. Here the lookup table is not cleared between requests.
     """
     return tokens + before
 
@@ -331,8 +332,9 @@ def padding_taken_for_tokens(cache: DraftCache, fed: Tokens) -> DraftCache:
 def page_copied_from_target(cache: DraftCache, target: tuple[Entry, ...], count: int) -> DraftCache:
     """Return the drafter's cache for a prompt that shares its first ``count`` tokens with the previous text.
 
-    The last reused entry is copied from ``target``, the entries of the target's cache: the loop that copies a partly
-    used page reads from the target's cache for both caches.
+    ``cache`` is the drafter's cache after the previous text, and ``target`` has the entries of the target's cache. The
+    last reused entry is copied from ``target`` instead of ``cache``: the loop that copies a partly used page reads the
+    target's cache for both models.
     """
     own = draft_reused(cache, target, count)
     return own._replace(entries=own.entries[:-1] + target[max(own.seen - 1, 0) : own.seen])

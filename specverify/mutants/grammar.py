@@ -74,7 +74,7 @@ def forks_follow_argmax(grammar: Grammar, matcher: Matcher, draft: int, row: Exa
 def grammar_sees_rejected_drafts(task: Task, grammar: RowGrammar = (), gamma: int = 4) -> Decoder:
     """Constrained decoding that masks every row of a block by the grammar state after the last draft.
 
-    Each row needs the mask of its own position.
+    Each row needs the mask of its own position. ``grammar`` has pairs (last token, tokens that may follow it).
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -96,9 +96,10 @@ def grammar_sees_rejected_drafts(task: Task, grammar: RowGrammar = (), gamma: in
     citation="exllamav2 commit f4119ae",
 )
 def last_token_matched_repeatedly(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
-    """Return the matcher, the state of the grammar, after a round, advanced only by the newest token.
+    """Return the matcher, the state of the grammar, after a round with the ``new`` tokens.
 
-    It is advanced by this token once for each of the ``new`` tokens, instead of by each of them once.
+    The matcher is advanced by the newest token as often as there are new tokens. It should be advanced by each of them
+    once. ``first`` has no effect.
     """
     return committed(grammar, matcher, new[-1:] * len(new), first)
 

@@ -157,15 +157,16 @@ def with_parts(original: str, **replaced: Any) -> Callable[..., Decoder]:
 
 
 def as_part(original: str, part: str) -> Callable[[Any], Callable[..., Decoder]]:
-    """Return a decorator of a function that replaces the part ``part`` of the registry algorithm ``original``.
+    """Return a decorator for a function that replaces the part called ``part`` of the registry algorithm ``original``.
 
-    The decorator returns the function that builds the changed decoder.
+    ``part`` is a field of ``Parts``, such as ``verifier``. The decorator takes the new part, and returns the function
+    that builds the changed decoder.
     """
     return lambda value: with_parts(original, **{part: value})
 
 
 def dropping_last(drafter: Drafter, drops: Callable[[Any, int], bool]) -> Drafter:
-    """Return ``drafter`` changed to drop the last drafted token if ``drops(q, token)``.
+    """Return ``drafter`` changed to drop the last drafted token if ``drops(q, token)``; ``q`` is the token's draft pmf.
 
     The length of the draft then depends on a token that is not verified.
     """

@@ -85,7 +85,8 @@ STEP = 0.25
 def draft_mass_underflows(p: Any, q: Any, draft_tokens: Any) -> list[int]:
     """Speculative sampling that rounds probabilities of q below ``STEP`` to 0.
 
-    The ratio p/0 then accepts an unlikely draft; even where p is 0, because 0/0 is NaN and no comparison rejects it.
+    A draft with such a q is always accepted. If its p is positive, the ratio p/0 is infinite. If its p is 0, the ratio
+    0/0 is NaN, and a comparison with NaN never rejects.
     """
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     for i, token in enumerate(drafts):
@@ -131,7 +132,8 @@ def empty_residual_divided(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]
 def normalised(p: Any, q: Any) -> Any:
     """Return the residual divided by its sum; the point mass on token 0 if the residual is empty.
 
-    An empty residual becomes NaN, and a real lookup in NaN returns token 0 as well.
+    Dividing an empty residual by its sum gives NaN. The point mass stands for the look-up in a row of NaN, which
+    returns token 0.
     """
     with np.errstate(invalid="ignore"):
         result = excess(p, q) / excess(p, q).sum()
@@ -165,7 +167,10 @@ LOST_RECOVERY_IS_COUNTED_EPSILON = Fraction(1, 2**40)
 
 
 def lost_recovery_is_counted_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling that emits -1 as the replacement if the residual is empty, except for the first draft."""
+    """Speculative sampling that emits -1 in place of a rejected draft if the residual is empty.
+
+    An exception is the first draft: its replacement is drawn as usual.
+    """
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), child_pmf(draft, i, target(prefix))
         if not flip(draws, min(p[token] / (q[token] + LOST_RECOVERY_IS_COUNTED_EPSILON), 1), ("accept", i)):
@@ -261,7 +266,10 @@ def nan_swallowed(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 
 
 def noise_in_another_type_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling that reads pairs of float16 uniforms as single float32 numbers."""
+    """Speculative sampling that reads the bytes of two float16 uniforms as one float32 number.
+
+    The acceptance tests use these numbers, which are not uniform.
+    """
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     pairs = np.array([float(rng.random()) for _ in range(2 * len(drafts))])
     coins = np.abs(pairs.astype(np.float16).view(np.float32))
@@ -272,10 +280,10 @@ def noise_in_another_type_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]
 
 
 def coarsely_sampled(noise_in_another_type_verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject of a verifier, sampled only so often that a total variation of 0.3 is detected.
+    """Return the subject of a verifier, whose samples detect only a total variation of 0.3 or more.
 
-    ``noise_in_another_type_verify`` is the verifier, and ``gammas`` are the numbers of drafts with which it is
-    examined.
+    Few samples suffice for this. ``noise_in_another_type_verify`` is the verifier, and ``gammas`` are the numbers of
+    drafts with which it is examined.
     """
     subject = verifier_subject(noise_in_another_type_verify, name, gammas)
     return subject.with_situations(SampledSetting, tuple(setting._replace(detect=0.3) for setting in subject.settings))
@@ -330,7 +338,8 @@ def overflow_near_temperature_zero(
 ) -> list[int]:
     """Speculative sampling of softmax(logits / T) without subtracting the largest logit.
 
-    Near T = 0 the exponential overflows to NaN, and a comparison with NaN never rejects.
+    Near T = 0 the exponentials and their sum overflow to infinity, and their quotient is NaN. A comparison with NaN
+    never rejects.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         weights = [np.exp(rows / temperature) for rows in (target_logits, draft_logits)]
@@ -354,8 +363,8 @@ PADDED_LANE_WINS_EPSILON = Fraction(1, 2**40)
 def padded_lane_wins(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Speculative sampling that can emit an id from the padding of the vocabulary.
 
-    If the residual is empty, the argmax lies in the padding: its id is the size of the vocabulary. The denominator q +
-    epsilon allows rejections where p = q and the residual is empty.
+    If the residual is empty, all its entries are 0, and its argmax is an id in the padding: the size of the vocabulary.
+    The test divides by q + epsilon, so a draft can be rejected although p = q and the residual is empty.
     """
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), child_pmf(draft, i, target(prefix))

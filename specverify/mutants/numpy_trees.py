@@ -42,8 +42,9 @@ def below(parents: Any, node: int) -> list[int]:
 def walked(rng: Any, p: Any, parents: Any, tokens: Any, choose: Choose) -> list[int]:
     """Verify one tree from the root down; return the accepted tokens and one more.
 
-    At each node ``choose(rng, p, children, node)`` returns (accepted child, any token), or (None, replacement token).
-    ``p`` has the root's row first, then one row for each node.
+    ``choose(rng, p, children, node)`` decides at each node, where ``p`` is the target row of this node. It returns
+    (accepted child, ignored number), or (None, token to emit) if no child is accepted. The argument ``p`` of this
+    function has the root's row first, then one row for each node.
     """
     node, kept = -1, list[int]()
     while children := below(parents, node):
@@ -102,7 +103,8 @@ def without_replacement(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 def top_k(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
     """Verify a tree of top-k candidates: at each node, draw a token from p and look it up among the node's children.
 
-    A child with this token is accepted, and verification continues there. If there is none, the token is the last one.
+    If a child has this token, the child is accepted, and verification continues there. Otherwise the drawn token is
+    emitted as the last token.
     """
     return walked(np.random.default_rng(), p, parents, tokens, looked_up(tokens))
 
@@ -142,7 +144,8 @@ def greedy(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 def along_paths(parents: Any, tokens: Any, padding: int) -> tuple[Any, Any]:
     """Return two arrays ``[paths, 1 + depth]``: the row indices of p along each path, and the tokens on it.
 
-    ``padding`` is the token after the end of a path that is shorter than the longest.
+    Column 0 belongs to the root: row 0, and token 0 as a stand-in. After the end of a path that is shorter than the
+    longest, the row index is -1 and the token is ``padding``.
     """
     indices = path_indices(parents)
     return indices, path_candidates(tokens, indices, padding=padding)

@@ -86,7 +86,10 @@ class Engine:
         self.completed = 0
 
     def plain(self, prompt: Tokens | None = None) -> tuple[Tokens, dict[str, Any]]:
-        """Decode without speculation; return the new tokens and the values returned with them."""
+        """Decode without speculation; return the new tokens and the values returned with them.
+
+        A ``prompt`` of None is the prompt of the scenario.
+        """
         prompt = self.models.prompt if prompt is None else tuple(prompt)
         emitted: list[_Emitted] = []
         while not self._is_over(emitted):
@@ -96,7 +99,10 @@ class Engine:
         return self._answer(prompt, emitted, [], Engine(self.models))
 
     def speculative(self, prompt: Tokens | None = None) -> tuple[Tokens, dict[str, Any]]:
-        """Decode with drafts; return the new tokens and the values returned with them."""
+        """Decode with drafts; return the new tokens and the values returned with them.
+
+        A ``prompt`` of None is the prompt of the scenario.
+        """
         prompt = self.models.prompt if prompt is None else tuple(prompt)
         emitted: list[_Emitted] = []
         rounds: list[tuple[Tokens, list[_Emitted]]] = []

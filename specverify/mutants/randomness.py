@@ -106,8 +106,8 @@ def answers_drawn_again(task: Task, gamma: int = 4) -> Decoder:
 def coin_rounded_to_one_decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
     """Verify the ``drafts`` of a round with uniforms rounded to float32, which can be exactly 1.
 
-    Returns the accepted drafts and one more token, which is 0 if it must come from an empty residual. ``rng`` draws the
-    uniforms.
+    Returns the accepted drafts and one more token. A uniform of 1 rejects a draft even if p = q. The residual is then
+    empty, and the token is 0. ``rng`` draws the uniforms.
     """
     for i, token in enumerate(drafts):
         coin = np.float32(rng.random())
@@ -252,7 +252,7 @@ def list_believed(task: Task, **options: Any) -> Decoder:
 def noise_never_filled(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     """Speculative sampling by an exponential race whose noise stays 1, so that the argmax is emitted.
 
-    The noise is written into a copy that advanced indexing made.
+    The random noise is written into a copy of the noise array, which advanced indexing made, and is lost.
     """
     rng, gamma = np.random.default_rng(), draft_tokens.shape[1]
     noise = np.ones((len(p), p.shape[2]))

@@ -53,9 +53,10 @@ def ranks_draft_alone(rank: int) -> Callable[[Tokens, Tokens, int], Tokens] | No
     citation="vLLM issue #17498, PR #17509",
 )
 def ranks_draw_alone(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:
-    """Return ``draws``, which differ on each rank: without common draws, one rank accepts what another rejects.
+    """Return ``draws``, the random draws of rank ``rank``, unchanged. They differ from rank to rank.
 
-    The right draws of all ranks are the outcomes that the first rank stored in ``drawn``.
+    So one rank may accept a draft that another rejects. In the right engine all ranks use the outcomes that the first
+    rank stored in ``drawn``.
     """
     return draws
 
@@ -100,7 +101,8 @@ def sharded(weights: Any) -> float:
 def shards_begin_at_fractions(p: Any, q: Any, draft_tokens: Any) -> list[float]:
     """Speculative sampling that computes the start of a vocabulary shard by a true division, ``rank * V / ranks``.
 
-    If V is not divisible by the number of ranks, a shard starts between two tokens.
+    If V is not divisible by the number of ranks, a shard starts between two tokens. A bonus token from this shard is
+    then no integer.
     """
     result = decided(np.random.default_rng(), p, q, draft_tokens.tolist())
     kept = result[:-1]
@@ -150,7 +152,11 @@ def decoded(models: EngineScenario, new_of: Callable[[Tokens], Tokens]) -> Token
 
 
 def ranked(fault: str, models: EngineScenario) -> Callable[..., Tokens]:
-    """Return the engine of one rank for the scenario ``models``, with the fault named ``fault`` ("": none)."""
+    """Return the engine of one rank for the scenario ``models``, with the fault named ``fault`` ("": none).
+
+    The engine takes no argument, except with the fault "one seed, and rows of each rank": then it takes a seed. It
+    returns the new tokens.
+    """
     group: Any = models.group
 
     def of_one_seed(seed: int) -> Tokens:

@@ -117,9 +117,10 @@ def bonus_from_row_before(draws: Draws, target: LanguageModel, prefix: Tokens, d
 )
 @from_parts
 def cactus_residual_of_target(task: Task, delta: Any = 1, gamma: int = 10) -> Parts:
-    """Cactus that accepts a draft by p raised at the draft, but replaces it from ``norm((p - q)+)`` of the original p.
+    """Cactus that accepts a draft by a changed p, but replaces it from ``norm((p - q)+)`` of the original p.
 
-    ``delta`` is the budget by which p is raised; the residual should use the raised p too.
+    The changed p has a larger probability of the draft; ``delta`` limits the change. The residual should use the
+    changed p too.
     """
     parts = cactus.build.parts(task, delta, gamma)
     assert isinstance(parts, Parts)
@@ -175,10 +176,10 @@ def without(p: Pmf, token: int, neighbours: int) -> Pmf:
 )
 @from_parts
 def neighbours_excluded_as_added(task: Task, neighbours: int = 1, delta: Any = 0, gamma: int = 4) -> Parts:
-    """Released LANTERN that replaces a rejected draft by a draw from p without too few image codes.
+    """Released LANTERN that replaces a rejected draft by a draw from p without the draft and its nearest image codes.
 
-    A draft is accepted with its own p plus that of the ``neighbours`` nearest codes, added while their sum is at most
-    ``delta``. After a rejection this mutant excludes the draft and ``neighbours`` codes; the release excludes one code
+    The draft is tested with its own p plus that of its ``neighbours`` nearest codes, added while their sum is at most
+    ``delta``. This mutant excludes the ``neighbours`` nearest codes from the replacement. The release excludes one code
     more.
     """
     parts = lantern_released.build.parts(task, neighbours, delta, gamma)
@@ -411,10 +412,10 @@ def small_residual_dropped(p: Pmf, q: Pmf) -> Pmf:
     killed_by="law_is_declared",
 )
 def step_rewritten_without_the_draft(task: Task, rewarded: Any = ()) -> Decoder:
-    """Reward-guided decoding in which the target does not write a rejected step again.
+    """Reward-guided decoding that replaces a rejected step by a draw from p without this step.
 
-    The right rule draws from the whole p after a rejection. ``rewarded`` has the pairs (token before, drafted step)
-    whose reward is high enough for the draft to be kept.
+    The right rule draws from the whole p, so the target may write the rejected step again. ``rewarded`` has the pairs
+    (token before, drafted step) whose reward is high enough for the draft to be kept.
     """
     decoder = reward_guided.build(task, rewarded)
     draft = draft_model(task)
@@ -438,7 +439,10 @@ def step_rewritten_without_the_draft(task: Task, rewarded: Any = ()) -> Decoder:
     killed_by="inputs_unchanged",
 )
 def target_row_left_without_draft(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Speculative sampling that sets p[row, i, draft] = 0 in the caller's array and does not restore it."""
+    """Speculative sampling of a batch that sets p of each rejected draft to 0 in the caller's array ``p``.
+
+    The entry is not restored, so the caller's array is changed after the call.
+    """
     rng, result = np.random.default_rng(), []
     for row, count in enumerate(lengths.tolist()):
         drafts = draft_tokens[row, :count].tolist()

@@ -46,9 +46,10 @@ def accepted_minus_one(new: Tokens, accepted: int) -> int:
     citation="vllm-ascend PR #8531",
 )
 def loaded_before_masked(drafts: Tokens) -> int:
-    """Return the number of drafts; raise ``Aborted`` if a placeholder -1 is read as an index.
+    """Return the number of drafts before the first placeholder; raise ``Aborted`` if there is a placeholder.
 
-    The entry of every draft is loaded before the mask is applied, and -1 is before the beginning of the array.
+    A placeholder is the number -1. The bug reads an array at each draft before the placeholders are left out, and -1
+    lies before the beginning of the array.
     """
     if min(drafts, default=0) < 0:
         raise Aborted(f"a read at offset {min(drafts)}")
@@ -111,10 +112,11 @@ def placeholders_in_chunks(tokens: Tokens, held: int, size: int, pending: Tokens
     citation="exllamav3 commit 188d073",
 )
 def prefilling_rows_counted(lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]) -> tuple[int, ...]:
-    """Return row offsets that count a whole prompt chunk as one row, so that the rows after it are shifted.
+    """Return the offset of each request in the flat array of one pass; a chunk of a prompt counts as a single token.
 
-    ``lengths`` has the number of tokens that each row of the batch is fed, and ``prefilling`` states which rows feed a
-    chunk of a prompt.
+    So the offsets of all requests after such a chunk are too small. ``lengths`` has the number of tokens that each
+    request is fed. ``prefilling`` states which requests feed a chunk, and ``rectangular`` whether requests are padded
+    to the longest.
     """
     counted = [1 if prefill else length for length, prefill in zip(lengths, prefilling, strict=True)]
     return starts(counted, rectangular, prefilling)
@@ -129,10 +131,10 @@ def prefilling_rows_counted(lengths: Sequence[int], rectangular: bool, prefillin
     killed_by="law_is_target",
 )
 def prepared_for_another_outcome(task: Task, gamma: int = 4, ahead: int = 4) -> Decoder:
-    """Speculative sampling that uses drafts prepared during the last round, even if they fit only up to the last token.
+    """Speculative sampling that uses drafts prepared during the last round, although they may belong to another text.
 
-    Prepared drafts belong to a text. The last token of this text is not compared with that of the present text, so the
-    drafts may have been made for another one. ``ahead`` is the number of prepared drafts.
+    Prepared drafts belong to the text after which they were drawn. The right decoder uses them only if this text is the
+    present one. Here, the last tokens of the two texts are not compared. ``ahead`` is the number of prepared drafts.
     """
     return pre_drafting(task, gamma, ahead, lambda prepared, text: prepared[:-1] == text[:-1])
 
@@ -146,10 +148,10 @@ def prepared_for_another_outcome(task: Task, gamma: int = 4, ahead: int = 4) -> 
     killed_by="law_is_target",
 )
 def place_chosen_by_its_draw(task: Task, block: int = 4, **options: Any) -> Decoder:
-    """A masked model that draws a token for every masked position and then fills only the one with the likeliest token.
+    """A masked model that draws a token for every masked position, but fills only that of the most probable token.
 
-    The position depends on the tokens drawn, so likely tokens come out too often. ``block`` is the number of positions
-    that a round fills.
+    The position depends on the tokens drawn, so likely tokens come out too often. The right rule selects the position
+    before it draws a token. ``block`` is the number of positions that a round fills.
     """
     model = masked_model(task.target)
 

@@ -48,9 +48,10 @@ def models() -> BigramTables:
 
 
 def engine_of(decide: DecideRound = decided) -> TableEngine:
-    """Return an engine: a function of the tables and the list ``forwards`` that returns the new tokens.
+    """Return an engine: ``engine(tables, forwards)`` decodes with the models ``tables`` and returns the new tokens.
 
-    It drafts at most ``GAMMA`` tokens per round and verifies them with ``decide``.
+    It appends a record of every pass to the list ``forwards``. It drafts at most ``GAMMA`` tokens per round and
+    verifies them with ``decide(rng, p, q, drafts)``, which returns the accepted drafts and one more token.
     """
 
     def engine(tables: BigramTables, forwards: list[Forward]) -> list[int]:
@@ -112,8 +113,8 @@ def planted_engine(
 ) -> Mutant:
     """Return the mutant that decodes by ``engine``; ``control`` is the same engine without the bug.
 
-    ``decide`` is the verifier of its rounds if the bug is in the verifier, else None. ``tables`` returns the models.
-    The other parameters are the fields of ``Mutant`` of these names.
+    ``decide`` is the verifier of its rounds if the bug is in the verifier, else None (see ``engine_of``). ``tables()``
+    returns the models. The other parameters are the fields of ``Mutant`` of these names.
     """
     return Mutant(
         name,
@@ -150,7 +151,10 @@ def text_asked(
 
 
 def _alone(decide: DecideRound, p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Verify one round with ``decide``, outside the engine; return the accepted drafts and one more token."""
+    """Verify one round with ``decide``, outside the engine; return the accepted drafts and one more token.
+
+    ``p`` and ``q`` are the rows of the target and the draft model. ``decide`` is that of ``engine_of``.
+    """
     return decide(np.random.default_rng(), p, q, draft_tokens.tolist())
 
 

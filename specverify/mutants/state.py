@@ -49,10 +49,11 @@ def boundary_state_not_rewound(held: int, boundary: int, recurrent: bool) -> int
     citation="xLLM PR #2247 (c8c229639)",
 )
 def checkpoint_clamped(before: Tokens, states: tuple[Tokens, ...], drafts: int, accepted: int) -> Tokens:
-    """Return the recurrent state after at most three accepted drafts.
+    """Return the recurrent state after the accepted drafts, but after the third one if more than three were accepted.
 
-    ``states`` has the state after each token of the pass, whose last ``drafts`` tokens are drafts. The number of
-    ``accepted`` drafts is clamped to the length of the convolution before it selects the state.
+    ``states`` has the state after each token of the pass, whose last ``drafts`` tokens are drafts. ``before`` is the
+    state before the pass. The bug limits ``accepted`` to the length of the model's convolution (3) before it selects
+    the state.
     """
     return checkpoint(before, states, drafts, min(accepted, 3))
 
@@ -145,10 +146,10 @@ def drafts_in_prefill_chunk(tokens: Tokens, held: int, size: int, pending: Token
     citation="exllamav3 commit 95c97bf",
 )
 def no_history_for_short_windows(states: tuple[Tokens, ...], drafts: int) -> tuple[Tokens, ...]:
-    """Return the recorded states of a pass; for a pass of at most two tokens, the last of ``states`` in place of each.
+    """Return the recurrent states that a pass records, one for each of its tokens, for a rewind after a rejection.
 
-    ``states`` has the recurrent state after each token of the pass. A rejection needs the state before the draft.
-    ``drafts``, the number of drafts in the pass, is not used.
+    ``states`` has the right states: the state after each token. If the pass has at most two tokens, the state after the
+    last one is recorded for both. ``drafts``, the number of drafts in the pass, is not used.
     """
     return states if len(states) > 2 else states[-1:] * len(states)
 
@@ -292,11 +293,10 @@ class _Forgotten:
     examples=SHORT,
 )
 def state_forgets_its_round(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling whose next token depends on a flag that is not part of the state's equality.
+    """Speculative sampling whose next token depends on a flag that the comparison of two states ignores.
 
-    The flag is whether the last round rejected a draft; if so, the next token is the target's argmax. It is stored in
-    an object that equals every other, so equal states have different futures, and merging them would compute a wrong
-    law.
+    The flag states whether the last round rejected a draft. If so, the next token is the target's argmax. States that
+    differ only in the flag compare equal, but have different futures. Merging such states would compute a wrong law.
     """
     inner = correct("speculative-sampling").build(task, gamma=gamma)
 
@@ -319,7 +319,7 @@ def state_forgets_its_round(task: Task, gamma: int = 4) -> Decoder:
     citation="transformers PR #48280 (regression of #47447)",
 )
 def window_shows_spare_entries(entries: Sequence[Entry], window: int, spare: int) -> Sequence[Entry]:
-    """Return ``window`` entries, counted from the oldest stored entry instead of the newest.
+    """Return ``window`` entries, counted from the oldest stored entry instead of the newest; all if ``window`` is 0.
 
     ``spare`` entries older than the window are stored too, and should not be visible.
     """

@@ -351,10 +351,10 @@ def stop_of_the_target_ignored(ends: Callable[[int], bool], new: Tokens, accepte
     killed_by="stop_law",
 )
 def stop_string_window_of_one(strings: Sequence[str], tokens: Tokens, fresh: int, pieces: Pieces) -> bool:
-    """Return whether the first new token of a round completes one of ``strings``; the other new tokens are not tested.
+    """Return whether ``tokens`` ends with one of ``strings``; always False unless exactly one of the tokens is new.
 
-    ``tokens`` are the text with the round's first ``fresh`` new tokens at its end; the result is False for ``fresh``
-    above 1. ``pieces`` has the bytes of each token.
+    ``fresh`` is the number of tokens at the end that are new in this round. So only the first new token of a round can
+    complete a stop string. ``pieces`` has the bytes of each token.
     """
     return fresh == 1 and text_of(tokens, pieces).endswith(tuple(strings))
 
@@ -381,11 +381,12 @@ def stop_words_of_all_rows(request: Request, batch: Sequence[Request]) -> tuple[
     citation="rtp-llm PR #1285 (10d1aba88)",
 )
 def stream_repeats_itself(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Pieces, last: bool) -> str:
-    """Return the text to send next; after an incomplete character it begins with the last character already sent.
+    """Return the text to send next; it may begin with a character that was already sent.
 
     ``sent`` is the text sent so far, ``new`` are all new tokens, of which ``fresh`` are those of this round, and
-    ``pieces`` has the bytes of each token. Unless this is the ``last`` message, an incomplete character at the end is
-    held back. ``drafts`` is not used.
+    ``pieces`` has the bytes of each token. If the text before this round ended in an incomplete character, the last
+    character of ``sent`` is sent again: the bug. Unless this is the ``last`` message, an incomplete character at the
+    end is held back. ``drafts`` is not used.
     """
     text, earlier = text_of(new, pieces), text_of(new[: len(new) - len(fresh)], pieces)
     begin = max(len(sent) - 1, 0) if earlier.endswith("\ufffd") else len(sent)

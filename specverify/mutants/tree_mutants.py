@@ -18,7 +18,11 @@ PAIR = ({"branching": (2,)},)
 
 
 def with_tree(verify: Verifier = recursive_rejection, pick: Pick = without_replacement) -> Callable[..., Decoder]:
-    """Return the build function of a decoder with a regular tree: ``pick`` chooses nodes, ``verify`` verifies them."""
+    """Return the build function of a decoder of trees in which all nodes of one depth have equally many children.
+
+    ``pick`` draws the children of a node, and ``verify`` verifies the tree. The returned function takes the task and
+    ``branching``, the numbers of children by depth.
+    """
 
     def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
         return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), pick), verify)
@@ -29,7 +33,8 @@ def with_tree(verify: Verifier = recursive_rejection, pick: Pick = without_repla
 def with_changed_tree(change: Callable[[Draft, Pmf], Draft]) -> Callable[..., Decoder]:
     """Return the build function of recursive rejection on a changed tree.
 
-    ``change(tree, q)`` returns the tree; q is the draft pmf of the root.
+    ``change(tree, q)`` takes the drafted tree and the draft pmf of the root, and returns the tree to verify. The
+    returned function takes the task and ``branching``, the numbers of children by depth.
     """
 
     def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
@@ -44,7 +49,11 @@ def with_changed_tree(change: Callable[[Draft, Pmf], Draft]) -> Callable[..., De
 
 
 def by_siblings(rule: SiblingRule) -> Verifier:
-    """Return the verifier that applies ``rule`` to the siblings of each node, from the root down."""
+    """Return the verifier that applies ``rule`` to the siblings of each node, from the root down.
+
+    ``rule(draws, p, tokens, pmfs, depth)`` gets the target row of a node, its children and the q of each. It returns
+    the emitted token and whether it is a child, at which verification continues.
+    """
     return partial(descend, rule=rule)
 
 

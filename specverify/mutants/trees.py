@@ -108,7 +108,11 @@ def beams_drawn_apart(task: Task, beams: int = 4, depth: int = 4) -> Decoder:
 
 
 def bonus_of_the_last_node_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Verify candidate sets, but draw the bonus token after any leaf from the row of the last leaf."""
+    """Verify a tree by draws from the target, but draw the token after any leaf from the row of the last leaf.
+
+    Verification continues at the child that has the drawn token. The first draw that no child has is emitted as the
+    last token.
+    """
     ends = [prefix + path_tokens(draft, leaf) for leaf in leaves(draft.parents)]
 
     def row(tokens: Tokens) -> Pmf:
@@ -154,9 +158,9 @@ def budget_rows_drawn_apart(task: Task, budget: int = 16, depth: int = 8) -> Dec
     killed_by="law_is_target",
 )
 def children_by_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Verify a tree by draws from p, continuing at the first node of the level that has the drawn token.
+    """Verify a tree by draws from p; continue at the first node of the level that has the drawn token.
 
-    This node may have another parent.
+    This node may be a child of another node than the present one.
     """
     rule, depths = looked_up(tokens), tree_depths(parents.tolist())
 
@@ -172,7 +176,11 @@ def children_by_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 class _Again:
-    """A generator that returns the uniforms of a list, which several generators share, and adds new ones at its end."""
+    """A generator of NumPy that shares a list of uniforms with other generators, so all return the same uniforms.
+
+    Its first call of ``random`` returns the first uniform of the list, and so on. After the end of the list, it draws a
+    new uniform and appends it.
+    """
 
     def __init__(self, rng: Any, coins: list[Any]) -> None:
         self._rng, self._coins, self._used, self.choice = rng, coins, 0, rng.choice
@@ -275,9 +283,10 @@ def equal_blocks_counted_once(task: Task, candidates: int = 4, gamma: int = 8) -
 
 
 def exhausted_draft_keeps_q_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Return the next candidate of a node; the declared law of a candidate with q(token) = 0 is q.
+    """Return the next candidate of a node, with a wrong declared law if q of the candidate is 0.
 
-    Such a candidate is drawn uniformly from the other tokens after all tokens of q were drawn, so q is not its law.
+    Candidates with positive q are drawn first, and then the other tokens uniformly. The law declared for such a later
+    candidate should be uniform, but is q.
     """
     child = without_replacement_then_uniform(draws, q, earlier, width, site)
     return child if child is None or q[child.token] > 0 else Child(child.token, q)
@@ -325,7 +334,7 @@ def first_child_alone(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 def hub_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Verify each pair of candidates with SpecHub's hub token first, even if the other was drawn first.
+    """Verify a pair of candidates by SpecHub's rule in the order (hub, other token), whichever was drawn first.
 
     The hub is the most probable token under q.
     """
@@ -502,8 +511,9 @@ def one_coin_for_siblings(p: Any, q: Any, parents: Any, tokens: Any) -> list[int
 def one_draw_a_path_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Match each path of the tree with draws from the target that are made for this path alone.
 
-    Drawing along a path ends with the first draw that differs from the path, or with one more draw after it. The draws
-    of the path with the most matches are emitted, in a tie those of the first path.
+    Drawing along a path ends with the first draw that differs from the path. If no draw differs, it ends with one draw
+    more than the path has tokens. The draws of the path with the most matches are emitted, in a tie those of the first
+    path.
     """
     best = Verified((), -1)
     for leaf in leaves(draft.parents) or (-1,):
@@ -587,8 +597,8 @@ def path_by_one_integer(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> D
 def plan_for_another_draw(task: Task, branching: tuple[int, ...] = (2, 1), replacement: bool = False) -> Decoder:
     """Optimal transport verification with the transport plan for another way of drawing the candidates.
 
-    The candidates are drawn without replacement, but the plan is that of candidates drawn with replacement. Each node
-    at depth i has ``branching[i]`` children.
+    The candidates are drawn without replacement, but the plan is that of candidates drawn with replacement, if
+    ``replacement`` is False as in the examples. Each node at depth i has ``branching[i]`` children.
     """
     drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
     return tree_decoder(task, drafter, optimal_transport(not replacement))
@@ -642,7 +652,8 @@ def q_of_the_root(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 def recycled_rows_drawn_apart(task: Task, template: tuple[Tokens, ...] = ((0,),), width: int = 8) -> Decoder:
     """Token Recycling that draws the target's token for a position once for each path instead of once for all paths.
 
-    The path with the longest match is kept, and the token after the match is drawn again.
+    The path with the longest match is kept, and the token after the match is drawn again. ``template`` and ``width``
+    describe the tree, as in ``reference.algorithms.token_recycling``.
     """
     return tree_decoder(task, recycling_drafter(template, width), one_draw_a_row)
 
@@ -688,10 +699,11 @@ replacement_not_declared = planted(
     killed_by="law_is_target",
 )
 def residual_behind_the_last_level(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Verify point-mass candidates in turn, and draw the bonus token from a residual if a sibling was rejected.
+    """Verify the candidates of each node in turn, but draw the bonus token from a wrong row in one case.
 
-    The bonus token should come from the row after the accepted leaf. If a sibling of this leaf was rejected before it,
-    it comes from the row before the leaf, without the rejected siblings.
+    The candidates are declared as point masses. The bonus token should be drawn from the row after the accepted leaf.
+    If a sibling was rejected before the leaf was accepted, it is drawn from the row before the leaf instead, without
+    the rejected siblings.
     """
     rng, node, kept, rejected = np.random.default_rng(), -1, list[int](), False
     left = p[0]
@@ -871,9 +883,10 @@ def siblings_sorted(tree: Draft, q: Pmf) -> Draft:
 
 
 def ties_to_the_first_path_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Verify the sibling with the largest min(1, p/q) as the only draft; ties go to the sibling drafted first.
+    """Verify only the sibling with the largest min(1, p/q), as a single draft; ties go to the sibling drafted first.
 
-    The law that is declared for this draft breaks ties by token id instead.
+    The law that is declared for the selected sibling is wrong: it is the law of a selection that breaks ties by token
+    id.
     """
     if not draft.tokens:
         return block_verification(draws, target, prefix, draft)
@@ -896,7 +909,7 @@ def ties_to_the_first_path_verify(draws: Draws, target: LanguageModel, prefix: T
     examples=({"paths": 2, "depth": 1},),
 )
 def ties_to_the_first_path(task: Task, paths: int = 3, depth: int = 1) -> Decoder:
-    """Greedy multi-path block verification that breaks ties by the drafting order, but declares ties broken by id.
+    """Greedy multi-path block verification that breaks ties by the drafting order, but declares the law for ties by id.
 
     It also caps p/q at 1, which creates ties. ``paths`` is the number of drafted paths. They have one token each, or
     none if ``depth`` is 0.

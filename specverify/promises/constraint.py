@@ -1,9 +1,9 @@
 """Check that no emitted token is forbidden by a declared constraint; ``law_is_target`` checks the masked law.
 
-An engine that masks some pmfs and not others, or applies the mask of a rejected draft, emits a token that a grammar, a
-list of bad words, a minimum length or a budget forbids after the tokens before it. All texts of the enumerated
-scenarios are examined, and texts of ``LONG``, run with chosen seeds: a mask that is a token late only after a round of
-several tokens needs texts of several rounds.
+A constraint states which tokens are forbidden after a text: a grammar, a list of bad words, a minimum length, a budget.
+An engine breaks it if it masks some pmfs and not others, or if it applies the mask of a rejected draft. All texts of
+the enumerated scenarios are examined. Further texts are sampled in the scenario ``LONG``, with chosen seeds. They have
+several rounds, because some engines apply a mask one token late, and only after a round that emits several tokens.
 """
 
 from __future__ import annotations
@@ -116,20 +116,24 @@ def constraint_check(make: Make, scenarios: Mapping[str, tuple[Scenario, ...]]) 
     ``scenarios`` maps the name of each program to the scenarios of its requests.
     """
 
-    def known(subject: Subject) -> Iterator[EngineProgram | KernelSetting]:
+    def long_runs(_: Subject) -> Iterator[KernelSetting]:
         if not made_in(make, widened(make, LONG)).parameters:
             yield KernelSetting(LONG.name)
-        yield from (program for program in subject.programs if program.name in scenarios)
 
-    def examined(situation: EngineProgram | KernelSetting, conditions: Conditions) -> Examination:
-        if isinstance(situation, KernelSetting):
-            return examine_runs(make, conditions)
-        return examine(make, scenarios[situation.name], situation, conditions)
+    def of_program(program: EngineProgram, conditions: Conditions) -> Examination:
+        return examine(make, scenarios[program.name], program, conditions)
 
+    def with_scenarios(subject: Subject) -> Iterator[EngineProgram]:
+        return (program for program in subject.programs if program.name in scenarios)
+
+    examine_long = by(lambda _, conditions: examine_runs(make, conditions))
     return Check(
         name=CHECK,
         summary="no token comes out that the declared constraint forbids",
         claim=None,
         evidence=Evidence.EXACT,
-        examines=(ExaminedPart(EngineProgram, by(examined), NO_ENGINE, (), known),),
+        examines=(
+            ExaminedPart(EngineProgram, examine_long, NO_ENGINE, (), long_runs),
+            ExaminedPart(EngineProgram, by(of_program), NO_ENGINE, (), with_scenarios),
+        ),
     )

@@ -70,8 +70,10 @@ class KnownValues(NamedTuple):
 def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
     """Compare every value that the engine program ``answering`` returns, on every path, with its promise.
 
-    ``promises`` maps the name of each value to its promise. Raises ``EnumerationTooLarge`` for more than ``MOST_PATHS``
-    paths.
+    ``promises`` maps the name of each value to its promise. A wrong value refutes, and so does a value that only some
+    answers have. The result is unknown if rounding may explain the only differences, or if no expected value is known
+    for one of the names. Raises ``UnusableSubject`` if no answer has one of the values, and ``EnumerationTooLarge`` for
+    more than ``MOST_PATHS`` paths.
     """
     known, seen, runs = _known(answering, promises), dict[Any, Any](), 0
     undecided: Off | None = None
@@ -203,7 +205,8 @@ def by_prefix(texts: Mapping[Tokens, Mapping[str, Value]], name: str) -> dict[To
 def fault_of_values(answer: Answer, known: KnownValues) -> Off | None:
     """Return the fault of the first value of ``answer`` that differs from the promised one; None if there is none.
 
-    ``known`` has the promises and the data for the comparison.
+    A difference that rounding may explain is returned only if no other value has a certain fault. ``known`` has the
+    promises and the data for the comparison.
     """
     doubt = None
     for name, kind in known.promises.items():
@@ -377,8 +380,8 @@ def _ratio(found: float, expected: float) -> tuple[str, ...]:
 def _between(found: float, expected: float, value: Value) -> str:
     """Return the sentence about a returned logarithm ``found`` that differs slightly from the ``expected`` one.
 
-    The difference is larger than rounding explains, and smaller than the one from which a fault is named. ``value`` is
-    the returned value, whose floats have a known spacing.
+    Rounding does not explain the difference, but the difference is too small to name a fault. ``value`` is the returned
+    value, whose floats have a known spacing.
     """
     return (
         f"exp(returned - recomputed) is 1 {math.expm1(found - expected):+.2g}; floats with a spacing of "
@@ -482,10 +485,13 @@ def _compare_top(name: str, kind: Kind, value: Value, answer: Answer, known: Kno
 
 
 def _wrong_list(entry: Ranked, emitted: int, spacing: float, row: Any, expected: Ranked | None) -> Off | None:
-    """Return the first fault of a list of most probable tokens: an entry, the order, a missing token or a rank.
+    """Return the first fault of ``entry``, a list of most probable tokens and their logarithms; None if there is none.
 
-    ``entry`` is the list, ``emitted`` the emitted token, ``spacing`` that of its floats, ``row`` the right pmf or None,
-    and ``expected`` the list of a plain call or None.
+    Five things are compared: repeated tokens, the logarithms, the order, a missing token, the ranks. The right values
+    are those of the pmf ``row``. If it is None, they are those of ``expected``, the list that a plain call returns, and
+    ranks are not compared. If that is None too, only repeated tokens and the order are examined. ``emitted`` is the
+    emitted token, which engines list even if it is improbable, and ``spacing`` is the spacing of the floats. A
+    difference that rounding may explain is returned only if there is no other fault; it is undecided.
     """
     if len(set(entry.tokens)) < len(entry.tokens):
         return Off(f"has a token twice: {list(entry.tokens)}")
@@ -513,11 +519,11 @@ def _wrong_list(entry: Ranked, emitted: int, spacing: float, row: Any, expected:
 def _wrong_entry(
     inner: Sequence[tuple[int, float]], emitted: int, spacing: float, masses: Mapping[int, float]
 ) -> Off | None:
-    """Return the fault of the first entry of a list with a wrong logarithm; else of the first with an undecided one.
+    """Return the fault of the first entry of a list that has a wrong logarithm; None if there is none.
 
     ``inner`` are the entries (token, logarithm), ``masses`` the right logarithms by token (empty if unknown), and
-    ``spacing`` that of the floats. If ``masses`` lacks the token of an entry, the entry is wrong, unless this is the
-    ``emitted`` token. Returns None if there is no fault.
+    ``spacing`` that of the floats. A token that known ``masses`` lack is a fault too, unless it is the ``emitted``
+    token. If rounding may explain every difference, the first of them is returned as an undecided fault.
     """
     doubt = None
     for token, result in inner:
@@ -603,10 +609,11 @@ def _log_softmax(row: Sequence[float]) -> list[float]:
 
 
 def _text_of(answer: Answer, known: KnownValues, names: Sequence[str]) -> str | None:
-    """Return the right text of an answer, from the first of the values ``names`` that determines it.
+    """Return the right text of an answer, or None if it is not known.
 
-    ``known`` has the promises, and the values of the call without speculation. Returns None if no value determines the
-    text.
+    ``names`` are names of values that contain the text. The first whose promise in ``known`` is a function of the
+    tokens gives the text. If there is none, it is the first that the call without speculation returns with these
+    tokens.
     """
     for name in names:
         kind = known.promises.get(name)
@@ -639,10 +646,10 @@ _TEXT_OF: Final[Mapping[str, Callable[[Any], Any]]] = {
 def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
     """Return the fault of ``value``, the text of an answer or its parts; None if there is none.
 
-    ``name`` states which it is: the text, the chunks of a stream, or the snapshots, each of which must extend the one
-    before. They must give the right text, which ``known`` or the returned text determines. ``answer`` has the tokens,
-    and ``kind``, the promise, is not used. Two cases are not compared and return None: the answer goes on beyond the
-    horizon, and the right text is not known (then only the order of snapshots is examined).
+    ``name`` states the kind of value: the text, the chunks of a stream, or its snapshots, each of which must extend the
+    snapshot before. The value must give the right text, which ``known`` or the returned text determines. ``answer`` has
+    the tokens, and ``kind``, the promise, is not used. Returns None if the answer goes on beyond the horizon. If the
+    right text is not known, only the order of snapshots is examined.
     """
     if answer.length != len(answer.new):
         return None  # it goes on behind the horizon
@@ -807,11 +814,11 @@ def values_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) 
     of_ends = bool(promises.keys() & {"finish_reason", "stop_reason"})
 
     def last(name: str) -> bool:
-        """Return whether the program called ``name`` is examined after the programs for which the result is False.
+        """Return whether the program called ``name`` is examined after all programs for which the result is False.
 
-        The result is True if the reason of the end of a text is promised and no text of the program can end with an
-        end-of-sequence token. All its texts then end for the same reason, so an engine that confuses the reasons may
-        not be recognised there.
+        Such a program shows less. The result is True if the reason of the end of a text is promised and no text of the
+        program can end with an end-of-sequence token: all texts then end for the same reason, so an engine that
+        confuses the reasons may not be recognised.
         """
         return of_ends and not any(facts.ends for facts in by_name[name].requests)
 

@@ -49,13 +49,14 @@ Node = dict[str, Any]
 
 
 class NoCertificate(ValueError):  # noqa: N818 - named for what it says of the proof
-    """Raised if a proof has no certificate, such as one with a step that is no sum of products of a few conditions."""
+    """Raised if a proof has no certificate, for example because no sum of products was found for one of its steps."""
 
 
 class _ProofPath:
     """One path of a program's tree: the tokens that it emits, its weight, and the conditions under which it exists.
 
-    ``asked`` are the conditions of its comparisons, ``drawn`` those that its drawn outcomes have positive probability.
+    ``asked`` has the conditions of its comparisons. ``drawn`` has the conditions of its draws: that each drawn outcome
+    has positive probability.
     """
 
     def __init__(self, tokens: Tokens, weight: Any, asked: list[SignCondition], drawn: list[SignCondition]) -> None:
@@ -219,10 +220,10 @@ class Writer:
     ) -> Node:
         """Return the evidence that the program and the target give ``outcome`` the same probability.
 
-        ``outcome`` has as many tokens as remain at ``place``. Those of ``paths`` count whose tokens are its first
-        tokens. If a path emits fewer tokens than ``outcome`` has, its weight is multiplied by the target's probability
-        of the rest. ``axioms`` are the conditions that all pmfs of ``tables`` satisfy; ``solver`` decides which cells
-        are empty.
+        ``outcome`` has as many tokens as remain at ``place``. A path of ``paths`` counts if ``outcome`` begins with its
+        tokens. If it emits fewer tokens than ``outcome`` has, its weight is multiplied by the target's probability of
+        the rest. ``axioms`` are the conditions that all pmfs of ``tables`` satisfy; ``solver`` decides which cells are
+        empty.
         """
         terms, written = [], []
         for end, path in enumerate(paths):
@@ -238,11 +239,11 @@ class Writer:
         return {"terms": written, "cells": self._cell(terms, {}, axioms, solver)}
 
     def _dropped(self, path: _ProofPath, weight: Any, axioms: list[SignCondition]) -> dict[SignCondition, Any]:
-        """Return the draws of ``path`` whose condition may be left out, each condition with the evidence.
+        """Return condition -> evidence, for each condition of a draw that may be left out of ``path``.
 
-        The condition is that the drawn outcome has positive probability. There are two kinds of evidence. The
-        comparisons imply the condition. Or ``weight`` contains the probability as a factor, and its denominators stay
-        positive where the probability is 0. ``axioms`` are the conditions that all pmfs satisfy.
+        The condition of a draw is that the drawn outcome has positive probability. It may be left out in two cases: the
+        comparisons of the path imply it; or the probability is a factor of ``weight``, and the denominators of
+        ``weight`` are positive where the probability is 0. ``axioms`` are the conditions that all pmfs satisfy.
         """
         top, below = _ratio(weight)
         compared = [*axioms, *path.asked]
@@ -340,9 +341,9 @@ def _insert(root: Node, steps: Sequence[Any], tokens: Tokens) -> None:
 
 
 def _of_target(tables: UnknownTables, text: Tokens, outcome: Tokens, start: int) -> Any:
-    """Return the target's probability of the tokens of ``outcome`` from index ``start`` on, after ``text``.
+    """Return the target's probability of the tokens ``outcome[start:]``, given ``text`` and ``outcome[:start]``.
 
-    It is a product of entries of ``tables``, as a number that belongs to no run.
+    It is a product of entries of ``tables``, as a number that belongs to no run (``free_number``).
     """
     factors = [
         tables.row(TARGET, text + outcome[:position]).entries[outcome[position]]

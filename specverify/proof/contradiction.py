@@ -177,7 +177,8 @@ def _positions(shape: Sequence[SignCondition], conditions: Sequence[SignConditio
 def _renumbered(written: Written, places: Sequence[int]) -> Written:
     """Return the contradiction ``written`` with each index i of a condition replaced by ``places[i]``.
 
-    Each split into cases inside the contradiction adds one condition, with the next free index.
+    A contradiction that is split into cases refers to further conditions, one for each split. They have the indices
+    after those of the given conditions, so ``places`` has entries for them too.
     """
     if "split" in written:
         cases = {name: _renumbered(written[name], places) for name in ("below", "above")}

@@ -77,12 +77,12 @@ def price(vocabulary: int) -> Iterator[Sought]:
 
 
 def scalar(vocabulary: int) -> Iterator[Sought]:
-    """Yield a search for each q on a grid: for a rule that emits its draft more often than "sample and match" does.
+    """Yield one search for each q on a grid: for a rule that emits its draft more often than "sample and match" at q.
 
-    The rule reads only p, d and q(d). Sample and match draws a token from p and accepts the draft if they are equal.
-    The rule is a table ``K(v | d, q(d))`` for one unknown p that is lossless for each q on the grid; every rule that is
-    lossless for all q satisfies this. If no search has a solution, sample and match is proved to be the best such rule
-    on the grid.
+    "Sample and match" draws a token from p and accepts the draft if the two are equal. The searched rule reads only p,
+    the draft d and its probability q(d). For one unknown p, such a rule is a table of probabilities ``K(v | d, q(d))``
+    of the emitted token v. It must be lossless for every q on the grid; a rule that is lossless for all q is. If no
+    search has a solution, no rule of this kind is better than sample and match at any q on the grid.
     """
     p, of_p = _pmf("p", vocabulary)
     tokens, levels = range(vocabulary), range(GRID + 1)

@@ -117,7 +117,8 @@ def _cells(
 ) -> Iterator[Any]:
     """Yield, for each cell, the sum of the weights of ``terms`` that count there.
 
-    While a cell is yielded, its conditions are in ``solver``. ``facts`` are the signs already known.
+    While a cell is yielded, its conditions are in ``solver``. ``facts`` maps polynomials to the signs that are still
+    possible for them in the cell that is split.
     """
     alive = _merged(
         [
@@ -162,9 +163,11 @@ def _without_needless(term: ConditionalWeight, solver: Feasibility) -> Condition
 
     The condition of a draw, that its outcome has positive probability, is redundant if the comparisons imply it, or if
     this probability is a factor of the weight. ``solver`` proves this from comparisons only, since the condition of
-    another draw may have been removed too. Where a removed condition is false, the term must count 0. It does: at the
-    first impossible draw of the path the probability is exactly 0 and not negative, because the outcome was drawn from
-    a pmf. As a factor it makes the weight 0.
+    another draw may have been removed too.
+
+    A term without the condition is still right where the condition is false, because the weight is 0 there. Consider
+    the first draw of the path whose outcome is impossible. The probability of this outcome is exactly 0 and not
+    negative, because the outcome was drawn from a pmf; and the probability is a factor of the weight.
     """
     compared = [condition for condition in term.conditions if condition not in term.drawn]
     solver.push(*compared)
@@ -194,9 +197,10 @@ def _vanishes_with(chance: Polynomial, weight: Any, solver: Feasibility) -> bool
 
 
 def _merged(terms: list[ConditionalWeight]) -> list[ConditionalWeight]:
-    """Merge terms: add the weights of equal conditions and join equal weights of complementary conditions.
+    """Return ``terms`` merged into fewer terms with the same sum.
 
-    Sums of 0 are removed.
+    The weights of terms with equal conditions are added, and a sum of 0 is removed. Then terms with equal weights and
+    complementary conditions are joined (``_joined``). This is repeated until no terms can be joined.
     """
     while True:
         sums: dict[frozenset[SignCondition], list[Any]] = {}
@@ -259,7 +263,10 @@ def _added(weights: list[Any]) -> Any:
 
 
 class _Nowhere:
-    """A stand-in for the run of a number that belongs to no run: it can be added and multiplied, but not compared."""
+    """A stand-in for the run of a number that belongs to no run.
+
+    Such a number can be added and multiplied; a comparison raises ``AssertionError``.
+    """
 
     def holds(self, polynomial: Polynomial, signs: frozenset[int]) -> bool:
         raise AssertionError(f"is {polynomial.terms} in {set(signs)}? compared outside of a run")

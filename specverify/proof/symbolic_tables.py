@@ -24,8 +24,9 @@ TARGET, DRAFT, CHOICE = "target", "draft", "choice"
 class UnknownRow(NamedTuple):
     """The unknowns of one pmf, or the unknown of one open question, and the conditions on them (``axioms``).
 
-    ``kind`` is the model of the pmf, ``text`` the text after which it is the pmf, and ``entries`` has the entries as
-    polynomials in the unknowns. For an open question, ``text`` is the question.
+    For a pmf, ``kind`` is the model ("target" or "draft"), ``text`` the text that precedes the token, and ``entries``
+    the entries of the pmf as polynomials in the unknowns. For an open question, ``kind`` is "choice", ``text`` is the
+    question, and ``entries`` has its unknown.
     """
 
     kind: str
@@ -46,9 +47,10 @@ class UnknownTables:
         self.never_negative: set[Polynomial] = set()
 
     def row(self, kind: str, text: Tokens) -> UnknownRow:
-        """Return the unknowns of the model ``kind`` (target or draft) after ``text``, or of an open question.
+        """Return the unknowns of the pmf of a model after ``text``, or the unknown of an open question.
 
-        They are created on first use. For an open question, ``text`` is the question.
+        For a pmf, ``kind`` is the model, "target" or "draft". For an open question, ``kind`` is "choice" and ``text``
+        is the question. The unknowns are created on first use.
         """
         if (kind, text) not in self.rows:
             self.rows[kind, text] = self._made(kind, text)
@@ -184,7 +186,7 @@ def model_at(tables: UnknownTables, point: Mapping[int, Fraction]) -> Model:
 def any_model(tables: UnknownTables, rng: random.Random) -> Model:
     """Return random concrete models, drawn by ``rng``, with a pmf for every text that has one in ``tables``.
 
-    About a quarter of the entries are 0.
+    Some of the entries are 0, fewer than a quarter. Open questions have random answers.
     """
     point: dict[int, Fraction] = {}
     for row in tables.rows.values():

@@ -38,7 +38,10 @@ def _versions(names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _asked_for() -> frozenset[str]:
-    """Return the names of the packages that specverify requires, including its extras; () if it is not installed."""
+    """Return the names of the packages that specverify requires, including its extras.
+
+    The result is empty if specverify is not installed.
+    """
     try:
         lines = requires("specverify-suite") or ()
     except PackageNotFoundError:

@@ -117,8 +117,8 @@ def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
 
     A wrong law can make several checks refute: probability that is missing at one outcome appears at another, possibly
     a forbidden one, and reused random numbers make a law wrong. If one of these checks compares laws, their refutations
-    form one group, the most informative first. Every other refutation, such as one for changed arguments, is a group of
-    its own.
+    form one group, the most informative first. Every other refutation is a group of its own, such as one for changed
+    arguments, or one that only boundary draws show.
     """
     refuted = [verdict for verdict in verdicts if verdict.status is Status.REFUTED]
     of_law = [verdict for verdict in refuted if verdict.check in OF_ONE_LAW and not is_edge(verdict)]
@@ -130,10 +130,10 @@ def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
 
 
 def _cause_first(verdict: Verdict) -> tuple[bool, int]:
-    """Return the key by which verdicts with one cause are sorted.
+    """Return the sort key of a verdict among verdicts with one cause: (False, ...) for those to show first.
 
-    Verdicts of checks that compare laws come first, unless their counterexample names no cause. All others follow. Each
-    part is in the order of ``OF_ONE_LAW``, the names of the checks that a wrong law can make refute.
+    These are the verdicts of checks that compare laws, unless their counterexample names no cause. The second entry is
+    the position of the check in ``OF_ONE_LAW``, the checks that a wrong law can make refute.
     """
     unnamed = verdict.counterexample is not None and not verdict.counterexample.named
     return unnamed or verdict.check not in LAWS, OF_ONE_LAW.index(verdict.check)
@@ -143,7 +143,7 @@ def also_refuted(others: Sequence[Verdict]) -> str:
     """Return the line "Refuted with it" below a refutation: the checks of ``others``; "" if there are none.
 
     ``others`` are the other refuted verdicts of the same group (see ``by_cause``). If the first of them compares laws,
-    its first sentence follows its name in brackets.
+    the name of its check is followed by its fault in one sentence, in brackets.
     """
     named = [verdict.check.replace("_", " ") for verdict in others]
     if others and others[0].check in LAWS:
@@ -167,9 +167,10 @@ def _check_line(verdict: Verdict) -> str:
 
 
 def headline(verdict: Verdict) -> str:
-    """Return the heading of a verdict: check, status, its claim, the evidence and the statement.
+    """Return the heading of a verdict: check, status, the claim that the check tests, evidence and statement.
 
-    Other claims are not mentioned: a check that holds may not have examined the cases in which another claim fails.
+    The other claims of the subject are not mentioned: a check that holds may not have examined the cases in which
+    another claim fails.
     """
     refuted = f": {verdict.claim.upper()}" if verdict.claim else ""
     title = verdict.check.replace("_", " ")

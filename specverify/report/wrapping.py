@@ -21,7 +21,7 @@ _COPIED = "  Again "
 
 
 def say(console: Console, text: str, style: str = "") -> None:
-    """Print plain text, wrapped to the width of the terminal, or unchanged in a pipe."""
+    """Print ``text``, wrapped to the width of a terminal, unchanged in a pipe; ``style`` is a style of ``rich``."""
     console.print(Text(wrapped(text, width_of(console)), style=style), soft_wrap=True)
 
 

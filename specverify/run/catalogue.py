@@ -40,10 +40,11 @@ def find_subject(name: str) -> Subject:
 
 
 def _hint(name: str) -> str:
-    """Return the end of the message about an unknown name: a suggestion, or else a reference to ``specverify list``.
+    """Return the end of the message about the unknown name ``name``.
 
-    The suggestion is the name in lower case, the name with its prefix, ``module:callable`` for a name with a dot, or
-    the most similar name.
+    It suggests the name in lower case with the prefix of a subject, ``module:callable`` for a name with a dot, or the
+    most similar name. For a name that ends with ``.py`` it asks for a function of this file. Without a suggestion it
+    refers to ``specverify list``.
     """
     known = [*_loaders(), *engine_subjects(), *_expanded(_table_of(name))]
     by_plain_name = {full.partition(":")[2]: full for full in reversed(known)}
@@ -68,7 +69,7 @@ def is_external(name: str) -> bool:
 def engine_called(name: str) -> Engine | None:
     """Return the engine with whose prefix ``name`` begins; None if there is none.
 
-    Raises ``UnusableSubject`` if it cannot be used.
+    Raises ``UnusableSubject`` if the engine cannot be used.
     """
     result = found_engines()
     if _prefix(name) in result.unusable:

@@ -51,9 +51,10 @@ def watch(
 ) -> Watch:
     """Return the two independence tests of the subject ``name``; ``alarm`` is the false-alarm rate of each.
 
-    A couple is a pair of rows, and ``cell`` maps an outcome to its cell in the table of couples. A test holds if a
-    bound on the dependence, with the error probability ``error``, is at most ``tv``. ``most_couples`` is the planned
-    number of couples. ``alone`` states that calls have one row. ``begun`` is the evidence of earlier samples.
+    A couple is a pair of rows. The tests count couples in a 4 x 4 table; ``cell`` maps an outcome to its row or column,
+    0 to 3. A test holds if a bound on the dependence, with the error probability ``error``, is at most ``tv``.
+    ``most_couples`` is the planned number of couples. ``alone`` states that calls have one row. ``begun`` is the
+    evidence of earlier samples, for rows of one call and of two calls.
     """
     rows, calls = (
         IndependencePlan(what, check, cell, alarm, error, tv, most_couples)
@@ -87,9 +88,9 @@ def watch(
 def _lag(number: int, rows: int) -> int:
     """Return the distance between the two rows of a couple in the batch with this ``number`` and ``rows`` rows.
 
-    Of four successive batches, two have the distance 1, one a power of two, which changes from time to time, and one
-    half of the rows: this detects a batch that repeats its first half. The distance is 1 too if a larger one does not
-    fit into the batch.
+    The distances of four successive batches are 1, a power of two, 1, and half of the rows. The power of two changes
+    from time to time. Half of the rows detects a batch that repeats its first half. A distance that does not fit into
+    the batch is replaced by 1.
     """
     lag = {1: 2 ** (number // 4 % LAGS), 3: rows // 2}.get(number % 4, 1)
     return lag if 0 < 2 * lag <= rows else 1

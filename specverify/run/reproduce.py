@@ -118,8 +118,10 @@ def _smallest(
 ) -> tuple[EngineProgram, Fault, tuple[str, ...]]:
     """Return the smallest program that still shows a fault, this fault, and the differences from the first program.
 
-    The setting is reduced step by step within ``seconds``, by the steps that ``reproducer`` offers. A step is kept only
-    if its script needs no more calls to show the fault. ``find`` returns the fault of a program.
+    ``reproducer`` offers two kinds of steps. A step to a smaller setting is taken if the fault there is as easy to show
+    (``_as_clear``). A step to a setting that may show the fault more clearly is taken if its fault needs at most half
+    the calls. The search ends after ``seconds``, or when no offered step is taken. ``find(program)`` returns the fault
+    of a program, and ``progress`` is called as in ``reproduction``.
     """
     until, taken = time.monotonic() + seconds, dict[str, str]()
     script = reproducer.script(program.source, fault)
@@ -146,9 +148,10 @@ def _clearer(found: Fault, before: Fault) -> bool:
 
 
 def _as_clear(found: Fault, before: Fault) -> bool:
-    """Return whether ``found``, the fault in a smaller setting, shows about as easily as ``before``, the fault so far.
+    """Return whether ``found``, the fault in a smaller setting, is as easy to show as ``before``, the fault so far.
 
-    It must need few calls, have no more outcomes, and the same error.
+    It must need no more calls than ``before`` (or at most ``FEW_CALLS``), have no more wrong outcomes, and show the
+    same error.
     """
     few = found.calls <= max(before.calls, FEW_CALLS) and len(found.wrong) <= max(1, len(before.wrong))
     return few and _same_error(found, before)

@@ -85,7 +85,8 @@ class Worker:
     def ask(self, request: Callable[..., None], *given: object, seconds: float) -> Iterator[Message]:
         """Call ``request(*given, seconds, tell)`` in the process, and yield every message that it passes to ``tell``.
 
-        If the process dies, the last message reports its death.
+        If the process dies, or does not answer for longer than ``seconds`` and some grace, the last message reports
+        this.
         """
         until = time.monotonic() + seconds + GRACE + STARTING
         self.busy = True

@@ -49,12 +49,17 @@ def coarsenings(
 ) -> tuple[Coarsening, ...]:
     """Return partitions of the outcomes of the law ``masses`` ``[k]``, for a test with up to ``samples`` samples.
 
-    Each partition has a name. The first has a cell for every outcome. *by probability*: outcomes with an expected count
-    of at least ten have a cell each, and rarer ones share cells of similar mass. For laws with many outcomes also *by
-    rank*, 64 cells of equal mass, of outcomes sorted by probability, and *by token id*, blocks of neighbouring
-    outcomes. *by p/q*, if ``draft`` is given, a pmf ``[k]`` of the same outcomes: cells of similar p/q, which show a
-    wrong residual. ``more`` maps names of further partitions to their labels ``[k]``. In all partitions but the first,
-    a cell with an expected count below ten is joined with a neighbour.
+    Outcomes with probability 0 are in no cell. The first partition has a cell for every other outcome. In each further
+    partition, a cell with an expected count below ten is joined with a neighbour. A further partition is left out if
+    only one cell remains, or no two outcomes share a cell. The further partitions are:
+
+    * *by probability*: each outcome with an expected count of at least ten has a cell; rarer outcomes of similar
+      probability share cells.
+    * *by rank*, for laws with many outcomes: 64 cells of equal mass, of outcomes sorted by probability.
+    * *by token id*, for laws with many outcomes: ``BLOCKS`` blocks of neighbouring outcomes.
+    * *by p/q*, if ``draft`` is given, a pmf ``[k]`` of the same outcomes: cells of similar p/q, which show a wrong
+      residual.
+    * one for each name in ``more``, which maps the name to the labels ``[k]`` of the cells.
     """
     reachable = masses > 0
     whole = np.where(reachable, np.cumsum(reachable) - 1, -1)
@@ -95,10 +100,10 @@ def bounding(masses: Array, samples: int) -> tuple[Coarsening, float, float]:
 
 
 def samples_to_hold(masses: Array, tv: float, error: float, most: int) -> int:
-    """Return the number of samples at which the bound on a correct sampler's distance is expected to be at most ``tv``.
+    """Return a number of samples at which the bound on a correct sampler's distance is expected to be at most ``tv``.
 
-    ``masses`` is the law ``[k]``, ``error`` the error probability of the bound, ``most`` the largest number that is
-    returned.
+    ``masses`` is the law ``[k]``, and ``error`` the error probability of the bound. The numbers tried are 64 and its
+    multiples by powers of 1.2, up to ``most``. Returns ``most`` if no smaller one is enough.
     """
 
     def enough(samples: int) -> bool:
@@ -150,7 +155,7 @@ def _joined(labels: Array, masses: Array, least: float) -> Array:
     """Return new labels 0, 1, ... of the outcomes, in which each cell has a mass of at least ``least`` where possible.
 
     ``labels`` ``[k]`` are the old labels, and ``masses`` ``[k]`` the probabilities of the outcomes. A cell with less
-    mass is joined with the cell that follows.
+    mass is joined with the next cell, and the last cell with the cell before it.
     """
     totals: Any = np.bincount(labels, weights=masses)
     merged, cell, held = np.zeros(len(totals), dtype=np.int64), 0, 0.0

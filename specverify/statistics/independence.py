@@ -64,9 +64,9 @@ def independences(
     """Test the independence of every table, each at ``false_alarm`` and ``miss``; return the verdicts by name.
 
     ``tables(samples, seed)`` counts the tables from fresh samples, by name. As in ``confirmed_fit``, an alarm is
-    confirmed on four times as many fresh samples, each stage at the square root of the false-alarm probability. For
-    each table a second one is made here whose variables are dependent. A table that is not refuted is UNKNOWN if the
-    test does not reject that second table, if a variable never varies, or if a cell has an expected count below ten.
+    confirmed on four times as many fresh samples, each stage at the square root of the false-alarm probability. A table
+    is UNKNOWN if a variable never varies, or if a cell has an expected count below ten. A table that is not refuted is
+    also UNKNOWN if the test has too little power: it must reject a control, a sampled table of dependent variables.
     """
     check_count(samples, "samples")
     check_probability(miss, "miss")

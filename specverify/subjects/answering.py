@@ -82,10 +82,10 @@ class Answering(NamedTuple):
 def answering_calls(
     speculative: Callable[[], Any], plain: Callable[[], Any] | Mapping[Tokens, float], names: Sequence[str]
 ) -> tuple[Answering, ...]:
-    """Return one ``Answering`` for two calls whose prompt is not known: with and without speculation.
+    """Return a tuple with one ``Answering``, for two calls whose prompt is not known: with and without speculation.
 
     ``speculative`` is the call with speculation, and ``plain`` the one without, or the law of its texts. ``names`` are
-    the values that the calls return with the tokens.
+    the names of the values that the calls return with the tokens.
     """
     fast = partial(_called, with_seeds(speculative), names)
     if isinstance(plain, Mapping):
@@ -95,14 +95,17 @@ def answering_calls(
 
 
 class LawOfCalls:
-    """A function without arguments that returns the law of one text; {} if the calls return several texts."""
+    """The law of the texts of an engine's calls, as a function without arguments.
+
+    The function returns text -> probability if each call returns one text, and {} if each call returns several texts.
+    """
 
     def __init__(self, law: Mapping[Tokens, float] | Callable[[], Mapping[Tokens, float]]) -> None:
-        """Store ``law``; if it is a function, it is called at each use."""
+        """Store ``law``, the law of what a call returns; if it is a function, it is called at each use."""
         self.law = law
 
     def __call__(self) -> Mapping[Tokens, float]:
-        """Return the law of the text; empty if the calls return several texts."""
+        """Return text -> probability; empty if each call returns several texts."""
         result = self.law if isinstance(self.law, Mapping) else self.law()
         several = any(isinstance(token, tuple) for new in result for token in new)
         return {} if several else result
@@ -113,9 +116,9 @@ def _called(call: Callable[[], Any], names: Sequence[str]) -> Run:
 
 
 def answering_made(make: Make, names: Sequence[str]) -> tuple[Answering, ...]:
-    """Return the programs of an engine that ``make`` creates: one per scenario, and one per list of requests.
+    """Return one ``Answering`` for each list of requests (``situations``) that an engine of ``make`` serves.
 
-    ``names`` are the values that its calls return with the tokens.
+    ``names`` are the names of the values that the calls of the engine return with the tokens.
     """
     first = made_in(make, widened(make, SCENARIOS[0]))
     return tuple(_answering(make, requests, first, names) for requests in situations(make))
@@ -153,9 +156,10 @@ def _answering(make: Make, requests: Requests, like: Made, names: Sequence[str])
 
 
 class TokensMade(NamedTuple):
-    """A factory of engines whose calls return only tokens, without the values called ``names``.
+    """A factory of engines whose calls return only tokens.
 
-    ``make`` is the factory of the engines that return both.
+    ``make`` is the original factory. The calls of its engines return the tokens with further values, called ``names``;
+    the calls here drop these values.
     """
 
     make: Callable[[EngineScenario], Any]

@@ -56,8 +56,10 @@ BEGUN_ALONE = (
 def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
     """Return a function that converts arguments to the arrays that ``verify`` computes with.
 
-    ``attempt(verify, convert)`` calls the verifier once on small arrays. The returned function raises
-    ``NotAFunctionOfItsDraws`` if the first calls of the verifier differ from later ones.
+    ``attempt(verify, convert)`` calls the verifier once on small arrays and returns the tokens. If the first calls of
+    the verifier return other results than later calls with equal arguments and draws, the verifier has no law, and the
+    returned function always raises an error. The error is ``NeedsValue`` if a random number reached the verifier as an
+    ordinary number, whose use cannot be followed, else ``NotAFunctionOfItsDraws``.
     """
     modules = len(sys.modules)
     first = _unanswered(verify, attempt)
@@ -164,10 +166,10 @@ def _may_take_tensors(verify: BareVerifier, first: _Attempted) -> bool:
 
 
 def _numpy_or_torch(verify: BareVerifier, first: _Attempted, outcome: Callable[[Convert], _Attempted]) -> Convert:
-    """Return the conversion, to NumPy or torch, for ``verify``, a verifier without a result on NumPy arrays.
+    """Return the conversion to use for ``verify``, which did not run on NumPy arrays: to NumPy arrays or to tensors.
 
-    ``first`` is the result of calling it with NumPy arrays. ``outcome(convert)`` calls it with another conversion and
-    returns the result.
+    ``first`` has the error or the refusal of the calls with NumPy arrays. ``outcome(convert)`` calls the verifier with
+    another conversion and returns the result.
     """
     second, single = (outcome(convert).error for convert in (_in_tensors, _in_float32))
     if second is None:
@@ -184,7 +186,8 @@ def _numpy_or_torch(verify: BareVerifier, first: _Attempted, outcome: Callable[[
 def takes_tensors(verify: BareVerifier, given: tuple[Any, ...]) -> bool:
     """Return whether NumPy arrays like ``given`` must be converted to tensors before they are passed to ``verify``.
 
-    This is decided by calls with both. Returns False if torch is not imported.
+    To decide this, ``verify`` is called with NumPy arrays, and with tensors if it does not run on NumPy arrays. Returns
+    False if torch is not imported.
     """
 
     def attempt(function: BareVerifier, convert: Convert) -> None:
@@ -232,9 +235,9 @@ def _attempted(
 
 @contextmanager
 def _errors_in_threads_unsaid() -> Iterator[None]:
-    """In the ``with`` block, do not print errors of threads that got the wrong arrays.
+    """In the ``with`` block, do not print errors that end threads of a verifier.
 
-    Errors of specverify itself are printed.
+    Such errors are expected while kinds of arrays are tried. Errors of specverify itself are printed.
     """
     before = threading.excepthook
 

@@ -90,11 +90,12 @@ class Company(NamedTuple):
 
 
 def company_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[BatchRow, ...]:
-    """Return a batch with row ``mine`` as its third row, between rows with certain outcomes.
+    """Return a batch whose third row is ``mine``, the row under test; all other rows have certain outcomes.
 
-    ``of_pmfs`` converts the neighbours' pmfs to the verifier's arguments. If the rows are ``ragged`` (their lengths may
-    differ) and ``mine`` has drafts, no neighbour has its length. One row before it is shorter than the longest. This
-    exposes a verifier that reads the length of another row or assumes equal lengths.
+    ``of_pmfs`` converts pmfs of the other rows to arguments of the verifier. ``ragged`` states that rows may have
+    different numbers of drafts. In this case the two rows before ``mine`` have different numbers of drafts, and if
+    ``mine`` has drafts, no other row has as many. This exposes a verifier that reads the length of another row or
+    assumes equal lengths.
     """
     count, vocabulary = len(mine.drafts), mine.p.shape[1]
     other = count if not ragged else count - 1 if count > 1 else count + 2
@@ -105,9 +106,10 @@ def company_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> t
 
 
 def crowd_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[BatchRow, ...]:
-    """Return a larger batch than ``company_of`` does, with row ``mine`` as its fifth; all other rows are certain.
+    """Return a batch of at least seven rows whose fifth row is ``mine``; all other rows have certain outcomes.
 
-    ``of_pmfs`` and ``ragged`` are as in ``company_of``. If ``ragged``, the first and the fourth row have no drafts.
+    The other rows are those of ``company_of``, repeated; ``of_pmfs`` and ``ragged`` are described there. If ``ragged``,
+    the first, the fourth and the last row have no drafts.
     """
     first, second, _, *empty = company_of(mine, ragged, of_pmfs)
     before = (*empty, first, second, *empty) if ragged else (first, second, second, first)
@@ -154,11 +156,12 @@ def _stacked(pmfs: list[Any], vocabulary: int) -> Any:
 def emitted(
     verify: BareVerifier, rows: Sequence[BatchRow], answered: Context, arguments: Arguments
 ) -> Callable[[Draws], Any]:
-    """Return the function of draws that calls ``verify`` on ``rows`` in the context ``answered(draws)``.
+    """Return a function of draws that calls ``verify`` once on ``rows`` and returns the emitted tokens.
 
-    The function returns the tokens emitted for each row, or for the one row if the verifier takes no batch. It raises
-    ``UnusableSubject`` unless the result is one row of tokens for each row. ``arguments`` states how the arguments are
-    made.
+    The call is made in the context manager ``answered(draws)``, which answers random calls by the draws. The function
+    returns a tuple with the tokens of each row, or the tokens of the only row if the verifier takes no batch. It raises
+    ``UnusableSubject`` unless the result of ``verify`` has one row of tokens for each of ``rows``. ``arguments`` states
+    how the arguments are made.
     """
     given, convert = _arrays(rows, takes_lengths(verify), arguments), arrays_of(verify, attempt_of(arguments.form))
     told = arguments.parameters(rows[0].p.shape[1])
@@ -202,9 +205,10 @@ def _read(rows: Sequence[BatchRow], form: Form, answer: Any) -> Any:
 
 
 def _ends(found: OpenEnd | None) -> int:
-    """Return the number of possible values of the last token of a row, without those due to rounding alone.
+    """Return the number of possible values of the last token of a row.
 
-    ``found`` is the row if its last token is symbolic; None means a row with known tokens, which has one ending.
+    ``found`` is the row if its last token is symbolic. Values that have a probability by rounding alone are not
+    counted. None stands for a row whose tokens are all known, and the number is 1.
     """
     return 1 if found is None else sum(mass > NEGLIGIBLE for _, mass in found.law)
 
@@ -212,8 +216,8 @@ def _ends(found: OpenEnd | None) -> int:
 def _together(found: Sequence[Any]) -> Any:
     """Return the texts of a batch as one tuple; ``found`` are its rows.
 
-    If a row is ``Undecided`` (its last token is symbolic), the result is ``Undecided`` over the tuples with each of its
-    possible texts.
+    If a row is ``Undecided`` (its last token is symbolic), the result is ``Undecided`` over tuples: there is one tuple
+    for each possible text of this row.
     """
     return next(
         (

@@ -42,9 +42,10 @@ from specverify.subjects.subject import EngineProgram
 
 
 def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
-    """Return words for the position of the examined row in its batch, and for the rows beside it.
+    """Describe in words where the examined row is in its batch, and which rows are beside it.
 
-    ``company`` gives these rows. They also differ in length if ``verify`` takes lengths.
+    ``company`` states the position and the other rows. If ``verify`` takes lengths, the text also mentions rows of
+    other lengths.
     """
     ragged = takes_lengths(verify)
     one = "one" if company is BESIDE else "some"
@@ -59,9 +60,10 @@ def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task,
     ``arguments`` describes the arguments of ``verify``, and ``gamma`` is the largest number of drafts of a row. With
     more than two tokens in the vocabulary each row has only one draft, because the numbers of paths multiply. If
     ``verify`` takes lengths, the second row has one draft fewer where possible. A row before these two is rejected at
-    once: an implementation that moves the remaining rows to the front then moves both. The outcome is the pair of the
-    texts of the two rows. The target continues a text that is shorter than the number of drafts of its row plus 1 to
-    this length, so each text should have the law of the target.
+    once: an implementation that moves the remaining rows to the front then moves both.
+
+    The outcome is the pair of the texts of the two rows. Each text has one token more than its row has drafts: if the
+    row emits fewer tokens, the target draws the missing ones. So each text should have the law of the target.
     """
     vocabulary = len(task.target(prompt))
     first = max(1, min(gamma, task.horizon - 1)) if vocabulary == 2 else 1
@@ -72,8 +74,9 @@ def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task,
 def crowd_together(verify: BareVerifier, arguments: Arguments, task: Task, prompt: Tokens) -> EngineProgram:
     """Return a program that decides several random rows in one call, each with one draft.
 
-    There is a row for each token of the prompt. The text before its draft is the prompt with this token replaced by 1.
-    The outcome is the tuple of the texts of all rows, in order. ``arguments`` describes the arguments of ``verify``.
+    There is one row for each position of the prompt. The text before its draft is the prompt with token 1 at this
+    position, so the rows follow different texts. The outcome is the tuple of the texts of all rows, in order.
+    ``arguments`` describes the arguments of ``verify``.
     """
     rows = [((*prompt[:place], 1, *prompt[place + 1 :]), 1) for place in range(len(prompt))]
     return _of_random_rows(verify, arguments, task, rows)
@@ -119,12 +122,12 @@ def _given_as(arguments: Arguments, row: BatchRow) -> BatchRow:
 def of_rows(
     name: str, task: Task, rows: Sequence[tuple[Tokens, int]], decide: Callable[[Draws], Sequence[Tokens]]
 ) -> EngineProgram:
-    """Return one call that decides several rows, as a program whose outcome is the tuple of their texts.
+    """Return one call that decides several rows, as a program whose outcome is the tuple of the rows' texts.
 
-    ``name`` is the name of the program. ``rows`` holds, for each row, the text before the round and the largest number
-    of drafts that can be accepted. ``decide(draws)`` makes the call and returns the emitted tokens of each row. The
-    target of ``task`` continues each of them to one token more than this number, so that all texts of a row are equally
-    long.
+    ``name`` is the name of the program. ``rows`` holds, for each row, the text before the round and n, the largest
+    number of drafts that can be accepted. ``decide(draws)`` makes the call and returns the emitted tokens of each row.
+    If a row emits fewer than n + 1 tokens, the target of ``task`` draws the missing ones, so that the text of the row
+    always has n + 1 tokens.
     """
 
     @cache

@@ -97,7 +97,8 @@ def first_difference(cache: CacheUnderTest, operations: Sequence[Operation]) -> 
 def _wrong(cache: CacheUnderTest, held: _CacheState, place: int) -> str | None:
     """Describe the difference between a cache and its list, both in ``held``; None if they are equal.
 
-    ``place`` is 0 for the cache itself, and counts its copies from 1.
+    ``cache`` has the functions that read the cache. ``place`` is its number in the description: 0 for the cache itself,
+    1, 2, ... for its copies.
     """
     who = f"copy {place}" if place else "it"
     if cache.recurrent:
@@ -114,10 +115,11 @@ def _wrong(cache: CacheUnderTest, held: _CacheState, place: int) -> str | None:
 
 
 def _wrong_state(cache: CacheUnderTest, held: _CacheState, who: str) -> str | None:
-    """Describe how a recurrent state differs from that of a new cache that is fed the kept tokens one by one.
+    """Describe how a recurrent state differs from that of a new cache that is fed the same tokens one by one.
 
-    ``held`` has the cache with the state, and the kept tokens; ``who`` names the cache in the description. Returns None
-    if the states are equal.
+    ``held`` has the cache with the state, and the tokens that it should have processed. ``cache`` has the functions
+    that make and read a cache, and ``who`` names the examined cache in the description. Returns None if the states are
+    equal up to rounding.
     """
     fresh = cache.make()
     for token in held.expected:
@@ -136,9 +138,10 @@ def _array(value: Any) -> Any:
 
 
 def _after(cache: CacheUnderTest, all_held: list[_CacheState], name: str, given: Any) -> list[_CacheState]:
-    """Apply one operation, ``name`` with the argument ``given``, to ``all_held``; return the cache and its copies.
+    """Return the cache and its copies after one operation, ``name`` with the argument ``given``.
 
-    ``all_held`` are the cache and its copies before it. The operation may change a cache in place or return a new one.
+    ``all_held`` are the cache and its copies before the operation; ``cache`` has the functions that apply it. Such a
+    function may change a cache in place or return a new one.
     """
 
     def copied(held: _CacheState) -> _CacheState:
@@ -237,9 +240,10 @@ def _possible(operations: Sequence[Operation]) -> bool:
 
 
 def short_sequences(longest: int, copied: bool = False) -> Iterator[tuple[Operation, ...]]:
-    """Yield every sequence of up to ``longest`` operations, shortest first: appends, and crops of the last append.
+    """Yield every sequence of 1 to ``longest`` operations, the shortest first.
 
-    With ``copied``, yield only sequences that make and use a copy.
+    An append has one or two tokens, and a crop removes at most three. With ``copied``, the operations on copies (fork,
+    adopt, append and crop of a copy) are included.
     """
 
     def beginning(
@@ -278,7 +282,8 @@ def _changes(held: int, token: int, append: str, crop: str) -> list[Operation]:
 def undoes_last_append(operations: Sequence[Operation]) -> bool:
     """Return whether each crop in ``operations`` follows an append and removes at most the tokens of that append.
 
-    A recurrent state cannot be cropped to before the start of the last round.
+    Only such operations are applied to a recurrent state, which cannot be cropped to before the start of the last
+    round.
     """
     size, before = 0, None
     for name, given in operations:
@@ -292,7 +297,12 @@ def undoes_last_append(operations: Sequence[Operation]) -> bool:
 
 
 def page_sequences(page: int) -> Iterator[tuple[Operation, ...]]:
-    """Yield sequences of appends and crops whose lengths are at, one below, or one above a multiple of ``page``."""
+    """Yield sequences of two appends, a crop and an append, for a cache with pages of ``page`` tokens.
+
+    An append has 1, ``page`` - 1, ``page`` or ``page`` + 1 tokens. A crop removes one of these numbers of tokens, the
+    whole second append, everything or nothing. So the content of the cache often ends at a page boundary, or one token
+    before or after it.
+    """
     sizes = sorted({1, max(page - 1, 1), page, page + 1})
     for first in sizes:
         for second in sizes:
@@ -308,10 +318,11 @@ def page_sequences(page: int) -> Iterator[tuple[Operation, ...]]:
 
 
 def speculative_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation, ...]:
-    """Return the operations on a target's cache in speculative rounds, until it holds ``capacity`` tokens.
+    """Return the operations on a target's cache in speculative rounds, as long as rounds fit into ``capacity`` tokens.
 
-    Each round appends the last token that is already decided and at most ``largest`` drafts, and then crops to the
-    length from ``reference.keep_lengths``. ``seed`` selects the numbers of drafts and of acceptances.
+    Each round appends at most ``largest`` tokens: the last token that is already decided, and the drafts after it. The
+    round then crops to the length from ``reference.keep_lengths``. ``seed`` selects the numbers of drafts and of
+    accepted drafts.
     """
     rng = np.random.default_rng(seed)
     committed, fresh = int(rng.integers(1, 8)), 100
@@ -326,9 +337,9 @@ def speculative_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Oper
 
 
 def rejecting_rounds(drafts: int, capacity: int) -> tuple[Operation, ...]:
-    """Return rounds that feed ``drafts`` drafts and reject all of them, until the cache holds ``capacity`` tokens.
+    """Return rounds that append ``drafts`` drafts and reject all of them, until the cache holds ``capacity`` tokens.
 
-    Each round adds one token.
+    Each round appends one token and the drafts, and then crops the drafts. So the cache grows by one token per round.
     """
     operations: list[Operation] = []
     for held in range(capacity - drafts):
@@ -338,10 +349,11 @@ def rejecting_rounds(drafts: int, capacity: int) -> tuple[Operation, ...]:
 
 
 def copied_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation, ...]:
-    """Return speculative rounds on a cache and on copies of it, one of which may replace it.
+    """Return speculative rounds on a cache and on copies of it; a copy may replace the cache.
 
-    Some crops remove much, back to tokens that copies share. ``seed`` selects the rounds, ``capacity`` is the largest
-    length, and ``largest`` the most drafts of a round.
+    Each round appends to the cache or to its last copy, and then crops the same one. Some crops also remove tokens of
+    earlier rounds, which the cache may share with its copies. ``seed`` selects the rounds, ``capacity`` is the largest
+    length, and a round appends fewer than ``largest`` tokens.
     """
     rng = np.random.default_rng(seed)
     sizes, fresh = [0], 100

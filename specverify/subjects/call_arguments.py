@@ -182,8 +182,8 @@ def takes_prompt(function: Callable[..., Any]) -> bool:
 def missing(argument: inspect.Parameter, prompt: inspect.Parameter | None) -> str:
     """Return the error message for an ``argument`` without a value.
 
-    The message contains the argument's name, the values that are passed, and a way out. ``prompt`` is the argument that
-    gets the prompt, or None.
+    The message contains the argument's name, what specverify passes to the other arguments, and a way out. ``prompt``
+    is the argument that gets the prompt, or None.
     """
     passed = f"the prompt to {prompt.name!r} and " if prompt is not None and prompt is not argument else ""
     told = f"specverify passes {passed}a number to each argument with seed in its name, but nothing to "

@@ -62,8 +62,8 @@ def called(
 ) -> Any:
     """Call ``invoke`` on the arrays ``given``, converted by ``convert``, and return ``read`` of its result.
 
-    Inside ``calls_kept`` the call is recorded. ``named`` are the named arguments that ``invoke`` already contains: if
-    the call raises, they are attached to the error with the arrays, for its message.
+    Inside ``calls_kept`` the call is recorded. ``named`` has the named arguments that ``invoke`` itself passes to the
+    verifier. If the call raises, the arrays and the named arguments are attached to the error, for its message.
     """
     arrays, calls = convert(given), _KEPT.get()
     if calls is None:
@@ -76,14 +76,17 @@ def called(
 
 
 class RefusedForm:
-    """A conversion to a kind of arrays that the verifier may not accept, because interception refused every attempt."""
+    """A conversion to a kind of arrays, if interception refused every attempt to call the verifier on such arrays.
+
+    So it is not known whether the verifier accepts this kind.
+    """
 
     def __init__(self, convert: Convert, refusal: NeedsValue) -> None:
         """Store the conversion ``convert``, and the refusal of the first attempt."""
         self.convert, self.refusal = convert, refusal
 
     def __call__(self, given: Given, /) -> tuple[Any, ...]:
-        """Return the arguments ``given`` as arrays of this kind."""
+        """Return the arguments ``given`` (name -> array) as arrays of this kind."""
         return self.convert(given)
 
 
@@ -96,8 +99,8 @@ def is_about_arrays(error: Exception) -> bool:
 def _invoked(invoke: Callable[..., Any], convert: Convert, arrays: tuple[Any, ...], given: Given) -> Any:
     """Return ``invoke(*arrays)``, where ``arrays`` are ``given`` as converted by ``convert``.
 
-    If the call raises, the arguments are attached to the error. If no kind of arrays was ever accepted, an error about
-    arrays is replaced by the refusal of ``convert``.
+    If the call raises, the arguments are attached to the error. If ``convert`` is a ``RefusedForm``, its refusal is
+    raised in place of an error about arrays.
     """
     try:
         return invoke(*arrays)

@@ -30,11 +30,12 @@ def deep_of(
     more: tuple[Scenario, ...] = (),
     plain: AtGamma | None = None,
 ) -> Deep:
-    """Return a function without arguments that returns the additional cases of a verifier at a large gamma.
+    """Return a function without arguments that returns the additional cases of a verifier: pairs (variant, scenario).
 
-    ``variant(gamma)`` returns the variant to examine. The large gamma is the largest of ``gammas``, if they are given.
-    Otherwise it is ``DEEP_GAMMA``; if a call with them raises, a smaller number is used. ``more`` are further
-    scenarios. ``plain(gamma)`` is the variant without truncation of p, for scenarios in which p and q are nearly equal.
+    ``variant(gamma)`` returns the variant to examine at gamma drafts. All cases have one gamma: the largest of
+    ``gammas``. If ``gammas`` is None, it is ``DEEP_GAMMA``, or a smaller number if the verifier raises with so many
+    drafts. ``more`` are further scenarios at this gamma. ``plain(gamma)`` returns the variant without truncation of p,
+    for the scenarios in which p and q are nearly equal; None: ``variant`` is used there too.
     """
     return partial(_deep, variant, gammas, more, plain or variant)
 

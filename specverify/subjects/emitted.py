@@ -50,10 +50,10 @@ _LEFT_OPEN: ContextVar[int] = ContextVar("ends left open", default=0)
 
 @contextmanager
 def ends_left_open(least: int = 1) -> Iterator[None]:
-    """In the ``with`` block, leave the last token of rows with at least ``least`` tokens symbolic.
+    """In the ``with`` block, let a last token that was never read stay symbolic in rows of at least ``least`` tokens.
 
-    It stays symbolic (``Undecided``) only if it was never read. In a shorter row, after which the decode continues, the
-    last token is read as usual. ``least=0`` leaves none symbolic.
+    The row is then returned as ``Undecided``. In a shorter row, after which the decode continues, the last token is
+    read as usual. ``least=0`` is the exception: the last token is read in every row.
     """
     token = _LEFT_OPEN.set(least)
     try:
@@ -65,9 +65,10 @@ def ends_left_open(least: int = 1) -> Iterator[None]:
 def emitted_row(answer: Any, drafts: int, who: str = "it") -> Any:
     """Return the emitted tokens in ``answer``, a verifier's result for one row with ``drafts`` drafts.
 
-    Symbolic tokens are forced, except a last token that may stay symbolic. Raises ``UnusableSubject``, naming the row
-    as ``who``, unless the row is 1 to ``drafts + 1`` numbers followed only by negative placeholders. Numbers outside
-    the vocabulary are returned unchanged.
+    Symbolic tokens are forced. The exception is a last token that may stay symbolic (``ends_left_open``): then the
+    result is ``Undecided`` over the possible rows. Raises ``UnusableSubject``, naming the row as ``who``, unless the
+    row is 1 to ``drafts + 1`` numbers followed only by negative placeholders. Numbers outside the vocabulary are
+    returned unchanged.
     """
     return open_end(answer, drafts + 1) or _row(answer, 1, drafts + 1, "accepted drafts and one more", who)
 
@@ -207,12 +208,14 @@ class OpenEnd(NamedTuple):
 
 
 def left_open(answer: Any, most: int) -> OpenEnd | None:
-    """Return the forced tokens of the row ``answer`` and the law of its last, symbolic token.
+    """Return the tokens of the row ``answer`` and the law of its last token, if this token may stay symbolic.
 
-    ``most`` is the largest number of tokens of the row. A last token stays symbolic only if it is no placeholder and a
-    single draw decides it. Returns None for any other row, also for a wrong or too short one; the caller then reads the
-    row in the ordinary way. In coupled runs the law is compared with the draw, and None is returned too, so that the
-    token is read.
+    ``most`` is the largest number of tokens of the row. The last token may stay symbolic inside ``ends_left_open`` if
+    it is no placeholder, was never read, and is decided by a single draw. All tokens before it are forced.
+
+    Returns None for any other row, also for a wrong or too short one; the caller then reads the row as usual. In a
+    coupled run (``checks.coupled_runs``) the last token is drawn and its law is compared with the draw; then None is
+    returned too.
     """
     if not (least := _LEFT_OPEN.get()) or not (hasattr(answer, "reshape") or isinstance(answer, (list, tuple))):
         return None
@@ -248,7 +251,7 @@ def _flat(array: Any) -> Any:
 
 
 def elements_of(item: Any) -> list[Any]:
-    """Return the numbers in an item as a list; symbolic numbers stay symbolic."""
+    """Return the numbers in ``item``, an element of ``items_of``, as a list; symbolic numbers stay symbolic."""
     if type(item) is OutcomeNumber:
         return [outcome_in(item)]
     if hasattr(item, "held"):

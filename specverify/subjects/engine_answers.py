@@ -66,9 +66,11 @@ class AnswerRows(NamedTuple):
 
 
 def read_answer_rows(answer: Any, number: int | None = None) -> AnswerRows:
-    """Return the texts in ``answer``, the result of a call; exactly ``number`` texts, unless ``number`` is None.
+    """Return the texts in ``answer``, the result of a call: one text or several.
 
-    Raises ``UnusableSubject`` with one sentence for any other result, or one with two possible readings.
+    ``number`` is the number of prompts of the call, None if the call takes no list of prompts. It helps to read the
+    result, but the number of returned texts may be another one. Raises ``UnusableSubject`` with one sentence for a
+    result in no accepted form, or with two possible readings.
     """
     answer = without_beside(awaited(answer))
     check_type(answer, "it")
@@ -117,7 +119,10 @@ def grows(answer: Any) -> bool:
 
 
 def refuse_growing(growing: Sequence[bool]) -> None:
-    """Raise ``UnusableSubject`` if every stream in ``growing`` yielded the whole text so far in each piece."""
+    """Raise ``UnusableSubject`` if ``growing`` is not empty and all its entries are true.
+
+    There is one entry for each result of an engine: whether each piece of the stream repeats the whole text so far.
+    """
     if growing and all(growing):
         raise UnusableSubject(
             "it yields the whole text so far in each piece, expected the new tokens of each step alone: yield those, "
@@ -141,9 +146,10 @@ def _is_negative(element: Any) -> bool:
 
 
 def _plain_rows(answer: Any, number: int | None) -> AnswerRows:
-    """Return the texts of ``answer``, a result without field names that consists of rows of token ids.
+    """Return the texts of ``answer``, a result without field names: one row of token ids or several rows.
 
-    ``number`` is the number of prompts; None means one text.
+    ``number`` is the number of prompts, None if the call takes no list of prompts. A stream is read as several rows
+    only if it has ``number`` pieces, and arrays of one number are rows only if ``number`` is not None.
     """
     if isinstance(answer, Stream):
         if number is not None and len(answer.pieces) == number:
@@ -180,9 +186,9 @@ def _dimensions(value: Any) -> int | None:
 
 
 def _one_row(item: Any) -> Any:
-    """Return one of several rows of token ids; ``item`` may be an object that contains them.
+    """Return the token ids in ``item``, one element of a result with several rows: a row, or an object with a row.
 
-    Raises ``UnusableSubject`` if it contains no row or several rows.
+    Raises ``UnusableSubject`` if ``item`` contains no row or several rows.
     """
     result = read_answer_rows(item)
     if len(result.rows) != 1:
@@ -360,8 +366,8 @@ def _behind_prompt(row: Any, prompt: Tokens, longest: int) -> list[Any]:
 def prompt_end(elements: list[Any], prompt: Tokens, longest: int) -> int | None:
     """Return the position after the prompt at the beginning of a row; None if the row does not begin with it.
 
-    ``elements`` are the tokens of the row. One repeated padding id may precede the prompt, up to the length ``longest``
-    of the call's longest prompt.
+    ``elements`` are the tokens of the row. The row may begin with padding, copies of one id, that makes its prompt as
+    long as the longest prompt of the call, ``longest`` tokens.
     """
     size = len(prompt)
     for begin in dict.fromkeys((0, longest - size)):
@@ -372,7 +378,10 @@ def prompt_end(elements: list[Any], prompt: Tokens, longest: int) -> int | None:
 
 
 def _ended(row: Any, pad: int, eos: Tokens) -> Any:
-    """Return a row without the padding id ``pad`` after its first end token (one of ``eos``)."""
+    """Return a row cut after its first end token (one of ``eos``) if only the padding id ``pad`` follows.
+
+    Any other row is returned unchanged.
+    """
     if not eos:
         return row
     numbers = _numbers(row)

@@ -58,11 +58,12 @@ class Fault(NamedTuple):
 
 
 def calls_to_see(expected: float, got: float) -> int:
-    """Return the number of calls after which two probabilities of an outcome can be distinguished by its frequency.
+    """Return after how many calls the frequency of an outcome shows whether its probability is ``expected`` or ``got``.
 
-    The frequency then differs from ``expected`` by ``STANDARD_ERRORS`` standard errors if the probability is ``got``.
-    Returns 1 if both are 0 or 1. If ``expected`` is 0, one occurrence is enough: returns the number of calls that miss
-    the outcome with probability e^-20.
+    Returns 1 if one of the two probabilities is 0 and the other is 1. If only ``expected`` is 0, one occurrence is
+    enough: returns the number of calls that all miss the outcome with probability e^-20. In any other case, returns the
+    number of calls for which ``expected`` and ``got`` are ``STANDARD_ERRORS`` standard errors of the frequency apart.
+    Except for 1, the result is at least ``FEWEST_CALLS``.
     """
     variance = max(expected * (1 - expected), got * (1 - got))
     if variance < 1e-6 < abs(got - expected):

@@ -67,9 +67,10 @@ def form_of_chains(name: str | None) -> Form | None:
 
 
 def tree_form(form: str, drafts: Any, same_tree: Any) -> Form:
-    """Return the form ``form`` ("tree" or "batched_tree") for trees drawn by ``drafts``.
+    """Return the form of a verifier of trees: ``form`` is "tree" or "batched_tree".
 
-    ``same_tree`` states that all trees of a batch have one shape. Raises ``ValueError`` if there is no such form.
+    ``drafts`` names the method by which the trees are drawn, such as "top_k". ``same_tree`` states that all trees of a
+    batch have one shape. Raises ``ValueError`` for another method, and for ``same_tree`` without a batch.
     """
     if drafts is None:
         raise argument_error("drafts", drafts, f"one of {', '.join(get_args(Drafts))}: it decides which rule is right")
@@ -81,9 +82,10 @@ def tree_form(form: str, drafts: Any, same_tree: Any) -> Form:
 
 
 def checked_trees(trees: Any) -> tuple[Tokens, ...] | None:
-    """Return the validated shapes of trees; None if ``trees`` is None.
+    """Return ``trees``, the shapes of trees, after validation; None if ``trees`` is None.
 
-    Raises ``ValueError`` with one sentence for an invalid tree.
+    A shape is the sequence of the parents of its nodes, with -1 for a child of the root. Raises ``ValueError`` with one
+    sentence for an invalid shape, and if two shapes are equal.
     """
     if trees is None:
         return None

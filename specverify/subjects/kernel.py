@@ -183,9 +183,10 @@ def _with_parameters(kernel: Kernel) -> Kernel:
 
 
 def in_places(kernel: Kernel, by_place: Sequence[Any], by_name: Mapping[str, Any]) -> list[Any]:
-    """Return the positional arguments: ``by_place`` in order, and named ones inserted at their places.
+    """Return the positional arguments of a call of the kernel, in the order of its parameters.
 
-    A parameter with a name in ``NAMED`` is taken from ``by_name``.
+    A parameter with a name in ``NAMED`` gets its value from ``by_name``. The other parameters get the values
+    ``by_place``, in order.
     """
     rest = list(by_place)
     return [*(by_name[name] if name else rest.pop(0) for name in kernel.places), *rest]

@@ -58,8 +58,8 @@ def given_batch(kernel: Kernel, batch: KernelBatch) -> KernelBatch:
 def arguments_of(kernel: Kernel, batch: KernelBatch, random: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the positional and the keyword arguments of the kernel for ``batch``, as arrays of its library.
 
-    ``random`` contains the arguments after the drafts: uniforms ``[B, gamma]`` and those of the last draw, a seed and
-    an offset, or nothing.
+    ``random`` contains the arguments after the drafts. It is (uniforms ``[B, gamma]`` of the drafts, uniforms or noise
+    of the last draw), or (seed, offset), or () for a kernel that takes neither.
     """
     rows, gamma = batch.drafts.shape
     coins: list[Any] = [] if kernel.inside else [random[0]]
@@ -90,8 +90,8 @@ def _flat(kernel: Kernel, values: Any, lengths: Any) -> Any:
 def called(kernel: Kernel, batch: KernelBatch, random: tuple[Any, ...]) -> Any:
     """Call the kernel on ``batch``; return its tokens, ``[B, gamma + 1]`` with -1 after the end of a row.
 
-    They are an array of the kernel's library. ``random`` are the arguments after the drafts. Raises ``UnusableSubject``
-    for a result of another shape or kind.
+    The result is an array of the kernel's library. ``random`` has the arguments after the drafts, in the form of
+    ``arguments_of``. Raises ``UnusableSubject`` for a result of another shape or kind.
     """
     by_place, by_name = arguments_of(kernel, batch, random)
     return tokens_of(kernel, run(kernel, by_place, by_name), by_name, batch)

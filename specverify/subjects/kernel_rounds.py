@@ -126,7 +126,7 @@ def ids_of(vocabulary: int, *, within: bool = False) -> tuple[int, ...]:
     """Return the ids of the three tokens with positive probability.
 
     Let b be the second largest power of two below the vocabulary size. The ids are b - 1, b and the last id; with
-    ``within`` they are b, b + 1 and the last id.
+    ``within`` they are b, b + 1 and the last id. In a vocabulary of three tokens they are 0, 1 and 2.
     """
     edge = 1 << (vocabulary - 1).bit_length() - 2
     first = edge if within else edge - 1
@@ -166,10 +166,11 @@ def _batch(
 
 
 def launched(rounds: KernelRounds, cases: Any, uniforms: Any, seed: int = 0) -> Any:
-    """Return the kernel's tokens for rows with these ``cases`` ``[rows]`` and ``uniforms`` ``[rows, k]``.
+    """Return the kernel's tokens ``[rows, gamma + 1]`` for rows with these ``cases`` and ``uniforms``.
 
-    A case is an index into ``rounds.cases``. The rows are evaluated in a few launches, in an order that ``seed``
-    selects. Tokens with positive probability are returned as 0, 1 and 2; other tokens are their id plus 3.
+    ``cases`` ``[rows]`` has the case of each row, an index into ``rounds.cases``, and ``uniforms`` ``[rows, k]`` its k
+    uniforms. The rows are evaluated in a few launches, in an order that ``seed`` selects, and returned in the given
+    order. The three tokens with positive probability are returned as 0, 1 and 2, any other token as its id plus 3.
     """
     order = np.random.default_rng(seed).permutation(len(cases))
     starts = [*range(0, len(cases), rounds.most), len(cases)]
@@ -178,9 +179,10 @@ def launched(rounds: KernelRounds, cases: Any, uniforms: Any, seed: int = 0) -> 
 
 
 def decided(rounds: KernelRounds, cases: Any, uniforms: Any) -> Any:
-    """Return the kernel's tokens in one launch of the rows ``cases`` with these ``uniforms``, in this order.
+    """Return the kernel's tokens from one launch, whose rows have these ``cases`` and ``uniforms``, in this order.
 
-    Tokens are numbered as in ``launched``. ``rounds`` has the kernel and its cases.
+    ``cases`` and ``uniforms`` have the form that ``launched`` describes, and the tokens are numbered as there.
+    ``rounds`` has the kernel and its cases.
     """
     batch = KernelBatch(*(values[cases] for values in rounds.batch))
     answer = called(rounds.kernel, given_batch(rounds.kernel, batch), random_of(rounds, cases, uniforms))
@@ -212,8 +214,9 @@ def in_ids(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
 def random_of(rounds: KernelRounds, cases: Any, uniforms: Any) -> tuple[Any, Any]:
     """Return the uniforms of the drafts and the random argument of the last draw, in the kernel's library.
 
-    ``cases`` ``[rows]`` are the case numbers of the rows, and ``uniforms`` ``[rows, k]`` the numbers to convert.
-    ``rounds`` has the kernel and its cases.
+    ``cases`` ``[rows]`` has the case number of each row. ``uniforms`` ``[rows, k]`` has its k uniforms: one for each of
+    the gamma drafts, then those of the last draw. ``rounds`` has the kernel and its cases. The random argument is the
+    uniform of the last draw, or the noise ``[rows, V]`` of a race.
     """
     kernel, gamma = rounds.kernel, rounds.gamma
     last = uniforms[:, gamma]

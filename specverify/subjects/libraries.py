@@ -11,7 +11,10 @@ from typing import Any
 
 
 def names_library(function: Callable[..., Any], library: str) -> bool:
-    """Return whether a function's own code mentions ``library``, or a global that is defined there."""
+    """Return whether the code of ``function`` names ``library``, or names a global that ``library`` defines.
+
+    Also returns True if ``function`` is an object of a class that ``library`` defines.
+    """
     if _comes_from(function, library, by_type=True):
         return True
     function = _innermost(function)
@@ -50,9 +53,9 @@ def _names(code: CodeType | None) -> Iterator[str]:
 
 
 def _comes_from(value: Any, library: str, *, by_type: bool = False) -> bool:
-    """Return whether ``value`` is a module of ``library`` or is defined there.
+    """Return whether ``value`` is a module of ``library`` or is defined in such a module.
 
-    With ``by_type``, return whether the type of ``value`` is defined there.
+    With ``by_type``, return whether the type of ``value`` is defined in such a module.
     """
     of = type(value) if by_type else value
     name = value.__name__ if isinstance(value, ModuleType) else getattr(of, "__module__", None)

@@ -55,7 +55,8 @@ def parameters_of(verify: BareVerifier) -> tuple[str, ...]:
 def settings_of(verify: BareVerifier) -> tuple[Setting, ...]:
     """Return the settings of sampling parameters to examine, with only the parameters that the verifier takes.
 
-    A setting with truncations (top-k, top-p, min-p) is skipped if the verifier takes a truncation but none of these.
+    The truncations are top-k, top-p and min-p. A setting with truncations is skipped if the verifier takes none of
+    them, but takes another truncation.
     """
     mine = parameters_of(verify)
     kept = [
@@ -105,8 +106,8 @@ def untied_logits(pmfs: Any) -> Any:
 def with_true_zeros(task: Task) -> Task:
     """Return a ``processed`` task whose target has the logit -inf, not -2000, for a token of probability 0.
 
-    Another task is returned unchanged. A logit of -2000 is a probability that only underflows: a verifier that compares
-    logarithms distinguishes it from 0.
+    A task of another kind is returned unchanged. A logit of -2000 stands for a positive probability that underflows to
+    0: a verifier that compares logarithms distinguishes the two.
     """
     target = task.target
     if not isinstance(target, Processed):

@@ -36,5 +36,5 @@ def numbers_of(row: Any) -> list[float]:
 
 
 def reports(model: LanguageModel, asked: DraftRequest, draft: Tokens) -> list[list[float]]:
-    """Return the pmf of the draft model before each token of ``draft``, after the text of the request ``asked``."""
+    """Return the pmf of ``model`` for each token of ``draft``: after the text of ``asked`` and the drafts before it."""
     return [numbers_of(model(asked.tokens + draft[:place])) for place in range(len(draft))]

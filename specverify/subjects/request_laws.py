@@ -21,8 +21,9 @@ def law_of_texts(
 ) -> dict[Tokens, float]:
     """Return the law of the new tokens after ``prompt``, with ``cut`` applied to each text.
 
-    ``pmf`` takes the new tokens only. A text ends after ``horizon`` tokens, or with the first token in ``ends``;
-    ``cut`` gets the text with this token.
+    ``pmf(new)`` returns the pmf of the token after the prompt and the new tokens ``new``. A text ends after ``horizon``
+    new tokens, or with the first token in ``ends``. ``cut(text)`` gets the new tokens, this last token included, and
+    returns those that the engine should return.
     """
     task = Task(target=lambda tokens: pmf(tokens[len(prompt) :]), horizon=horizon, eos=ends)
     exact = target_law(task, prompt)
@@ -33,7 +34,7 @@ def law_of_texts(
 
 
 def up_to_stop(text: Tokens, letters: Sequence[str], stops: Sequence[str]) -> Tokens:
-    """Return a text up to the token that completes one of the ``stops`` strings.
+    """Return a text up to and including the token that completes one of the ``stops`` strings; else the whole text.
 
     ``letters[token]`` is a token's string.
     """

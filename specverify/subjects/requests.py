@@ -48,7 +48,7 @@ class Requests(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the scenario and the prompts of the other requests as text."""
+        """Return a name for the requests: the scenario, which has the first prompt, and the further prompts."""
         words = [self.scenario.name, *("".join(map(str, prompt)) for prompt in self.others)]
         return ", then ".join(" beside ".join(batch) for batch in self.batches(words))
 
@@ -68,11 +68,12 @@ _LONG: Final = (0, 1, 2, 3, 2, 1) * 6
 
 
 def _crossed(beginning: int, end: int) -> tuple[Tokens, tuple[Tokens, ...]]:
-    """Return (first prompt, further prompts): the first, a second that begins differently, and a mix of both.
+    """Return (first prompt, (second prompt, third prompt)), to be served one after the other.
 
-    The first prompt has ``end`` tokens, and the second one more than ``beginning``. The mix has the first ``beginning``
-    tokens of the second and then the tokens of the first, up to ``end`` tokens. So each cache block of the mix may be
-    left by one of the two earlier requests, but neither has all of them in this sequence.
+    The first prompt has ``end`` tokens. The second prompt has ``beginning`` + 1 tokens and begins differently. The
+    third prompt has the first ``beginning`` tokens of the second prompt, and then the tokens of the first prompt from
+    this index on. So its cache blocks have the same tokens as blocks of the earlier prompts, but no earlier prompt is
+    equal to it.
     """
     first, second = _LONG[:beginning], ((3, 3, 1, 0) * beginning)[:beginning]
     return first + _LONG[beginning:end], ((*second, 1), second + _LONG[beginning:end])
@@ -101,7 +102,7 @@ def _conversation(scenario: Scenario) -> Requests:
     """Return three requests in ``scenario``: one with its prompt, and two follow-ups.
 
     The prompt of a follow-up is the first prompt, its answer and one token. In the second follow-up the last token of
-    the answer is replaced. So the two follow-ups share all tokens before it.
+    the answer is replaced, so the two follow-ups have equal tokens up to this one.
     """
     (answer,) = target_law(handed_task(scenario, rational=False), scenario.prompt)
     last = scenario.prompt + answer
@@ -310,7 +311,7 @@ def each_text(requests: Requests, new: Tokens) -> Iterator[Tokens]:
 
 
 def law_of_all(laws: Any) -> dict[Tokens, Any]:
-    """Return the law of concatenated independent texts: the product of their ``laws``."""
+    """Return the law of concatenated independent texts; ``laws`` yields the law of each text, text -> probability."""
     joint: dict[Tokens, Any] = {(): 1}
     for law in laws:
         joint = {before + new: mass * share for (before, mass), (new, share) in product(joint.items(), law.items())}

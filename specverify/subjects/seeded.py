@@ -17,8 +17,9 @@ from specverify.intercept.cpython.patches import replaced
 def seeded(seed: int) -> Iterator[None]:
     """In the ``with`` block, seed ``random``, NumPy's legacy generator and torch; restore their states afterwards.
 
-    ``np.random.default_rng()`` without a seed returns a new generator each time, the same in every run. Not seeded: bit
-    generators, ``RandomState`` and ``random.Random`` made without a seed, and a ``default_rng`` imported by name.
+    ``np.random.default_rng()`` without a seed returns a generator derived from ``seed``, another one at each call. Not
+    seeded: bit generators, ``RandomState`` and ``random.Random`` made without a seed, and a ``default_rng`` imported by
+    name.
     """
     torch = sys.modules.get("torch")
     own, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002 - foreign code may use the legacy generator

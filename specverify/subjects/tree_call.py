@@ -32,9 +32,9 @@ class TreeRows(NamedTuple):
 
 
 def rows_of(target: LanguageModel, q_of: LanguageModel, prefix: Tokens, draft: Draft) -> TreeRows:
-    """Return the pmfs p and q with which a verifier decides ``draft`` after the text ``prefix``.
+    """Return the arguments with which a verifier decides the tree ``draft`` after the text ``prefix``.
 
-    ``target`` gives p and ``q_of`` gives q.
+    The parents and tokens are those of ``draft``; ``target`` gives the rows of p, and ``q_of`` those of q.
     """
     texts = [prefix, *(prefix + path_tokens(draft, node) for node in range(len(draft.tokens)))]
     p = np.stack([np.asarray(target(text)) for text in texts])

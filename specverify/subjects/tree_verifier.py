@@ -107,9 +107,11 @@ DRAFTING: dict[Drafts, TreeDrafting] = {
 def tree_subject(verify: BareVerifier, name: str, form: Form, trees: tuple[Tokens, ...] | None = None) -> Subject:
     """Return the subject of a verifier of trees in this form; it claims to be lossless and optimal.
 
-    ``trees`` are the shapes to examine, each given by its parents; the deepest is also sampled. In a batch the first is
-    also examined alone. Without ``trees`` the default shapes are examined. If the verifier then decides one tree per
-    call, and runs on them, ``DEEP_TREE``, ``WIDE_TREE`` and one draft with p and q a little apart are examined too.
+    ``trees`` are the shapes to examine, each given by the parents of its nodes; None: the default shapes. The deepest
+    shape is also sampled. If the verifier takes a batch, the first shape is also examined alone.
+
+    A verifier of one tree per call is also examined, if ``trees`` is None, with ``DEEP_TREE``, with ``WIDE_TREE``, and
+    with one draft whose p and q are nearly equal. Each of these is left out if the verifier raises on it.
     """
     drafting = DRAFTING[_drafts(form)]
     shapes = trees or (drafting.trees[1:2] if form.batched else drafting.trees)
@@ -240,10 +242,12 @@ def accepted_of(draft: Draft, emitted: Tokens) -> int:
 def two_trees(verify: BareVerifier, form: Form, task: Task, prompt: Tokens) -> EngineProgram:
     """Return a program that decides two trees in one call: one after the prompt and one after a longer text.
 
-    The outcome is the pair of the texts, each continued by the target to one token more than its tree is deep. ``form``
-    is the form of ``verify``, which takes a batch. Drawn trees have one node if the vocabulary is above 2, because the
-    numbers of paths multiply. If q has too few tokens to fill one tree, both are cut, because all trees of a batch have
-    the same number of nodes.
+    ``form`` is the form of ``verify``, which takes a batch. The outcome is the pair of the texts. Each text has one
+    token more than its tree has levels: if fewer tokens are emitted, the target draws the missing ones.
+
+    Trees with random drafts have only one node if the vocabulary has more than two tokens, because the numbers of paths
+    multiply. If q has too few tokens to fill one tree, both trees are cut, because all trees of a batch have the same
+    number of nodes.
     """
     drafts, same_tree = _drafts(form), form.same_tree
     shapes = _pair(drafts, same_tree, len(task.target(prompt)))

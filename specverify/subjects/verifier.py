@@ -56,9 +56,10 @@ def verifier_subject(
     3 for one row of probabilities and 2 for other forms. Larger numbers are examined in a few further scenarios
     (``deep``).
 
-    All settings of sampling parameters are examined at the largest of ``gammas``, the first setting at the others. In a
-    batch two random rows are examined together in the first setting and in the one with most truncations; in the latter
-    one row is examined alone too.
+    A verifier of logits has several settings of sampling parameters. The first setting is examined at all ``gammas``,
+    the others only at the largest one. If the verifier takes a batch, two random rows are examined together in the
+    first setting and in the setting with most truncations. In the setting with most truncations, a batch of one row is
+    examined too.
     """
     settings: tuple[Setting, ...] = settings_of(verify) if form.logits else ((),)
     chosen = gammas or ((1, 2, 3) if form == ROW else (2,))
@@ -128,9 +129,9 @@ def build(
     """Return the decoder that drafts gamma tokens from q and decides them by ``verify``, in a batch or alone.
 
     ``arguments`` describes the arguments of ``verify``, and ``company`` makes the other rows of the batch (None: the
-    row is decided alone). A round without drafts reaches the verifier only in a batch with rows that have drafts.
-    ``answered(draws)`` is the context of the call; by default it intercepts random calls. The models of ``task`` are
-    ``processed`` ones for a verifier of logits.
+    row is decided alone). A round without drafts reaches the verifier only if there are other rows and ``verify`` takes
+    the numbers of drafts; else it is one draw from p. ``answered(draws)`` is the context of the call; by default it
+    intercepts random calls. The models of ``task`` are ``processed`` ones for a verifier of logits.
     """
     batched, ragged = arguments.form.batched, takes_lengths(verify)
     memory: dict[tuple[Tokens, Tokens], Callable[[Draws], Any]] = {}

@@ -43,9 +43,10 @@ MOST_TEXTS = 512
 
 
 def variant_of(label: str, make: Callable[..., Decoder], **more: Any) -> Variant:
-    """Return the variant called ``label`` of a verifier whose decoder is ``make(task)``, or ``make(task, answered)``.
+    """Return the variant called ``label`` of a verifier; ``make(task)`` returns its decoder.
 
-    ``answered(draws)`` is the context of the verifier's calls. ``more`` are further fields of ``Variant``.
+    ``make`` also takes a second argument ``answered``: ``answered(draws)`` is the context manager in which the verifier
+    is called. ``more`` are further fields of ``Variant``.
     """
     intercepted = Intercepted(make, answered_everywhere)
     return Variant(label, make, intercepted=intercepted, remembered=partial(make, answered=remembered), **more)
@@ -60,10 +61,11 @@ def setting_of_decoder(
 ) -> SampledSetting:
     """Return the decoder ``make(task, answered)`` as a setting that is sampled with its own random numbers.
 
-    The setting covers sizes beyond enumeration; its name contains ``label``. The horizon is one more than the largest
-    number of ``drafts`` per round, so that a first round drafts all of them: fewer are drafted near the end of a text,
-    and a verifier may treat many drafts differently. ``least`` is the smallest vocabulary. ``process`` applies sampling
-    parameters to the models of a task (None: there are none); the expected law is that of the processed target.
+    The setting covers sizes beyond enumeration; its name contains ``label``. ``drafts`` is the largest number of drafts
+    per round. The horizon is one more, and at least 3, so that a first round drafts all of them: fewer are drafted near
+    the end of a text, and a verifier may treat many drafts differently. ``least`` is the smallest vocabulary.
+    ``process`` applies sampling parameters to the models of a task (None: there are none); the expected law is that of
+    the processed target.
     """
     horizon = max(3, drafts + 1)
     vocabulary = max(least, *(size for size in range(1, 9) if size**horizon <= MOST_TEXTS))

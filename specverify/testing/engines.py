@@ -161,8 +161,8 @@ def _check_not_of_made(sizes: Any, promises: Collection[str]) -> None:
 class Stated(NamedTuple):
     """The promises of an engine other than the law of its tokens.
 
-    ``values`` maps the name of each returned value to its promise. ``pairs`` has the names of the promises that are
-    tested in pairs of runs, whose texts must be equal.
+    ``values`` maps the name of each returned value to its promise. ``pairs`` has the names of all other promises; most
+    of them are tested in pairs of runs, whose texts must be equal.
     """
 
     values: Mapping[str, Kind]
@@ -172,7 +172,8 @@ class Stated(NamedTuple):
 def _checks_of_made(make: Any, engine: Any, stated: Stated, ranks: int) -> tuple[Check, ...]:
     """Return the checks of the promises in ``stated`` for the engine factory ``make``.
 
-    ``engine`` is the factory whose calls return tokens only, and ``ranks`` the number of processes.
+    ``engine`` is the same factory, but the calls of its engines return only the tokens. ``ranks`` is the number of
+    processes.
     """
     names, result = tuple(stated.values), list[Check]()
     if stated.values:

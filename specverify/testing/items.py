@@ -150,9 +150,10 @@ def _examinees(subjects: Any, options: CheckOptions) -> Iterator[Examinee]:
 
 
 def _maker(item: Any, options: CheckOptions) -> Callable[..., Plan]:
-    """Return the function that makes the plan of ``item``, a listed subject, with the shared ``options``.
+    """Return a function that makes the plan of ``item``, a listed subject, with the shared ``options``.
 
-    Raises ``ValueError`` for a check function without its arguments.
+    The function takes further options by keyword. Raises ``ValueError`` if ``item`` is a check function without its
+    arguments.
     """
     if planned_by(item) is not None:
         raise argument_error("a subject", item, f"what it is called with too: partial({item.__name__}, ...)")
@@ -170,7 +171,10 @@ def _plan_of(
 
 
 def _label(item: Any) -> str:
-    """Return a label for ``item``, a listed subject: the last component of its name."""
+    """Return a label for ``item``, a listed subject.
+
+    It is the whole name of a registry algorithm or a ``Subject``, and the name without its module for a function.
+    """
     named = item.args[0] if isinstance(item, partial) and item.args and planned_by(item.func) else item
     if isinstance(named, (Algorithm, Subject)):
         return named.name
@@ -194,7 +198,8 @@ def _items(examinee: Examinee) -> Iterator[CheckOfSubject]:
 def _verdict(examinee: Examinee, plan: Plan, check: str) -> Verdict | None:
     """Return the verdict of ``check`` on the subject of ``plan``; None if the plan ended without one.
 
-    A verdict that ``examinee`` already has is returned without a run. Other verdicts of the same run are stored in it.
+    A verdict that ``examinee`` already has is returned without a run. Otherwise the plan is run, and all verdicts of
+    this run are stored in ``examinee``.
     """
     needed = [GROUND, check] if GROUND in plan.applicable and check not in plan.statistical else [check]
     together = plan.applicable if plan.refuted_alone else tuple(dict.fromkeys(needed))

@@ -92,7 +92,11 @@ def check_kernel(
 
 
 def _library_of(kernel: Any) -> Library:
-    """Return the array library of a kernel whose convention does not name one; see ``check_kernel``."""
+    """Return the array library of a kernel whose convention does not name one: "torch" or "numpy".
+
+    It is torch if the kernel's code, or a function that the code mentions, names torch. It is also torch if the module
+    of the kernel has imported torch and the kernel's code does not name numpy.
+    """
     if not callable(kernel):
         return "numpy"
     if any(names_library(each, "torch") for each in (kernel, *named_functions(kernel))):

@@ -56,7 +56,10 @@ class LogLines:
 
 
 def logged(name: str, examine: Callable[[CheckTold], Iterable[Verdict]]) -> Iterator[Verdict]:
-    """Yield the verdicts of ``examine(progress)`` for the subject ``name``; log them and the progress."""
+    """Yield the verdicts of ``examine(progress)`` for the subject ``name``, and log them.
+
+    ``examine`` calls ``progress(check, examined, cases)`` while it works, which logs the number of examined cases.
+    """
     lines = LogLines(name)
     for verdict in examine(lines.progress):
         lines.verdict(verdict)

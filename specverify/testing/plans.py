@@ -208,7 +208,10 @@ def check_common(options: Mapping[str, Any]) -> None:
 
 
 def check_names(names: Any, what: str, known: Sequence[str]) -> None:
-    """Raise ``ValueError``, naming ``what``, unless ``names`` is None or at least one name in ``known``."""
+    """Raise ``ValueError``, naming ``what``, unless ``names`` is None or has at least one name, each in ``known``.
+
+    Expected failures may also be empty.
+    """
     if names is None or (what == "expected_failures" and not names):
         return
     if isinstance(names, str) or not isinstance(names, Collection) or not names:
@@ -248,7 +251,10 @@ def _seeing(subject: Subject, tv: float | None) -> Subject:
 
 
 def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditions, options: CheckOptions) -> Plan:
-    """Return the plan that runs ``checks`` on a subject under ``conditions`` and the caller's ``options``."""
+    """Return the plan that runs ``checks`` on a subject, with the caller's ``options``.
+
+    ``conditions`` are the settings that all checks of the run share, such as the seed.
+    """
     conditions = conditions._replace(edge=options.get("edge", EDGE))
 
     def examine(names: Collection[str], seconds: float, known: Mapping[str, Verdict]) -> Iterable[Verdict]:
@@ -307,7 +313,7 @@ def name_of(function: Any) -> str:
 
 
 def _told(value: Any) -> str:
-    """Return ``repr(value)`` on one line, without memory addresses, which differ in every run."""
+    """Return ``repr(value)`` on one line and without memory addresses, which would differ in every run."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", " ".join(repr(value).split()))
 
 

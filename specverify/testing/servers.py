@@ -156,8 +156,8 @@ def _answers(url: str, answer: Any, number: int) -> list[dict[str, Any]]:
 def _reasoning(usage: Mapping[str, Any], others: int) -> dict[str, int]:
     """Return {"reasoning_tokens": number} for the first of several completions; {} if the server does not count them.
 
-    The number is the count in ``usage``, which is that of all completions, minus ``others``, the number of tokens of
-    the other completions; it is at least 0.
+    ``usage`` counts the reasoning tokens of all completions together. The number is this count minus ``others``, the
+    number of tokens of the other completions, and at least 0.
     """
     for path in ("reasoning_tokens", "completion_tokens_details.reasoning_tokens"):
         count = value_at(usage, path)
@@ -173,7 +173,10 @@ def _statistics(answer: Any) -> dict[str, Any]:
 
 
 def _values(choice: Mapping[str, Any], row: Sequence[Any]) -> dict[str, Any]:
-    """Return the tokens of the completion ``choice``, given in ``row``, and its further values by name."""
+    """Return name -> value for one completion: its tokens, and the further values that the server returned.
+
+    ``choice`` is the completion in the server's answer, and ``row`` has its tokens, each an id or a text.
+    """
     result: dict[str, Any] = {"tokens": [_number(token) for token in row]}
     logprobs = value_at(choice, "logprobs.content[].logprob") or value_at(choice, "logprobs.token_logprobs")
     if logprobs is not None:
@@ -193,7 +196,10 @@ def _values(choice: Mapping[str, Any], row: Sequence[Any]) -> dict[str, Any]:
 
 
 def _pairs(entry: Any) -> Iterator[tuple[int, float]]:
-    """Yield (token, log-probability) of each item of ``entry``, a list of the most probable tokens."""
+    """Yield (token, log-probability) of the most probable tokens at one position.
+
+    ``entry`` is a list of objects or of pairs, or a mapping from tokens to log-probabilities.
+    """
     for item in entry.items() if isinstance(entry, Mapping) else entry:
         if isinstance(item, Mapping):
             token = item["id"] if "id" in item else id_or_text(item["token"])

@@ -86,7 +86,10 @@ def logits(vocabulary: int, dtype: str = "float64") -> st.SearchStrategy[NDArray
 
 
 def uniforms(number: int, dtype: str = "float64") -> st.SearchStrategy[NDArray[Any]]:
-    """Return a strategy for uniforms ``[number]`` in [0, 1): often 0, the smallest step, 1/2, or the largest one."""
+    """Return a strategy for uniforms ``[number]`` in [0, 1).
+
+    Many are 0, s, 1/2 or 1 - s, where s is the spacing of the floats below 1.
+    """
     check_integer(number, "the number of uniforms")
     check_choice(dtype, "the dtype", _DTYPES)
     step = float(np.finfo(dtype).epsneg)
@@ -121,8 +124,8 @@ def trees(
     """Return a strategy for trees of ``nodes`` drafts with parents from ``shapes``; None for trees of any shape.
 
     Each token has positive probability under its pmf. Siblings are drawn from one pmf, independently. Without
-    ``replacement`` the pmf of a sibling lacks the earlier siblings, renormalised; if nothing is left of it, the token
-    becomes a child of the node before it.
+    ``replacement`` the pmf of a sibling lacks the earlier siblings, renormalised; if no mass is left in this pmf, the
+    token becomes a child of the previous node instead.
     """
     check_choice(dtype, "the dtype", _EXACT_OR)
     check_integer(nodes, "the number of nodes")

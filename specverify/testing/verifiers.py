@@ -174,9 +174,9 @@ def _check_unsaid(form: str | None, **options: Any) -> None:
 
 
 def _cases(cases: Any) -> Sequence[Any]:
-    """Return ``cases``, the calls on which a verifier is examined, after validation.
+    """Return ``cases``, the calls on which a verifier is examined, as a list after validation.
 
-    Raises ``ValueError`` unless they are a collection of calls.
+    Raises ``ValueError`` unless they are a collection of at least one call.
     """
     if isinstance(cases, tuple) and hasattr(cases, "_fields"):
         raise ValueError(f"cases is one {type(cases).__name__}, expected a sequence of calls, such as [call]")

@@ -37,8 +37,8 @@ Takes = Literal["samples", "counts"]
 class ErrorDetection(NamedTuple):
     """How large an error of one kind must be before a test notices it.
 
-    The law with the error is a mixture of the right law and the most wrong law of this kind. ``way`` is the name of the
-    kind, as ``most_wrong`` names it.
+    A law with an error is a mixture of the right law and the most wrong law of this kind. ``way`` is the name of the
+    kind, a key of ``most_wrong``.
     """
 
     way: str
@@ -183,10 +183,12 @@ def _alarms(found: Any, threshold: float | None) -> bool:
 
 
 def most_wrong(masses: Array) -> Mapping[str, Array]:
-    """Return name -> pmf: for each kind of error, its name and the most wrong pmf of this kind.
+    """Return the most wrong pmf of each kind of error, as a mapping from the name of the kind to the pmf.
 
-    ``masses`` is the right pmf. Smaller errors of a kind are mixtures of its most wrong pmf with the right one. The
-    uniform pmf is left out if the right pmf is uniform, and the other kind if only one outcome is possible.
+    ``masses`` is the right pmf. In the kind "half of the outcomes too likely", probability is moved to half of the
+    outcomes; it is left out if only one outcome is possible. In the kind "uniform garbage" the pmf is uniform; it is
+    left out if the right pmf is uniform. Smaller errors of a kind are mixtures of its most wrong pmf with the right
+    one.
     """
     law, uniform = {i: float(mass) for i, mass in enumerate(masses)}, np.full(len(masses), 1 / len(masses))
     garbage = {} if np.allclose(masses, uniform, rtol=1e-9, atol=0) else {"uniform garbage": uniform}

@@ -16,12 +16,13 @@ COSINE = 0.99
 
 
 def balanced_bins(sample: Array, other: Array) -> float:
-    """Return the statistic of PyTorch's comparison of two samples: the largest imbalance of a bin, over the threshold.
+    """Return PyTorch's statistic for two samples: the largest imbalance of a bin, divided by PyTorch's threshold.
 
-    ``sample`` is the first sample and ``other`` the second. Both samples are sorted together and cut into ten bins of
-    equal size. The imbalance of a bin is the mean of +1 for each number of the first sample and -1 for each number of
-    the second. Its standard deviation is ``size ** -1/2``. PyTorch's threshold is that deviation times ``erfinv(1 - 2
-    rate / bins)``. The quantile of the normal law would be ``sqrt(2)`` times as large: the threshold omits that factor.
+    ``sample`` is the first sample and ``other`` the second. Both are sorted together and cut into ten bins of equal
+    size. Each number of the first sample counts +1, each number of the second -1; the imbalance of a bin is the
+    absolute mean of these. PyTorch accepts if the result is at most 1. For a bin of ``size`` numbers, the imbalance has
+    the standard deviation ``size ** -1/2``; the threshold is this deviation times ``erfinv(1 - 2 rate / bins)``. A
+    right threshold would be ``sqrt(2)`` times as large: PyTorch omits this factor of the normal quantile.
     """
     from scipy.special import erfinv  # noqa: PLC0415 - half a second, and only where something is sampled
 

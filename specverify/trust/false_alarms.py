@@ -33,10 +33,10 @@ ACCUSATIONS = frozenset({Status.REFUTED, Status.UNUSABLE})
 
 
 class CountedAlarms(NamedTuple):
-    """How often a right subject was refuted, or rejected by the first stage, in ``runs`` examinations.
+    """How often an event happened to a right subject in ``runs`` examinations.
 
-    ``what`` names the event that is counted, ``accused`` is the number of such events, and ``declared`` their declared
-    probability.
+    ``what`` names the event. It is a refutation, or a rejection by the first of two samples, which a second sample must
+    confirm. ``accused`` is the number of events, and ``declared`` their declared probability.
     """
 
     what: str
@@ -67,12 +67,14 @@ class _AlarmTally(NamedTuple):
 def statistical_alarms(
     runs: int, false_alarm: float = 1e-2, seed: int = 0, jobs: int = 1, done: Callable[[int], None] = lambda index: None
 ) -> list[CountedAlarms]:
-    """Judge ``runs`` right subjects by samples; return the rates of first-stage alarms and of refutations.
+    """Judge ``runs`` right subjects by samples; return two rates: rejections by the first sample, and refutations.
 
-    The subjects are the algorithms of the registry. Their samples are drawn by dividing counts among paths, and
-    compared with the algorithms' own output laws, enumerated in float64, at several numbers of samples. ``false_alarm``
-    is the declared probability of a false refutation of one subject. ``seed`` is that of all samples, ``jobs`` the
-    number of processes; ``done(index)`` is called for each finished part of the work.
+    A subject is refuted if a first sample rejects it, and then a second sample too. Each subject is an algorithm of the
+    registry, chosen at random, with a number of samples that is chosen at random too. The samples are drawn by dividing
+    counts among paths, and compared with the algorithm's own output law, enumerated in float64. ``false_alarm`` is the
+    declared probability of a false refutation of one subject, and its square root that of a rejection by the first
+    sample. ``seed`` is the seed of all samples, ``jobs`` the number of processes; ``done(index)`` is called for each
+    finished part of the work.
     """
     works = [partial(_tally, share, false_alarm, seed) for share in _shares(runs)]
     tallies: list[_AlarmTally] = list(in_parallel(works, jobs, done))
@@ -86,10 +88,11 @@ def statistical_alarms(
 def exact_alarms(
     configurations: int, seed: int = 0, jobs: int = 1, done: Callable[[int], None] = lambda index: None
 ) -> CountedAlarms:
-    """Examine random right configurations by every exact check that applies; return the number of refutations.
+    """Examine random right configurations by every exact check that applies; return how often one was refuted.
 
-    A verdict UNUSABLE counts as a refutation. ``configurations`` is the number of configurations, ``seed`` selects
-    them. ``jobs`` processes examine them; ``done(index)`` is called for each finished part of the work.
+    Each verdict REFUTED or UNUSABLE counts as one refutation. ``configurations`` is the number of configurations,
+    ``seed`` selects them. ``jobs`` processes examine them; ``done(index)`` is called for each finished part of the
+    work.
     """
     works = [partial(_accusations, share, seed) for share in _shares(configurations)]
     result = [line for lines in in_parallel(works, jobs, done) for line in lines]

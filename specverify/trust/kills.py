@@ -179,9 +179,10 @@ def _without_control(name: str, checks: Sequence[str], conditions: Conditions, p
 
 
 def _control_status(name: str, checks: Sequence[str], conditions: Conditions, every: bool = False) -> str:
-    """Return the result of a mutant's own check on its control.
+    """Return the result on the control of the mutant ``name``, by the check that the mutant names as its killer.
 
-    The check examines every scenario if ``every``, else every third. ``conditions`` are the settings of the checks.
+    The check examines every scenario if ``every``, else every third. ``conditions`` are the settings of the check;
+    ``checks`` has no effect.
     """
     mutant = _mutant(name)
     killer, subject = check_named(mutant.killed_by), _thinned(mutant.control())
@@ -191,10 +192,10 @@ def _control_status(name: str, checks: Sequence[str], conditions: Conditions, ev
 
 @lru_cache(maxsize=1)
 def _sharing(chosen: tuple[str, ...]) -> list[str]:
-    """Return, for each mutant of ``chosen``, the first mutant with an equal control and the same killer.
+    """Return, for each mutant of ``chosen``, the name of the mutant whose control result it shares.
 
-    The killer is the check that a mutant names. The first such mutant may be the mutant itself; the result of its
-    control is used for all of them.
+    This is the first mutant of ``chosen`` with an equal control that names the same check as its killer. It may be the
+    mutant itself.
     """
     first: dict[Hashable, str] = {}
     return [first.setdefault(_made_of((_mutant(name).control(), _mutant(name).killed_by)), name) for name in chosen]
@@ -236,9 +237,9 @@ def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> Con
 
 
 def lonely_killers(matrix: KillMatrix) -> dict[str, tuple[str, ...]]:
-    """Return, for each check in ``matrix``, the mutants that no other check kills.
+    """Return check -> the mutants of ``matrix`` that only this check kills, for each check of ``CHECKS``.
 
-    A check with no such mutant is covered by the other checks.
+    A check without such a mutant has (): the other checks cover what it kills.
     """
     alone: dict[str, list[str]] = {check.name: [] for check in CHECKS}
     for row in matrix.mutants:

@@ -33,9 +33,10 @@ MORE: Final = 10
 
 
 def moved(tokens: Array, *, more: bool) -> Array:
-    """Return P with the total probability of ``tokens`` changed by ``TV``; the other tokens change in proportion.
+    """Return the right law ``P`` with the total probability of ``tokens`` changed by ``TV``.
 
-    ``more`` True adds the mass in equal parts to ``tokens``; False removes it from them in proportion.
+    With ``more``, each of ``tokens`` gets an equal part of ``TV`` in addition. Otherwise their probabilities are
+    reduced in proportion. The probabilities of the other tokens are scaled so that the sum is 1.
     """
     law: Array = P.copy()
     here = P[tokens].sum()
@@ -62,7 +63,7 @@ def sampler_of(law: Array) -> Callable[[int, int], Array]:
 
 
 def table() -> str:
-    """Return a Markdown table with one line for each sampled law: the right law P, and each of ``PLANTED``.
+    """Return a Markdown table with one line for each sampled law: the right law ``P``, and each of ``PLANTED``.
 
     A line has the verdict of ``check_sampler`` on samples of this law, and of vLLM's statistics on other samples.
     vLLM's statistics are computed twice: with the number of samples that ``check_sampler`` needed, and with ``MORE``
@@ -78,16 +79,20 @@ def table() -> str:
 
 
 def judged(law: Array) -> tuple[Status, int]:
-    """Return the verdict of ``check_sampler`` on samples of ``law`` against P, and the number of samples."""
+    """Sample ``law`` and test the samples by ``check_sampler`` against the right law ``P``.
+
+    Returns the verdict and the number of samples.
+    """
     verdicts = sampled_verdicts(Sampler("it", sampler_of(law)), PLAN, law=P, draft=Q)
     fit = next(verdict for verdict in verdicts if verdict.check == "samples_fit_law")
     return fit.status, fit.figures["samples"]
 
 
 def told(peer: str, law: Array, samples: int) -> str:
-    """Return in words whether the statistic of the project ``peer`` accepts samples of ``law`` as samples of P.
+    """Return in words whether the statistic of the project ``peer`` accepts samples of ``law`` as samples of ``P``.
 
-    If the statistic alarms, the text also states whether it alarms at the same number of samples of P itself.
+    ``P`` is the right law. If the statistic alarms, the text also states whether the same number of samples of ``P``
+    itself makes it alarm.
     """
     if accepted(peer, law, samples):
         return "accepts"
@@ -95,7 +100,10 @@ def told(peer: str, law: Array, samples: int) -> str:
 
 
 def accepted(peer: str, law: Array, samples: int) -> bool:
-    """Return whether the statistic of the project ``peer`` accepts ``samples`` samples of ``law`` as samples of P."""
+    """Return whether the statistic of the project ``peer`` accepts samples of ``law`` as samples of the right law.
+
+    ``samples`` is the number of samples that are drawn. The right law is ``P``.
+    """
     statistic = next(item for item in PEERS if item.name == peer)
     rounds = PeerRounds(lambda number, settled=None, /: _blocks(law, 1, number), independent=True)
     return statistic.accepts(rounds, P, samples, np.random.default_rng(3))

@@ -43,10 +43,10 @@ class RoundDrawer(Protocol):
     """A function that draws independent rounds of a decoder."""
 
     def __call__(self, number: int, settled: Callable[[Blocks], bool] = ..., /) -> Blocks:
-        """Return how often each text occurs in ``number`` rounds, or in fewer if ``settled`` accepts the counts so far.
+        """Return how often each text occurs in ``number`` rounds.
 
-        Counts of fewer rounds are no sample, because rounds are drawn in no particular order; they are lower bounds of
-        the counts of all rounds.
+        Drawing may stop earlier, if ``settled(counts)`` accepts the counts so far. Counts of fewer rounds are no
+        sample, because rounds are drawn in no particular order; they are lower bounds of the counts of all rounds.
         """
         ...
 

@@ -116,10 +116,11 @@ class Kill(NamedTuple):
 
 
 def bugs(idioms: Path | None) -> Iterator[Bug]:
-    """Yield every bug: the planted bugs, the wrong engines, and the twins of the idioms.
+    """Yield every bug: the planted bugs, the wrong engines, the bare verifiers, and the twins of the idioms.
 
-    An idiom is a usual way to write a verifier, and its twin the wrong variant of it. ``idioms`` is the folder with the
-    tables that list them; None: there are no twins.
+    A bare verifier is that of a planted bug of another kind, such as an engine, examined alone. An idiom is a usual way
+    to write a verifier, and its twin the wrong variant of it. ``idioms`` is the folder with the tables that list them;
+    None: there are no twins.
     """
     for mutant in mutants():
         subject = mutant.open()
@@ -140,9 +141,10 @@ def bugs(idioms: Path | None) -> Iterator[Bug]:
 
 
 def _as_a_user_gives_it(mutant: Mutant) -> Subject:
-    """Return the subject of a planted bug as it is examined if a user passes the code with the bug.
+    """Return the subject of the planted bug ``mutant`` as it is examined if a user passes the code with the bug.
 
-    ``mutant`` is the bug. The subject has all variants of the form of its code, for example several numbers of drafts.
+    The code is examined in all variants of its form, for example with several numbers of drafts, and not only in those
+    of the mutant. A mutant without such code keeps its own subject.
     """
     subject = mutant.open()
     verify = next((given for given in getattr(mutant.open, "args", ()) if callable(given)), None)
@@ -188,8 +190,8 @@ def _most_telling_first() -> list[Check]:
 def pool(kind: str, only: str = "") -> Pool:
     """Return the candidate cases of each check with their number of runs, measured on a right subject of this kind.
 
-    Cases that differ only in the prompt and the seed are represented by one of them. ``only`` is the name of the one
-    check to return; empty for all.
+    ``kind`` is a key of ``RIGHT``. Cases that differ only in the prompt and the seed are represented by one of them.
+    ``only`` is the name of the one check to return; empty for all.
     """
     subject = warmed_up(RIGHT[kind]())
     result: dict[str, dict[CaseName, int]] = {}
@@ -229,8 +231,9 @@ def _examination(case: Case, subject: Subject) -> Examination | None:
 def plan_of(lines: Iterable[Mapping[str, Any]], pool_of: Callable[[str], Pool]) -> dict[str, dict[str, list[CaseName]]]:
     """Return the quick plan: for each kind of subject and each check, the cases to run, the most effective first.
 
-    Cases are added until the plan refutes every bug that some case refutes. ``lines`` are the records of ``kills``;
-    ``pool_of(kind)`` returns the candidate cases, which are used for checks that were tried on no bug.
+    Cases are added until the plan refutes every bug that some case refutes; a check has at most ``MOST_CASES``.
+    ``lines`` are the records of ``kills``. ``pool_of(kind)`` returns the candidate cases of each check; they are used
+    for the checks that no record tried.
     """
     refuted: dict[str, dict[str, dict[CaseName, set[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
     tried: dict[str, dict[str, dict[CaseName, int]]] = defaultdict(lambda: defaultdict(dict))
@@ -300,10 +303,12 @@ def as_toml(plan: Mapping[str, Mapping[str, Sequence[CaseName]]]) -> str:
 
 
 def compared(bug: Bug, *, full: bool = True) -> dict[str, Any]:
-    """Return the results of the quick and the full plan on a bug; each stops at its first refutation.
+    """Return the name and kind of a bug, and the check that refutes it under the quick and the full plan, as a record.
 
-    A refutation by quick implies one by full, because its cases are cases of the full plan. So the full plan runs only
-    on bugs that quick does not refute, and only if ``full`` is set: otherwise its result is None.
+    The entries ``quick`` and ``full`` are "" if no check refutes the bug. A refutation by the quick plan implies one by
+    the full plan, because its cases are cases of the full plan; ``full`` is then the same check. So the full plan runs
+    only on a bug that the quick plan does not refute. Without the argument ``full`` it does not run, and the entry of
+    such a bug is None.
     """
     by_quick = first_refuting(bug.open(), quick=True)
     by_full = by_quick or (first_refuting(bug.open(), quick=False) if full else None)
@@ -390,7 +395,8 @@ A kind of subject that is not in the table below has no list. It gets at most a 
 of each check, in this order:
 
 1. every variant of the subject with one generic scenario of three tokens;
-2. the scenarios that refute most bugs of the kind `row`;
+2. the scenarios that refute most bugs of the kind `row`; for a check that single rows do not have, one scenario of each
+   shape of tables, with the smallest and the largest vocabulary in turn;
 3. the other cases, at even distances.
 
 The subcommands `kills`, `plan`, `compare` and `page` of `python -m specverify.trust.quick_power` compute the list and

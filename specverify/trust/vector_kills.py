@@ -69,9 +69,9 @@ def vector_row(name: str) -> VectorRow:
 
 
 def _outcome(vector: Vector, answer: Callable[[QuestionedSide], Answer], side: QuestionedSide) -> Outcome | None:
-    """Return the grade of the answer that ``side``, a bug or its control, gives to a vector.
+    """Return the grade of the answer ``answer(side)`` to a vector; None if the vector does not apply to ``side``.
 
-    An error while answering is a failure; None means that the vector does not apply.
+    ``side`` is a bug or its control. An error while answering is a failure.
     """
     try:
         said = answer(side)
@@ -83,7 +83,7 @@ def _outcome(vector: Vector, answer: Callable[[QuestionedSide], Answer], side: Q
 
 
 def shape_of(mutant: Mutant, bug: QuestionedSide) -> str:
-    """Return in words what kind of program contains the bug: a verifier, a decoder or an engine."""
+    """Return in words what kind of program contains the bug, such as "a decoder" or "an engine with its own models"."""
     subject = bug.subject
     if subject.calls:
         return "a verifier with its own vocabulary"

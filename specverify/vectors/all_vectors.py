@@ -34,5 +34,8 @@ def kind_of(vector: Vector) -> Kind:
 
 
 def groups() -> tuple[str, ...]:
-    """Return the names of the groups of all vectors, in order; a group is a kind, or a kind with a flag."""
+    """Return the names of the groups of all vectors, in order.
+
+    A group is a kind of vectors, or a kind with a flag, such as the name of a convention or of an algorithm.
+    """
     return tuple(dict.fromkeys(vector.group for vector in all_vectors().values()))

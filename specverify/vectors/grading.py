@@ -40,8 +40,8 @@ class FreeChoice(NamedTuple):
 class Grades(NamedTuple):
     """The grades of all answers of a program, and its conventions.
 
-    ``graded`` has one item for each vector, and ``conventions`` one for each family of conventions (see ``FreeChoice``)
-    of which the answers show something.
+    ``graded`` has one item for each vector. ``conventions`` has one for each family of conventions (see ``FreeChoice``)
+    for which some answer shows a convention.
     """
 
     program: str
@@ -89,8 +89,9 @@ def _conventions(graded: Sequence[Graded]) -> tuple[FreeChoice, ...]:
 def _convention(family: str, items: Sequence[Graded]) -> FreeChoice:
     """Return which conventions of ``family`` fit the graded answers ``items``.
 
-    The right answer to every vector of ``items`` depends on the convention. If no convention fits all of them, the
-    result has, for each convention that some answer follows, the id of one such vector.
+    The right answer to every vector of ``items`` depends on the convention. A convention fits if every answer is right
+    under it. If none fits, the result names, for each convention that some answer follows, the id of one vector with
+    such an answer.
     """
     fitting = Counter(flag for item in items for flag in item.judged.flags)
     flags = tuple(flag for flag, number in fitting.items() if number == len(items))

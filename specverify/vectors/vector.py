@@ -57,9 +57,9 @@ class Vector(NamedTuple):
 
     @property
     def group(self) -> str:
-        """Return the name of the group in which grades are counted: ``kind/flag`` with the first flag, or ``kind``.
+        """Return the name of the group in which the answer's grade is counted.
 
-        The second form is that of a vector without flags.
+        It is ``kind/flag``, with the first flag of the vector; ``kind`` for a vector without flags.
         """
         return "/".join((self.kind, *self.flags[:1]))
 

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from specverify.base.verdict import Counterexample
+from specverify.checks.explaining.batch_rules import Batch, rule_of_batch
 from specverify.checks.explaining.drawn_candidates import rule_of_candidates
 from specverify.checks.explaining.drawn_trees import trees_of_run
 from specverify.checks.explaining.engine_paths import (
@@ -28,6 +29,7 @@ from specverify.checks.explaining.engine_rounds import EngineRounds, engine_roun
 from specverify.checks.explaining.engine_traces import (
     KEPT,
     argmax_without_draw,
+    drafts_of_first_round,
     exchanged_answers,
     listed_tokens,
     round_around,
@@ -53,10 +55,10 @@ from specverify.checks.explaining.tree_readings import tree_reading
 from specverify.checks.explaining.tree_rules import TreeRound, name_of_tree_rule
 from specverify.checks.explaining.wording import apart, listed, short, short_row
 from specverify.laws.draws import Decision, Replayed
-from specverify.laws.enumeration import program_law, whole_run
+from specverify.laws.enumeration import program_law, run_toward, whole_run
 from specverify.laws.law import total_variation
 from specverify.laws.paths import Path, heaviest_paths, outcomes_of
-from specverify.reference import Draws, LanguageModel, Pmf, Task, Tokens
+from specverify.reference import Decoder, Draws, LanguageModel, Pmf, Task, Tokens
 from specverify.subjects.subject import EngineProgram, InScenario, Trace
 from specverify.subjects.warped_tasks import Processed
 
@@ -88,7 +90,7 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
     """
     worst, then = _most_beyond(law, expected)
     readings: list[Reading] = []
-    example = outcome_counterexample(here, lambda outcome: outcome == worst, then, readings)
+    example = outcome_counterexample(here, worst, then, readings)
     difference = first_difference(law, expected)
     fault = or_none(fault_of_rounds, here) or or_none(_fault_of_path, here, worst)
     if fault is None and here.decoder.propose is None:
@@ -108,8 +110,7 @@ def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:
     The examined rounds are its first ones, and those on the most probable paths that emit ``outcome``. ``here`` is the
     decoder in its scenario. Returns None if no difference is recognised.
     """
-    program = whole_run(here.variant.build(here.task), here.prompt)
-    heaviest = heaviest_paths(program, lambda other: other == outcome, SHOWN, SEARCHED_PATHS)
+    heaviest = _paths_to(outcome, here.variant.build(here.task), here.prompt, SHOWN)
     later = [given for _, path in heaviest for given in given_of_path(here, path.choices)]
     return fault_of_rounds(here, later)
 
@@ -133,18 +134,23 @@ def _fault_of_named_draws(here: InScenario) -> RoundFault | None:
 
 
 def program_counterexample(
-    program: EngineProgram, run: Callable[[Draws], Any], law: Mapping[Any, Any], expected: Mapping[Any, Any]
+    program: EngineProgram,
+    run: Callable[[Draws], Any],
+    law: Mapping[Any, Any],
+    expected: Mapping[Any, Any],
+    followed: KeptPaths | None = None,
 ) -> Counterexample:
     """Return a counterexample for an engine whose ``law`` differs from ``expected``.
 
     ``run`` is the engine as a program of draws; the decisions on its paths are the random calls of its library.
+    ``followed`` holds its paths if they were followed before.
     """
     worst, then = _most_beyond(law, expected)
 
     def share(end: Any) -> Any:
         return sum(part for outcome, part in outcomes_of(end) if outcome == worst)
 
-    engine = KeptPaths(run)
+    engine = followed or KeptPaths(run)
     heaviest = engine.heaviest(share, SEARCHED)
     trace = _trace_of(program, heaviest[0][1]) if heaviest else None
     (wanted, most), *others = sorted(expected.items(), key=lambda item: -item[1])
@@ -160,7 +166,8 @@ def program_counterexample(
     ]
     traces = [trace, *(_trace_of(program, path) for path in (*(path for _, path in heaviest[1:]), *more))][: len(drawn)]
     texts = [*[worst] * len(heaviest), *(max(outcomes_of(path.outcome), key=lambda end: end[1])[0] for path in more)]
-    rounds = or_none(_rounds_of, program, drawn, traces, texts, expected)
+    open_ends = [len(outcomes_of(path.outcome)) > 1 for path in (*(path for _, path in heaviest), *more)]
+    rounds = or_none(_rounds_of, program, drawn, traces, texts, expected, open_ends)
     readings = _told_as_rounds(rounds.readings[: len(heaviest)], traces) if rounds else [None] * len(heaviest)
     because, shown = _stories_of(heaviest, drawn[: len(heaviest)], readings)
     example = Counterexample(
@@ -172,6 +179,10 @@ def program_counterexample(
         return example
     index = difference.request
     alone = "" if index is None else or_none(right_alone, program, index)
+    beside = or_none(_rule_of_batch, trace, law, expected) if trace is not None and program.split is not None else ""
+    if beside:
+        rows = (f"{alone}: {difference.sentence}" if alone else difference.fault, *difference.rows)
+        return example._replace(fault=beside, rows=rows)
     if alone:
         return example._replace(fault=f"{alone}: {difference.sentence}", rows=difference.rows)
     named = or_none(token_without_draw, program, engine) or (rounds.fault if rounds else "")
@@ -210,12 +221,14 @@ def _rounds_of(
     traces: Sequence[Trace | None],
     texts: Sequence[Any],
     expected: Mapping[Any, Any],
+    open_ends: Sequence[bool],
 ) -> EngineRounds | None:
     """Read paths of an engine as rounds of speculative decoding.
 
-    ``drawn`` are the draws of each path, ``traces`` its recorded model queries (None if not recorded), and ``texts``
-    its new tokens. Without a trace, p is computed from ``expected``, the expected law of texts. Returns None if the
-    engine serves several requests, or if the texts of ``expected`` have no integer tokens. ``program`` is the engine.
+    ``drawn`` are the draws of each path, ``traces`` its recorded model queries (None if not recorded), ``texts`` its
+    new tokens, and ``open_ends`` whether its last token is a draw that nothing reads. Without a trace, p is computed
+    from ``expected``, the expected law of texts. Returns None if the engine serves several requests, or if the texts of
+    ``expected`` have no integer tokens. ``program`` is the engine.
     """
     horizon, size = max((len(text) for text in expected), default=0), _vocabulary(expected)
     if program.split or not size:
@@ -224,7 +237,8 @@ def _rounds_of(
     models = [_models_of(trace, horizon) if trace else by_law for trace in traces]
     if any(one is None for one in models):
         return None
-    return engine_rounds([(items, new, one) for items, new, one in zip(drawn, texts, models, strict=True) if one])
+    ends = zip(drawn, texts, models, open_ends, strict=True)
+    return engine_rounds([(items, new, one._replace(open_end=is_open)) for items, new, one, is_open in ends if one])
 
 
 def _models_of(trace: Trace, horizon: int) -> Models | None:
@@ -258,11 +272,11 @@ def _told_as_rounds(readings: Sequence[Reading | None], traces: Sequence[Trace |
 def _stories_of(
     heaviest: Sequence[tuple[Any, Path[Any]]], drawn: Sequence[Sequence[PathDraw]], readings: Sequence[Reading | None]
 ) -> tuple[tuple[str, ...], list[Reading]]:
-    """Return one line for each shown path, and the readings of these paths.
+    """Return lines that describe the shown paths, and the readings of these paths.
 
     ``heaviest`` are (weight, path), ``drawn`` the draws of each path, ``readings`` its reading as rounds or None. Paths
-    that deviate from the rule come first, and paths with the same line are merged. If any path deviates, only the first
-    such path is shown.
+    with the same description are merged. If some paths deviate from the rule, only the most probable of them is shown;
+    otherwise the ``SHOWN`` most probable paths are.
     """
     weights: dict[str, Any] = {}
     faulty, shown = dict[str, bool](), dict[str, Reading]()
@@ -279,7 +293,11 @@ def _stories_of(
 
 
 def _in_rounds(reading: Reading) -> str:
-    """Return the words of a reading, round by round, up to the first round that deviates from the rule."""
+    """Return the words of a reading, round by round.
+
+    If its first deviation from the rule is in a round, this round is the last one described, and it is marked. If no
+    round has this deviation, all rounds are described.
+    """
     words = list(reading.words)
     number = next((i for i, one in enumerate(reading.rounds) if one.fault), None)
     if number is not None and reading.rounds[number].fault == reading.fault:
@@ -292,9 +310,8 @@ def _in_rounds(reading: Reading) -> str:
 def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens, dict[str, Pmf]]:
     """Return text -> {"p": row, "q": row} for the texts whose rows the lines about ``readings`` use.
 
-    There are two kinds of such texts: those after which the rows of p and q decide a round, and queried texts that the
-    words of a reading contain. ``trace`` has the models and their queries. Returns {} if the target or the draft model
-    is unknown.
+    They are the texts whose rows of p and q decide a round, and the queried texts that the words of a reading mention.
+    ``trace`` has the models and their queries. Returns {} if the target or the draft model is unknown.
     """
     if trace is None or trace.target is None or trace.draft is None:
         return {}
@@ -306,10 +323,10 @@ def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens,
 
 
 def right_alone(program: EngineProgram, index: int) -> str:
-    """Return the sentence that request ``index`` has the right law if it is served alone.
+    """Return the sentence that request ``index`` has the right law alone and a wrong law together with other requests.
 
-    It also states after or beside which requests the law is wrong. Returns "" if the law is wrong alone too, or if the
-    engine cannot serve one request alone. ``program`` is the engine.
+    The sentence names these other requests: those served before the request, or in one batch with it. Returns "" if the
+    law is wrong alone too, or if the engine cannot serve one request alone. ``program`` is the engine.
     """
     if program.alone is None:
         return ""
@@ -323,6 +340,27 @@ def right_alone(program: EngineProgram, index: int) -> str:
     if " beside " in program.name and program.each == "request":
         where = _where_in_calls(program.name, index)
     return f"{program.each} {index + 1} is right alone and wrong {where}"
+
+
+def _rule_of_batch(trace: Trace, law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> str:
+    """Return the sentence about a fault that lets one row of a batch decide about another; "" if none is recognised.
+
+    ``law`` is compared with ``expected``; both map the concatenated texts of all requests to probabilities. ``trace``
+    has the models and the prompts.
+    """
+    if (
+        not trace.batches
+        or max(trace.batches) < 2
+        or trace.target is None
+        or trace.draft is None
+        or trace.eos is not None
+    ):
+        return ""
+    horizon, left = divmod(max(map(len, expected)), len(trace.texts))
+    prompts = tuple(prompt for prompt, _ in trace.texts)
+    batch = Batch(trace.target, trace.draft, prompts, horizon, trace.batches)
+    gamma = drafts_of_first_round(trace)
+    return "" if left else rule_of_batch(batch._replace(gammas=(gamma,)) if gamma else batch, law)
 
 
 def _where_in_calls(name: str, index: int) -> str:
@@ -339,7 +377,7 @@ def _where_in_calls(name: str, index: int) -> str:
 class _Paths(NamedTuple):
     """The most probable paths of an engine, with the decisions and the draws of each.
 
-    ``cells`` caches the intervals of each uniform for ``with_pmfs``.
+    ``cells`` is the cache of ``with_pmfs``: the choices before a draw -> the intervals in which its uniform can lie.
     """
 
     engine: KeptPaths
@@ -353,13 +391,15 @@ def _token_named(
 ) -> str:
     """Return the sentence about the wrong rule that explains the law of the first wrong token.
 
-    ``difference`` has this law and the expected one, and ``size`` is the vocabulary size. q is taken from ``rows``
-    (text -> rows of p and q), by the text whose p is the expected law. If there is none and the token is the first, q
-    is the pmf of the first draw of ``heaviest``, the most probable paths. ``read`` is a sentence about the first
-    deviation on these paths, or "".
+    ``difference`` has the observed and the expected law of this token, and ``size`` is the vocabulary size.
+    ``rows`` maps texts to their rows of p and q, and ``heaviest`` are the most probable paths. ``read`` is a sentence
+    about the first deviation from the rule on these paths, or "".
 
-    If no rule fits, the result is ``read``. If ``read`` is "" and q is not known, it is instead a sentence about the
-    row from which the token is drawn, or about missing draws; "" if neither fits.
+    Wrong rules are compared only if q is known. It is the row of q of the text in ``rows`` whose p is the expected law
+    of the token. If there is no such text and the token is the first new one, q is the pmf of the first draw.
+
+    Returns ``read`` if no wrong rule fits. If ``read`` is "" too and q is not known, returns a sentence about the row
+    from which the token is drawn, or about missing draws; "" if neither fits.
     """
     seen, p = ([law.get(token, 0) for token in range(size)] for law in (difference.seen, difference.expected))
     if not size or END in difference.seen or not any(seen):
@@ -443,7 +483,7 @@ def _vocabulary(law: Mapping[Any, Any]) -> int:
 
 
 def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens) -> Counterexample | None:
-    """Return a counterexample for a greedy engine: both texts, the first wrong token and its round.
+    """Return a counterexample for a greedy engine: the expected and the emitted text, the first wrong token, its round.
 
     ``wanted`` is the only right text (of all requests), and ``trace`` holds the emitted texts and model queries.
     Returns None if no text differs. ``program`` is the engine.
@@ -463,7 +503,9 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
             why = wrong_row(trace, index, should)
             alone = or_none(right_alone, program, index) if index else ""
             wrong = text_fault(should, does, trace.eos)
-            other = exchanged_answers(texts, [new for _, new in trace.texts], program.each)
+            other = exchanged_answers(texts, [new for _, new in trace.texts], program.each, trace.batches)
+            emitted = tuple(token for _, new in trace.texts for token in new)
+            other = other or or_none(_rule_of_batch, trace, {emitted: 1.0}, {wanted: 1.0}) or ""
             if not other and program.each == "request" and len(texts) > 1:
                 other = text_of_other_request(trace, index)
             if other:
@@ -489,19 +531,19 @@ def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[A
 
 
 def outcome_counterexample(
-    here: InScenario, offends: Callable[[Tokens], bool], then: str, readings: list[Reading] | None = None
+    here: InScenario, outcome: Tokens, then: str, readings: list[Reading] | None = None
 ) -> Counterexample:
     """Return a counterexample that shows the most probable paths to a forbidden outcome.
 
-    ``offends`` is true for a forbidden outcome, and ``then`` is the last sentence of the counterexample. A path that
+    ``outcome`` is the forbidden outcome, and ``then`` is the last sentence of the counterexample. A path that
     deviates from the rule is shown alone; without one the three most probable paths are shown. The readings of the
     shown paths are appended to ``readings``. ``here`` is the decoder in its scenario.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
-    program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
-    heaviest = [path for _, path in heaviest_paths(program, offends, SEARCHED, SEARCHED_PATHS)]
+    decoder = here.variant.build(_recording(here.task, seen))
+    heaviest = [path for _, path in _paths_to(outcome, decoder, here.prompt, SEARCHED)]
     if any(or_none(tree_reading, here, path.choices) is not None for path in heaviest):
-        return _tree_counterexample(here, offends, then, readings)
+        return _tree_counterexample(here, outcome, then, readings)
     weights: dict[str, Any] = {}
     paths_of = dict[str, list[Path[Any]]]()
     for path in heaviest:
@@ -513,8 +555,19 @@ def outcome_counterexample(
     seen.clear()
     for line in lines:
         for path in paths_of[line]:
-            program(Replayed(path.choices))
+            whole_run(decoder, here.prompt)(Replayed(path.choices))
     return Counterexample(let=(described(here), *_rows(seen)), then=then, because=_told_with(lines, weights))
+
+
+def _paths_to(outcome: Tokens, decoder: Decoder, prompt: Tokens, number: int) -> list[tuple[Any, Path[Tokens | None]]]:
+    """Return the ``number`` most probable paths of a decode of ``prompt`` to the new tokens ``outcome``.
+
+    The result has pairs (weight, path). A decode is stopped after the first round with a token that differs from
+    ``outcome``. If no path is found in this way, whole decodes are followed: a decoder may change earlier tokens.
+    """
+    return heaviest_paths(
+        run_toward(decoder, prompt, outcome), lambda new: new == outcome, number, SEARCHED_PATHS
+    ) or heaviest_paths(whole_run(decoder, prompt), lambda new: new == outcome, number, SEARCHED_PATHS)
 
 
 def impossible_token(here: InScenario, outcome: Tokens) -> str:
@@ -522,31 +575,30 @@ def impossible_token(here: InScenario, outcome: Tokens) -> str:
 
     ``here`` is the decoder in its scenario.
     """
-    program = whole_run(here.variant.build(here.task), here.prompt)
-    heaviest = heaviest_paths(program, lambda other: other == outcome, 1, SEARCHED_PATHS)
+    heaviest = _paths_to(outcome, here.variant.build(here.task), here.prompt, 1)
     return (or_none(impossible_step, here, heaviest[0][1].choices) if heaviest else "") or ""
 
 
 def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return output lines for the paths described in ``lines``, with one line for each round.
+    """Return output lines: for each path a line with its probability, then the lines of its description.
 
-    Each path is preceded by its probability; ``weights`` maps the description of a path to its probability.
+    ``lines`` are the descriptions, with a line for each round, and ``weights`` maps a description to the probability.
     """
     return tuple(part for line in lines for part in (f"with probability {short(weights[line])}:", *line.split("\n")))
 
 
 def _tree_counterexample(
-    here: InScenario, offends: Callable[[Tokens], bool], then: str, readings: list[Reading] | None
+    here: InScenario, outcome: Tokens, then: str, readings: list[Reading] | None
 ) -> Counterexample:
     """Return a counterexample that shows paths with draft trees to a forbidden outcome.
 
-    ``offends`` is true for a forbidden outcome, and ``then`` is the last sentence of the counterexample. Paths that
+    ``outcome`` is the forbidden outcome, and ``then`` is the last sentence of the counterexample. Paths that
     deviate from the rule come first. The readings of the shown paths are appended to ``readings``. ``here`` is the
     decoder in its scenario.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
-    program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
-    heaviest = heaviest_paths(program, offends, SEARCHED_TREES, SEARCHED_PATHS)
+    decoder = here.variant.build(_recording(here.task, seen))
+    heaviest = _paths_to(outcome, decoder, here.prompt, SEARCHED_TREES)
     weights: dict[str, Any] = {}
     paths_of, faults = dict[str, Path[Any]](), dict[str, str]()
     rounds, deviation, end = list[TreeRound](), "", ""
@@ -564,7 +616,7 @@ def _tree_counterexample(
     lines = sorted(weights, key=lambda line: (not faults[line], -weights[line]))[:SHOWN]
     seen.clear()
     for line in lines:
-        program(Replayed(paths_of[line].choices))
+        whole_run(decoder, here.prompt)(Replayed(paths_of[line].choices))
     if readings is not None:
         unseen = bool(rule) and not any(faults.values())  # the rule shows on other paths
         readings += [Reading((line,), named if faults[line] or unseen else "", (), 0.0) for line in lines]

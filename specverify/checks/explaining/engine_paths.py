@@ -47,8 +47,9 @@ class KeptPaths:
     def heaviest(self, share: Callable[[Any], Any], number: int) -> list[tuple[Any, Path[Any]]]:
         """Return the ``number`` paths with the largest weights, as (weight, path).
 
-        The weight is the probability of the path times ``share(outcome)``, from 0 to 1: the part of the outcome that
-        the caller searches for. Paths with weight 0 are left out.
+        The weight is the probability of the path times ``share(outcome)``. ``share`` returns the probability, given the
+        path, of the outcome that the caller searches for: it is between 0 and 1 if the last token of the path was never
+        read, so that the path has several outcomes. Paths with weight 0 are left out.
         """
         if sum(1 for _ in self) == MOST_PATHS:
             return heaviest_paths(self._run, share, number, SEARCHED_PATHS)
@@ -97,7 +98,8 @@ class PathDraw(NamedTuple):
         """Return the token of this draw if it is a draw from ``row``, within ``near``; else None.
 
         A draw with a pmf must have the pmf ``row``. A lookup of a uniform must have one interval for each token with
-        positive probability in ``row``, in order and with this length.
+        positive probability in ``row``, in the same order, and each interval must be as long as the probability of its
+        token.
         """
         if self.outcome is not None:
             return self.outcome if same_row(self.pmf, row, near) else None
@@ -140,8 +142,8 @@ def with_pmfs(
 ) -> list[PathDraw]:
     """Return the draws ``drawn`` of a path with the pmf of each lookup, from the intervals of its uniform on all paths.
 
-    ``engine`` yields all paths, and ``vocabulary`` is the number of tokens. ``known`` caches the intervals between
-    calls; the first call fills it.
+    ``engine`` yields all paths, and ``vocabulary`` is the number of tokens. ``known`` is a cache of the intervals,
+    which the first call fills.
     """
     if not known:
         known.update(_cells(engine))
@@ -180,8 +182,8 @@ def is_drawn_from_q(
 ) -> bool:
     """Return whether the row ``seen``, from which the program draws a token, is used as q.
 
-    It is if, on some path, a token x is drawn from ``seen`` and then tested with min(1, p(x)/seen(x)), with the row
-    ``p`` of the target. ``engine`` yields all paths, and ``known`` is the cache of ``with_pmfs``.
+    The row is used as q if, on some path, a token x is drawn from it and then tested with min(1, p(x)/seen(x)), with
+    the row ``p`` of the target. ``engine`` yields all paths, and ``known`` is the cache of ``with_pmfs``.
     """
     for path in engine:
         drawn = with_pmfs(engine, draws_of(path.decisions), len(seen), known)
@@ -195,11 +197,14 @@ def is_drawn_from_q(
 
 
 def drawn_together(engine: Iterable[Path[Any]], decisions: Sequence[Decision], number: int) -> list[PathDraw]:
-    """Return the draws that determine the first ``number`` tokens of a path if there are fewer draws than tokens.
+    """Return the draws that determine the first ``number`` tokens of a path if fewer tokens are drawn than emitted.
 
     ``engine`` yields all paths, and ``decisions`` are those of this path. In a right program each new token needs a
-    draw of its own. Returns [] in two cases: there are enough draws that select a token, or more of the draws are
-    coins than select a token (a coin decides only whether a draft is accepted).
+    draw of its own. A coin only decides whether a draft is accepted, and draws no token. Returns [] in three cases:
+
+    * At least ``number`` tokens are drawn, or none.
+    * There are more coins than drawn tokens.
+    * The decisions do not determine the first ``number`` tokens.
     """
     choices = tuple(decision.outcome for decision in decisions)
     ends = [(path.choices, path.outcome) for path in engine]

@@ -13,7 +13,7 @@ from specverify.subjects.subject import Trace
 KEPT = "the context "
 """The beginning of a sentence about a token that the context of a row should not contain."""
 LEAST_CHOSEN = 2
-"""The number of different tokens that must be an argmax before the program is said to choose it."""
+"""The least number of different tokens from which it is inferred that a program chooses the argmax."""
 LEAST_SHOWN = 3
 """The number of texts that must agree before two requests are said to have exchanged texts."""
 
@@ -26,10 +26,13 @@ def listed_tokens(tokens: Tokens) -> str:
 def argmax_without_draw(traces: Sequence[tuple[Trace, int]]) -> str:
     """Return the sentence that the token after accepted drafts is the argmax of p, without a draw; "" if it is not.
 
-    ``traces`` are those of several paths of an engine, each with its number of draws. The examined tokens are those at
-    which three conditions hold: the target was queried with the text before the token, the draft model was not, and
-    several tokens are possible under p there. Each of them must be the argmax, and no draw may follow that query until
-    the next query; otherwise the result is "". It is also "" if all examined tokens are the same.
+    ``traces`` are those of several paths of an engine, each with its number of draws. A token is examined if the target
+    was queried with the text before it, the draft model was not, and several tokens are possible under p there. The
+    sentence is returned if three conditions hold:
+
+    * Every examined token is the argmax of p.
+    * No draw takes place between the target's query for an examined token and the next query.
+    * The examined tokens are not all the same.
     """
     chosen = dict[Tokens, int]()
     for trace, draws in traces:
@@ -56,6 +59,25 @@ def argmax_without_draw(traces: Sequence[tuple[Trace, int]]) -> str:
     number, p = len(text) - len(trace.texts[0][0]) + 1, trace.target(text).tolist() if trace.target else []
     said = f"the token after accepted drafts is the argmax of p, without a draw: new token {number} is {token}"
     return f"{said} after {text}, expected a draw from p = {short_row(p)}"
+
+
+def drafts_of_first_round(trace: Trace) -> int:
+    """Return the number of drafts of the first round, inferred from the queries in ``trace``.
+
+    The queries from the first one to the draft model up to the next one to the target are counted; queries of several
+    requests with equally many drafts after the prompt count once. Returns 0 if the draft model is not queried.
+    """
+    names = [name for name, _ in trace.queries]
+    if "draft" not in names:
+        return 0
+    begin = names.index("draft")
+    end = names.index("target", begin) if "target" in names[begin:] else len(names)
+    return len({len(text) - len(_prompt_of(trace, text)) for _, text in trace.queries[begin:end]})
+
+
+def _prompt_of(trace: Trace, text: Tokens) -> Tokens:
+    """Return the longest prompt in ``trace`` with which ``text`` begins; () if there is none."""
+    return max((prompt for prompt, _ in trace.texts if _begins(text, prompt)), key=len, default=())
 
 
 def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
@@ -94,11 +116,11 @@ def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
 
 
 def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
-    """Explain the first wrong token of request ``index``, by a wrong row of p or as the draft itself.
+    """Explain the first wrong token of request ``index``: as the argmax of a wrong row of p, or as the draft itself.
 
-    Returns "" if neither fits. The token must be the most probable one of the wrong row, which p has after another
-    text. ``wanted`` is the right text. A text of another request is considered if the target was queried with it while
-    this request was served. ``trace`` has the texts and the model queries of the run.
+    A wrong row is the row of p after another text. ``wanted`` are the right new tokens of the request. A text of
+    another request is considered only if the target was queried with it while this request was served. ``trace`` has
+    the texts and the model queries of the run. Returns "" if no explanation fits.
     """
     prompt, new = trace.texts[index]
     wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), None)
@@ -138,11 +160,9 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
 def _end_of_request(trace: Trace, index: int, start: int) -> int:
     """Return the index in ``trace.queries`` just after the last query of request ``index``.
 
-    The search begins after ``start``, the index of a query of this request. The result is the larger of two indices:
-
-    * that of the first query whose text is the prompt of a later request; the number of all queries if there is none.
-      Later requests with the same prompt as this one are ignored.
-    * that just after the last other query whose text begins with the prompt of this request.
+    The search begins after ``start``, the index of a query of this request. The request ends at the first query whose
+    text is the prompt of a later request, unless both requests have the same prompt. Without such a query, it ends with
+    the run. If later queries still have a text that begins with the prompt of the request, it ends after the last one.
     """
     prompt = trace.texts[index][0]
     own, end = start, len(trace.queries)
@@ -183,12 +203,12 @@ def _draft_or_cache(
 
 
 def _are_drafts(trace: Trace, later: Sequence[tuple[str, Tokens]], asked: Tokens, text: Tokens, extra: Tokens) -> bool:
-    """Return whether the tokens ``extra`` are drafts that were made one after another.
+    """Return whether all tokens of ``extra`` are drafts.
 
-    ``asked`` is a queried text: the right text ``text`` with ``extra`` inserted somewhere. Each token of ``extra`` must
-    be the draft model's choice after the tokens of ``asked`` before it, with which the draft model was queried.
-    ``later`` are the queries (model, text) made while the request is served. ``trace`` has the texts and the model
-    queries of the run.
+    ``asked`` is a queried text: the right text ``text`` with ``extra`` inserted at some position. A token of ``extra``
+    is a draft if the draft model was queried with all tokens of ``asked`` before it and chooses it there. ``later`` are
+    the queries (model, text) made while the request is served. ``trace`` has the texts and the model queries of the
+    run.
     """
     starts = (i for i in range(len(text) + 1) if asked == text[:i] + extra + text[i:])
     return any(
@@ -202,11 +222,12 @@ def _are_drafts(trace: Trace, later: Sequence[tuple[str, Tokens]], asked: Tokens
 
 
 def _unqueried(later: Sequence[tuple[str, Tokens]], text: Tokens) -> str:
-    """Return the sentence that the token emitted after ``text`` is the draft model's, and p is not computed for it.
+    """Return the sentence that p is not computed for the token emitted after ``text``, which the draft model chose.
 
     Returns "" if the target is queried with ``text``. ``later`` are the queries (model, text) made while the request is
-    served; the draft model is queried with ``text``. There are two sentences. If the target was queried with all of
-    ``text`` but its last token before that, the token follows accepted drafts. Otherwise it is a draft without a test.
+    served; one of them is a query to the draft model with ``text``. If the target was queried before that with ``text``
+    without its last token, the sentence states that the emitted token follows accepted drafts. Otherwise it states that
+    the emitted token is a draft without a test.
     """
     if ("target", text) in later:
         return ""
@@ -224,10 +245,15 @@ def _context(tokens: Tokens) -> str:
 def text_of_other_request(trace: Trace, index: int) -> str:
     """Return the sentence that p of request ``index`` is computed after the text of another request; "" if it is not.
 
-    At least three texts that only this request has must show the fault. A text shows it in the following case: the
-    draft model is queried with this text, the next query to the target has a text of the other request, and the most
-    probable token after that text is the one that this request emits. ``trace`` has the texts and the model queries of
-    the run.
+    The texts of request ``index`` before each of its new tokens are examined. For each, the first query to the target
+    after the draft model was queried with this text is inspected: its text should begin with the examined text. It is
+    *strange* if it does not. Texts that another request has too are left out. Three conditions must hold:
+
+    * There are at least ``LEAST_SHOWN`` strange queries.
+    * After the text of each strange query, the most probable token of p is the one that request ``index`` emits next.
+    * The texts of all strange queries belong to one other request.
+
+    ``trace`` has the texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
     fitting, count = set(range(len(trace.texts))) - {index}, 0
@@ -254,19 +280,25 @@ def text_of_other_request(trace: Trace, index: int) -> str:
     return f"p of request {index + 1} is computed after the text of request {other}, not after its own"
 
 
-def exchanged_answers(wanted: Sequence[Tokens], got: Sequence[Tokens], each: str) -> str:
+def exchanged_answers(wanted: Sequence[Tokens], got: Sequence[Tokens], each: str, batches: Sequence[int] = ()) -> str:
     """Return the sentence that the answers are right but in another order; "" if they are not.
 
     ``wanted`` and ``got`` are the right and the returned texts of all requests, and ``each`` is the word for a request.
+    Answers can change places only inside a batch; ``batches`` are the sizes of the batches, and () means one batch.
     """
-    if sorted(wanted) != sorted(got) or list(wanted) == list(got) or len(set(wanted)) < len(wanted):
-        return ""
-    moved = [
-        f"{each} {i + 1} gets that of {each} {wanted.index(text) + 1}"
-        for i, text in enumerate(got)
-        if text != wanted[i]
-    ]
-    return f"the answers are returned in another order: {', '.join(moved)}"
+    moved: list[str] = []
+    begin = 0
+    for size in batches or (len(wanted),):
+        right, own = list(wanted[begin : begin + size]), list(got[begin : begin + size])
+        if sorted(right) != sorted(own) or (right != own and len(set(right)) < len(right)):
+            return ""
+        moved += [
+            f"{each} {begin + i + 1} gets that of {each} {begin + right.index(text) + 1}"
+            for i, text in enumerate(own)
+            if text != right[i]
+        ]
+        begin += size
+    return f"the answers are returned in another order: {', '.join(moved)}" if moved else ""
 
 
 def _target_after(trace: Trace, own: Tokens) -> Tokens:
@@ -319,9 +351,10 @@ def _other_text(
 
 
 def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
-    """Return the tokens that the text ``asked`` has more than ``text``, all in one place after ``prompt``.
+    """Return the tokens that are inserted in ``asked``, compared with ``text``, all at one position.
 
-    Returns () if ``asked`` cannot be made from ``text`` by inserting tokens in one such place before its end.
+    The position is after ``prompt`` and before the end of ``text``. Returns () if ``asked`` does not result from
+    ``text`` by such an insertion.
     """
     more = len(asked) - len(text)
     if more <= 0 or len(text) <= len(prompt):
@@ -333,11 +366,12 @@ def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
 
 
 def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, prompt: int) -> str:
-    """Return the sentence that p is computed after a rejected draft, although its replacement is known; "" if not.
+    """Return the sentence that p is computed after a text with a rejected draft, although the replacement is known.
 
-    ``later`` are the queries from the beginning of the request on, ``text`` the right text before the wrong token, and
-    ``prompt`` the length of the prompt. The target must not be queried with ``text``. A replacement is known once a
-    model is queried with it. ``trace`` has the texts and the model queries of the run.
+    ``text`` is the right text before the wrong token, ``later`` are the queries from the beginning of the request on,
+    and ``prompt`` is the length of the prompt. A replacement is known from the first query on whose text contains it.
+    ``trace`` has the texts and the model queries of the run. Returns "" if there is no such query to the target, or if
+    the target is queried with ``text``.
     """
     if trace.draft is None or ("target", text) in later:
         return ""
@@ -357,8 +391,8 @@ def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Toke
 def _padded_text(target: LanguageModel, text: Tokens, token: int, asked: Sequence[Tokens]) -> str:
     """Return the sentence that ``token`` is the argmax of p after ``text`` with further tokens before its beginning.
 
-    ``asked`` are texts with which ``target``, the model that gives p, is queried. All tokens before the beginning must
-    be equal, as padding is. Returns "" if no such text is in ``asked``.
+    ``asked`` are texts with which ``target``, the model that gives p, is queried. The further tokens must be equal to
+    each other, as padding tokens are. Returns "" if no such text is in ``asked``.
     """
     for other in asked:
         more = len(other) - len(text)

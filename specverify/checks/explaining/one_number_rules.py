@@ -76,7 +76,7 @@ def accept_rule(observed: Sequence[Accepted]) -> str:
 def _cut_rule(observed: Sequence[Accepted]) -> str:
     """Return the rule min(1, min(p, c)/q), with one c for each row of p; "" if it does not fit ``observed``.
 
-    At least two tokens of one row must show its c.
+    In one row at least, two tokens must show the same c.
     """
     cuts: dict[tuple[float, ...], list[float]] = {}
     for one in observed:
@@ -98,7 +98,7 @@ def _cut_rule(observed: Sequence[Accepted]) -> str:
 def _are_two(observed: Sequence[Accepted], row: tuple[float, ...]) -> bool:
     """Return whether at least two drafts with different p in ``row`` are accepted more rarely than min(1, p/q).
 
-    ``observed`` are the observed acceptances, of which those with the row of p ``row`` count.
+    Of ``observed``, the observed acceptances, only those whose row of p is ``row`` count.
     """
     return len({one.p for one in observed if one.row == row and OPEN < one.seen * one.q < min(one.p, one.q) - OPEN}) > 1
 
@@ -136,11 +136,11 @@ def _left(p: Sequence[float], q: Sequence[float]) -> list[float]:
 
 
 def _least_entry(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
-    """Return the unnormalised probability that an observed residual gives the token with the smallest p - q.
+    """Return c if ``law``, the observed law of a replacement, can be norm(max(p - q, c)); 0 if it cannot.
 
-    ``law`` is the observed residual, which is normalised. Its scale is chosen so that the token with the largest p - q
-    has p - q. Returns 0 in two cases: the smallest p - q is not negative, or its token is at least as probable in
-    ``law`` as the token with the largest.
+    In such a law the token with the smallest p - q has the weight c, and the token with the largest p - q has the
+    weight p - q. So c follows from the quotient of their probabilities. Returns 0 in two cases: the smallest p - q is
+    not negative, or its token is at least as probable in ``law`` as the token with the largest p - q.
     """
     differences = [a - b for a, b in zip(p, q, strict=True)]
     tokens = range(len(law))
@@ -238,8 +238,8 @@ def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
 def _error(family: _ReplaceFamily, one: Replaced, law: Sequence[float], number: float) -> float:
     """Return how much the rounding of an observed law can change the free number of a formula.
 
-    ``family`` is the formula, ``law`` the law that the observation ``one`` has, and ``number`` the solution without
-    rounding.
+    ``family`` is the formula, ``law`` the law of the observation ``one`` as a list, and ``number`` the free number that
+    the formula gives for this law.
     """
     moved = [[*law[:token], mass + one.slack, *law[token + 1 :]] for token, mass in enumerate(law) if mass > OPEN]
     return sum(abs(family.solve(one.p, one.q, other) - number) for other in moved)

@@ -40,11 +40,12 @@ KEYS = _keys()
 def reused_row(trace: Trace, index: int, wrong: int) -> str:
     """Return the sentence that new token ``wrong`` of request ``index`` comes from a row of another text.
 
-    The sentence names another text only if keys of ``KEYS`` explain every new token of this request for which the
-    target was not queried, all such keys find the same text, and the target was not queried for ``LEAST_TEXTS`` tokens
-    or more. Otherwise the sentence states only that the query is missing. Returns "" in two cases: the target was
-    queried with the text before the token, or with a text that begins with no prompt. ``trace`` has the texts and the
-    model queries of the run.
+    Returns "" if the target was queried with the text before this token, or with a text that begins with no prompt.
+    Otherwise all new tokens of the request are examined before which the target was not queried. A key explains them if
+    each is the choice of the target after the first queried text with the same key. The sentence names the other text
+    if at least ``LEAST_TEXTS`` tokens are examined, some of ``KEYS`` explain them, and these keys find one other text
+    for token ``wrong``. If not, the sentence states only that p is not computed for token ``wrong``. ``trace`` has the
+    texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
     asked = list(dict.fromkeys(text for name, text in trace.queries if name == "target"))

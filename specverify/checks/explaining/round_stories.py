@@ -68,10 +68,12 @@ def given_of_path(here: InScenario, choices: tuple[int, ...]) -> list[GivenDraft
 
 
 def impossible_step(here: InScenario, choices: tuple[int, ...]) -> str:
-    """Describe the first step of a decode that emits a token with p = 0; "" if the cause is not unique.
+    """Describe the first step of a decode that emits a token with p = 0; "" if there is none.
 
     ``choices`` are the outcomes of its draws. Every lossless rule gives such a token probability 0 at its position, so
-    the step is wrong under every rule. ``here`` is the decoder in its scenario.
+    the step is wrong under every rule. Returns "" also if the step cannot be named: it may be an accepted draft or its
+    replacement by the same token, or the rounds cannot be examined given their drafts (trees, large rounds, no
+    ``propose`` step). ``here`` is the decoder in its scenario.
     """
     if here.decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return ""
@@ -117,7 +119,7 @@ def _impossible(given: GivenDrafts, i: int, token: int, accepted: int) -> str:
 
 
 def _without_draft(here: InScenario, start: State, token: int) -> str:
-    """Describe the ``token`` that a round without drafts emits: its probability, and p if that differs.
+    """Describe the ``token`` that a round without drafts emits, with its probability; p is added if it differs.
 
     ``start`` is the state before the round. ``here`` is the decoder in its scenario.
     """

@@ -38,9 +38,9 @@ class TreeReading(NamedTuple):
     example: str = ""
     """The first deviation of a test, in numbers."""
     last: str = ""
-    """The first draw of a last token from another row than p or the residual, as a clause."""
+    """A clause about the first last token of a round that is drawn from another row than the rule's; "" if none is."""
     end: str = ""
-    """The same draw as a sentence."""
+    """A sentence about such a draw in a round whose tests follow the rule; "" if there is none."""
 
 
 def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | None:
@@ -125,11 +125,12 @@ class _Walk:
     def _matched(
         self, text: Tokens, parent: int, siblings: Sequence[int], token: int
     ) -> tuple[int | None, list[str], Any] | None:
-        """Read a draw from p whose token is looked up among the children of a node, in a tree whose drafts are certain.
+        """Read the next draw as a draw from p whose token is looked up among the children of a node.
 
-        ``siblings`` are the children of the node ``parent``, ``text`` is the text at this node, and ``token`` the next
-        emitted token. Returns (child with this token or None, words, p). Returns None if a draft of the tree is not
-        certain under its q, or if the next draw does not select ``token`` from p.
+        A tree is read in this way only if every draft is certain under its q. ``siblings`` are the children of the node
+        ``parent``, ``text`` is the text at this node, and ``token`` the next emitted token. Returns (child with this
+        token or None, words, p). The words state it if the draw has another pmf than p. Returns None if a draft is not
+        certain, or if the next draw has no known pmf or does not select ``token``.
         """
         p_row = self.here.task.target(text)
         item = self.items[0] if self.items and self.items[0].is_lookup and self.items[0].outcome == token else None
@@ -211,11 +212,15 @@ class _Walk:
         return None, said, left
 
     def _is_test_of(self, item: PathDraw, seen: float, child: int, text: Tokens, left: Row, *, accepted: bool) -> bool:
-        """Return whether the coin ``item`` tests ``child``, which the rule would accept with certainty.
+        """Return whether the coin ``item`` is read as the test of ``child``, which the rule accepts with certainty.
 
-        ``seen`` is the bound of the coin, ``accepted`` its result, ``text`` the text at the parent of ``child``, and
-        ``left`` the residual before the test. If the coin may also test another child, no later deviation of this round
-        is reported.
+        ``seen`` is the bound of the coin, ``accepted`` states whether the token of ``child`` is emitted, ``text`` is
+        the text at the parent of ``child``, and ``left`` the residual before the test. Returns False in three cases:
+
+        * The result of the coin contradicts ``accepted``.
+        * No earlier test of this round has the same program line.
+        * The coin may test another node. If it is then uncertain which node the coin tests, ``self.unsure`` is set, so
+          that later deviations of this round are not reported.
         """
         if item.place not in self.lines - {""} or accepted != (item.low <= 0):
             return False
@@ -269,7 +274,7 @@ class _Walk:
     def _last(self, text: Tokens, token: int, left: Any, *, rejected: bool) -> str:
         """Describe the ``token`` after the last accepted node, at which the text is ``text``.
 
-        ``left`` is the residual, from which the token is drawn if a child was ``rejected``.
+        If a child was ``rejected``, the rule draws the token from the residual ``left``, otherwise from p.
         """
         p = [float(mass) for mass in self.here.task.target(text).tolist()]
         rule = [float(mass) for mass in left] if rejected else p

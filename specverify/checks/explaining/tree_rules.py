@@ -97,9 +97,11 @@ def _without(row: Row, tokens: Tokens) -> Row:
 
 
 def name_of_tree_rule(rounds: Sequence[TreeRound]) -> str:
-    """Return the only wrong rule that every draw of ``rounds`` follows.
+    """Return the name of the wrong rule that every draw of ``rounds`` follows.
 
-    Returns "" if no wrong rule or several fit, or if the rounds follow the right rule.
+    Rules with one deviation from the right rule are tried first, and rules with two only if none of them fits. If
+    several fit, the shortest name is returned if all other names begin with it. Returns "" if they do not, if no wrong
+    rule fits, or if the rounds follow the right rule.
     """
     if not rounds or _fits(rounds, "", ""):
         return ""

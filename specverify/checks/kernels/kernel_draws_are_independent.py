@@ -33,8 +33,9 @@ from specverify.subjects.kernel_tables import SIZE
 def tables(kernel: Kernel, designs: dict[str, Design], calls: Calls, samples: int, seed: int) -> dict[str, object]:
     """Return a contingency table for each of ``designs``, by its name, with about ``samples`` observations.
 
-    The table counts how often each kind of row of the design shows each value of its bit, the outcome of the draw that
-    the design examines. ``calls`` has the rows and seeds of the calls. ``kernel`` is sampled with the seed ``seed``.
+    A design examines one draw. Each of its rows shows the outcome of this draw as a bit. The table counts how often the
+    rows of each kind show 0 and 1. ``calls`` states how the sampled rows are divided among calls of ``kernel``.
+    ``seed`` is the seed of the first table; each further table has the next seed.
     """
     return {
         name: _table(kernel, design, calls, int(samples / _share_seen(design)) + 1, seed + number)
@@ -71,8 +72,9 @@ def _design(kernel: Kernel, kinds: Sequence[RowKind]) -> Design:
 def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Calls) -> tuple[Check, ...]:
     """Return the checks of a kernel with ``gamma`` drafts per row.
 
-    The check that compares positions needs more than one draft. ``samples`` is the number per table, ``alarm`` the
-    false-alarm rate, and ``calls`` the rows and seeds of the calls.
+    The check that compares positions needs more than one draft. ``samples`` is the number of samples per table,
+    ``alarm`` the false-alarm rate of each check, and ``calls`` states how the sampled rows are divided among calls of
+    the kernel.
     """
     last = {
         "replacement": _design(kernel, replacements_after_coins() if gamma == 1 else _longer(gamma)),
@@ -108,9 +110,9 @@ def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Cal
 
 
 def _longer(gamma: int) -> list[RowKind]:
-    """Return the kinds of rows of ``replacements_after_coins``, with ``gamma`` drafts in place of one.
+    """Return rows with ``gamma`` drafts that show the same random numbers as those of ``replacements_after_coins``.
 
-    The first draft is accepted or replaced as in those rows; each further draft is accepted with certainty.
+    The rows of ``replacements_after_coins`` have one draft. Drafts that the rule accepts with certainty are appended.
     """
     longer = []
     for kind in replacements_after_coins():

@@ -77,9 +77,9 @@ def found_laws(rounds: KernelRounds) -> SituationLaws:
 
 
 def _of_one_situation(rounds: KernelRounds, cells: Sequence[GridCell]) -> list[GridCell]:
-    """Return the first cells of ``cells``, as many as belong to the situation of the first cell.
+    """Return the cells of the situation of the first cell of ``cells``; [] if there are no cells.
 
-    Returns [] if there are no cells. ``rounds`` has the kernel, its rows and their cells.
+    The cells of one situation follow one another in ``cells``. ``rounds`` has the kernel, its rows and their cells.
     """
     situations = [rounds.cases[cell.case].situation.name for cell in cells]
     return list(cells[: situations.count(situations[0])]) if cells else []
@@ -97,7 +97,7 @@ def _mixes(rounds: KernelRounds, cells: Sequence[GridCell]) -> bool:
 
 
 def blind_of(rounds: KernelRounds) -> Counter[str]:
-    """Return, by the name of the situation, the probability of uniforms near the faces of its cells.
+    """Return name of a situation -> probability of the uniforms near the faces of its cells.
 
     The kernel is not evaluated at these uniforms. ``rounds`` has the kernel, its rows and their cells.
     """
@@ -263,9 +263,10 @@ OTHER_ROWS: Mapping[str, Callable[[int, int], int]] = {
     "the next row": lambda row, rows: min(row + 1, rows - 1),
     "the last row": lambda row, rows: rows - 1,
 }
-"""By its name, the row of a launch whose random numbers a wrong kernel may read."""
+"""Name -> function (row, number of rows of the launch) -> the row whose random numbers a wrong kernel may read instead.
+"""
 LEAST_ROWS = 4
-"""Least number of rows of a launch whose answers are evidence of whose random numbers a kernel reads."""
+"""With fewer rows in a launch, the answers do not show of which row a kernel reads the random numbers."""
 
 
 def borrowed_numbers(rounds: KernelRounds, cases: Any, uniforms: Any, answers: Sequence[Tokens]) -> str:
@@ -309,7 +310,9 @@ def _fault(drafts: Tokens, emitted: Tokens, ought: Tokens) -> str:
 def examine_acceptance(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Conditions) -> Examination:
     """Compare the probability that the first i drafts are accepted with that of the rule.
 
-    ``find`` computes the laws. ``rounds`` has the kernel, its rows and their cells.
+    A smaller probability refutes. The result is unknown if the law of a round is not known well enough: rows depend on
+    other rows, or the law may differ from the target's. ``find`` computes the laws. ``rounds`` has the kernel, its rows
+    and their cells.
     """
     result = find()
     figures = {"runs": result.rows}

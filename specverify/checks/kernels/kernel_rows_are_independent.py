@@ -58,8 +58,9 @@ def _by_rule(rounds: KernelRounds, case: int, uniforms: Any) -> str:
 def _arrangements(rounds: KernelRounds, rows: int, rng: Any) -> Iterator[tuple[str, KernelRounds, Any]]:
     """Yield (description, rounds, row indices) for each arrangement in which the rows are decided again.
 
-    The rows are reversed, shuffled, reduced to fewer rows, or get other padding. The indices, below ``rows``, are those
-    of the decided rows in their order. The yielded rounds have the padding. ``rng`` shuffles the rows.
+    The rows are reversed, shuffled, reduced to fewer rows, or get other padding. The indices, below ``rows``, state
+    which rows are decided, and in which order. The yielded rounds are ``rounds``, with other padding in the last
+    arrangement. ``rng`` shuffles the rows.
     """
     everything = np.arange(rows)
     yield "in the opposite order", rounds, everything[::-1]

@@ -1,7 +1,8 @@
 """Planned samples of a kernel with an internal generator fit the target's law.
 
-Emitted texts are completed in the counts: the count of every text is divided among its continuations by one
-multinomial, which has the law of drawing each. The number of accepted drafts must fit the rule.
+The target completes the texts that a kernel emits. All samples with the same text are completed at once: a multinomial
+draw divides their number among the continuations, with the same law as one draw for each sample. The number of accepted
+drafts must fit the rule.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ COARSER = 5
 class SampledKernel(NamedTuple):
     """A kernel in a situation (models and number of drafts), and the total variation to detect.
 
-    ``vocabulary`` is the vocabulary size, ``tv`` the total variation, and ``calls`` are the rows and seeds of the
-    calls.
+    ``vocabulary`` is the vocabulary size, ``tv`` the total variation, and ``calls`` states how the sampled rows are
+    divided among calls of the kernel.
     """
 
     kernel: Kernel
@@ -164,10 +165,11 @@ def _examination(sampled: SampledKernel, fit: ConfirmedFit, holds: str, law: str
 def situations_to_sample(
     kernel: Kernel, gammas: Sequence[int], vocabularies: Sequence[int], tv: float, large_tv: float, calls: Calls
 ) -> list[SampledKernel]:
-    """Return the situations to sample: one for each gamma, and one for each larger vocabulary.
+    """Return the situations to sample: one for each of ``gammas``, and one for each of ``vocabularies``.
 
-    The detectable total variation is ``tv`` in the situations for the gammas, and ``large_tv`` in those for the larger
-    vocabularies. ``calls`` are the rows and seeds of the calls.
+    The situations for ``gammas`` have the vocabulary size ``SIZE`` and the detectable total variation ``tv``. Those for
+    ``vocabularies``, which are larger, have the largest gamma and the detectable total variation ``large_tv``.
+    ``calls`` states how the sampled rows are divided among calls of the kernel.
     """
     result = [
         SampledKernel(kernel, sampled_situation(gamma, seed), SIZE, tv, calls) for seed, gamma in enumerate(gammas)
@@ -179,8 +181,8 @@ def situations_to_sample(
 def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[SampledKernel]:
     """Return situations with more drafts, whose pmfs are one-hot except at two positions.
 
-    ``tv`` is the detectable total variation, and ``calls`` are the rows and seeds of the calls. Returns [] if the
-    kernel does not run on this many drafts.
+    ``tv`` is the detectable total variation, and ``calls`` states how the sampled rows are divided among calls of the
+    kernel. Returns [] if the kernel does not run on this many drafts.
     """
     result = [
         SampledKernel(kernel, certain_but(places, seed, grid_tables(SIZE, 16, seed)), SIZE, tv, calls)

@@ -66,9 +66,9 @@ def _row(pmf: Any) -> str:
 
 
 def told(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
-    """Return the token ids of ``tokens``, a row in the numbering of ``launched``, without the padding at its end.
+    """Return the token ids of ``tokens``, one row of the result of ``launched``, without the padding at its end.
 
-    ``rounds`` has the ids of the tokens with positive probability.
+    ``launched`` returns tokens by numbers of its own; ``rounds`` has the ids of the tokens with positive probability.
     """
     kept = list(tokens)
     while kept and kept[-1] == -1:

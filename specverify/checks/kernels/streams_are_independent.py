@@ -59,10 +59,11 @@ def bit_design(kernel: Kernel, gamma: int) -> Design:
 def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: int) -> Repeats:
     """Search for rows with equal bits in all calls, calls with equal bits in all rows, and repeated runs of rows.
 
-    Of c calls of r rows, two rows agree everywhere with probability at most ``r^2 2^-c / 2``, two calls with ``c^2 2^-r
-    / 2``, two runs of l consecutive rows with ``(c r)^2 2^-l / 2``. c, r and l are chosen so that each probability is
-    below ``alarm / 3``; half as many bits are added for numbers that are not quite fair. If the kernel takes a seed,
-    calls with other seeds are compared last. ``design`` has the kinds of rows.
+    A run of rows is a number of consecutive rows of one call. Let there be c calls of r rows, with fair bits. Two rows
+    are equal in all calls with probability at most ``r^2 2^-c / 2``, two calls in all rows with ``c^2 2^-r / 2``, and
+    two runs of l rows with ``(c r)^2 2^-l / 2``. c, r and l are chosen so that each probability is below ``alarm / 3``,
+    and then multiplied by ``SPARE``, because the bits may not be quite fair. If the kernel takes a seed, calls with
+    ``SEEDS`` other seeds are added. ``design`` has the kinds of rows, and ``calls`` the most rows of a call.
     """
     needed = math.log2(3 / alarm)
     rows = max(min(calls.rows, ROWS), math.ceil(SPARE * (needed + 40)))
@@ -75,11 +76,12 @@ def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: in
 
 
 def _found(seen: Any, length: int, keys: Sequence[tuple[int, int]]) -> tuple[str, str]:
-    """Return two descriptions: of repeated bits in different rows, and in different calls; "" for each without any.
+    """Return two descriptions of repeated bits, in different rows and in different calls; each is "" if there are none.
 
-    ``seen`` are the bits ``[calls, rows]``, ``length`` the shortest run of rows that counts, and ``keys`` the (seed,
-    offset) of each call. Repeated calls can make whole rows equal too. So if whole rows and whole calls are equal, rows
-    are reported only if a run of rows is also repeated within one call.
+    ``seen`` are the bits ``[calls, rows]``, ``length`` is the shortest run of rows that counts, and ``keys`` holds
+    (number added to the seed, offset) of each call. If two calls are equal in all rows, two rows may be equal in all
+    calls only because the calls repeat. Such rows are not reported, unless a run of rows is also repeated within one
+    call.
     """
     number, rows = seen.shape
     names = [f"offset {offset}" if not more else f"seed {more} more" for more, offset in keys]
@@ -128,8 +130,8 @@ def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, s
     """Return tables by name; each counts the pairs of bits that two rows of one call show.
 
     There is one table for each pair of kinds of rows and each distance between the two rows, with about ``samples``
-    pairs in each. ``calls`` are the rows and seeds of the calls. ``kernel`` is sampled with rows of ``design``, and
-    ``seed`` is the seed of the samples.
+    pairs in each. ``calls`` states how the sampled rows are divided among calls of ``kernel``, ``design`` has the kinds
+    of rows, and ``seed`` is the seed of the samples.
     """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
@@ -150,8 +152,9 @@ def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, s
 def tables_of_calls(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
     """Return tables by name; each counts the pairs of bits that one row shows in a call and in the next call.
 
-    There is one table for each pair of kinds of rows, with about ``samples`` pairs in each. ``calls`` are the rows and
-    seeds of the calls. ``kernel`` is sampled with rows of ``design``, and ``seed`` is the seed of the samples.
+    There is one table for each pair of kinds of rows, with about ``samples`` pairs in each. ``calls`` states how the
+    sampled rows are divided among calls of ``kernel``, ``design`` has the kinds of rows, and ``seed`` is the seed of
+    the samples.
     """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
@@ -202,8 +205,9 @@ def _examine(
 def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Calls, seed: int) -> tuple[Check, ...]:
     """Return the two checks of a kernel with ``gamma`` drafts per row: of its rows, and of its calls.
 
-    ``alarm`` is the false-alarm rate of each check, ``samples`` the number of pairs of bits in each table, and
-    ``calls`` has the rows and seeds of the calls. ``seed`` is the seed of the sampled rows and of the kernel.
+    ``alarm`` is the false-alarm rate of each check, and ``samples`` is the number of pairs of bits in each table.
+    ``calls`` states how the sampled rows are divided among calls of the kernel. ``seed`` is the seed of the search for
+    repeated bits; the samples of the tables have the seed of the ``Conditions``.
     """
     design, kinds = bit_design(kernel, gamma), (gamma + 2) ** 2
     find = cache(partial(repeats, kernel, design, calls, alarm / 2, seed))

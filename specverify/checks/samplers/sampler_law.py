@@ -67,7 +67,7 @@ def plan_law(
     ``alarm`` is the false-alarm rate. The check holds if the distance is at most ``tv``; ``error`` is the probability
     that it holds for a larger distance. ``most_samples`` is the largest number of samples, and ``rounding`` the largest
     relative error of the law. Two arguments add partitions of the outcomes: ``draft``, a pmf ``[k]`` of the same
-    outcomes, one by p/q, and ``more`` (name -> label of each outcome ``[k]``) one for each name.
+    outcomes, adds a partition by p/q, and ``more`` (name -> label of each outcome ``[k]``) adds one for each name.
     """
     bound, unseen, _ = bounding(law.masses, most_samples)
     views = coarsenings(law.masses, most_samples, draft, more)
@@ -240,10 +240,10 @@ def _tally(plan: LawPlan, found: LawFound) -> Tally:
 
 
 def _detectable(plan: LawPlan, samples: int) -> list[str]:
-    """Return one line per partition of the outcomes, with its power at ``samples`` samples.
+    """Return one line for each partition of the outcomes, about its power at ``samples`` samples.
 
-    The line states the smallest total variation between the cells of the partition that would have been refuted.
-    ``plan`` has the law and the settings of the test.
+    The line states the smallest total variation between the cells of the partition that would have been refuted, or
+    that the cells are too many for a statement. ``plan`` has the law and the settings of the test.
     """
     lines = []
     for view in plan.views:

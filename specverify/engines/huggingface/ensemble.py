@@ -36,7 +36,10 @@ def ensemble_engine(setting: EngineSetting) -> GenerateCall:
 
 
 def ensemble_law(setting: EngineSetting) -> dict[Tokens, float]:
-    """Return the declared law of ``ensemble_engine``: greedy, or sampled at temperature 1 without truncation."""
+    """Return the declared law of ``ensemble_engine``, new tokens -> probability.
+
+    ``setting`` must be greedy, or have temperature 1 and no truncation.
+    """
     new_at = len(setting.prompt)
 
     def rows_of(model: Any) -> Any:
@@ -54,9 +57,10 @@ def ensemble_law(setting: EngineSetting) -> dict[Tokens, float]:
 
 
 def _round_step(p: Any, q: Any, sample: bool) -> tuple[Any, Any]:
-    """Return two arrays: the probability of each token as an accepted draft, and as the replacement of a rejected one.
+    """Return two arrays ``[V]``: the probability of each token as an accepted draft and as a replacement.
 
-    Without ``sample``, both are one-hot or zero, as in greedy decoding.
+    ``p`` and ``q`` are the rows of target and assistant at one position. Without ``sample``, both arrays are one-hot or
+    zero, as in greedy decoding.
     """
     mixture = WEIGHT * p + (1 - WEIGHT) * q
     if not sample:

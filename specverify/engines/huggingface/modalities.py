@@ -1,6 +1,7 @@
 """Tiny audio and image models, each from its real config class: Whisper, LLaVA, Qwen2-VL.
 
-``vocabulary`` is the number of tokens of a model, and ``seed`` selects its weights.
+``vocabulary`` is the number of tokens of a model, and ``seed`` selects its weights. A builder is a function that takes
+a setting and returns the call of ``generate`` at this setting.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ PIXELS = 4
 
 
 def whisper(vocabulary: int, seed: int, kind: str = "WhisperForConditionalGeneration") -> Any:
-    """Return a Whisper model of the class ``kind``; another class of Whisper is, for example, its decoder alone.
+    """Return a Whisper model of the class of transformers called ``kind``, which may be the decoder alone.
 
     The last token is both the end and the padding token, as in the released models.
     """
@@ -51,10 +52,11 @@ def whisper(vocabulary: int, seed: int, kind: str = "WhisperForConditionalGenera
 
 
 def whisper_engine(kind: str | None = "WhisperForConditionalGeneration") -> Build:
-    """Return a builder of a transcription with an assistant of class ``kind``; with None, with prompt lookup.
+    """Return a builder of a transcription by Whisper with speculation.
 
-    Whisper has its own ``generate``, which takes the temperature as a separate argument. It removes special tokens at
-    the beginning and the end from its result, so the builder requests the unshortened result.
+    The assistant is a Whisper model of the class ``kind``; with None, drafts come from prompt lookup instead. Whisper
+    has its own ``generate``, which takes the temperature as a separate argument. It removes special tokens at the
+    beginning and the end from its result, so the builder requests the unshortened result.
     """
 
     def build(setting: EngineSetting) -> GenerateCall:
@@ -162,7 +164,8 @@ _OF_ONE_KIND = {"llava": llava, "qwen2-vl": qwen2_vl}
 def _seeing(setting: EngineSetting, target: Any, assistant: str | None, seen: dict[str, Any]) -> GenerateCall:
     """Return a call of ``target`` with an image in the prompt; ``seen`` are the arguments that pass the image.
 
-    ``assistant`` is the key of a draft model, or None for prompt lookup.
+    ``assistant`` selects the draft model: "llava" and "qwen2-vl" are models of images, other names are keys of
+    ``ARCHITECTURES``. With None, drafts come from prompt lookup.
     """
     if assistant is None:
         engine = call_of(setting, target, drafting={"prompt_lookup_num_tokens": setting.gamma})

@@ -58,7 +58,7 @@ four tokens in the vocabulary."""
 def assisted_programs() -> tuple[EngineProgram, ...]:
     """Return assisted generation as a program at every enumerated setting.
 
-    In the setting with five new tokens, passes and caches are not observed while the program runs.
+    While the program of the setting with five new tokens runs, forward passes and caches are not observed.
     """
     return (
         *(engine_program(setting, assisted_engine) for setting in PROGRAMS),
@@ -72,9 +72,9 @@ def prompt_lookup_programs() -> tuple[EngineProgram, ...]:
 
 
 def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
-    """Return the call of ``generate`` that ``build(setting)`` returns as a program.
+    """Return, as a program of draws, the call of ``generate`` that ``build(setting)`` returns.
 
-    Its expected law is computed from forward passes of the target, without ``generate``.
+    The program's expected law is computed from forward passes of the target, without ``generate``.
     """
     return EngineProgram(
         name=setting.name,

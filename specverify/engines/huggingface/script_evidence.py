@@ -325,9 +325,10 @@ def interrupt_code(engine: GenerateCall) -> str:
 
 
 def contents_code(fault: Fault) -> str:
-    """Return the code of a function that reads the objects that the fault changes, and of its call before ``generate``.
+    """Return code that defines a function ``contents()`` and calls it before ``generate``.
 
-    Raises ``NoScript`` if one of these objects is no part of a model.
+    ``contents()`` reads the objects that ``fault`` reports as changed. Raises ``NoScript`` if one of these objects is
+    no part of a model.
     """
     parts = []
     for name in fault.changed:

@@ -89,7 +89,10 @@ def list_code(items: list[str]) -> str:
 
 
 def texts_code(texts: Sequence[Sequence[int]]) -> str:
-    """Return a list of texts as code; in a long list of one-digit tokens, each text is a word of digits."""
+    """Return code whose value is the list of ``texts``, each as a tuple.
+
+    If the list does not fit in one line and every token has one digit, the code spells each text as a word of digits.
+    """
     result = list_code([code(tuple(text)) for text in texts])
     if "\n" not in result or any(token not in range(10) for text in texts for token in text):
         return result

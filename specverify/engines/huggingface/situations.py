@@ -1,8 +1,9 @@
 """Situations that ``generate`` documents and that tests of speculation rarely cover.
 
 A prompt of embeddings, a cache passed in, masks with holes, processors and criteria that keep state, interrupted calls,
-objects used again, token types, positions, streamers, low precision. Each function takes the builder of a call of
-``generate`` and returns the builder of that call in the situation, or returns the arguments that make the situation.
+objects used again, token types, positions, streamers, low precision. A builder is a function that takes a setting and
+returns the call of ``generate`` at this setting. Each function here takes a builder and returns the builder of the same
+call in the situation, or returns the arguments that make the situation.
 
 ``engine`` is always a call of ``generate`` with its models and its prompt, and ``build`` the builder of such a call.
 """
@@ -35,8 +36,9 @@ def with_arguments(
 ) -> Build:
     """Return a builder of the call with additional arguments of ``generate``: those that ``arguments(engine)`` returns.
 
-    They are created anew for every call. With ``prompt`` they replace the prompt, and it is examined whether the call
-    changes them. With ``echoed=False`` the library returns only the new tokens, without the prompt.
+    ``arguments`` is called anew for every call. With ``prompt``, its result replaces the arguments of the prompt and is
+    compared before and after the call. Pass ``echoed=False`` for arguments with which the library returns only the new
+    tokens, without the prompt.
     """
 
     def built(setting: EngineSetting) -> GenerateCall:
@@ -58,13 +60,19 @@ def with_arguments(
 
 
 def of_embeddings(engine: GenerateCall) -> dict[str, Any]:
-    """Return the prompt as embeddings ``[1, length, width]``; the library then returns only new tokens."""
+    """Return the arguments of ``generate`` for the prompt as embeddings ``[1, length, width]``.
+
+    With these arguments the library returns only new tokens.
+    """
     embedded = engine.target.get_input_embeddings()(engine.inputs["input_ids"]).detach()
     return {"inputs_embeds": embedded, "attention_mask": engine.inputs["attention_mask"]}
 
 
 def with_padding(engine: GenerateCall) -> dict[str, Any]:
-    """Return the prompt with its first token masked as padding, so that positions depend on the mask."""
+    """Return the arguments of ``generate`` for the prompt with its first token masked as padding.
+
+    The positions then depend on the mask.
+    """
     ids = engine.inputs["input_ids"]
     return {"input_ids": ids, "attention_mask": _mask_without(ids, 0)}
 
@@ -76,7 +84,7 @@ def with_a_hole(engine: GenerateCall) -> dict[str, Any]:
 
 
 def two_prompts(engine: GenerateCall) -> dict[str, Any]:
-    """Return the prompt twice, as a batch of two."""
+    """Return the arguments of ``generate`` for a batch of two rows, both the prompt."""
     return {name: value.repeat(2, 1) for name, value in engine.inputs.items()}
 
 
@@ -88,7 +96,7 @@ def with_filled_cache(engine: GenerateCall) -> dict[str, Any]:
 
 
 def with_a_tokenizer(_: GenerateCall) -> dict[str, Any]:
-    """Return a tokenizer of single letters, for stop strings."""
+    """Return the argument ``tokenizer``: a tokenizer of single letters, which stop strings need."""
     return {"tokenizer": letters_tokenizer(len(LETTERS))}
 
 
@@ -127,7 +135,7 @@ def counting_processor() -> Callable[[Any, Any], Any]:
 
 
 def with_a_last_token_criterion(_: GenerateCall) -> dict[str, Any]:
-    """Return a stopping criterion that reads only the last token, as most do."""
+    """Return the argument ``stopping_criteria``: one criterion that reads only the last token, as most do."""
     return {"stopping_criteria": [last_token_is_one]}
 
 
@@ -192,7 +200,7 @@ def _mask_without(ids: Any, position: int) -> Any:
 
 
 def of_two_types(engine: GenerateCall) -> dict[str, Any]:
-    """Return the inputs of ``engine`` with a token type for each token of the prompt, alternating 0 and 1."""
+    """Return the arguments of ``generate`` for the prompt with a token type for each token, alternating 0 and 1."""
     types = torch.arange(engine.inputs["input_ids"].shape[1])[None] % 2
     return {**engine.inputs, "token_type_ids": types}
 
@@ -203,14 +211,14 @@ def of_padded_embeddings(engine: GenerateCall) -> dict[str, Any]:
 
 
 def at_other_positions(engine: GenerateCall) -> dict[str, Any]:
-    """Return the prompt with position ids that have a gap."""
+    """Return the arguments of ``generate`` for the prompt with position ids that have a gap."""
     positions = torch.arange(engine.inputs["input_ids"].shape[1])[None].clone()
     positions[:, -2:] += 3
     return {**engine.inputs, "position_ids": positions}
 
 
 def with_allowed_tokens(_: GenerateCall) -> dict[str, Any]:
-    """Return a function that allows or forbids next tokens depending on the last token."""
+    """Return the argument ``prefix_allowed_tokens_fn``: a function that returns the tokens allowed after a text."""
     return {"prefix_allowed_tokens_fn": allowed_after}
 
 
@@ -304,7 +312,7 @@ class Listener:
 
 
 def streamed(build: Build) -> Build:
-    """Return a builder of the call that returns the tokens sent to a streamer, of which the first are the prompt."""
+    """Return a builder of the call that returns the tokens sent to a streamer: the prompt, then the new tokens."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)

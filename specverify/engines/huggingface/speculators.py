@@ -47,7 +47,7 @@ _EXPERTS = {"num_experts_per_tok": 1, "moe_intermediate_size": 16}
 
 
 class Tokenizers(NamedTuple):
-    """Two character-level tokenizers, and two Llamas with their vocabulary sizes."""
+    """Two character-level tokenizers, and for each a model whose vocabulary has the size of the tokenizer's."""
 
     target: Any
     assistant: Any
@@ -86,8 +86,8 @@ def mtp_target(vocabulary: int, seed: int, layers: int = 1) -> Any:
 def dflash_assistant(target: Any, seed: int, block: int = 3) -> Any:
     """Return an assistant that drafts ``block - 1`` tokens at once from the hidden states of both layers of ``target``.
 
-    It shares the embeddings and the head of the target, so only their size matters; the mask token is the last of the
-    vocabulary. Raises ``ValueError`` for a block of fewer than two tokens.
+    The assistant uses the embeddings and the head of the target. Its mask token is the last token of the vocabulary.
+    Raises ``ValueError`` for a block of fewer than two tokens.
     """
     if block < 2:
         raise ValueError(f"the block has {block} tokens, expected at least 2: the last known one and one to draft")
@@ -146,13 +146,15 @@ def gemma4_pair(vocabulary: int, seed: int, drafts: int = 2, *, repaired: bool =
 
 
 def two_tokenizers(seed: int, *, alphabet: str = ASSISTANT_ALPHABET, order: str | None = None) -> Tokenizers:
-    """Return a target of five tokens and an assistant with the letters of ``alphabet``; all four objects are new.
+    """Return a target of five tokens and an assistant with the letters of ``alphabet``, each with a tokenizer, all new.
 
-    ``generate`` prunes the head of the assistant, wraps its embeddings in place, and caches the mapping by tokenizer.
-    So a second call with the same assistant behaves differently: build a new pair for every call. A tokenizer lists its
-    vocabulary in an arbitrary order that changes from call to call, and the result of 5.23.0 depends on this order.
-    Only the order of ids gives the target's law. ``order``, a permutation of the letters of ``alphabet``, fixes the
-    order of the assistant, so that a call is repeatable. Raises ``ValueError`` for other letters.
+    Build a new pair for every call. ``generate`` prunes the head of the assistant, wraps its embeddings in place, and
+    caches the mapping between the tokenizers, so a second call with the same assistant behaves differently.
+
+    ``order`` is a permutation of ``alphabet``: the order in which the assistant's tokenizer lists its vocabulary. With
+    None this order is arbitrary and changes from call to call. The result of transformers 5.23.0 depends on it, and has
+    the target's law only if the order is that of the ids. Raises ``ValueError`` if ``order`` has other letters than
+    ``alphabet``.
     """
     if sorted(order or alphabet) != sorted(alphabet):
         raise ValueError(f"the order is {order!r}, expected the letters of {alphabet!r} rearranged")

@@ -94,9 +94,9 @@ def repeated(penalty: float) -> Step:
 
 
 def of_new_tokens(step: Step) -> Step:
-    """Return ``step`` applied to the new tokens only.
+    """Return the step that applies ``step`` to a text of the new tokens alone.
 
-    If the prompt is given as embeddings, its tokens are not known.
+    ``generate`` does so if the prompt is given as embeddings, because its tokens are not known then.
     """
     return lambda logits, text, new: step(logits, text[len(text) - new :], new)
 
@@ -125,9 +125,10 @@ def no_repeated_ngram(size: int, of_prompt: bool = False) -> Step:
 
 
 def biased(*sequences: tuple[Tokens, float]) -> Step:
-    """Return the step that adds a bias to the last token of each sequence whose other tokens end the text.
+    """Return the step of ``sequence_bias``: it adds a bias to tokens that would complete one of ``sequences``.
 
-    This is the option ``sequence_bias``; with a bias of -inf it is ``bad_words_ids``.
+    Each element of ``sequences`` is (tokens, bias). If the text ends with all of these tokens but the last, the bias is
+    added to the logit of the last. With a bias of -inf this is the option ``bad_words_ids``.
     """
 
     def step(logits: Logits, text: Tokens, new: int) -> Logits:
@@ -146,7 +147,7 @@ def forbidden(*words: Tokens) -> Step:
 
 
 def at_first(step: Step) -> Step:
-    """Return ``step`` applied to the first new token only (``begin_suppress_tokens``)."""
+    """Return the step that applies ``step`` only before the first new token (``begin_suppress_tokens``)."""
     return lambda logits, text, new: step(logits, text, new) if new == 0 else logits
 
 

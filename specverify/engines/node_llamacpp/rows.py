@@ -99,7 +99,7 @@ VARIANTS: Final = ("plain, four at once", "draft, four at once", "draft, as it c
 
 
 def rows() -> dict[str, Row]:
-    """Return the settings to examine, by name: the kind of speculation, and the options or the promise."""
+    """Return name -> setting to examine. A name is ``SPECULATION/OPTIONS`` or ``SPECULATION/PROMISE``."""
     result = dict[str, Row]()
     for name, way in WAYS.items():
         options = {**OPTIONS, **(WITHOUT_LAW if name not in ("plain", *VARIANTS) else {})}
@@ -169,8 +169,8 @@ def _penalised(logits: Any, tokens: Tokens, **options: float) -> Any:
 def _truncated(masses: Any, options: dict[str, Any], prompt: Tokens) -> list[tuple[float, Any]]:
     """Return the possible pmfs after top-k, top-p, min-p and XTC, each with its probability.
 
-    ``masses`` is the pmf before, and ``options`` are those of the request. There are two results if XTC, which acts at
-    random, is switched on.
+    ``masses`` is the pmf before, and ``options`` are those of the request. XTC acts at random: there are two results if
+    it can exclude a token, and one result otherwise.
     """
     ranked = np.sort(masses)[::-1]
     if kept := options.get("topK"):

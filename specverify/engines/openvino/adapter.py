@@ -55,9 +55,9 @@ def lookup_as_it_comes() -> Any:
 
 
 def draft() -> Any:
-    """Return a new pipeline with a draft model for every call.
+    """Return a pipeline with a draft model, a new one at each call of this function.
 
-    A pipeline is not used again, because one that failed never answers again.
+    No pipeline is used for a second call, because a pipeline that failed never answers again.
     """
     return _drafting()
 

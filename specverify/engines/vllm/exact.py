@@ -91,7 +91,10 @@ def shortened(asked: Request, tokens: int, prompt: Tokens) -> Request:
 
 
 def call_subject(way: Way, asked: tuple[Request, ...], name: str) -> Subject:
-    """Return a call of one or more requests as a subject; the forward passes of a single request are observed."""
+    """Return the call of the requests ``asked`` as the subject called ``name``.
+
+    If there is a single request, the forward passes are observed.
+    """
 
     def decode() -> list[int]:
         with random_numbers_followed(way):

@@ -62,7 +62,7 @@ class Everything:
         self.objects = _of_kinds(gc.get_objects(), _LOOKED_FOR)
 
     def of(self, *kinds: type) -> list[Any]:
-        """Return the listed objects whose type is one of ``kinds``."""
+        """Return the listed objects whose type is one of ``kinds`` or a subclass of one."""
         return _of_kinds(self.objects, kinds)
 
     @functools.cached_property
@@ -73,8 +73,14 @@ class Everything:
     @functools.cached_property
     def classes(self) -> dict[int, type]:
         """Return all classes of the process, keyed by the identity of their attribute dictionaries."""
-        result = _of_kinds(gc.get_objects(), (type,))
-        return {id(item): kind for kind in result for item in gc.get_referents(_ATTRIBUTES(kind))}
+        result: dict[int, type] = {}
+        waiting: list[type] = [object]
+        while waiting:
+            kind = waiting.pop()
+            if id(kind) not in result:
+                result[id(kind)] = kind
+                waiting += type.__subclasses__(kind)
+        return {id(item): kind for kind in result.values() for item in gc.get_referents(_ATTRIBUTES(kind))}
 
 
 class _AreOf(dict[type, bool]):

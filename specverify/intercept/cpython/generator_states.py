@@ -102,9 +102,9 @@ def write(generator: Any, state: Any) -> None:
 def window_of_torch(torch: Any) -> Any:
     """Return a memory view of the state of torch's default generator: its words, and the index of the next word.
 
-    Returns None if the memory layout is unknown. ``get_state`` waits for the lock of the generator. A signal may arrive
-    while the same thread holds that lock, in a callback of the garbage collector, so signal handlers read the memory
-    instead.
+    Returns None if the memory layout is unknown. Signal handlers read this view instead of calling ``get_state``, which
+    waits for the lock of the generator: a signal may arrive while the same thread holds the lock, in a callback of the
+    garbage collector.
     """
     generator, words, head = torch.default_generator, slice(24, 24 + 8 * 624), 16
     address = getattr(generator, "_cdata", None)
@@ -182,7 +182,7 @@ def _digest(state: Any) -> int:
 
 
 def pending(generator: Any) -> float | None:
-    """Return the normal number that a generator has cached for its next call; None without one.
+    """Return the normal number that a generator has cached for its next call; None if it has cached none.
 
     Only ``RandomState`` and ``random.Random`` cache such a number: their algorithm makes two at a time.
     """

@@ -164,9 +164,10 @@ _NOTHING = nullcontext()
 
 
 def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], AbstractContextManager[None]]:
-    """Return a function without arguments that returns a context manager, like ``block``.
+    """Return a function without arguments that returns ``block()``, a context manager that installs a patch.
 
-    It is the context manager of ``block``, or one that does nothing while ``block`` is already entered.
+    While a context manager that the function returned before is open, the function returns one that does nothing. So a
+    patch that nested blocks need is installed once.
     """
     name = f"{block.__module__}.{block.__qualname__}"
 
@@ -250,10 +251,10 @@ without end."""
 
 
 def again(run: Callable[[], Found]) -> Found:
-    """Call ``run`` until a call finds no further code to redirect (see ``met``), and return the last result.
+    """Call ``run`` until a call finds no further code to redirect (see ``met``); return the result of the last call.
 
-    In each call, calls of ``float`` in the code that earlier calls found accept symbolic numbers. Exceptions are raised
-    only by the last call.
+    In each call of ``run``, calls of ``float`` accept symbolic numbers in the code that earlier calls found. An
+    exception of the last call is raised; exceptions of earlier calls are ignored.
     """
     while True:
         before = len(PROCESS.float_code)
@@ -405,10 +406,11 @@ def _is_abandoned(block: Block) -> bool:
 
 
 def _unless_abandoned(block: Block, hook: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a hook that calls ``hook``, an exception hook of threads, unless the path of ``block`` is abandoned.
+    """Return a function that calls ``hook``, an exception hook of threads, for some errors, and drops the others.
 
-    So errors of threads are not printed after the run is over or refused. A refusal is passed to ``hook`` in any case
-    while the run lasts, so that it is recorded.
+    All errors are passed to ``hook`` until the path of ``block`` is abandoned (see ``_is_abandoned``). After that,
+    errors are dropped, so that they are not printed. But a refusal is passed to ``hook`` until the run is over, so that
+    it is recorded.
     """
 
     def invoke(thread: threading.Thread) -> None:
@@ -419,9 +421,11 @@ def _unless_abandoned(block: Block, hook: Callable[..., Any]) -> Callable[..., A
 
 
 def _inside(function: Callable[..., Any], *, pooled: bool = False) -> Callable[..., Any]:
-    """Return ``function``, the function of a new thread, changed so that it runs inside the block that is open now.
+    """Return ``function``, which another thread will call, changed so that it runs inside the block that is open now.
 
-    With ``pooled`` it is a task of a thread pool. If no block is open, ``function`` itself is returned.
+    If no block is open, ``function`` itself is returned. ``pooled`` states that ``function`` is a task of a thread
+    pool: all its exceptions are raised, because the pool stores them. Exceptions of any other function are dropped
+    after the path of the run is abandoned.
     """
     block = current()
     if block is None:
@@ -455,7 +459,7 @@ def _starting(start: Callable[..., Any]) -> Callable[..., Any]:
 @once
 @contextmanager
 def threads_replaced() -> Iterator[None]:
-    """Context manager: new threads enter the open block first, and their refusals are not printed."""
+    """Context manager: new threads run inside the open block, which records their refusals instead of printing them."""
 
     def excepthook(args: Any, hook: Any = threading.excepthook) -> None:
         block = current()

@@ -103,7 +103,10 @@ def _draws(closed: Any) -> bool:
 
 
 def halves_inside(parameters: dict[str, Any]) -> frozenset[Any]:
-    """Return the 16-bit float dtypes in which a traced function among the ``parameters`` of a primitive computes."""
+    """Return the names of the 16-bit float dtypes in which a traced function among ``parameters`` computes.
+
+    ``parameters`` are those of a primitive, such as ``while``.
+    """
     inside = [each for name in _INSIDE if name in parameters for each in _functions(parameters[name])]
     return frozenset().union(*map(_halves, inside)) if inside else frozenset()
 
@@ -119,8 +122,9 @@ def _halves(closed: Any) -> frozenset[Any]:
 def is_exact(closed: Any) -> bool:
     """Return whether NumPy computes the traced function ``closed`` bit for bit as its compiled program does.
 
-    It may have one operation on floats, because a compiled program may fuse two of them into one rounding. A division
-    must be its only operation and divide one argument by another: XLA multiplies by the reciprocal of a constant.
+    The function may have at most one operation on floats, because a compiled program may fuse two of them into one
+    rounding. A division must be its only operation and divide one argument by another: XLA multiplies by the reciprocal
+    of a constant.
     """
     names = _once_for(PROCESS.jax_exact, closed, _roundings)
     return names is not None and len(names) <= 1 and (DIVISIONS.isdisjoint(names) or _only_combines_arguments(closed))
@@ -168,7 +172,7 @@ _LARGE = 4096
 
 
 def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any = None) -> list[Any]:
-    """Return the results of ``primitive`` on concrete ``operands``, computed by JAX or taken from the cache.
+    """Return the results of ``primitive`` on concrete ``operands``: from the cache, or computed by NumPy or JAX.
 
     ``parameters`` are those of the primitive. ``equation`` is the equation of a traced function that applies the
     primitive, or None.
@@ -197,9 +201,10 @@ def _forget() -> None:
 
 
 def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> Hashable | None:
-    """Return the cache key of a computation: ``primitive``, its ``operands`` and ``parameters``, or the ``equation``.
+    """Return the cache key of a computation; None if the computation must not be cached.
 
-    Returns None if the computation must not be cached.
+    The key has the content of the ``operands``, and the identity of ``equation``. If ``equation`` is None, the key has
+    ``primitive`` and its ``parameters`` in place of the identity.
     """
     if primitive.name == CALLS_BACK:
         return None
@@ -287,7 +292,7 @@ class AnsweringTrace(core.Trace):  # type: ignore[misc]  # jax is looked at with
             return fun.call_wrapped(*tracers)
 
     def stage_value(self, val: Any) -> Any:
-        """Return ``val`` as an array: unchanged if it is one, and a number as a JAX array."""
+        """Return ``val`` unchanged if it is an array; return a number as a JAX array."""
         return val if isinstance(val, (SymbolicTracer, jax.Array)) else jax.numpy.asarray(val)
 
 
@@ -400,10 +405,10 @@ def _results(primitive: Any, operands: list[Any], parameters: dict[str, Any]) ->
 
 
 def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any:
-    """Return the random bits that ``primitive`` draws from keys, the first of ``operands``, as a symbolic array.
+    """Return the random bits that ``primitive`` draws from keys, the first of ``operands``.
 
-    ``parameters`` are those of the primitive. Refuses primitives that draw in another way, and keys that depend on a
-    symbolic number.
+    The result is a symbolic array, or an ordinary array if the run forces values. ``parameters`` are those of the
+    primitive. Refuses primitives that draw in another way, and keys that depend on a symbolic number.
     """
     if primitive.name != "random_bits":
         raise NeedsValue("no-law", f"{primitive.name} of JAX at {caller()} draws from a law that cannot be enumerated")
@@ -635,9 +640,10 @@ def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[Callabl
 
 
 def _is_outside_of_jit() -> bool:
-    """Return whether no function is being traced.
+    """Return whether no function is being traced; replaces JAX's ``trace_state_clean``.
 
-    Replaces JAX's ``trace_state_clean``, which would return False inside an intercepted block.
+    Inside an intercepted block JAX's own function returns False, and ``jax.set_mesh`` would therefore fail. So calls
+    from the module of ``jax.set_mesh`` get True there. Other callers get the result of JAX's own function.
     """
     asks = sys._getframe(1).f_globals.get("__name__")  # noqa: SLF001
     ours = core.trace_ctx.trace is TRACE and asks == sharding_impls.__name__

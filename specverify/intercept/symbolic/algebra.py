@@ -77,9 +77,9 @@ def of_two(name: str, left: Symbolic, right: Symbolic) -> Operand:
 
 
 def _sign(value: Symbolic, what: str) -> float:
-    """Return the sign of ``value``, a symbolic number: 1 or -1 (1 for 0). Refuses a number that can have both signs.
+    """Return 1 if ``value``, a symbolic number, cannot be negative, and -1 if it cannot be positive.
 
-    ``what`` is the beginning of the message of the refusal.
+    Refuses a number that can have both signs. ``what`` is the beginning of the message of the refusal.
     """
     low, high = value.ends()
     if low < 0 < high:
@@ -88,12 +88,10 @@ def _sign(value: Symbolic, what: str) -> float:
 
 
 def _is_never(number: float, value: Symbolic, what: str) -> Symbolic:
-    """Return ``value`` unchanged.
+    """Return ``value`` unchanged; refuse it if it may equal ``number`` with positive probability, as after a clamp.
 
-    Refuses it if it may equal ``number`` with positive probability, as a clamped number may.
-
-    A division calls this with 0, because the sign of the zero would decide: 1 / 0.0 is inf, and 1 / -0.0 is -inf.
-    ``what`` is the beginning of the message.
+    A division calls this function with ``number`` 0, because its result would depend on the sign of the zero: 1 / 0.0
+    is inf, and 1 / -0.0 is -inf. ``what`` is the beginning of the message of the refusal.
     """
     if value.may_be(number):
         raise NeedsValue("unknown-sign", f"{what} a random number that may be {number:g}")
@@ -225,10 +223,11 @@ _SHORT = {"float16": 11, "bfloat16": 8}
 
 
 def narrowed(value: Any, dtype: str) -> Any:
-    """Return ``value`` rounded to ``dtype`` if it is symbolic; any other value unchanged.
+    """Return ``value`` converted to ``dtype``, the name of a dtype, if it is symbolic; any other value unchanged.
 
-    Only the 16-bit float dtypes round, and these only if their numbers are not treated as continuous. Refuses a number
-    that may be outside of an integer dtype, because libraries wrap such numbers around.
+    A 16-bit float dtype rounds the number, unless 16-bit numbers are treated as continuous. Wider float dtypes leave
+    the number unchanged. An integer dtype leaves it unchanged too; a number that may lie outside of the dtype is
+    refused, because libraries wrap such numbers around. A dtype of 8-bit floats is refused.
     """
     if "int" in dtype and isinstance(value, SYMBOLIC):
         return within(value, int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
@@ -247,8 +246,7 @@ RARE = 1e-9
 def within(value: Symbolic, least: int, largest: int) -> Symbolic:
     """Return ``value``, a random integer; refuses it if it may leave ``[least, largest]``.
 
-    It is not refused if the part of the interval of its values that lies outside is at most the share ``RARE`` of the
-    interval.
+    An overflow is ignored if at most the share ``RARE`` of the interval of the values lies outside.
     """
     low, high = value.ends()
     if max(least - low, 0) + max(high - 1 - largest, 0) > RARE * (high - low):
@@ -273,7 +271,8 @@ def check_not_equal(dtype: str) -> None:
 def maximum(left: Operand, right: Operand) -> Operand:
     """Return the larger of two operands, plain or symbolic numbers.
 
-    The result is symbolic unless the known intervals determine which operand is larger.
+    If the known intervals determine which operand is larger, this operand is returned. Otherwise the result is a new
+    symbolic number.
     """
     if isinstance(left, SYMBOLIC) and isinstance(right, SYMBOLIC):
         if any(isinstance(each, Joined) or (isinstance(each, Extreme) and not each.largest) for each in (left, right)):
@@ -333,9 +332,10 @@ def truncated(value: Symbolic) -> Operand:
 
 
 def rounded_to_whole(value: Symbolic) -> Operand:
-    """Return the integer nearest to ``value``: if two are equally near, the even one; -0.0 for a number just below 0.
+    """Return the integer nearest to ``value``, drawn if it has few possible values; -0.0 for a number just below 0.
 
-    Refuses numbers that lie halfway between two integers with positive probability.
+    Refuses a number that may lie halfway between two integers with positive probability, because libraries round such a
+    number to the even integer. Also refuses a combination of several numbers.
     """
     if isinstance(value, Joined):
         raise NeedsValue("rest-needed", "a random number that is made of several is rounded to the nearest whole one")
@@ -415,8 +415,9 @@ def scaled(value: Operand, exponent: Operand) -> Operand:
 def log_of_sum(left: Operand, right: Operand) -> Operand:
     """Return ``log(exp(left) + exp(right))``.
 
-    Both are first shifted by their largest possible value, so that no exponential overflows. Refuses operands of which
-    one may lie so far from the shift that its exponential does.
+    The largest possible value of the two operands is first subtracted from both, so that no exponential overflows, and
+    is added again at the end. If one operand is negligible, the other operand is returned. An operand without an upper
+    bound is refused if the subtracted number is far from 0, because its exponential may then overflow.
     """
     ends = [each.ends() if isinstance(each, SYMBOLIC) else (each, each) for each in (left, right)]
     shift = max((high for _, high in ends if isfinite(high)), default=0.0)
@@ -444,8 +445,8 @@ FRESH = Uniform(Sampled(0), ("any",))
 def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
     """Return the result of ``operation`` on one symbolic number, or on one and a plain number, from a cache.
 
-    ``operation`` must not draw. Returns ``Declined`` in three cases: the operands are others; the symbolic number was
-    compared before, so that its interval is no longer (0, 1); or the operation is refused.
+    ``operation`` must not draw. Returns ``Declined`` in three cases: the operands are of another form; the symbolic
+    number was compared before, so that its interval is no longer (0, 1); or the operation is refused.
     """
     if len(operands) > 2:
         return _OTHER_OPERANDS

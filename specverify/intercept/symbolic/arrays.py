@@ -111,7 +111,7 @@ def best(name: str, array: Any, axis: Any, keepdims: Any, **more: Any) -> Any:
 
 
 def running(name: str, array: Any, axis: Any) -> Any:
-    """Return the cumulative maximum or minimum (``name``) of ``array`` along an axis."""
+    """Return the cumulative maximum (``name`` "max") or minimum ("min") of ``array`` along ``axis``."""
     rule: Any = PRIMITIVES[name].scalar
     return rows.scanned(lambda row: _forced(rule, row, _ASK), _elements_of(array), axis)
 
@@ -191,7 +191,8 @@ class SymbolicArray(np.ndarray[Any, Any]):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Apply ``ufunc`` to every element of ``inputs``; ``method`` is the method of the ufunc, such as ``__call__``.
 
-        If the result is written into an array of another class (``out``), that class handles the call.
+        Returns ``NotImplemented`` if the result is to be written into an array of another class (``out``), so that
+        NumPy calls that class.
         """
         if any(type(target) not in {np.ndarray, SymbolicArray} for target in kwargs.get("out", ())):
             return Declined("an array of another kind is written to").for_python
@@ -235,7 +236,11 @@ class SymbolicArray(np.ndarray[Any, Any]):
         self.sort(axis)
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return the array in another dtype: rounded for 16-bit floats, with drawn integer parts for integers."""
+        """Return the array in another dtype.
+
+        For float16 symbolic numbers are rounded. Wider float dtypes leave them unchanged. For an integer dtype the
+        integer parts are drawn.
+        """
         if np.issubdtype(dtype, np.floating):
             return narrowed_elements(self, np.dtype(dtype))
         if np.issubdtype(dtype, np.integer):
@@ -265,10 +270,10 @@ for _attribute in ("data", "ctypes", "__array_interface__"):
 
 
 def _of_float(self: SymbolicFloat, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """Apply a ufunc to a symbolic number and the elements of the other operands.
+    """Apply a ufunc to a symbolic number and the elements of the other operands; NumPy calls this method.
 
-    If another operand, or the array that the result is written to, is an array of a subclass, that class handles the
-    call.
+    The parameters are those of NumPy's ``__array_ufunc__``. Returns ``NotImplemented`` if another operand, or an array
+    in ``out``, is of a subclass of ``np.ndarray``, so that NumPy calls that subclass.
     """
     if any(
         isinstance(value, np.ndarray) and type(value) is not np.ndarray for value in (*inputs, *kwargs.get("out", ()))
@@ -376,7 +381,7 @@ def _computed(name: str, arrays: Sequence[Any]) -> Any:
 
 
 def narrowed_elements(elements: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a copy of the elements with symbolic numbers rounded to ``dtype``."""
+    """Return a copy of ``elements``, converted to ``dtype``: float16 rounds symbolic numbers, wider floats do not."""
     result = np.array(elements, dtype=object, copy=True)
     if dtype == np.float16:
         result = rows.each(lambda each: wrapped(asked(narrowed, opened(each), dtype.name)), result)
@@ -515,7 +520,7 @@ class VectorArray(SymbolicArray):
     def _taken(self, take: Callable[[Any], Any]) -> Any:
         """Return the elements that ``take``, an indexing function, selects.
 
-        From then on, in-place writes to either array are refused, because the two may share elements.
+        From then on, in-place writes to this array and to the returned array are refused: the two may share elements.
         """
         result = as_array(_of(self).taken(take))
         self.shared = True
@@ -547,7 +552,10 @@ class VectorArray(SymbolicArray):
         return as_array(_of(self))
 
     def astype(self, dtype: Any, *_: Any, **__: Any) -> Any:
-        """Return the elements in another float dtype."""
+        """Return the elements in another float dtype. Refuses any other dtype.
+
+        Also refuses 16 bits, unless 16-bit numbers are treated as continuous.
+        """
         if np.issubdtype(dtype, np.floating):
             asked(check_not_equal, np.dtype(dtype).name)
             return as_array(_of(self))

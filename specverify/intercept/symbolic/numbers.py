@@ -203,8 +203,8 @@ def meets(*operands: Any) -> None:
     """Widen the rounding bound for an operation of a symbolic Python number with 16-bit floats among ``operands``.
 
     NumPy rounds a Python float to the dtype of the other operand and computes in that dtype, but does not round an
-    element of a float64 array. A symbolic number does not store which of the two it is. So with a 16-bit operand half a
-    spacing of its dtype is added to the bound.
+    element of a float64 array. A symbolic number does not store which of the two it stands for. So with a 16-bit
+    operand half a spacing of its dtype is added to the bound.
     """
     for dtype in (getattr(operand, "dtype", None) for operand in operands):
         rounding.saw(dtype)
@@ -215,8 +215,8 @@ def meets(*operands: Any) -> None:
 def _operation(name: str, *, swapped: bool = False) -> Callable[..., Any]:
     """Return the method of ``SymbolicFloat`` for the operation ``name``, on one or two operands.
 
-    ``swapped`` states that the symbolic number is the right operand. A Decimal can be compared with it, but not
-    combined, as with a float.
+    ``swapped`` states that the symbolic number is the right operand. As with a float, a Decimal can be compared with
+    the symbolic number, but not combined with it.
     """
     known = SymbolicFloat | Real | Decimal if name in COMPARISONS else SymbolicFloat | Real
 
@@ -299,7 +299,9 @@ for _method, _function in (_BITS | {"__rshift__": _shifted_right}).items():
 def final_outcome(elements: Sequence[Any]) -> Any:
     """Return the outcome of a run: a tuple of the values of ``elements``.
 
-    If some were never read, return ``Undecided``, with every possible tuple and its probability.
+    If some elements were never read, and these are outcomes of independent draws, return ``Undecided`` instead, with
+    every possible tuple and its probability. Otherwise, and always in a run that repeats a plain run, unread elements
+    are drawn now.
     """
     elements = [opened(element) for element in elements]
     open_ones = [element for element in elements if is_open(element)]

@@ -560,8 +560,9 @@ def _equal(left: Operand, right: Operand, *, place: str) -> bool:
 def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
     """Return whether ``left`` is below ``right``, two symbolic numbers.
 
-    A race decides if both are functions of exponential clocks, else the sign of left - right. ``place`` is the line of
-    the program that compares; ``or_equal`` includes equality.
+    An integer with few values is drawn before the comparison. Otherwise a race decides if both numbers are functions of
+    exponential clocks; if they are not, ``left - right`` is compared with 0. ``place`` is the line of the program that
+    compares; ``or_equal`` includes equality.
     """
     if left == right:
         return or_equal
@@ -594,9 +595,9 @@ def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bo
 def _same(left: Symbolic, right: Symbolic, place: str) -> bool:
     """Return whether ``left`` and ``right``, two symbolic numbers, are equal.
 
-    If they have parts in common, as two maxima may, a race decides which part is the largest; they are equal if it is
-    common to both. Otherwise they are unequal, and the comparison is refused if a value of one of them has a positive
-    probability. ``place`` is the line of the program that compares.
+    If the numbers have parts in common, as two maxima may, a race decides which part is the largest, and the numbers
+    are equal if this part is common to both. Numbers without common parts are unequal; the comparison is refused if a
+    value of one of them has a positive probability. ``place`` is the line of the program that compares.
     """
     if isinstance(left, Joined) or isinstance(right, Joined):
         apart = applied("subtract", left, right)

@@ -158,9 +158,9 @@ class NoiseBlock:
     """All uniform numbers that one call drew."""
 
     def __init__(self, draws: Draws, site: Site, draw: Draw, size: int) -> None:
-        """Store the call at ``site``, whose comparisons ``draws`` answers.
+        """Store the call at ``site``, which drew ``size`` uniforms; ``draws`` answers comparisons of them.
 
-        ``draw`` identifies the generator state, and ``size`` is the number of uniforms.
+        ``draw`` identifies the generator state from which they were drawn.
         """
         self.draws, self.site, self.draw, self.size = draws, site, draw, size
         self.known: _KnownOfBlock = draw.shared(lambda: _KnownOfBlock(size))
@@ -175,7 +175,11 @@ class NoiseBlock:
 
 
 class _KnownOfBlock:
-    """The constraints on the uniforms of a noise block. All draws that returned the same numbers share one object."""
+    """The constraints on the uniforms of a noise block.
+
+    Two calls that draw in the same way from the same generator state return the same numbers, and their noise blocks
+    share one object of this class.
+    """
 
     def __init__(self, size: int) -> None:
         self.first = next(_FIRST) << 40
@@ -186,7 +190,10 @@ class _KnownOfBlock:
 
 
 class _DrawInBlock(Draw):
-    """The draw of one number of a noise vector, when it is used alone."""
+    """The draw that belongs to a single uniform of a noise block.
+
+    It is made for an element that is extracted from a noise vector and becomes a symbolic number of its own.
+    """
 
     __slots__ = ("block", "number")
 
@@ -240,7 +247,10 @@ class Many(NamedTuple):
         return self.ids >= 0
 
     def then(self, step: Steps) -> Many:
-        """Return the vector with ``step`` applied to its symbolic elements; plain numbers are unchanged."""
+        """Return the vector with ``step`` applied to its symbolic elements; plain numbers are unchanged.
+
+        Raises ``NeedsValue`` if a factor or an exponent in the resulting chain is 0 or not finite.
+        """
         steps = chained(self.steps, step)
         for each in steps:
             size = np.abs(each.number)
@@ -334,8 +344,8 @@ def numbers(values: Any, like: Many) -> Many:
 def joined(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Many:
     """Return one vector of the arrays in ``parts``, noise vectors or plain numbers.
 
-    ``join``, a function such as ``np.concatenate``, puts arrays together. Raises ``RuleDeclined`` if the chains of
-    steps of the parts differ.
+    ``join``, a function such as ``np.concatenate``, puts arrays together. Raises ``RuleDeclined`` if the names of the
+    steps of the parts differ; the numbers of the steps may differ.
     """
     like = next((part for part in parts if isinstance(part, Many) and part.random.any()), as_many(0.0))
     names = [step.name for step in like.steps]
@@ -374,10 +384,11 @@ def _apart(left: Any, right: Any) -> tuple[Many, Any]:
 
 
 def _numbers(value: Many, where: Any, numbers: Any, function: Callable[[Any], Any]) -> Many:
-    """Return ``value`` with other plain numbers: those of ``value`` are replaced by ``function`` of them.
+    """Return ``value`` with other plain numbers.
 
-    In addition, the symbolic elements at which the mask ``where`` is True become plain: the elements of ``numbers`` at
-    the same indices.
+    ``function`` maps the plain numbers of ``value`` (an array) to those that replace them. In addition, the symbolic
+    elements at which the mask ``where`` is True are replaced by plain numbers: the elements of ``numbers`` at the same
+    indices.
     """
     result = np.where(value.random, numbers, function(value.numbers))
     return value._replace(ids=np.where(where, -1, value.ids), numbers=result)
@@ -392,7 +403,7 @@ def _where(condition: Any, one: Any, other: Any) -> Any:
 
 
 def add(left: Any, right: Any) -> Many:
-    """Return the sum of a noise vector and plain numbers."""
+    """Return ``left + right``; one of them is a noise vector, the other plain numbers."""
     value, number = _apart(left, right)
     finite = np.isfinite(number)
     return _numbers(value, ~finite, number, lambda found: found + number).then(Steps("plus", _where(finite, number, 0)))
@@ -417,7 +428,7 @@ def _sign(value: Many) -> float:
 
 
 def _never_zero(value: Many) -> Many:
-    """Return the vector; declines a vector that is clamped at 0.
+    """Return ``value``. Raises ``RuleDeclined`` for a vector that is clamped at 0.
 
     Dividing by 0 would give inf or -inf, by the sign of the zero.
     """
@@ -428,7 +439,7 @@ def _never_zero(value: Many) -> Many:
 
 
 def multiply(left: Any, right: Any) -> Many:
-    """Return the product of a noise vector and plain numbers."""
+    """Return ``left * right``; one of them is a noise vector, the other plain numbers."""
     value, number = _apart(left, right)
     ordinary = (np.abs(number) > 0) & (np.abs(number) < np.inf)
     gone = number if ordinary.all() else number * _sign(_never_zero(value))
@@ -437,7 +448,7 @@ def multiply(left: Any, right: Any) -> Many:
 
 
 def divide(left: Any, right: Any) -> Many:
-    """Return the quotient of a noise vector and plain numbers, in either order."""
+    """Return ``left / right``; one of them is a noise vector, the other plain numbers."""
     if isinstance(right, Many):
         if isinstance(left, Many):
             raise RuleDeclined("two noise vectors are divided")
@@ -451,7 +462,7 @@ def divide(left: Any, right: Any) -> Many:
 
 
 def reciprocal(value: Many) -> Many:
-    """Return 1 / value; declines a vector whose elements have different signs."""
+    """Return 1 / value. Raises ``RuleDeclined`` for a vector with elements of different signs, or clamped at 0."""
     sign = _sign(_never_zero(value))
     turned = value._replace(numbers=sign / value.numbers).then(Steps("times", sign)).then(Steps("power", -1.0))
     return turned._replace(numbers=turned.numbers * sign).then(Steps("times", sign))
@@ -495,7 +506,7 @@ def by_rule(name: str, value: Many) -> Many:
 
 
 def maximum(left: Any, right: Any) -> Many:
-    """Return the element-wise maximum of a noise vector and plain numbers."""
+    """Return the element-wise maximum of ``left`` and ``right``, a noise vector and plain numbers in either order."""
     value, number = _apart(left, right)
     low, high = value.ends()
     over = np.asarray(number >= high)
@@ -506,7 +517,7 @@ def maximum(left: Any, right: Any) -> Many:
 
 
 def minimum(left: Any, right: Any) -> Many:
-    """Return the element-wise minimum of a noise vector and plain numbers."""
+    """Return the element-wise minimum of ``left`` and ``right``, a noise vector and plain numbers in either order."""
     value, number = _apart(left, right)
     return negative(maximum(negative(value), -number))
 
@@ -517,11 +528,11 @@ def clip(value: Many, low: Any, high: Any) -> Many:
 
 
 def subtract(left: Any, right: Any) -> Many:
-    """Return the difference of a noise vector and plain numbers, in either order."""
+    """Return ``left - right``; one of them is a noise vector, the other plain numbers."""
     return add(left, negative(right) if isinstance(right, Many) else -right)
 
 
 def square(value: Many) -> Many:
-    """Return the squares of a noise vector; declines a vector whose elements have different signs."""
+    """Return the squares of a noise vector. Raises ``RuleDeclined`` if its elements have different signs."""
     sign = _sign(value)
     return multiply(value, sign)._replace(numbers=value.numbers**2).then(Steps("power", 2.0))

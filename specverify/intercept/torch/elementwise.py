@@ -111,13 +111,13 @@ def each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
 def hang_on_draws(*operands: Any) -> bool:
     """Return whether an operand has an element of type ``Chosen``, and no operand has a symbolic number.
 
-    Such an element depends on an unread draw: torch has computed it for every outcome of the draw.
+    A ``Chosen`` element is a function of one unread draw: torch has computed its value for every outcome of the draw.
     """
     return holds(Chosen, *operands) and not holds(SYMBOLIC, *operands)
 
 
 def template(*operands: Any) -> Any:
-    """Return the first symbolic tensor among the operands; the result of an operation gets its dtype and device."""
+    """Return the first symbolic tensor among the operands; the result of an operation gets its device."""
     return next(operand for operand in operands if isinstance(operand, SymbolicTensor))
 
 
@@ -147,7 +147,8 @@ def arithmetic(name: str) -> Handler:
 def clamping(name: str) -> Handler:
     """Return the handler of ``name``, a clamp, which gives the bound itself a positive probability.
 
-    Declined for 16-bit floats, because other numbers also round to the bound.
+    The handler declines for 16-bit floats, in which numbers near the bound are rounded to the bound and add to this
+    probability.
     """
 
     def handler(tensor: Any, *bounds: Any, **named: Any) -> Any:
@@ -269,8 +270,8 @@ def _threshold(tensor: Any, threshold: Any, value: Any) -> Any:
 def _softplus(tensor: Any, beta: Any = 1, threshold: Any = 20) -> Any:
     """Handle ``softplus``: ``log(1 + exp(beta * tensor)) / beta``.
 
-    Torch returns ``tensor`` itself above ``threshold``. The formula is used there too, because the two agree within the
-    rounding of float32.
+    Where ``beta * tensor`` is above ``threshold``, torch returns ``tensor`` itself. The formula is used there too,
+    because both results agree within the rounding of float32.
     """
     return torch.log1p(torch.exp(tensor * beta)) / beta
 
@@ -404,11 +405,12 @@ MOST_ELEMENTS = 256
 
 
 def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a handler that calls ``handler``, and if that declines, computes each element when it is read.
+    """Return a handler that calls ``handler`` and, if ``handler`` declines, defers the computation of each element.
 
-    An element is then ``function`` of the elements of the operands. The returned handler declines too in five cases:
-    large-vocabulary mode is active; the call has keyword arguments; an operand is not of integers, or has more than
-    ``MOST_ELEMENTS`` elements; or the result is of floats. ``name`` is the name of the operation.
+    A deferred element is an outcome; when it is read, ``function`` computes it from the elements of the operands. In
+    six cases the returned handler declines too: large-vocabulary mode is active; the call has keyword arguments; an
+    operand is not of integers, has a symbolic number, or has more than ``MOST_ELEMENTS`` elements; or the result is of
+    floats. ``name`` is the name of the operation.
     """
 
     def answer(*operands: Any, **more: Any) -> Any:
@@ -444,9 +446,9 @@ _ADDS, _MULTIPLIES = PRIMITIVES[ADD].torch, PRIMITIVES[MULTIPLY].torch
 def _element(name: str, function: Any, operands: Sequence[Any], elements: Sequence[Any], dtype: torch.dtype) -> Any:
     """Return one element of the result of the operation ``name``: ``function`` of ``elements``.
 
-    It is computed when it is read. An element that is added to 0 or multiplied by 1 is returned unchanged, and a
-    product with 0 is 0. ``operands`` are the tensors or numbers to which the elements belong, and ``dtype`` is the
-    dtype of the result.
+    If one of ``elements`` is unread, the result is an outcome that is computed when it is read. But an element that is
+    added to 0 or multiplied by 1 is returned unchanged, and a product with 0 is 0. ``operands`` are the tensors or
+    numbers to which the elements belong, and ``dtype`` is the dtype of the result.
     """
     if name in _ADDS + _MULTIPLIES:
         for place, one in enumerate(elements):
@@ -479,9 +481,9 @@ def _single(operand: Any, number: Any) -> Any:
 def _product(function: Any, operands: Sequence[Any], elements: Sequence[Any]) -> Any:
     """Return the product of two ``elements``, computed by ``function``.
 
-    One element is forced before the other; if it is 0, the result is 0 and the other is not forced. It is the second
-    element if the second of ``operands``, the tensors or numbers to which the elements belong, is a bool mask.
-    Otherwise it is the first element.
+    The first element is forced. If it is 0, the result is 0, and the second element is not forced. But if the second of
+    ``operands``, the tensors or numbers to which the elements belong, is a bool mask, the two elements change roles:
+    the second is forced, and the first is not forced if the second is 0.
     """
     first = 1 if _dtype(operands[1]) is torch.bool else 0
     return _computed(function, operands, elements) if known(elements[first]) else 0

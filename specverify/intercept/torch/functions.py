@@ -162,10 +162,13 @@ class TorchDraws:
         return SymbolicTensor(elements, like.dtype, like.device)
 
     def outcomes(self, call: str, generator: Any, device: torch.device, advance: Callable[[], Any]) -> Any:
-        """Return a function ``outcome(pmf, index)`` that returns the next outcome of one call of torch, unread.
+        """Return the function ``outcome(pmf, index, first, way)``; it returns the next outcome of one call, unread.
 
-        ``index`` is the position of the outcome in the result. ``call`` is the name of the function; ``advance`` draws
-        from the real ``generator``, None for the default one of ``device``.
+        ``index`` is the position of the outcome in the result of the call. Index j of ``pmf`` stands for the value
+        ``first + j`` (default 0). ``way`` distinguishes laws of one call that have the same pmf (default: none).
+
+        ``call`` is the name of the torch function; ``advance`` draws from the real ``generator``, None for the default
+        one of ``device``.
         """
         site: Site = (call, draw_line(), *self.streams.name(generator))
         state, count = self.streams.state(generator, device, advance), iter(range(2**62))
@@ -192,9 +195,9 @@ class TorchDraws:
 def _values(noise: Noise, call: str, dtype: torch.dtype) -> Callable[[Uniform], Continuous]:
     """Return the map from a uniform number to the symbolic number that torch computes for a value of ``noise``.
 
-    16-bit floats have few values, so two of them may be equal. In such a ``dtype`` uniform noise is an integer times
-    the resolution, and exponential noise is refused, unless 16-bit numbers are treated as continuous
-    (``continuous_in_16_bits``). ``call`` is the name of the function, for the refusal.
+    A 16-bit ``dtype`` has so few values that two numbers are often equal. Uniform noise of such a dtype is therefore an
+    integer times the resolution. Exponential noise of such a dtype is refused, unless 16-bit numbers are treated as
+    continuous (``continuous_in_16_bits``). ``call`` is the name of the function, for the refusal.
     """
     bits = BITS.get(dtype, 53)
     if bits > FEW or (noise.exponential and continuous_in_16_bits()):

@@ -49,9 +49,10 @@ _SETS_STATE = ("manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_
 
 @cache
 def _start(seed: int, device: torch.device) -> torch.Tensor:
-    """Return the state of a global generator of ``device`` at the start of a run.
+    """Return the state of a global generator of ``device`` at the start of a run, computed from ``seed``.
 
-    It is made from ``seed``, but not by a seed that a program is likely to use.
+    It is the state of a generator that was seeded with a number made from ``seed``, which a program is not likely to
+    use as a seed itself.
     """
     return torch.Generator(device).manual_seed(seed << 16 | 0xF1ED).get_state()
 
@@ -124,9 +125,9 @@ class TorchStreams(Streams):
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """Context manager: generators start in a fixed state.
+        """Context manager: torch's default generators start in a state that is chosen for this run.
 
-        At the end every generator gets back its earlier state.
+        At the end every generator that was drawn from or set gets back its earlier state.
         """
         seed = generator_states.start()
         for own in own_generators():
@@ -160,8 +161,8 @@ class TorchStreams(Streams):
     def told_apart(self, state: Any) -> Any:
         """Return the part of a generator state that identifies a draw when runs are compared.
 
-        The part is the state itself if the program set it, else None: a generator that the program did not set starts
-        every run in the same state, so its state identifies nothing.
+        The part is the state itself if the program seeded or set the generator. Otherwise it is None: interception has
+        chosen the state at the start of the run, so the state identifies nothing.
         """
         return state if state and state[0] in self._of_set else None
 
@@ -270,8 +271,8 @@ def drawing_functions() -> frozenset[Any]:
 def draws(function: Any) -> bool:
     """Return whether ``function`` may draw.
 
-    That is so for operations that draw, for their Python functions, and for all functions written in Python except
-    ``_DRAW_NOTHING``, because these may call a function that draws.
+    The result is True for operations that draw and for their Python functions. It is also True for every function that
+    is written in Python, except those in ``_DRAW_NOTHING``, because the function may call another one that draws.
     """
     if isinstance(function, (OpOverload, OpOverloadPacket)):
         return _operation_draws(function)
@@ -332,7 +333,10 @@ def drawing_operations() -> Iterator[list[tuple[str, str]]]:
 
 
 class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]  # as torch has it
-    """A torch dispatch mode that runs every operation unchanged and records those that draw."""
+    """A torch dispatch mode that runs every operation and records those that draw.
+
+    If the recorder has given values for the numbers of an operation (a ``Replayer``), they replace the drawn numbers.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         """Record the results of operations that draw in ``recorder``."""

@@ -176,9 +176,9 @@ def _along(content: Any, dim: Any) -> Any:
     """Return ``content`` in a form whose last axis is the one that a reduction over ``dim`` reduces.
 
     ``content`` is what ``content_of`` returns, and ``dim`` the argument of the reduction. If ``dim`` stands for all
-    dimensions, a noise vector is flattened to one row. Returns ``Declined`` in two cases: ``content`` is neither a
-    noise vector nor a ``Crossing``; or the reduction is not over the last axis, which for a ``Crossing`` includes one
-    over all of several axes.
+    dimensions, a noise vector is flattened to one row. Returns ``Declined`` in three cases: ``content`` is neither a
+    noise vector nor a ``Crossing``; ``dim`` is another axis than the last; or ``dim`` stands for all of several
+    dimensions of a ``Crossing``.
     """
     dims = [] if _is_all(dim) else [dim] if isinstance(dim, int) else list(dim)
     if not isinstance(content, (Many, Crossing)):
@@ -490,10 +490,10 @@ def _outcome_filled(function: Any, tensor: Any, mask: Any, value: Any) -> Any:
 
 
 def _taken(function: Any, table: Any, indices: Any, **_: Any) -> Any:
-    """Return the elements of the plain ``table`` at ``indices``, of which the last one is an unread outcome.
+    """Return the elements of the plain ``table`` at ``indices``, without reading the index of the last dimension.
 
-    ``indices`` has one index, or a tensor of them, for each dimension. The result is a symbolic tensor: the last index
-    is not read. Returns ``Declined`` for other arguments.
+    ``indices`` has a tensor of indices for each dimension of ``table``; that of the last dimension has unread outcomes
+    among very many. The result is a symbolic tensor. Returns ``Declined`` for other arguments.
     """
     whole = len(indices) == getattr(table, "ndim", -1) and all(index is not None for index in indices)
     if isinstance(table, SymbolicTensor) or not whole or not _has_wide([indices[-1]]):

@@ -191,7 +191,10 @@ class _Pass(NamedTuple):
 
 
 class Passes(NamedTuple):
-    """A declaration by an engine: which arguments determine the result of its model's forward pass."""
+    """A declaration by an engine of what the forward pass of its model depends on, besides the inputs.
+
+    ``cache`` is the name of the argument that is the cache. ``beside(model)`` returns further state of the model.
+    """
 
     cache: str
     """Name of the cache argument, to which the pass writes, and of the cache in its output."""
@@ -201,7 +204,10 @@ class Passes(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """The cached forward passes, and how often a cached pass was used."""
+    """The cached forward passes.
+
+    ``passes`` maps the digest of all inputs to the result of the pass. ``used[0]`` is how often a cached pass was used.
+    """
 
     passes: dict[bytes, _Pass]
     used: list[int]

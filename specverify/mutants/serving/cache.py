@@ -24,8 +24,8 @@ def pages_for(entries: int, page_size: int) -> int:
 def grown(pages: tuple[int, ...], free: tuple[int, ...], needed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the pages of a request after it grows to ``needed`` pages, and the pages that stay free.
 
-    ``pages`` are its pages before, and ``free`` the pages that were free. Raises ``Aborted`` if there are too few of
-    them.
+    ``pages`` are its pages before, and ``free`` the pages that were free. Raises ``Aborted`` if there are too few free
+    pages.
     """
     more = max(needed - len(pages), 0)
     if more > len(free):
@@ -47,9 +47,10 @@ def slots(pages: tuple[int, ...], page_size: int, first: int, count: int) -> tup
 
 
 def positions(held: Sequence[int], fed: Sequence[int]) -> tuple[int, ...]:
-    """Return the first position of each row's pass: the number of entries its cache holds (``held``).
+    """Return the position of the first token that each row of the batch is fed.
 
-    ``fed`` has the number of tokens that each row is fed; it is not used here.
+    It is the number of entries in the row's cache (``held``). ``fed`` has the number of tokens that each row is fed; it
+    is not used here.
     """
     return tuple(held)
 
@@ -99,9 +100,10 @@ def kept(known: int, accepted: int, written: int, batch: int) -> int:
 
 
 def at_end(held: int, block: int) -> int:
-    """Return the number of cache entries that a finished text leaves: ``held``.
+    """Return the number of cache entries that a finished text leaves: ``held``, the entries of its own tokens.
 
-    ``block`` also includes the entries of accepted tokens that were cut from the text; it is ignored.
+    ``block`` is the number of entries before the text was cut: it includes those of accepted tokens that were cut off.
+    It is ignored here; a planted bug returns it.
     """
     return held
 
@@ -157,7 +159,8 @@ def fresh_state(before: Tokens, rejected: int) -> Tokens:
 def reused(held: int, boundary: int, recurrent: bool) -> int:
     """Return the number of the previous conversation's cache entries that the next prompt reuses.
 
-    This is ``boundary``, the end of the last whole page that both share. A recurrent state (``recurrent``) can only be
-    reused as a whole. So the result is then 0, unless the state has read exactly ``boundary`` tokens (``held``).
+    This is ``boundary``, the end of the last whole page that both share. ``recurrent`` states whether the cache is a
+    recurrent state, which has read ``held`` tokens and can only be reused as a whole. Then the result is ``boundary``
+    if ``held`` equals it, else 0.
     """
     return boundary if not recurrent else held if held == boundary else 0

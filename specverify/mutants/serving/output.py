@@ -39,7 +39,11 @@ def stop_strings_of(request: Request, batch: Sequence[Request]) -> tuple[str, ..
 
 
 def left(request: Request, new: int) -> int:
-    """Return how many tokens may still be emitted after ``new`` new tokens, by the request's two length limits."""
+    """Return how many tokens may still be emitted after ``new`` new tokens.
+
+    Two fields of ``request`` limit the number: ``max_new``, and ``max_context`` for the prompt and the new tokens
+    together.
+    """
     return min(request.max_new - new, request.max_context - len(request.prompt) - new)
 
 

@@ -82,9 +82,9 @@ def processed(
 ) -> ExactPmf:
     """Return ``row`` after penalties, masks, temperature and truncation, in this order, by ``parameters``.
 
-    ``prefix`` has the tokens before the row; ``place`` of them are drafts and ``new`` of them new tokens. ``allowed``
-    has the tokens that the grammar allows, None if it allows all. A row whose mass would be 0 stays unchanged: it
-    follows a draft that cannot be accepted.
+    ``prefix`` has the tokens before the row. ``place`` is the number of drafts among them, and ``new`` the number of
+    new tokens. ``drafts`` are the drafts of the round. ``allowed`` has the tokens that the grammar allows, None if it
+    allows all. If no token is left, the row stays unchanged: this happens only after a draft that cannot be accepted.
     """
     everything = frozenset(range(len(row)))
     banned = parts.blocked(parameters.bad_words, prefix, drafts, place)

@@ -49,8 +49,8 @@ def _under_penalty(model: LanguageModel) -> Processed:
 def _decoder(parts: EngineParts, drafting: str, warm: bool, penalised: bool, task: Task) -> Decoder:
     """Return the engine as a decoder of ``task``; ``drafting`` and ``warm`` are those of ``planted.drafting_subject``.
 
-    If ``penalised``, the models of ``task`` have a penalty; the engine then runs them without it and penalises their
-    rows.
+    If ``penalised``, the models of ``task`` include a repetition penalty. The engine then gets the models without the
+    penalty, and applies the penalty itself.
     """
     assert task.draft is not None
     draft = task.draft

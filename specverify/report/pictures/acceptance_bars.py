@@ -137,7 +137,7 @@ def explore(draw: Callable[[Pmf, Pmf], object], p: Sequence[int], q: Sequence[in
 def draw_weights(draw: Callable[[Pmf, Pmf], object], p: Sequence[int], q: Sequence[int]) -> None:
     """Call ``draw`` with the pmfs of the integer weights ``p`` and ``q``, and print their acceptance.
 
-    If all weights of one are 0, print instead that they are no pmf.
+    If all weights of ``p`` or all weights of ``q`` are 0, print instead that they are no pmf.
     """
     if not any(p) or not any(q):
         print("all weights are 0: expected one above 0")  # noqa: T201  # a widget shows what is printed

@@ -30,7 +30,10 @@ LEVELS: Final[Mapping[str, str]] = {
 
 
 def level_of(verdict: Verdict) -> str | None:
-    """Return the SARIF level of a verdict; None if it is no result, because it holds or does not apply."""
+    """Return the SARIF level of a verdict.
+
+    Returns None if the verdict is no result: if it does not apply, or holds without a note on edges.
+    """
     return LEVELS.get(word_of(verdict)) or ("note" if verdict.figures.get("edges") else None)
 
 

@@ -77,9 +77,10 @@ def evidence_panel(check: str, course: Sequence[Sequence[Any]], alarm: float) ->
 
 
 def acceptance_panels(rates: Sequence[Sequence[float]]) -> Iterator[Levels]:
-    """Yield two panels: the probability that the first i drafts are accepted, and the law of the accepted length.
+    """Yield two panels: the probability that the first i drafts are all accepted, and the law of the accepted length.
 
-    ``rates[i]`` has two probabilities for i + 1 drafts: that of the subject, and that of an optimal rule.
+    ``rates[i]`` has two probabilities that the first i + 1 drafts are all accepted: by the subject, and by an optimal
+    rule.
     """
     said = "In the case that drafts most, enumerated; beside it, what an optimal rule reaches on the same drafts."
     first = tuple(Level(str(place), seen, best) for place, (seen, best) in enumerate(rates, start=1))
@@ -105,9 +106,10 @@ def acceptance_panels(rates: Sequence[Sequence[float]]) -> Iterator[Levels]:
 
 
 def accepted_panels(counts: Sequence[int]) -> Iterator[Levels]:
-    """Yield two panels of the reported numbers of accepted drafts: at least k in a sequence, and exactly k.
+    """Yield panels of the reported numbers of accepted drafts: at least k in a sequence, and exactly k.
 
-    ``counts[k]`` is the number of sequences with k accepted drafts.
+    ``counts[k]`` is the number of sequences with k accepted drafts. The first panel is left out if no draft was ever
+    accepted.
     """
     samples = sum(counts)
     at_least = [sum(counts[place:]) for place in range(1, len(counts))]

@@ -45,8 +45,9 @@ def _of_cache(flag: str) -> Iterator[Vector]:
 def _held(flag: str, known: int, gamma: int) -> list[dict[str, int]]:
     """Return the values of the input ``held`` to test, each as {"held": number of entries}.
 
-    They are those after an ordinary round with ``known`` tokens and ``gamma`` drafts, and after one for which the
-    drafter was not fed and lacked two tokens. The target's cache (``flag``) has no such input: the only result is {}.
+    For the drafter's cache there are two: the number after an ordinary round with ``known`` tokens and ``gamma``
+    drafts, and ``known - 2``, the number if the drafter was not fed. The target's cache (``flag``) has no such input:
+    the result is [{}].
     """
     if flag == TARGET:
         return [{}]

@@ -205,10 +205,10 @@ def _ways(convention: DrawConvention, inputs: Inputs) -> list[Any]:
 
 
 def _clear(inputs: Inputs, p: Sequence[Pmf]) -> bool:
-    """Return whether rounding can change no decision: no argmax is tied, and no probability is near its threshold.
+    """Return whether rounding can change no decision of a verifier on the rows ``p``.
 
-    The probabilities are those of ``p``. The threshold is that of typical acceptance, with ``epsilon`` and ``delta`` of
-    ``inputs``; without them there is none.
+    No row may have a tied argmax. If ``inputs`` has ``epsilon`` and ``delta``, the verifier is typical acceptance, and
+    no probability may be near the threshold that they determine for its row.
     """
     if any(row.tolist().count(row.max()) > 1 for row in p):
         return False

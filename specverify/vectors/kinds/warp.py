@@ -94,7 +94,11 @@ def nucleus(pmf: Pmf, mass: Fraction, *, exclusive: bool = False, highest_first:
 
 
 def _top_p() -> Iterator[Vector]:
-    """Yield top-p vectors with a tie at the end of the kept tokens, or with a total equal to p, but never with both."""
+    """Yield top-p vectors whose answer depends on at most one convention.
+
+    In one kind of vectors the last kept token is as probable as a token that is left out: a tie. In the other kind the
+    total of the kept tokens may equal ``top_p``. No vector has both.
+    """
     for name, row in ROWS.items():
         pmf = _row(row)
         for mass in ("1/8", "1/4", "5/16", "3/8", "1/2", "9/16", "3/4", "7/8", "1"):
