@@ -125,7 +125,7 @@ SLOW_STARTS = ("crisperwhisper", "llamacpp", "node_llamacpp", "vllm")
 ENGINE_TESTS = {
     "crisperwhisper": ("test_crisperwhisper.py",),
     "lucidrains": ("test_ablation.py",),
-    "vllm": ("test_stand_ins.py", "test_exact.py"),
+    "vllm": ("test_stand_ins.py", "test_vllm_samples.py", "test_exact.py"),
 }
 """Engine -> tests in tools/surveys that need it."""
 WRITERS = {

@@ -101,7 +101,8 @@ def test_a_reference_in_place_of_a_law():
     assert statuses(verdicts)["samples_fit_reference"] is Status.HOLDS
     wrong = check_sampler(boxes.biased, law=right, **QUICK)[0]
     assert (wrong.check, wrong.status) == ("samples_fit_reference", Status.REFUTED)
-    assert "came" in wrong.counterexample.because[0]
+    assert "expected p = " in wrong.counterexample.fault
+    assert "came" in wrong.counterexample.rows[0]
 
 
 def test_a_reference_that_repeats_itself_accuses_nobody():

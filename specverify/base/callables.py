@@ -13,9 +13,9 @@ _EQUAL_IF_THE_SAME = (MethodType, BuiltinMethodType)
 def told_apart(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a callable that calls ``function``, and that a cache can use as a key.
 
-    The result is hashable, and equal only to results for the identical object ``function``. Data classes and named
-    tuples compare by their fields, whatever their code computes, and some are not hashable; a cache with such keys
-    would confuse two functions.
+    The result is hashable, and equal only to results for the identical object ``function``. The function itself is no
+    safe key: data classes and named tuples compare by their fields and not by their code, so a cache could confuse two
+    of them, and some are not hashable.
     """
     equal: object = type(function).__eq__
     if equal is object.__eq__ or isinstance(function, _EQUAL_IF_THE_SAME):

@@ -6,7 +6,8 @@ the true law p'. Then
 
     sum over A of |p' - p| = a + a' - 2 sum over A of min(p, p') <= a + a' = |a' - a| + 2 min(a, a'),
 
-and the other cells contribute to the total variation on the partition what they contribute on the outcomes, so
+Every other cell has one outcome, so it contributes equally to the total variation on the partition and to that on the
+outcomes. Therefore
 
     TV(p', p) <= TV on the partition + min(a, a') <= TV on the partition + pooled_mass.
 
@@ -86,9 +87,9 @@ def detectable_total_variation(
 
     Every law at least this far away is rejected at level ``false_alarm`` with probability at least ``1 - miss``. The
     result is the ``detectable_tv`` on the partition plus the pooled mass, at most 1. ``minimum_expected`` is that of
-    ``goodness_of_fit``. A law with a single outcome is treated exactly: a deviation of mass u is unsupported, and stays
-    undetected with probability ``(1 - u)^n``. Raises ``ValueError`` for arguments that ``partition`` or
-    ``detectable_tv`` reject.
+    ``goodness_of_fit``. For a law with a single outcome the result is exact: every other outcome refutes, so a
+    deviation of mass u stays undetected with probability ``(1 - u)^n``, n = ``samples``. Raises ``ValueError`` for
+    arguments that ``partition`` or ``detectable_tv`` reject.
     """
     cells = partition(law, samples, minimum_expected)
     check_plan(cells.cells, false_alarm, miss)

@@ -5,7 +5,7 @@
   sample(seed, n) -> n mappings, each with "tokens", and with "accepted" if it counts them
 
 The n sequences of one call, and those of calls with different seeds, must be independent. A sequence is a tuple, list
-or array of token ids; an integer stands for a sequence of one token. The code of the function is never examined.
+or array of token ids; an integer stands for a sequence of one token. The code of the function decides no verdict.
 """
 
 from __future__ import annotations

@@ -200,6 +200,8 @@ class Trace(NamedTuple):
     """For each query, the number of draws made before it."""
     eos: int | None = None
     """The end-of-sequence token; None if there is none."""
+    batches: tuple[int, ...] = ()
+    """The number of requests of each batch; () if requests are served one by one."""
 
 
 class EngineProgram(NamedTuple):
@@ -385,7 +387,10 @@ class InScenario(NamedTuple):
 
 
 class KernelSetting(NamedTuple):
-    """A setting of a kernel, identified by its name; only the kernel checks use it."""
+    """A situation that is identified by its name alone, such as a setting of a kernel or of an engine's promise.
+
+    Each check that uses it finds its own data about the situation by the name.
+    """
 
     name: str
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Unpack
 
 from specverify.base.arguments import argument_error, check_callable, is_token, shown
 from specverify.base.verdict import Status, Verdict
+from specverify.checks.explaining.counterexamples import or_none
 from specverify.foreign.guard import guarded
 from specverify.foreign.places import place_of_error
 from specverify.promises.constraint import CHECK as CONSTRAINT
@@ -16,6 +17,7 @@ from specverify.promises.pairs import OF_PROMISE, PROMISES, judge_pairs
 from specverify.promises.sampled import judge_values, tokens_sampled
 from specverify.reference import Tokens
 from specverify.run.greedy import judged_greedily
+from specverify.run.paths_of_samples import ExplainedSampler, explained_verdict
 from specverify.run.sequential_samples import SamplingPlan, check_plan, sampled_verdicts, seeds_of
 from specverify.subjects.sampler import Sampler
 from specverify.subjects.subject import UnusableSubject
@@ -29,6 +31,8 @@ SampleCall = Callable[..., Any]
 """``sample(seed, n)``; or ``sample(seed, n, prefix)`` if laws are given by prefix."""
 SamplerLaw = Mapping[Any, Any] | Sequence[float] | SampleCall | Any
 """A pmf ``[vocabulary]``, probabilities by token sequence, laws by prefix, or a reference sampler."""
+EXPLAINING = 30.0
+"""The longest time, in seconds, in which the cause of a refutation is searched for."""
 TV, ROUNDING = 0.05, 1e-6
 """Defaults of the total variation within which a sampler holds, and of the relative error of its law."""
 
@@ -49,7 +53,8 @@ def check_sampler(
     """Judge a black box by its samples.
 
     The verdict REFUTED means that the sampler's law differs from the expected law, by any amount. HOLDS means that the
-    total variation between the two laws is at most ``tv``.
+    total variation between the two laws is at most ``tv``. After a refutation, the random calls of one sample are
+    intercepted to search for the cause, which the message then states first.
 
     Args:
         sample: ``sample(seed, n)`` returns n sequences of token ids in the order of their drawing. The sequences must
@@ -135,7 +140,13 @@ def check_sampler(
             Sampler(name, sample), plan, known, law=given.known, reference=other, draft=draft, acceptance=acceptance
         )
 
+    explained = {name: ExplainedSampler(Sampler(name, sample), given.known, other)}
     if given.by_prefix is not None:
+        explained = {
+            after.name: ExplainedSampler(after, law)
+            for prefix, law in given.by_prefix.items()
+            for after in [_after(Sampler(name, sample), prefix)]
+        }
         _check_left_out(draft=draft, logits=logits, returns=values or None)
     names = (
         *(OF_A_REFERENCE if other is not None else OF_A_LAW),
@@ -149,7 +160,7 @@ def check_sampler(
     plan_of_names = Plan(
         name,
         names,
-        partial(_some_verdicts, name, work),
+        partial(_some_verdicts, name, work, explained),
         options,
         applicable=names,
         statistical=frozenset(names),
@@ -244,32 +255,49 @@ def _after_each(sampler: Sampler, laws: Mapping[Any, Any], plan: SamplingPlan, a
     of the number of accepted drafts, or None.
     """
     shared = plan._replace(alarm=plan.alarm / len(laws))
-
-    def after(prefix: Any) -> Sampler:
-        return Sampler(f"{sampler.name} after {prefix}", lambda seed, n: sampler.sample(seed, n, prefix))  # type: ignore[call-arg]
-
     return [
         verdict
         for prefix, law in laws.items()
-        for verdict in sampled_verdicts(after(prefix), shared, law=law, acceptance=acceptance)
+        for verdict in sampled_verdicts(_after(sampler, prefix), shared, law=law, acceptance=acceptance)
     ]
+
+
+def _after(sampler: Sampler, prefix: Any) -> Sampler:
+    """Return a sampler whose sequences continue ``prefix``: each call of ``sampler`` gets the prefix too."""
+    return Sampler(f"{sampler.name} after {prefix}", lambda seed, n: sampler.sample(seed, n, prefix))  # type: ignore[call-arg]
 
 
 def _some_verdicts(
     name: str,
     work: Callable[[], Sequence[Verdict]],
+    samplers: Mapping[str, ExplainedSampler],
     names: Collection[str],
     seconds: float,
     known: Mapping[str, Verdict],
 ) -> Iterable[Verdict]:
     """Return the verdicts of the checks ``names``, which all use the same samples.
 
-    If ``known`` contains these verdicts, they are returned. Otherwise ``work`` draws the samples and returns the
-    verdicts, within ``seconds``. ``name`` is the name of the subject.
+    If ``known`` contains all these verdicts, they are returned. Otherwise ``work`` draws the samples and returns the
+    verdicts, within ``seconds``. If ``work`` fails, there is only a verdict of the first check, with the reason.
+    ``name`` is the name of the subject. ``samplers`` maps the subject's name in a verdict to its sampler, from which
+    the cause of a refutation is found.
     """
     if set(names) <= set(known):
         return [known[check] for check in names]
-    return [verdict for verdict in _verdicts(name, work, seconds, next(iter(names))) if verdict.check in names]
+    verdicts = _verdicts(name, work, seconds, next(iter(names)))
+    return [_explained(verdict, samplers) for verdict in verdicts if verdict.check in names]
+
+
+def _explained(verdict: Verdict, samplers: Mapping[str, ExplainedSampler]) -> Verdict:
+    """Return ``verdict`` with the cause of its refutation added to the message, if a cause is found.
+
+    Otherwise, and if it is no refutation, return it unchanged. ``samplers`` maps the subject's name in a verdict to its
+    sampler. The search for the cause is limited to ``EXPLAINING`` seconds and never changes the status.
+    """
+    if verdict.status is not Status.REFUTED or verdict.subject not in samplers:
+        return verdict
+    search = partial(or_none, explained_verdict, verdict, samplers[verdict.subject])
+    return guarded(search, EXPLAINING).result or verdict
 
 
 def _verdicts(name: str, work: Callable[[], Sequence[Verdict]], seconds: float, first: str) -> Sequence[Verdict]:

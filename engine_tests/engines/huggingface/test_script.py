@@ -9,6 +9,7 @@ import pytest
 
 from specverify.checks.acceptance_law import rates
 from specverify.checks.observed_runs import seen_in
+from specverify.engines.huggingface import special
 from specverify.engines.huggingface.generation import assisted_engine, prompt_lookup_engine
 from specverify.engines.huggingface.rows import BASE
 from specverify.engines.huggingface.script import script_of
@@ -52,3 +53,13 @@ def test_a_rate_of_drafts_that_is_right_ends_with_0_and_another_target_with_125(
     fault = Fault("a rate", expected=rate.expected, got=rate.expected / 2, calls=200, drafted=drafted)
     got, said = ended(script_of(lambda: assisted_engine(BASE), fault), tmp_path)
     assert got == status, said
+
+
+def test_a_script_of_several_calls_copies_what_the_library_changes_in_each_call():
+    build = special.universal_engine(special.IN_ORDER)
+    fault = Fault("a text", wrong=((0, 0, 0),), expected=0.1, got=0.2, calls=40)
+    script = script_of(lambda: build(BASE._replace(vocabulary=5)), fault)
+    before, _, speculative = script.partition("def speculative():")
+    assert "    assistant = fill(" in speculative
+    assert "assistant" not in before
+    assert "assistant = fill(" in script_of(lambda: assisted_engine(BASE), fault).partition("def speculative():")[0]

@@ -233,8 +233,37 @@ def test_a_residual_with_a_nan_where_q_is_0_is_named_and_shown_where_it_is_not()
     point = Scenario("point_draft", 2, (0,), 3, seed=0)
     sentence = fault_of_rounds(in_scenario(verifier(replace=ratio_in_place_of_difference), 2, point)).sentence
     said = "a rejected draft is replaced by a draw from p on the tokens with p > q (p itself, not p - q), but all of p "
-    rows = "in another case, with p = (0.308, 0.385, 0.308) and q = (0.3, 0.3, 0.4), in place of draft "
-    assert sentence.startswith(f"{said}where q is 0 on one of them (0/0), expected norm(max(p - q, 0)): {rows}")
+    assert sentence.startswith(f"{said}where q is 0 on one of them (0/0), expected norm(max(p - q, 0)): in place of")
+    assert sentence.endswith("in another case, with p = (0.308, 0.385, 0.308) and q = (0.3, 0.3, 0.4)")
+
+
+def squared(row):
+    return np.maximum(row, 0) ** 2
+
+
+def test_one_wrong_number_in_replacement_and_bonus_is_named_once():
+    both = verifier(replace=lambda p, q: squared(p - q), bonus=lambda p: squared(p[-1]))
+    sentence = fault_of_rounds(in_scenario(both)).sentence
+    assert sentence.startswith("each token that is not a draft is drawn from norm(max(p - q, 0)^2), expected")
+    of_bonus = fault_of_rounds(in_scenario(verifier(bonus=lambda p: squared(p[-1])))).sentence
+    assert of_bonus.startswith("the bonus token is drawn from norm(p^2), expected p after the last draft")
+    apart = verifier(replace=lambda p, q: squared(p - q), bonus=lambda p: p[-1] ** 3)
+    assert "each token that is not a draft" not in fault_of_rounds(in_scenario(apart)).sentence
+
+
+def test_a_product_that_does_not_start_again_is_named():
+    def never_starts_again(p, q, draft_tokens):
+        joint = 1.0
+        for i, token in enumerate(draft_tokens.tolist()):
+            joint *= p[i, token] / q[i, token]
+            if RNG.random() >= joint:
+                row = p[i] - q[i]
+                return [*draft_tokens[:i].tolist(), drawn(row if (row > 0).any() else p[i])]
+        return [*draft_tokens.tolist(), drawn(p[-1])]
+
+    here = in_scenario(never_starts_again, 2, Scenario("generic", 3, (0,), 3, seed=0))
+    sentence = fault_of_rounds(here).sentence
+    assert sentence.startswith("drafts are accepted with the product of p/q over all drafts so far (it does not start")
 
 
 def test_the_case_itself_is_the_example_where_it_tells_something():

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from specverify.base.verdict import Counterexample
+from specverify.checks.explaining.batch_rules import Batch, rule_of_batch
 from specverify.checks.explaining.drawn_candidates import rule_of_candidates
 from specverify.checks.explaining.drawn_trees import trees_of_run
 from specverify.checks.explaining.engine_paths import (
@@ -28,6 +29,7 @@ from specverify.checks.explaining.engine_rounds import EngineRounds, engine_roun
 from specverify.checks.explaining.engine_traces import (
     KEPT,
     argmax_without_draw,
+    drafts_of_first_round,
     exchanged_answers,
     listed_tokens,
     round_around,
@@ -38,7 +40,14 @@ from specverify.checks.explaining.first_difference import CERTAIN, END, Differen
 from specverify.checks.explaining.given_drafts import GENERIC
 from specverify.checks.explaining.reused_rows import REUSED
 from specverify.checks.explaining.round_faults import RoundFault, fault_of_rounds
-from specverify.checks.explaining.round_readings import ROLES, Models, Reading, items_of_decisions, reading_of
+from specverify.checks.explaining.round_readings import (
+    ROLES,
+    UNDRAWN_WORDS,
+    Models,
+    Reading,
+    items_of_decisions,
+    reading_of,
+)
 from specverify.checks.explaining.round_rules import same_row
 from specverify.checks.explaining.round_stories import given_of_path, impossible_step, rounds_of_path
 from specverify.checks.explaining.token_rules import name_of_token
@@ -125,18 +134,23 @@ def _fault_of_named_draws(here: InScenario) -> RoundFault | None:
 
 
 def program_counterexample(
-    program: EngineProgram, run: Callable[[Draws], Any], law: Mapping[Any, Any], expected: Mapping[Any, Any]
+    program: EngineProgram,
+    run: Callable[[Draws], Any],
+    law: Mapping[Any, Any],
+    expected: Mapping[Any, Any],
+    followed: KeptPaths | None = None,
 ) -> Counterexample:
     """Return a counterexample for an engine whose ``law`` differs from ``expected``.
 
     ``run`` is the engine as a program of draws; the decisions on its paths are the random calls of its library.
+    ``followed`` holds its paths if they were followed before.
     """
     worst, then = _most_beyond(law, expected)
 
     def share(end: Any) -> Any:
         return sum(part for outcome, part in outcomes_of(end) if outcome == worst)
 
-    engine = KeptPaths(run)
+    engine = followed or KeptPaths(run)
     heaviest = engine.heaviest(share, SEARCHED)
     trace = _trace_of(program, heaviest[0][1]) if heaviest else None
     (wanted, most), *others = sorted(expected.items(), key=lambda item: -item[1])
@@ -152,8 +166,9 @@ def program_counterexample(
     ]
     traces = [trace, *(_trace_of(program, path) for path in (*(path for _, path in heaviest[1:]), *more))][: len(drawn)]
     texts = [*[worst] * len(heaviest), *(max(outcomes_of(path.outcome), key=lambda end: end[1])[0] for path in more)]
-    rounds = or_none(_rounds_of, program, drawn, traces, texts, expected)
-    readings = rounds.readings[: len(heaviest)] if rounds else [None] * len(heaviest)
+    open_ends = [len(outcomes_of(path.outcome)) > 1 for path in (*(path for _, path in heaviest), *more)]
+    rounds = or_none(_rounds_of, program, drawn, traces, texts, expected, open_ends)
+    readings = _told_as_rounds(rounds.readings[: len(heaviest)], traces) if rounds else [None] * len(heaviest)
     because, shown = _stories_of(heaviest, drawn[: len(heaviest)], readings)
     example = Counterexample(
         let=(described(program), *_rows({**program.rows(worst), **_rows_used(trace, shown)}, shown)),
@@ -164,6 +179,10 @@ def program_counterexample(
         return example
     index = difference.request
     alone = "" if index is None else or_none(right_alone, program, index)
+    beside = or_none(_rule_of_batch, trace, law, expected) if trace is not None and program.split is not None else ""
+    if beside:
+        rows = (f"{alone}: {difference.sentence}" if alone else difference.fault, *difference.rows)
+        return example._replace(fault=beside, rows=rows)
     if alone:
         return example._replace(fault=f"{alone}: {difference.sentence}", rows=difference.rows)
     named = or_none(token_without_draw, program, engine) or (rounds.fault if rounds else "")
@@ -202,12 +221,14 @@ def _rounds_of(
     traces: Sequence[Trace | None],
     texts: Sequence[Any],
     expected: Mapping[Any, Any],
+    open_ends: Sequence[bool],
 ) -> EngineRounds | None:
     """Read paths of an engine as rounds of speculative decoding.
 
-    ``drawn`` are the draws of each path, ``traces`` its recorded model queries (None if not recorded), and ``texts``
-    its new tokens. Without a trace, p is computed from ``expected``, the expected law of texts. Returns None if the
-    engine serves several requests, or if the texts of ``expected`` have no integer tokens. ``program`` is the engine.
+    ``drawn`` are the draws of each path, ``traces`` its recorded model queries (None if not recorded), ``texts`` its
+    new tokens, and ``open_ends`` whether its last token is a draw that nothing reads. Without a trace, p is computed
+    from ``expected``, the expected law of texts. Returns None if the engine serves several requests, or if the texts of
+    ``expected`` have no integer tokens. ``program`` is the engine.
     """
     horizon, size = max((len(text) for text in expected), default=0), _vocabulary(expected)
     if program.split or not size:
@@ -216,7 +237,8 @@ def _rounds_of(
     models = [_models_of(trace, horizon) if trace else by_law for trace in traces]
     if any(one is None for one in models):
         return None
-    return engine_rounds([(items, new, one) for items, new, one in zip(drawn, texts, models, strict=True) if one])
+    ends = zip(drawn, texts, models, open_ends, strict=True)
+    return engine_rounds([(items, new, one._replace(open_end=is_open)) for items, new, one, is_open in ends if one])
 
 
 def _models_of(trace: Trace, horizon: int) -> Models | None:
@@ -233,6 +255,18 @@ def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
     ``program`` is the engine.
     """
     return or_none(program.trace, path.choices) if program.trace else None
+
+
+def _told_as_rounds(readings: Sequence[Reading | None], traces: Sequence[Trace | None]) -> list[Reading | None]:
+    """Return ``readings``, with None for those that cannot be right because a program draws in another order.
+
+    A program may draw the tokens of all its positions, then all its coins. Read round by round, a token of such a path
+    comes without a draw. Only model queries (``traces``; None if they are not recorded) show that a token really does.
+    """
+    return [
+        None if reading is not None and trace is None and UNDRAWN_WORDS in reading.fault else reading
+        for reading, trace in zip(readings, traces, strict=False)
+    ]
 
 
 def _stories_of(
@@ -259,9 +293,10 @@ def _stories_of(
 
 
 def _in_rounds(reading: Reading) -> str:
-    """Return the words of a reading, round by round; they end with the first round that deviates, which is marked.
+    """Return the words of a reading, round by round.
 
-    They go on to the last round if the first deviation of the reading is not one of a round.
+    If its first deviation from the rule is in a round, this round is the last one described, and it is marked. If no
+    round has this deviation, all rounds are described.
     """
     words = list(reading.words)
     number = next((i for i, one in enumerate(reading.rounds) if one.fault), None)
@@ -307,6 +342,27 @@ def right_alone(program: EngineProgram, index: int) -> str:
     return f"{program.each} {index + 1} is right alone and wrong {where}"
 
 
+def _rule_of_batch(trace: Trace, law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> str:
+    """Return the sentence about a fault that lets one row of a batch decide about another; "" if none is recognised.
+
+    ``law`` is compared with ``expected``; both map the concatenated texts of all requests to probabilities. ``trace``
+    has the models and the prompts.
+    """
+    if (
+        not trace.batches
+        or max(trace.batches) < 2
+        or trace.target is None
+        or trace.draft is None
+        or trace.eos is not None
+    ):
+        return ""
+    horizon, left = divmod(max(map(len, expected)), len(trace.texts))
+    prompts = tuple(prompt for prompt, _ in trace.texts)
+    batch = Batch(trace.target, trace.draft, prompts, horizon, trace.batches)
+    gamma = drafts_of_first_round(trace)
+    return "" if left else rule_of_batch(batch._replace(gammas=(gamma,)) if gamma else batch, law)
+
+
 def _where_in_calls(name: str, index: int) -> str:
     """Return a phrase that states with which other requests request ``index`` is served.
 
@@ -336,12 +392,14 @@ def _token_named(
     """Return the sentence about the wrong rule that explains the law of the first wrong token.
 
     ``difference`` has the observed and the expected law of this token, and ``size`` is the vocabulary size.
-    ``heaviest`` are the most probable paths, and ``read`` is a sentence about the first deviation from the rule on
-    them, or "". A rule needs a row of q. It is the q of the text in ``rows`` (text -> rows of p and q) whose p is the
-    expected law. Without such a text, q is known only for the first new token: it is the pmf of the first draw.
+    ``rows`` maps texts to their rows of p and q, and ``heaviest`` are the most probable paths. ``read`` is a sentence
+    about the first deviation from the rule on these paths, or "".
 
-    If no rule fits, the result is ``read``. If ``read`` is "" and q is not known, the result is a sentence about the
-    row from which the token is drawn, or about missing draws; "" if neither fits.
+    Wrong rules are compared only if q is known. It is the row of q of the text in ``rows`` whose p is the expected law
+    of the token. If there is no such text and the token is the first new one, q is the pmf of the first draw.
+
+    Returns ``read`` if no wrong rule fits. If ``read`` is "" too and q is not known, returns a sentence about the row
+    from which the token is drawn, or about missing draws; "" if neither fits.
     """
     seen, p = ([law.get(token, 0) for token in range(size)] for law in (difference.seen, difference.expected))
     if not size or END in difference.seen or not any(seen):
@@ -445,7 +503,9 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
             why = wrong_row(trace, index, should)
             alone = or_none(right_alone, program, index) if index else ""
             wrong = text_fault(should, does, trace.eos)
-            other = exchanged_answers(texts, [new for _, new in trace.texts], program.each)
+            other = exchanged_answers(texts, [new for _, new in trace.texts], program.each, trace.batches)
+            emitted = tuple(token for _, new in trace.texts for token in new)
+            other = other or or_none(_rule_of_batch, trace, {emitted: 1.0}, {wanted: 1.0}) or ""
             if not other and program.each == "request" and len(texts) > 1:
                 other = text_of_other_request(trace, index)
             if other:
@@ -502,8 +562,8 @@ def outcome_counterexample(
 def _paths_to(outcome: Tokens, decoder: Decoder, prompt: Tokens, number: int) -> list[tuple[Any, Path[Tokens | None]]]:
     """Return the ``number`` most probable paths of a decode of ``prompt`` to the new tokens ``outcome``.
 
-    The result has pairs (weight, path). A decode ends at the first round that parts from ``outcome``. Only if no path
-    is left, as of a decoder that changes earlier tokens, are whole decodes followed.
+    The result has pairs (weight, path). A decode is stopped after the first round with a token that differs from
+    ``outcome``. If no path is found in this way, whole decodes are followed: a decoder may change earlier tokens.
     """
     return heaviest_paths(
         run_toward(decoder, prompt, outcome), lambda new: new == outcome, number, SEARCHED_PATHS

@@ -27,8 +27,11 @@ from specverify.reference import LanguageModel, Pmf, Tokens
 NEAR = 1e-6
 LEAST_SHARE = 0.2
 """A line has a role if at least this share of the readings give it that role."""
+PASSES = 3
 CLEAR = 2.75
 """Only paths whose deviation exceeds the smallest deviation by at most this much are evidence."""
+WELL_READ = 2.0
+"""Without recorded queries, readings with guessed drafts are tried only if the others cost at least this per path."""
 PREFERRED = 0.5
 """The given draft model is used unless a reading without it costs at least this much less per path."""
 
@@ -53,9 +56,16 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
     names = {name for _, _, models in all_paths for _, name, _ in models.queries}
     if names and "draft" not in names:
         all_paths = [(items, new, models._replace(q=None)) for items, new, models in all_paths]
+    if not names and not any(_is_test(item) for items, _, _ in all_paths for item in items):
+        return EngineRounds([None] * len(all_paths), "")  # nothing is drafted
     guesses = any(_begins_with_test(items) for items, _, _ in all_paths)
+    drawn = [(items, new, models._replace(guesses=False)) for items, new, models in all_paths]
     all_paths = [(items, new, models._replace(guesses=guesses and models.guesses)) for items, new, models in all_paths]
-    best = _settled(all_paths)
+    best = _settled(drawn) if guesses and not names else []  # of two tokens, a draft may look like a test
+    if best and _cost(best) < WELL_READ:
+        all_paths = drawn
+    else:
+        best = _settled(all_paths)
     if any(models.q is not None for _, _, models in all_paths):
         learned = _settled([(items, new, models._replace(q=None)) for items, new, models in all_paths])
         if _cost(learned) + PREFERRED < _cost(best):
@@ -99,7 +109,12 @@ def _begins_with_test(items: Sequence[PathDraw]) -> bool:
     ``items`` are the draws of the path.
     """
     first = next((item for item in items if item.high - item.low < 1 - NEAR), None)
-    return first is not None and not first.is_lookup
+    return first is not None and _is_test(first)
+
+
+def _is_test(item: PathDraw) -> bool:
+    """Return whether a draw is a coin, which a program may use as an accept test."""
+    return not item.is_lookup and item.high - item.low < 1 - NEAR
 
 
 def _is_evidence(readings: Sequence[Reading | None]) -> bool:
@@ -110,13 +125,20 @@ def _is_evidence(readings: Sequence[Reading | None]) -> bool:
 def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
     """Return the reading of each path of ``all_paths``, None if it cannot be read; the paths are read in two passes.
 
-    In the second pass the draws of a program line get only the roles that they have on most paths in the first.
+    In the second pass the draws of a program line get only the roles that they have on most paths in the first. Without
+    recorded queries there are up to ``PASSES`` passes, until these roles no longer change.
     """
-    first = [reading_of(*path[:1], path[2], path[1]) for path in all_paths]
-    roles, learned = _roles(first), _learned(first)
-    if not roles and not learned:
-        return first
-    return [reading_of(items, models._replace(roles=roles, learned=learned), new) for items, new, models in all_paths]
+    readings = [reading_of(*path[:1], path[2], path[1]) for path in all_paths]
+    known: Any = ({}, {})
+    for _ in range(PASSES if not any(models.queries for _, _, models in all_paths) else 1):
+        roles, learned = _roles(readings), _learned(readings)
+        if (roles, learned) == known:
+            break
+        known = roles, learned
+        readings = [
+            reading_of(items, models._replace(roles=roles, learned=learned), new) for items, new, models in all_paths
+        ]
+    return readings
 
 
 def _learned(readings: Sequence[Reading | None]) -> dict[Tokens, Row]:
@@ -376,22 +398,24 @@ def _first_drawn_again(items: Sequence[PathDraw], new: Tokens, models: Models) -
     """
     open_ones = [item for item in items if item.high - item.low < 1 - NEAR]
     for one, other in pairwise(open_ones):
-        texts = [
-            next(
-                (text for at, name, text in reversed(models.queries) if name == "target" and at <= len(item.before)), ()
-            )
-            for item in (one, other)
-        ]
-        number = len(texts[0]) - len(models.prompt)
-        if texts[0] != texts[1] or not 0 <= number < len(new):
+        text, other_text = (_last_queried(models, len(item.before)) for item in (one, other))
+        if text is None or text != other_text:
             continue
-        p = _of(models.p)(texts[0])
+        number = len(text) - len(models.prompt)
+        if not 0 <= number < len(new):
+            continue
+        p = _of(models.p)(text)
         is_again = one.outcome != other.outcome == new[number]
         if is_again and same_row(one.pmf, p, NEAR) and same_row(other.pmf, p, NEAR):
             first, second = f"{one.outcome} ({one.place})", f"{other.outcome} ({other.place})"
             said = f"new token {number + 1} is drawn from p twice: the first draw, {first}, is discarded"
             return f"{said}, and {second} is emitted; expected one draw"
     return ""
+
+
+def _last_queried(models: Models, draws: int) -> Tokens | None:
+    """Return the text of the last query to the target before draw number ``draws`` of a path; None if there is none."""
+    return next((text for at, name, text in reversed(models.queries) if name == "target" and at <= draws), None)
 
 
 def model_of_law(law: Mapping[Any, Any], size: int) -> LanguageModel:

@@ -72,7 +72,8 @@ class RoundFault(NamedTuple):
 def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> RoundFault | None:
     """Return how the rounds of a decoder differ from the rule; None if they follow it or none can be examined.
 
-    The first rounds and the further rounds ``later`` are examined. ``here`` is the decoder in its scenario.
+    The first rounds and the further rounds ``later`` are examined. If they deviate, rounds in the scenarios ``GENERIC``
+    are used too, to name the formula that the decoder follows. ``here`` is the decoder in its scenario.
     """
     mine = (*rounds_given_drafts(here), *later)
     if not mine or not any(is_wrong(given, part) for given in mine for part in PARTS):
@@ -127,7 +128,7 @@ def _named(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault:
     other = _other_rows(all_given, parameters)
     if other:
         return RoundFault(f"{other}: {_example(all_given, wrong[0])}", frozenset(wrong))
-    if (alike := _same_row_twice(all_given, wrong, parameters)) is not None:
+    if (alike := _same_row_twice(all_given, wrong, parameters) or _same_number_twice(all_given, wrong)) is not None:
         return RoundFault(alike, frozenset(wrong))
     names = [part for part in wrong if _rule_sentence(all_given, part, parameters)]
     said = "; ".join(_sentence(all_given, part, parameters) for part in (names or wrong[:1])[:2])
@@ -149,6 +150,40 @@ def _same_row_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str], para
     return f"each token that is not a draft is drawn from {name}, expected {ought}: " + "; ".join(
         _example(all_given, part, briefly=True) for part in ("replace", "bonus")
     )
+
+
+def _same_number_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str]) -> str | None:
+    """Return the sentence that one formula with a free number gives replacement and bonus; None if none does.
+
+    The bonus is the case q = 0 of the formula. ``wrong`` are the parts in which the rounds ``all_given`` differ from
+    the rule.
+    """
+    if not {"replace", "bonus"} <= set(wrong):
+        return None
+    rule = replace_rule([*_replaced(all_given), *_bonuses(all_given)])
+    if not rule:
+        return None
+    ought = "norm(max(p - q, 0)) after a rejection and p after the last draft, where q is 0"
+    return f"each token that is not a draft is drawn from {rule}, expected {ought}: " + "; ".join(
+        _example(all_given, part, briefly=True) for part in ("replace", "bonus")
+    )
+
+
+def _replaced(all_given: Sequence[GivenDrafts]) -> list[Replaced]:
+    return [
+        Replaced(given.rows.p[i], given.rows.q[i], law, given.slack)
+        for given in all_given
+        for i, law in values_of(given, "replace")
+    ]
+
+
+def _bonuses(all_given: Sequence[GivenDrafts]) -> list[Replaced]:
+    """Return the observed laws of the bonus in the rounds ``all_given``, as replacements with q = 0."""
+    return [
+        Replaced(given.rows.p[i], [0] * len(given.rows.p[i]), law, given.slack)
+        for given in all_given
+        for i, law in values_of(given, "bonus")
+    ]
 
 
 def _sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
@@ -236,7 +271,8 @@ def _further_rule(seen: Sequence[tuple[GivenDrafts, int, Any]], part: str, param
     if part == "accept":
         return accept_rule([_accepted(*one) for one in seen])
     if part == "bonus":
-        return _after_several_drafts(seen)
+        rule = replace_rule(_bonuses([given for given, _, _ in seen])).replace("max(p - q, 0)", "p")
+        return rule if rule and " q" not in rule else _after_several_drafts(seen)
     with_nan = (name for name, formula in REPLACE_WITH_NAN.items() if _is_drawn_by(seen, formula))
     laws = [Replaced(given.rows.p[i], given.rows.q[i], law, given.slack) for given, i, law in seen]
     return next(with_nan, "") or replace_rule(laws, _temperature(parameters))
@@ -328,7 +364,7 @@ def _is_drawn_by(seen: Sequence[tuple[GivenDrafts, int, Any]], formula: RowFormu
 def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
     """Return a phrase that the acceptance of a draft depends on the drafts after it; "" if it does not.
 
-    ``all_given`` are the rounds that are compared.
+    Of the rounds ``all_given``, those with the same text before them and the same drafts up to this one are compared.
     """
     first: dict[Any, GivenDrafts] = {}
     for given in all_given:
@@ -433,7 +469,7 @@ def _example(all_given: Sequence[GivenDrafts], part: str, *, briefly: bool = Fal
     if same or part != "replace" or given.of_engine:
         return told
     rows = f"p = {short_row(given.rows.p[i])} and q = {short_row(given.rows.q[i])}"
-    return f"in another case, with {rows}, {told}" if given.elsewhere else f"{told}, where {rows}"
+    return f"{told}, {'in another case, with' if given.elsewhere else 'where'} {rows}"
 
 
 def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any, *, briefly: bool) -> str:

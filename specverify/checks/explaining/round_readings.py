@@ -31,6 +31,8 @@ WORST, OF_EACH_DRAW = 8.0, 1.0
 """A reading is discarded if its cost exceeds the first number and also the second number times its draws."""
 OTHER_DRAFT, OTHER_NUMBER, NO_TEST, LOST, DROPPED = 3.0, 2.0, 2.5, 1.5, 2.75
 LIKE_A_COIN, UNDRAWN_TOKEN = 0.1, 3.0
+LEFT_OVER = 2.75
+"""The cost of a draw after the last round; it exceeds that of a last token drawn from an unknown row."""
 UNKNOWN_ROW, UNDRAWN = 0.5, 1.75
 """Costs of a reading: extra cost of a deviation that no known row explains; cost of a draft that is neither drawn nor
 tested."""
@@ -44,6 +46,8 @@ PASSED_OVER = 0.75
 UNLIKELY = 0.25
 """The cost of a reading that follows the rule in an unusual order."""
 
+UNDRAWN_WORDS = "chosen without a draw"
+"""The beginning of the words about a token that no draw produced although several tokens are possible."""
 IN_PLACE = " (with token "
 """The beginning of a phrase about a text that differs in its last token."""
 ROLES: Mapping[str, frozenset[str]] = {
@@ -207,9 +211,10 @@ def items_of_decisions(decisions: Sequence[Decision]) -> list[PathDraw]:
 
 
 def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Reading | None:
-    """Read the draws ``drawn`` of a path as rounds that emit the tokens ``new``; None if that is impossible.
+    """Read the draws ``drawn`` of a path as rounds that emit the tokens ``new``.
 
-    ``models`` has the target, the draft model, and the queries of the path.
+    ``models`` has the target, the draft model, and the queries of the path. Returns None if no reading is found, if
+    there are more than ``MOST_DRAWS`` draws, or if several candidates are drawn for one position.
     """
     items = [item for item in drawn if item.high - item.low < 1 - NEAR]
     if len(items) > MOST_DRAWS or any(not _is_readable(item) for item in items):
@@ -305,7 +310,7 @@ class _PathReader:
             short_of = len(self.final) < self.end
             said = "the text ends here" if short_of else ""
             left = len(self.items) - at
-            return Reading((said,) if said else (), said, (), LOST * short_of + NO_TEST * left)
+            return Reading((said,) if said else (), said, (), LOST * short_of + LEFT_OVER * left)
         key = at, text, rejected
         if key not in self._best:
             self._best[key] = None  # a round that emits nothing cannot be read
@@ -440,8 +445,21 @@ class _PathReader:
                 said = f"draft {len(drafted.tokens) + 1} is drawn from {named}, expected q = {short_row(row)}"
                 more = cost + OTHER_DRAFT
                 yield self._with(drafted, item.outcome, row, at + 1, more, said, item.place, drawn=True)
+        elif item is not None and not known and self._may_draw(item):
+            cost = LIKE_A_COIN + OTHER_DRAFT * (
+                here in self.models.learned and not same_row(item.widths, self.models.learned[here], NEAR)
+            )
+            cost += self._misfit(at, "draft", len(here), ("draft", here))
+            yield self._with(drafted, item.interval, item.widths, at + 1, cost, place=item.place, drawn=True)
         if not self.asks_draft:
             yield from self._guesses(drafted, here)
+
+    def _may_draw(self, item: PathDraw) -> bool:
+        """Return whether ``item``, which compares a uniform, may draw one of two tokens.
+
+        Without recorded queries, nothing else distinguishes such a draw from a test.
+        """
+        return not self.models.queries and item.outcome is None and len(item.widths) == self.size
 
     def _is_behind_target(self, text: Tokens, here: Tokens) -> bool:
         """Return whether the target was queried between the first draft of a round and a later draft.
@@ -632,7 +650,7 @@ class _PathReader:
                 yield token, at + 1, LIKE_A_COIN * (not item.is_lookup), "", place
         elif item.is_lookup and len(here) >= self.end:
             yield item.outcome or 0, at + 1, 0.0, "", place
-        elif item.is_lookup and item.outcome is None:
+        elif item.outcome is None and (item.is_lookup or self._may_draw(item)):
             yield from self._by_widths(item, at, here, rule, name, rejected)
         elif item.is_lookup and item.outcome is not None:
             named = self._named_row(item.pmf, here, rejected)
@@ -686,7 +704,7 @@ class _PathReader:
             token = emitted if emitted is not None else max(range(len(rule)), key=rule.__getitem__)
             yield token, at, 0.0, "", ""
         elif emitted is not None:
-            yield emitted, at, UNDRAWN_TOKEN, f"chosen without a draw, expected {name} = {short_row(rule)}", ""
+            yield emitted, at, UNDRAWN_TOKEN, f"{UNDRAWN_WORDS}, expected {name} = {short_row(rule)}", ""
 
     def _drawn_from(self, at: int, here: Tokens, rule: Row) -> Row:
         """Return the row from which draw ``at`` takes its token.
@@ -741,9 +759,10 @@ class _PathReader:
     ) -> Iterator[_Alternative]:  # fmt: skip
         """Yield the reading of a round that emits ``new`` after ``text``; nothing if the final text has other tokens.
 
-        ``all_accepted`` are the drafts if all of them are accepted, else None. If they are, a final text without the
-        last draft is also read, with this deviation. ``at`` is the index of the next draw. The other arguments become
-        fields of the yielded ``_Alternative``.
+        There is one exception, for the last round of a path: if all its drafts are accepted, and only the last token is
+        missing in the final text, the round is read with this deviation. ``all_accepted`` are the drafts if all of them
+        are accepted, else None. ``at`` is the index of the next draw. The other arguments become fields of the yielded
+        ``_Alternative``.
         """
         after = text + new
         kept = after[: len(self.final)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,6 +86,18 @@ def _by_number(rows: ModelRows, drafts: Tokens, i: int) -> Any:
     return sum(passed[i + 1 :]) / reached if reached > 0 else 1
 
 
+def _product_so_far(capped: bool, rows: ModelRows, drafts: Tokens, i: int) -> Any:
+    """Return the acceptance probability of draft ``i`` under a wrong rule with a running product.
+
+    It is the product of p/q over all drafts up to ``i``, at most 1; the right rule uses the last factor alone. With
+    ``capped``, each factor is at most 1. ``rows`` are the rows of p and q along ``drafts``.
+    """
+    pairs = [(rows.p[k][drafts[k]], rows.q[k][drafts[k]]) for k in range(i + 1)]
+    if any(q <= 0 for _, q in pairs):
+        return 1
+    return min(1, math.prod(min(1, p / q) if capped else p / q for p, q in pairs))
+
+
 def _up_to_the_last(rows: ModelRows, drafts: Tokens, i: int) -> Any:
     """Return P(more than i drafts are accepted | at least i are) under a wrong rule that uses the last failed test.
 
@@ -158,6 +170,12 @@ ACCEPT: Mapping[str, AcceptFormula] = {
     "by the first row of q": lambda rows, drafts, i: ratio(rows.p[i][drafts[i]], rows.q[0][drafts[i]]),
     "by the number of tests that pass, also after the first rejection (no cumulative product)": _by_number,
     "up to the last test that fails, not the first": _up_to_the_last,
+    "with the product of p/q over all drafts so far (it does not start again at each draft)": partial(
+        _product_so_far, False
+    ),
+    "with the product of min(1, p/q) over all drafts so far (it does not start again at each draft)": partial(
+        _product_so_far, True
+    ),
     "up to the first test that fails, and none of them if no test fails": _all_as_none,
 }
 """Message ending -> formula for the acceptance, as in ``ACCEPT_OF_ROW``; some formulas also use rows at other

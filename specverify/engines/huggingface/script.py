@@ -134,11 +134,11 @@ def _is_data(value: Any) -> bool:
 
 
 def _asked_by_the_row(given: Mapping[str, Any]) -> bool:
-    """Return whether the setting, and not the script, makes ``generate`` return a dictionary instead of the tokens.
+    """Return whether the setting itself makes ``generate`` return a dictionary instead of the tokens.
 
-    ``given`` are the arguments of a recorded call by name. The script requests a dictionary to show a fault in another
-    value than the tokens, always together with an ``output_*`` argument. So the result is True if a dictionary is
-    requested and no ``output_*`` argument is given.
+    ``given`` are the arguments of a recorded call by name. The result is True if they request a dictionary and contain
+    no ``output_*`` argument. With an ``output_*`` argument, the dictionary was requested for the script, to show a
+    fault in another value than the tokens.
     """
     return bool(given.get("return_dict_in_generate")) and not any(name.startswith("output_") for name in given)
 
@@ -187,11 +187,11 @@ def _seeded() -> torch.Generator:
 
 
 def _cache(_: str, cache: Any, engine: GenerateCall, written: Written, before: list[str]) -> str:
-    """Return the expression in the script for ``cache``, a KV cache that is passed to the call: the name "cache".
+    """Return "cache", the variable of the script that stands for ``cache``, a KV cache that is passed to the call.
 
-    The code that defines this name is added to ``before``: a forward pass of the target fills an empty cache with the
-    beginning of the prompt. The import is added to ``written``. Raises ``NoScript`` if such a pass does not give the
-    entries of ``cache``.
+    Code that defines the variable is added to ``before``, and its import to ``written``. In this code a forward pass of
+    the target fills an empty cache with the beginning of the prompt. Raises ``NoScript`` if such a pass does not give
+    the entries of ``cache``.
     """
     held = cache.get_seq_length()
     ids = engine.inputs["input_ids"][:, :held]
@@ -218,9 +218,9 @@ _WRITERS: dict[Any, Callable[..., str]] = {
 def _source(function: Any, written: Written) -> str:
     """Add the source of ``function`` to the definitions in ``written``; return the expression for it in the script.
 
-    If ``function`` was defined inside another function, its maker, the source of the maker is added instead, and the
-    expression is a call of the maker. Raises ``NoScript`` if the source cannot be found, or if the maker needs
-    arguments.
+    The expression is the function's name. If ``function`` was defined inside another function, the source of the outer
+    function is added instead, and the expression is a call of the outer function. Raises ``NoScript`` if the source
+    cannot be found, or if the outer function needs arguments.
     """
     name, _, inner = getattr(function, "__qualname__", "?").partition(".<locals>.")
     outcome = getattr(inspect.getmodule(function), name, None)
@@ -287,13 +287,13 @@ def _script(build: Callable[[], GenerateCall], fault: Fault, cause: str) -> str:
     named = list(zip(engine.models, names, strict=True))
     models = [model_code(model, name, engine.target, written) for model, name in named]
     settings = [line for model, name in named for line in settings_code(model, name)]
-    caught, anew = _caught(engine, extra)
+    caught = _caught(engine, extra)
     objects = [*models[1:], *tokenizers_code(caught.speculative, written)]
     early = bool(caught.speculative["generation_config"].assistant_early_exit)
     greedy = not caught.plain["generation_config"].do_sample
-    # a call that is made once needs no function, and nothing anew
+    # a call that is made once needs no function, and no copies of what it changes
     several = bool(fault.error) or fault.calls > 1 or not (greedy or fault.changed or fault.cache)
-    anew = anew and several
+    anew = several and engine.newest is not None
     first = () if fault.changed else settings
     calls = _calls(caught, fault, [*(objects if anew else ()), *first], several, names[-1])
     made = calls_code(calls, engine, written)
@@ -323,12 +323,12 @@ def _calls(caught: Caught, fault: Fault, first: Sequence[str], several: bool, dr
     return [*calls, ScriptCall(caught.speculative, name, several, tuple(first))]
 
 
-def _caught(engine: GenerateCall, extra: Mapping[str, Any]) -> tuple[Caught, bool]:
-    """Return the recorded arguments of the calls of ``generate``, and whether a further call decodes with a new target.
+def _caught(engine: GenerateCall, extra: Mapping[str, Any]) -> Caught:
+    """Return the recorded arguments of the calls of ``generate``.
 
     The calls are one without speculation, one with speculation, and the earlier call of ``engine.before()``, if there
     is one. ``extra`` are further arguments of the first two calls. The ``generate`` of the target is replaced during
-    the calls, so the target decodes nothing. The second result is that of ``_is_built_anew``.
+    the calls, so the target decodes nothing.
     """
     caught: list[tuple[dict[str, Any], bool]] = []
     real = engine.target.generate
@@ -345,27 +345,8 @@ def _caught(engine: GenerateCall, extra: Mapping[str, Any]) -> tuple[Caught, boo
     caught.clear()
     engine.before()
     earlier, broken = caught[0] if caught else (None, False)
-    engine.target.generate = _never
-    anew = _is_built_anew(engine, extra)
     engine.target.generate = real
-    return Caught(plain, speculative, earlier, broken), anew
-
-
-def _never(**_: Any) -> Any:
-    raise NoScript("the call is made by a model that was not there before, which cannot be written as a script")
-
-
-def _is_built_anew(engine: GenerateCall, extra: Mapping[str, Any]) -> bool:
-    """Return whether a further speculative call of ``engine`` decodes with another target than ``engine.target``.
-
-    The ``generate`` of ``engine.target`` has been replaced by a function that raises ``NoScript``. ``extra`` are
-    further arguments of the call.
-    """
-    try:
-        engine.generate(True, **extra)
-    except NoScript:
-        return False
-    return True
+    return Caught(plain, speculative, earlier, broken)
 
 
 def _asked(fault: Fault) -> dict[str, Any]:

@@ -137,11 +137,17 @@ def generate(way: Way, asked: Sequence[Request], parameter_list: Sequence[Any]) 
     return engine(way).generate(prompts, list(parameter_list), use_tqdm=False)
 
 
+def _begin(way: Way, seed: int) -> None:
+    """Seed torch for a new sample. The engine is made first, because it sets torch's seed while it is made."""
+    engine(way)
+    torch.manual_seed(seed)
+
+
 def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
     """Return a function of (seed, number) that returns ``number`` texts for the request ``asked``."""
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:
-        torch.manual_seed(seed)
+        _begin(way, seed)
         numbers = np.random.default_rng(seed)
         seeds, result = seeds_of(seed, number), list[Tokens]()
         for start in range(0, number, AT_ONCE):
@@ -173,7 +179,7 @@ def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[in
     """
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:
-        torch.manual_seed(seed)
+        _begin(way, seed)
         seeds = seeds_of(seed, number)
         return [
             each for start in range(0, number, AT_ONCE) for each in keep(way, asked, seeds[start : start + AT_ONCE])

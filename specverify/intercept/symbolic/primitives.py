@@ -560,8 +560,9 @@ def _equal(left: Operand, right: Operand, *, place: str) -> bool:
 def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
     """Return whether ``left`` is below ``right``, two symbolic numbers.
 
-    A race decides if both are functions of exponential clocks, else the sign of left - right. ``place`` is the line of
-    the program that compares; ``or_equal`` includes equality.
+    An integer with few values is drawn before the comparison. Otherwise a race decides if both numbers are functions of
+    exponential clocks; if they are not, ``left - right`` is compared with 0. ``place`` is the line of the program that
+    compares; ``or_equal`` includes equality.
     """
     if left == right:
         return or_equal
@@ -818,7 +819,7 @@ MOVEMENT = table(
         _movement("broadcast_to", torch=("expand",), jax=("broadcast_in_dim", "broadcast")),
         _movement("transpose", torch=("t", "transpose", "permute"), jax=("transpose",)),
         _movement("slice", torch=("slice", "select"), jax=("slice", "dynamic_slice")),
-        _movement("split", torch=("split", "unbind"), jax=("split", "unstack")),
+        _movement("split", torch=("split", "split_with_sizes", "unbind"), jax=("split", "unstack")),
         _movement("sliding_window_view", torch=("unfold",)),
         _movement("diagonal", torch=("diagonal",)),
         _movement("view", torch=("alias", "detach")),

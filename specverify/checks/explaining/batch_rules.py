@@ -1,0 +1,355 @@
+"""Explain a wrong law of a batch by a rule that lets one row decide about another.
+
+Each hypothesis is a decoder that serves all rows round by round and has one fault. Its law is enumerated, and the fault
+is named only if this law equals that of the engine. Faults of a single row are explained elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import pairwise, permutations, product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.checks.explaining.round_rules import Row, excess, ratio
+from specverify.laws.enumeration import program_law
+from specverify.laws.paths import Path
+from specverify.reference import Draws, LanguageModel, Tokens
+
+NEAR = 1e-6
+MOST_RUNS = 1500
+"""A hypothesis with more paths is not tried."""
+MOST_ROWS = 4
+"""The largest number of rows whose order is examined."""
+
+
+class Batch(NamedTuple):
+    """The requests of an engine and its models: ``p`` is the target, and ``q`` the draft model."""
+
+    p: LanguageModel
+    q: LanguageModel
+    prompts: tuple[Tokens, ...]
+    horizon: int
+    sizes: tuple[int, ...]
+    """The number of requests of each batch."""
+    gammas: tuple[int, ...] = (1, 2, 3, 4)
+    """The numbers of drafts a round that the engine may make."""
+
+
+class _RowRound(NamedTuple):
+    """One row in one round: its drafts, and the rows of p and q along them.
+
+    ``passed`` are the results of the tests of all drafts, also of those after the first rejection.
+    """
+
+    drafts: Tokens
+    p: tuple[Row, ...]
+    q: tuple[Row, ...]
+    passed: tuple[bool, ...]
+
+    @property
+    def accepted(self) -> int:
+        """The number of accepted drafts."""
+        return self.passed.index(False) if False in self.passed else len(self.passed)
+
+    def last(self, count: int) -> Row:
+        """Return the row of the token after ``count`` accepted drafts: the residual, or p after the last draft."""
+        return self.p[count] if count == len(self.drafts) else excess(self.p[count], self.q[count])
+
+    def cut(self, count: int) -> Row:
+        """Return the row of the token after ``count`` kept drafts, or after all drafts if the row has fewer."""
+        return self.last(min(count, len(self.drafts)))
+
+
+Ending = tuple[int, Row]
+"""The number of kept drafts of a row, and the row from which the token after them is drawn."""
+EndingRule = Callable[[Sequence[_RowRound], int], Ending]
+"""``rule(rows, b)`` returns the ending of row ``b`` in a round of all ``rows``."""
+
+
+def _right(rows: Sequence[_RowRound], b: int) -> Ending:
+    return rows[b].accepted, rows[b].last(rows[b].accepted)
+
+
+def _bonus_for_all_or_none(rows: Sequence[_RowRound], b: int) -> Ending:
+    here, gamma = rows[b], len(rows[b].drafts)
+    if here.accepted < gamma or all(row.accepted == len(row.drafts) for row in rows):
+        return _right(rows, b)
+    return here.accepted, excess(here.p[gamma - 1], here.q[gamma - 1])
+
+
+def _no_bonus_but_p(rows: Sequence[_RowRound], b: int) -> Ending:
+    count, row = _bonus_for_all_or_none(rows, b)
+    return count, row if row is rows[b].p[-1] or count < len(rows[b].drafts) else rows[b].p[count - 1]
+
+
+def _bonus_for_any(rows: Sequence[_RowRound], b: int) -> Ending:
+    some = any(row.accepted == len(row.drafts) for row in rows)
+    return (rows[b].accepted, rows[b].p[-1]) if some else _right(rows, b)
+
+
+def _count_of(choose: Callable[[list[int]], int], rows: Sequence[_RowRound], b: int) -> Ending:
+    count = min(choose([row.accepted for row in rows]), len(rows[b].drafts))
+    return count, rows[b].cut(count)
+
+
+def _any_passes(rows: Sequence[_RowRound], b: int) -> Ending:
+    some = [any(row.passed[i : i + 1] == (True,) for row in rows) for i in range(len(rows[b].drafts))]
+    count = some.index(False) if False in some else len(some)
+    return count, rows[b].cut(count)
+
+
+def _place_of(choose: Callable[[list[int]], int], rows: Sequence[_RowRound], b: int) -> Ending:
+    return rows[b].accepted, rows[b].cut(choose([row.accepted for row in rows]))
+
+
+def _cut_to_least(by_p: bool, rows: Sequence[_RowRound], b: int) -> Ending:
+    least = min(row.accepted for row in rows)
+    if rows[b].accepted == least:
+        return _right(rows, b)
+    return least, rows[b].p[least] if by_p else excess(rows[b].p[least], rows[b].q[least])
+
+
+def _residual_of_first(rows: Sequence[_RowRound], b: int) -> Ending:
+    count = rows[b].accepted
+    if count == len(rows[b].drafts) or count >= len(rows[0].drafts):
+        return _right(rows, b)
+    return count, excess(rows[0].p[count], rows[0].q[count])
+
+
+class _Hypothesis(NamedTuple):
+    """A fault of a batch; ``words`` name it, and the other fields say how the decoder differs from the right one."""
+
+    words: str
+    ending: EndingRule = _right
+    drafts_by_place: bool = False
+    """Whether drafts are made for all rows, also for finished ones, and assigned to the unfinished rows in order."""
+    p_by_place: bool = False
+    """Whether p is computed for all rows and assigned to the unfinished rows in order."""
+    one_coin: bool = False
+    """Whether one random number tests the drafts of all rows at a position."""
+    least_gamma: int = 1
+    """The least number of drafts; with fewer, another hypothesis is the same."""
+    instead: str = ""
+    """The words if another hypothesis with the same ``instead`` fits too; "" if there are no such words."""
+
+
+_OF_OTHERS = (
+    "after a row of the batch has ended, the drafts or p of other rows are used: they are computed for all rows, and "
+    "assigned in order to those that have not ended"
+)
+_FIRST, _LAST = (lambda counts: counts[0]), (lambda counts: counts[-1])
+HYPOTHESES = (
+    *(
+        _Hypothesis(
+            "a row whose drafts are all accepted gets its bonus only if all rows of the batch accept all drafts; "
+            "otherwise its last token is drawn at the position of its last draft once more",
+            rule,
+        )
+        for rule in (_bonus_for_all_or_none, _no_bonus_but_p)
+    ),
+    _Hypothesis(
+        "a row that rejects a draft gets the bonus row, p after all its drafts, if another row accepts all drafts",
+        _bonus_for_any,
+    ),
+    _Hypothesis(
+        "every row keeps as many drafts as the row of the batch that accepts the most, also rejected ones",
+        partial(_count_of, max),
+    ),
+    _Hypothesis("every row keeps as many drafts as the first row of the batch accepts", partial(_count_of, _FIRST)),
+    _Hypothesis("every row keeps as many drafts as the last row of the batch accepts", partial(_count_of, _LAST)),
+    _Hypothesis(
+        "a draft is kept if the draft of any row of the batch at its position is accepted", _any_passes, least_gamma=2
+    ),
+    _Hypothesis(
+        "the last token of every row is drawn at the position at which the first row of the batch rejects",
+        partial(_place_of, _FIRST),
+    ),
+    _Hypothesis(
+        "the last token of every row is drawn at the first position at which any row of the batch rejects",
+        partial(_place_of, min),
+        least_gamma=2,
+    ),
+    _Hypothesis(
+        "the last token of every row is drawn at the last position at which any row of the batch rejects",
+        partial(_place_of, max),
+        least_gamma=2,
+    ),
+    _Hypothesis(
+        "a row that accepts more drafts than another row of the batch is cut to as many, and the accepted draft is "
+        "replaced by a draw from p",
+        partial(_cut_to_least, True),
+    ),
+    _Hypothesis(
+        "a row that accepts more drafts than another row of the batch is cut to as many, and the accepted draft is "
+        "replaced by a draw from norm(max(p - q, 0))",
+        partial(_cut_to_least, False),
+    ),
+    _Hypothesis(
+        "a rejected draft is replaced by a draw from the residual of the first row of the batch", _residual_of_first
+    ),
+    _Hypothesis(
+        "after a row of the batch has ended, the drafts of other rows are used: they are made for all rows, and "
+        "assigned in order to those that have not ended",
+        drafts_by_place=True,
+        instead=_OF_OTHERS,
+    ),
+    _Hypothesis(
+        "after a row of the batch has ended, p of other rows is used: it is computed for all rows, and assigned in "
+        "order to those that have not ended",
+        p_by_place=True,
+        instead=_OF_OTHERS,
+    ),
+    _Hypothesis("one random number tests the drafts of all rows of the batch at a position", one_coin=True),
+)
+
+
+def rule_of_batch(batch: Batch, law: Mapping[Tokens, Any]) -> str:
+    """Return the sentence about the only fault of a batch that gives the law ``law``; "" if none or several do.
+
+    ``law`` maps the concatenated new tokens of all requests to their probability.
+    """
+    cached = batch._replace(p=_remembered(batch.p), q=_remembered(batch.q))
+    fitting = [one for one in HYPOTHESES if _explains(one, cached, law)]
+    words = {one.words for one in fitting}
+    if len(words) > 1:
+        words = {one.instead for one in fitting}
+    return words.pop() if len(words) == 1 else "" if fitting else _other_order(cached, law)
+
+
+def _remembered(model: LanguageModel) -> LanguageModel:
+    rows: dict[Tokens, Any] = {}
+
+    def row(text: Tokens) -> Any:
+        if text not in rows:
+            rows[text] = np.array(model(text).tolist(), dtype=np.float64)
+        return rows[text]
+
+    return row
+
+
+def _explains(hypothesis: _Hypothesis, batch: Batch, law: Mapping[Tokens, Any]) -> bool:
+    return any(
+        _has_law(partial(_decode, hypothesis, batch, gamma, shortened, stays), law)
+        for gamma, shortened, stays in product(batch.gammas, (False, True), (False, True))
+        if gamma >= hypothesis.least_gamma
+    )
+
+
+def _has_law(decode: Callable[[Draws], Tokens], law: Mapping[Tokens, Any]) -> bool:
+    """Return whether ``decode`` has the law ``law``; the enumeration ends at the first text that is too probable."""
+    left = {text: float(mass) for text, mass in law.items()}
+
+    def take(path: Path[Tokens]) -> None:
+        left[path.outcome] = left.get(path.outcome, 0.0) - float(path.weight)
+        if left[path.outcome] < -NEAR:
+            raise _TooProbableError
+
+    try:
+        other = program_law(decode, MOST_RUNS, on_path=take)
+    except _TooProbableError:
+        return False
+    return not other.missing and all(mass < NEAR for mass in left.values())
+
+
+class _TooProbableError(Exception):
+    """Raised if a hypothesis emits a text with a larger probability than the engine."""
+
+
+def _decode(hypothesis: _Hypothesis, batch: Batch, gamma: int, shortened: bool, stays: bool, draws: Draws) -> Tokens:
+    """Return the concatenated new tokens of all requests, decoded with ``gamma`` drafts a round.
+
+    ``shortened``: near the end of a text, fewer drafts are made, so that a round never exceeds it. ``stays``: a row
+    that has ended stays in the batch.
+    """
+    result: Tokens = ()
+    begin = 0
+    for size in batch.sizes:
+        prompts = batch.prompts[begin : begin + size]
+        begin += size
+        texts, ends = list(prompts), [len(prompt) + batch.horizon for prompt in prompts]
+        while any(len(text) < end for text, end in zip(texts, ends, strict=True)):
+            live = [i for i in range(size) if stays or len(texts[i]) < ends[i]]
+            counts = [max(min(gamma, ends[i] - len(texts[i]) - 1), 0) if shortened else gamma for i in live]
+            rows = list(_rows(hypothesis, batch, texts, live, counts, draws))
+            for b, i in enumerate(live):
+                kept, row = hypothesis.ending(rows, b)
+                texts[i] += (*rows[b].drafts[:kept], _drawn(draws, row))
+        for prompt, text, end in zip(prompts, texts, ends, strict=True):
+            result += text[len(prompt) : end]
+    return result
+
+
+def _drawn(draws: Draws, row: Row) -> int:
+    return int(draws.categorical(np.asarray(row, dtype=np.float64), ("token",)))
+
+
+def _rows(
+    hypothesis: _Hypothesis, batch: Batch, texts: list[Tokens], live: list[int], counts: list[int], draws: Draws
+) -> Iterator[_RowRound]:
+    """Yield one round of each row of a batch that still decodes; ``draws`` draws and tests the drafts.
+
+    ``texts`` are the texts of all rows, ``live`` the indices of the rows that still decode, and ``counts`` the numbers
+    of their drafts. The fault ``hypothesis`` is applied.
+    """
+    drafted: list[Tokens] = []
+    makers = range(len(live)) if hypothesis.drafts_by_place else live
+    for i, count in zip(makers, counts, strict=True):
+        drafts: Tokens = ()
+        for _ in range(count):
+            drafts += (_drawn(draws, batch.q(texts[i] + drafts)),)
+        drafted.append(drafts)
+    rounds = []
+    for place, (i, drafts) in enumerate(zip(live, drafted, strict=True)):
+        begun = texts[place] if hypothesis.p_by_place else texts[i]
+        p = tuple(batch.p(begun + drafts[:k]) for k in range(len(drafts) + 1))
+        rounds.append((drafts, p, tuple(batch.q(texts[i] + drafts[:k]) for k in range(len(drafts)))))
+    tests = _tests(hypothesis, rounds, draws)
+    for (drafts, p, q), passed in zip(rounds, tests, strict=True):
+        yield _RowRound(drafts, p, q, passed)
+
+
+def _tests(hypothesis: _Hypothesis, rounds: Sequence[tuple[Any, ...]], draws: Draws) -> list[tuple[bool, ...]]:
+    """Return, for each row of a batch, whether each of its drafts passes its test.
+
+    ``rounds`` has (drafts, rows of p, rows of q) of each row of the batch. The fault ``hypothesis`` states whether the
+    rows share one random number at each position.
+    """
+    bounds = [[float(ratio(p[k][token], q[k][token])) for k, token in enumerate(drafts)] for drafts, p, q in rounds]
+    if not hypothesis.one_coin:
+        return [tuple(_drawn(draws, (bound, 1 - bound)) == 0 for bound in row) for row in bounds]
+    passed: list[list[bool]] = [[] for _ in rounds]
+    for k in range(max(map(len, bounds))):
+        edges = sorted({0.0, 1.0, *(row[k] for row in bounds if k < len(row))})
+        low = edges[_drawn(draws, [high - low for low, high in pairwise(edges)])]
+        for row, results in zip(bounds, passed, strict=True):
+            if k < len(row):
+                results.append(low < row[k])
+    return list(map(tuple, passed))
+
+
+def _other_order(batch: Batch, law: Mapping[Tokens, Any]) -> str:
+    """Return the sentence that the rows have the right texts in another order; "" if they do not.
+
+    ``law`` is the law of the engine.
+    """
+    if len(batch.prompts) != sum(batch.sizes[:1]) or not 2 <= len(batch.prompts) <= MOST_ROWS:
+        return ""
+
+    def plain(order: Sequence[int], draws: Draws) -> Tokens:
+        new: Tokens = ()
+        for i in order:
+            text = batch.prompts[i]
+            for _ in range(batch.horizon):
+                text += (_drawn(draws, batch.p(text)),)
+            new += text[len(batch.prompts[i]) :]
+        return new
+
+    places = range(len(batch.prompts))
+    for order in permutations(places):
+        if list(order) != list(places) and _has_law(partial(plain, order), law):
+            moved = [f"row {place + 1} gets that of row {i + 1}" for place, i in enumerate(order) if place != i]
+            return f"the answers are returned in another order: {', '.join(moved)}"
+    return ""

@@ -1,0 +1,134 @@
+"""Explain a wrong law of samples by the paths of one sample.
+
+After a refutation, the random calls of ``sample(seed, 1)`` are intercepted and all its paths are followed, as of an
+engine. This changes no verdict. The paths explain the samples only if their law fits the counts that were sampled.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+from specverify.base.verdict import Counterexample, Verdict
+from specverify.checks.draws_are_independent import USED_TWICE, reuse_in_words
+from specverify.checks.explaining.counterexamples import program_counterexample
+from specverify.checks.explaining.engine_paths import KeptPaths
+from specverify.intercept.audit import audited
+from specverify.laws.known_law import OTHERS, known_law
+from specverify.laws.paths import outcomes_of
+from specverify.reference import Tokens
+from specverify.statistics.e_processes import log_e_value
+from specverify.subjects.engine import program_of
+from specverify.subjects.sampler import Sampler, drawn
+from specverify.subjects.subject import EngineProgram
+
+OF_A_LAW, OF_A_REFERENCE = "samples_fit_law", "samples_fit_reference"
+SEED = 1
+MOST_PATHS = 1000
+"""A sample with more paths is not explained."""
+COMPLETE = 1 - 1e-9
+LARGEST_EVIDENCE = 7.0
+"""The largest logarithm of the e-value of the sampled counts against the law of the paths."""
+
+
+class ExplainedSampler(NamedTuple):
+    """A sampler, and the law or the reference sampler with which its samples were compared."""
+
+    sampler: Sampler
+    law: Any = None
+    reference: Sampler | None = None
+
+
+class _FollowedPaths(NamedTuple):
+    """All paths of one sample, their law of texts, and a sentence about a random number that is used twice, or ""."""
+
+    program: EngineProgram
+    engine: KeptPaths
+    law: Mapping[Tokens, float]
+    reuse: str
+
+
+def explained_verdict(verdict: Verdict, here: ExplainedSampler) -> Verdict:
+    """Return ``verdict`` with the cause as the first sentence of its message, if it refutes the law of samples.
+
+    The previous first sentence becomes the first of the rows. The result is ``verdict`` itself if no cause is found, or
+    if it does not refute the law. ``here`` has the sampler and the expected law.
+    """
+    example = verdict.counterexample
+    if verdict.check not in {OF_A_LAW, OF_A_REFERENCE} or example is None or "tally" not in verdict.figures:
+        return verdict
+    cause = _cause(here, verdict.figures["tally"])
+    if cause is None:
+        return verdict
+    rows = tuple(filter(None, [example.fault, *example.rows]))
+    return verdict._replace(counterexample=example._replace(fault=cause.fault, rows=rows, because=cause.because))
+
+
+def _cause(here: ExplainedSampler, tally: Mapping[str, Any]) -> Counterexample | None:
+    """Return the counterexample of the paths of one sample; None if they do not show why the law is wrong.
+
+    ``tally`` is the figure with the sampled counts. ``here`` has the sampler and the expected law.
+    """
+    expected = _expected(here)
+    paths = None if expected is None else _followed(here.sampler, expected)
+    if expected is None or paths is None or not _fits(paths.law, tally):
+        return None
+    with paths.program.open() as run:
+        example = program_counterexample(paths.program, run, paths.law, expected, paths.engine)
+    if paths.reuse:
+        return example._replace(fault=USED_TWICE + paths.reuse)
+    return example if example.named else None
+
+
+def _expected(here: ExplainedSampler) -> Mapping[Tokens, float] | None:
+    """Return the expected law of texts; None if it does not name all texts, or a reference sampler has too many paths.
+
+    ``here`` has the law or the reference sampler.
+    """
+    if here.reference is not None:
+        paths = _followed(here.reference, {})
+        return None if paths is None else paths.law
+    law = known_law(here.law)
+    texts = {law.outcome(i): float(mass) for i, mass in enumerate(law.masses.tolist()) if mass > 0}
+    return None if OTHERS in texts else {text: mass for text, mass in texts.items() if isinstance(text, tuple)}
+
+
+def _followed(sampler: Sampler, expected: Mapping[Tokens, float]) -> _FollowedPaths | None:
+    """Return all paths of one sample of ``sampler``.
+
+    Returns None if there are more than ``MOST_PATHS``, or if their probabilities do not sum to 1. ``expected`` is the
+    right law of texts, with which the messages of the program compare.
+    """
+
+    def one() -> Tokens:
+        return drawn(sampler, SEED, 1)[0]
+
+    program = program_of("one sample", one, expected)
+    law: dict[Tokens, float] = defaultdict(float)
+    with audited() as reuses, program.open() as run:
+        engine = KeptPaths(run)
+        for number, path in enumerate(islice(engine, MOST_PATHS + 1)):
+            if number == MOST_PATHS:
+                return None
+            for text, share in outcomes_of(path.outcome):
+                law[text] += float(path.weight) * float(share)
+    if sum(law.values()) < COMPLETE:
+        return None
+    return _FollowedPaths(program, engine, law, reuse_in_words(reuses[0]) if reuses else "")
+
+
+def _fits(law: Mapping[Tokens, float], tally: Mapping[str, Any]) -> bool:
+    """Return whether the sampled counts in ``tally`` are probable under ``law``, the law of the paths.
+
+    Outcomes that the figure does not show share one cell.
+    """
+    masses = {str(text): mass for text, mass in law.items()}
+    shown = {name: count for name, _, count in tally["shown"]}
+    left = tally["samples"] - sum(shown.values())
+    cells = [masses.get(name, 0.0) for name in shown]
+    unseen = max(0.0, 1.0 - sum(cells))
+    if left and unseen <= 0:
+        return False
+    return bool(log_e_value([*shown.values(), left], [*cells, unseen]) < LARGEST_EVIDENCE)
