@@ -11,23 +11,24 @@ PAGE = """# False alarms, counted
 This page counts how often specverify refutes correct code. Correct subjects of three groups are examined; every
 refutation is a false alarm.
 
-*Checks that sample* (the first two lines of the table). A run samples a random algorithm of the library and compares the
-sample with the algorithm's own law. The size of the sample is planned for a total variation of {detectable}. The
-declared false-alarm probability is {budget:g} per run, far more than the 1e-06 of a whole run of the suite, because rarer
-alarms could not be counted. A run has two stages: if a first sample rejects the subject, a second, fresh sample is drawn.
-Only a run in which both samples reject is a refutation. Each stage may reject a correct subject with a probability of at
-most the square root of the declared one. The declared probability is an upper bound, because the test's level is set for
-the law at which false alarms are most frequent. So the counted rate may be lower.
+*Checks that sample* (the first two lines of the table). A run samples a random algorithm of the library and compares
+the sample with the algorithm's own law. The size of the sample is planned for a total variation of {detectable}. The
+declared false-alarm probability is {budget:g} per run, far more than the 1e-06 of a whole run of the suite, because
+rarer alarms could not be counted. A run has two stages: if a first sample rejects the subject, a second, fresh sample
+is drawn. Only a run in which both samples reject is a refutation. Each stage may reject a correct subject with a
+probability of at most the square root of the declared one. The declared probability is an upper bound, because the
+test's level is set for the law at which false alarms are most frequent. So the counted rate may be lower.
 
 *Exact checks* (the last line). A run examines an algorithm of the library, with the options of one of its examples, by
 every exact check that applies. Pmfs (rationals), vocabulary, prompt, horizon and end-of-sequence tokens are random.
 
-*Checks of promises* examine random right engines: see [below](#promises). [Promises](promises.md#wrong-engines-and-right-ones)
-counts the right engines that were written by hand: functions in the process, samplers, and servers over HTTP.
+*Checks of promises* examine random right engines: see [below](#promises).
+[Promises](promises.md#wrong-engines-and-right-ones) counts the right engines that were written by hand: functions in
+the process, samplers, and servers over HTTP.
 
 In the table, *declared* is the declared probability of the event per run, *counted* the number of runs in which it
-happened, and *rate* the counted fraction of the runs. The interval is the exact binomial confidence interval of the rate.
-The last column is *yes* if the interval does not lie above the declared probability as a whole.
+happened, and *rate* the counted fraction of the runs. The interval is the exact binomial confidence interval of the
+rate. The last column is *yes* if the interval does not lie above the declared probability as a whole.
 
 | event | runs | declared | counted | rate | 99 % interval | as declared |
 |---|---|---|---|---|---|---|

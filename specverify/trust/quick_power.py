@@ -353,7 +353,10 @@ def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(
         [
             HEAD,
-            "| kind of subject | bugs | refuted by full | of these, refuted by quick | not by quick, full not run | cases of quick |",
+            (
+                "| kind of subject | bugs | refuted by full | of these, refuted by quick | not by quick, full not run "
+                "| cases of quick |"
+            ),
             "|---|---|---|---|---|---|",
             *rows,
             "",
@@ -386,13 +389,13 @@ HEAD = """# The quick plan
 was chosen, and which bugs it misses. A *case* is one situation in which one check examines a subject: options of the
 subject with small models, a prompt and a horizon. The *full plan* is the list of all cases.
 
-The list, `specverify/run/quick.toml`, has cases for each kind of subject and each check. It is the same on every machine
-and does not depend on elapsed time. A *run* is one execution of the subject on one path of its random choices. A case
-of more than 20 000 runs is skipped, and the verdict states this. If no case of the list can be enumerated for a subject,
-other cases are tried until one can.
+The list, `specverify/run/quick.toml`, has cases for each kind of subject and each check. It is the same on every
+machine and does not depend on elapsed time. A *run* is one execution of the subject on one path of its random
+choices. A case of more than 20 000 runs is skipped, and the verdict states this. If no case of the list can be
+enumerated for a subject, other cases are tried until one can.
 
-The list was built case by case. Each step adds the case that refutes the most remaining bugs per run. A bug remains until
-two cases of the list refute it (or one, if no second case does). There are four groups of bugs:
+The list was built case by case. Each step adds the case that refutes the most remaining bugs per run. A bug remains
+until two cases of the list refute it (or one, if no second case does). There are four groups of bugs:
 
 * `planted:` planted bugs of the suite;
 * `engine:` engines with one fault;
@@ -412,9 +415,9 @@ this page.
 
 ## What it refutes
 
-The kinds of subjects are a decoder or an algorithm of the library (`decoder`), an engine (`engine`), a verifier of one
-sequence that takes p and q (`row`) or logits (`logits`). The columns count bugs, except the last, which counts the cases
-of the list. The fifth column counts bugs that quick does not refute and on which the full plan was not run.
+The kinds of subjects are a decoder or an algorithm of the library (`decoder`), an engine (`engine`), a verifier of
+one sequence that takes p and q (`row`) or logits (`logits`). The columns count bugs, except the last, which counts
+the cases of the list. The fifth column counts bugs that quick does not refute and on which the full plan was not run.
 """
 
 

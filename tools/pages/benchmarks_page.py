@@ -46,8 +46,8 @@ PAGE = """# Benchmarks
 
 This page states what operations of specverify cost. `nox -s pages -- benchmarks` measures it again. Seconds are CPU
 seconds on one processor. To compare machines, the last column divides them by the time of a *reference loop*,
-{iterations:,} rounds of an empty loop of CPython. The loop is timed before and after each figure, because the load of the
-machine changes; the shortest time on this page was {loop:.3f} s. Machine: {machine}, memory
+{iterations:,} rounds of an empty loop of CPython. The loop is timed before and after each figure, because the load of
+the machine changes; the shortest time on this page was {loop:.3f} s. Machine: {machine}, memory
 copied at {bandwidth:.1f} GB/s.
 
 ## Checks, and the test that a user would write instead
