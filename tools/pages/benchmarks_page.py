@@ -48,16 +48,22 @@ SAMPLES, ALARM, MISS = 100_000, 1e-6, 1e-3
 """Of the test that a user would write instead: texts, probability of a false alarm, probability of a miss."""
 PAGE = """# Benchmarks
 
-Written by `nox -s pages -- benchmarks`. Seconds are CPU seconds of one processor; no test depends on them. A reference
-loop is {iterations:,} rounds of an empty loop of CPython, measured before and after each figure: {loop:.3f} s here at
-the least. Copying memory goes at {bandwidth:.1f} GB/s. {machine}.
+This page states what operations of specverify cost. `nox -s pages -- benchmarks` measures it again. Seconds are CPU
+seconds on one processor. To compare machines, the last column divides them by the time of a *reference loop*,
+{iterations:,} rounds of an empty loop of CPython. The loop is timed before and after each figure, because the load of
+the machine changes; the shortest time on this page was {loop:.3f} s. Machine: {machine}, memory
+copied at {bandwidth:.1f} GB/s.
 
 ## Checks, and the test that a user would write instead
 
 The chi-square test compares {samples:,} texts of the same verifier with the target's law, at a false-alarm probability
-of {alarm:g}. It examines one pair of models, gamma 3, at ordinary random numbers. The column "how much" states the
-total variation that it detects with probability {power:g}. The checks decide by exact laws over all their cases, and
+of {alarm:g}. It examines one pair of models, gamma 3, at ordinary random numbers. It detects the total
+variation in its line with probability {power:g}. The checks decide by exact laws over all their cases, and
 examine boundary draws, inputs, outputs and the use of random numbers.
+
+A *row sampler* is a verifier of one sequence that is written with the named library. A *made engine* is one that
+`check_engine(make)` makes. *Quick* is the [quick plan](quick.md), a fixed part of the cases. The column "how much"
+states the size of the work.
 
 | what | how much | seconds | reference loops |
 |---|---|---:|---:|
@@ -67,14 +73,16 @@ examine boundary draws, inputs, outputs and the use of random numbers.
 
 * *Samples run by run*: every sample is a run of its own. *Divided samples*: at each draw one multinomial divides the
   number of samples among the outcomes, and each outcome is followed once ([statistics](statistics.md)).
-* *Coins by name* are drawn by `draws.categorical`. *Coins of NumPy* and *of torch* are intercepted calls of a library.
-* *Runs* of an exact law are the enumerated paths. *Cut off*: not all paths were followed.
+* *Coins* are random decisions between two outcomes; each line enumerates all outcomes of 8 coins. *By name*: drawn by
+  `draws.categorical`. *Of NumPy* and *of torch*: drawn by intercepted calls of the library.
+* *Exact law*: the enumeration of one decoder, with V the vocabulary size, gamma the number of drafts a round, and
+  horizon the number of new tokens. *Runs* are the enumerated paths. *Cut off*: not all paths were followed.
 
 | what | how much | seconds | reference loops |
 |---|---|---:|---:|
 {rows}
 
-Divided sampling takes {ratio:.0f} times less than sampling run by run, for {equal:,} samples of each of the
+Divided sampling takes {ratio:.0f} times less CPU time than sampling run by run, for {equal:,} samples of each of the
 {algorithms} algorithms of the registry. The time of sampling run by run is extrapolated from {plain:,} samples of each.
 """
 ITERATIONS = 10_000_000
