@@ -17,7 +17,7 @@ from specverify.promises.pairs import OF_PROMISE, PROMISES, judge_pairs
 from specverify.promises.sampled import judge_values, tokens_sampled
 from specverify.reference import Tokens
 from specverify.run.greedy import judged_greedily
-from specverify.run.paths_of_samples import ExplainedSampler, explained_verdict
+from specverify.run.paths_of_samples import ExplainedSampler, explained_verdicts
 from specverify.run.sequential_samples import SamplingPlan, check_plan, sampled_verdicts, seeds_of
 from specverify.subjects.sampler import Sampler
 from specverify.subjects.subject import UnusableSubject
@@ -284,18 +284,23 @@ def _some_verdicts(
     if set(names) <= set(known):
         return [known[check] for check in names]
     verdicts = _verdicts(name, work, seconds, next(iter(names)))
-    return [_explained(verdict, samplers) for verdict in verdicts if verdict.check in names]
+    for subject, here in samplers.items():
+        verdicts = [*_explained([one for one in verdicts if one.subject == subject], here), *_others(verdicts, subject)]
+    return [verdict for verdict in verdicts if verdict.check in names]
 
 
-def _explained(verdict: Verdict, samplers: Mapping[str, ExplainedSampler]) -> Verdict:
-    """Return ``verdict`` with its cause if it is a refutation whose sampler, one of ``samplers`` by name, shows one.
+def _others(verdicts: Sequence[Verdict], subject: str) -> list[Verdict]:
+    return [verdict for verdict in verdicts if verdict.subject != subject]
 
-    The search for the cause is limited to ``EXPLAINING`` seconds and never changes the status.
+
+def _explained(verdicts: Sequence[Verdict], here: ExplainedSampler) -> Sequence[Verdict]:
+    """Return ``verdicts`` on the sampler of ``here`` with the cause of a refutation, if its paths show one.
+
+    The search for the cause is limited to ``EXPLAINING`` seconds and never changes a status.
     """
-    if verdict.status is not Status.REFUTED or verdict.subject not in samplers:
-        return verdict
-    search = partial(or_none, explained_verdict, verdict, samplers[verdict.subject])
-    return guarded(search, EXPLAINING).result or verdict
+    if all(verdict.status is not Status.REFUTED for verdict in verdicts):
+        return verdicts
+    return guarded(partial(or_none, explained_verdicts, verdicts, here), EXPLAINING).result or verdicts
 
 
 def _verdicts(name: str, work: Callable[[], Sequence[Verdict]], seconds: float, first: str) -> Sequence[Verdict]:
