@@ -46,7 +46,8 @@ def verify_batched(p: Any, q: Any, draft_tokens: Any, lengths: Any, accept_unifo
 
     p: ``[B, gamma + 1, V]``, row i the target's pmf after i drafts. q: ``[B, gamma, V]``, row i the pmf that draft i
     was drawn from. Floats of any width, all arrays of one library. draft_tokens: ``[B, gamma]`` integers; lengths:
-    ``[B]`` integers in 0..gamma. Uniforms in [0, 1): ``[B, gamma]`` and ``[B]``.
+    ``[B]`` integers in 0..gamma, the number of drafts of each row. accept_uniforms, ``[B, gamma]``, and final_uniforms,
+    ``[B]``, are numbers in [0, 1): u of each draft, and u of the last draw.
 
     Entries at or after position ``lengths[b]`` are ignored, except row ``lengths[b]`` of p: padding may be -1 or NaN.
     The last draw takes the first token whose cumulative mass exceeds u times the total, so its row need not be

@@ -87,12 +87,12 @@ def best_slots(budget: int, confidence: Confidence) -> Plan:
 
 
 def best_gain(costs: Sequence[tuple[Any, Any]], confidence: Confidence) -> Plan:
-    """Return the schedule that chooses how many draft positions are verified, by the largest gain per cost.
+    """Return the schedule that verifies that share of the draft positions which has the largest gain per cost.
 
-    ``costs`` has pairs (share, cost). With a share in [0, 1], this share of all draft positions of the batch is
-    verified (rounded up): those with the largest survivals, which ``confidence`` gives. The gain is the sum of these
-    survivals. The share with the largest gain / cost is chosen, the first one in a tie. Raises ``ValueError`` for a
-    share outside [0, 1], a cost that is not positive, or no share.
+    ``costs`` has pairs (share, cost): a share in [0, 1] of all draft positions of the batch, and the cost of verifying
+    it. The verified positions are those with the largest survivals, by ``confidence``; their number is rounded up. The
+    gain of a share is the sum of these survivals. In a tie the first share is chosen. Raises ``ValueError`` for a share
+    outside [0, 1], a cost that is not positive, or no share.
     """
     if not costs or any(not 0 <= share <= 1 or not cost > 0 for share, cost in costs):
         raise ValueError(f"costs are {tuple(costs)}, expected pairs of a share in [0, 1] and a cost > 0, at least one")

@@ -37,7 +37,8 @@ def check_pmf(pmf: Pmf, what: str) -> Pmf:
     """Return ``pmf`` as an array if it is a probability vector.
 
     ``what`` is the name of the pmf in the message. Raises ``ValueError`` in one sentence if the array is empty, not
-    1-D, has a NaN or negative entry, or does not sum to 1 (exactly for rationals, within rounding for floats).
+    1-D, has a NaN or negative entry, or does not sum to 1 (exactly for rationals, within rounding for floats). An array
+    with symbolic entries is returned without a test of its entries.
     """
     pmf = as_pmf(pmf)
     if is_plainly_pmf(pmf):
@@ -112,7 +113,7 @@ def check_same_vocabulary(p: Pmf, q: Pmf) -> None:
 
 
 def check_pmfs(p: Pmf, q: Pmf) -> None:
-    """Raise ``ValueError`` unless p and q are pmfs of one length. Symbolic numbers are not compared."""
+    """Raise ``ValueError`` unless p and q are pmfs of one length. Symbolic entries are not tested."""
     check_same_vocabulary(p, q)
     check_pmf(p, "p")
     check_pmf(q, "q")
@@ -157,7 +158,7 @@ def uniform(size: int, like: Pmf | None = None) -> Pmf:
 
 @lru_cache(maxsize=64)
 def _share(size: int) -> Fraction:
-    """Return 1/size as a ``Fraction``, the same object each time, so that arrays of it compare equal by identity."""
+    """Return 1/size as a ``Fraction``: the same object each time, which makes comparisons of lists of it fast."""
     return Fraction(1, size)
 
 

@@ -19,7 +19,10 @@ from ..verifiers.drop_unlikely import drop_unlikely
 
 @from_parts
 def build(task: Task, threshold: Any = 0.4, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts at most ``gamma`` tokens and drops the first one with q(token) < ``threshold``."""
+    """Return the decoder that drafts at most ``gamma`` tokens.
+
+    Drafting ends at the first token with q(token) < ``threshold``, and this token is dropped.
+    """
     drafter, length = model_drafter(draft_model(task)), confidence(threshold, gamma)
     return Parts(drafter, length, drop_unlikely(threshold))
 

@@ -18,9 +18,10 @@ from ..types import Algorithm, Claim, Decoder, Draws, Reduction, Round, State, T
 
 
 def build(task: Task, exit_layer: int = 2, layers: int = 4, k: int = 3) -> Decoder:
-    """Return the decoder that starts ``k`` passes for the next token ahead of time.
+    """Return the decoder that starts ``k`` passes for the next token before the current token is known.
 
-    They start when ``exit_layer`` of ``layers`` layers are computed. Raises ``ValueError`` for k < 0.
+    The passes start when ``exit_layer`` of the ``layers`` layers of the current pass are computed. Raises
+    ``ValueError`` for k < 0.
     """
     if k < 0:
         raise ValueError(f"k is {k}, expected at least 0 (the passes begun ahead)")

@@ -38,9 +38,10 @@ def reuse_probability(p: Pmf, q: Pmf, token: int, lenience: Any) -> Any:
 
 
 def build(task: Task, lenience: Any = 1) -> Decoder:
-    """Return the decoder that drafts a whole response from q, and accepts its tokens with the factor ``lenience``.
+    """Return the decoder that drafts a whole response from q in the first round.
 
-    After a rejection it continues from p, without drafts.
+    A draft is accepted with probability ``min(1, lenience p/q)``. After the first rejection, the token is drawn from p,
+    and the following rounds are plain decoding.
     """
     target, old = checked_model(task.target, "target"), model_drafter(draft_model(task))
 

@@ -64,7 +64,7 @@ def candidates(widths: Widths, q: Pmf, token: int) -> int:
     """Return the number of tokens drawn at a position, of which ``token`` is the first; the others are its siblings.
 
     ``widths`` has pairs (bound, count) with decreasing bounds. The count of the first pair whose bound is below
-    q(token) is returned. Raises ``ValueError`` if no bound is.
+    q(token) is returned. Raises ``ValueError`` if no bound is below q(token).
     """
     for bound, count in widths:
         if q[token] > parameter(bound, q):
@@ -75,9 +75,10 @@ def candidates(widths: Widths, q: Pmf, token: int) -> int:
 def layer_drafter(sets: Sequence[LanguageModel], depth: int, stop: Any, widths: Widths, window: int) -> Drafter:
     """Return a drafter of at most ``depth`` levels that uses one of the models ``sets``.
 
-    The models leave out different layers. When the answer has ``window`` tokens, another model is tried on these tokens
-    after each round, and the best so far drafts. ``stop`` is the probability of a drawn token below which drafting
-    ends, and ``widths`` gives the number of siblings.
+    The models leave out different layers. Once the answer has ``window`` tokens, the next model is tried after each
+    round: its score is the number of the first ``window`` tokens that are its argmax. The model with the best score so
+    far drafts. Drafting ends after a token whose probability is below ``stop``. ``widths`` gives the number of siblings
+    (see ``candidates``).
     """
 
     def propose(draws: Draws, state: Search, prefix: Tokens, gamma: int, _: Callable[[Pmf, int], bool]) -> Draft:

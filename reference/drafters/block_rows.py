@@ -36,7 +36,7 @@ def argmaxes_of_rows(draft: LanguageModel, prefix: Tokens, count: int) -> Draft:
 
 
 def block_rows_drafter(draft: LanguageModel, block: int, markov: bool, least: Any = 0) -> Drafter:
-    """Return a drafter of at most ``block`` tokens, ended before the first slot of a confidence below ``least``.
+    """Return a drafter of at most ``block`` tokens, which ends before the first slot with a confidence below ``least``.
 
     With ``markov`` each row is biased by the token before it; otherwise the rows depend on the text alone.
     """

@@ -92,8 +92,9 @@ def buffered(learned: Learned, context: Tokens, p: Pmf) -> Learned:
 def after_round(learned: Learned, draft: LanguageModel, update: Update, interval: int, order: int) -> Learned:
     """Return the state that follows ``learned`` after a round.
 
-    Every ``interval`` rounds the table learns from the buffer, which is then emptied. ``update`` computes a new row
-    from q and p, and a row belongs to the last ``order`` tokens.
+    Every ``interval`` rounds the table learns from the buffer, which is then emptied. For each rejection in the buffer,
+    ``update(q, p)`` is the new row for the last ``order`` tokens of the context. q is the current row there: the
+    learned one, or that of ``draft``.
     """
     if learned.rounds + 1 < interval:
         return learned._replace(rounds=learned.rounds + 1)

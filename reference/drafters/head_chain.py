@@ -54,8 +54,8 @@ def independent_heads(draft: LanguageModel, count: int) -> tuple[Head, ...]:
     """Return ``count`` heads that depend neither on the last token of the text nor on the drafts.
 
     They model heads on the hidden state that predicted the last token: a target pass returns this token together with
-    the heads' drafts of the tokens after it. Head i, from 0, is modelled as follows: remove the last token of the text,
-    append the argmax of q to it 1 + i times, and return q after that. A text of one token keeps it.
+    the heads' drafts of the tokens after it. Head i, from 0, is modelled in three steps: remove the last token of the
+    text, unless the text has only one token; append the argmax of q 1 + i times; return q after the result.
     """
     return tuple(_on_state_before_last(stand_in_head(draft, 1 + i)) for i in range(count))
 
@@ -63,7 +63,7 @@ def independent_heads(draft: LanguageModel, count: int) -> tuple[Head, ...]:
 def look_ahead_heads(draft: LanguageModel, count: int) -> tuple[Head, ...]:
     """Return ``count`` heads that depend on the whole text, but not on the drafts.
 
-    Head i, from 0, appends the argmax of q to the text 1 + i times and returns q after it.
+    Head i, from 0, appends the argmax of q to the text 1 + i times and returns q after the result.
     """
     return tuple(_on_text(stand_in_head(draft, 1 + i)) for i in range(count))
 

@@ -31,9 +31,9 @@ def heads_drafter(heads: Sequence[LanguageModel], widths: Sequence[int]) -> Draf
 
 
 def stand_in_head(draft: LanguageModel, ahead: int) -> LanguageModel:
-    """Return a substitute for a trained head.
+    """Return a model that stands for a trained head.
 
-    It appends the argmax of q to the text ``ahead`` times, and returns q after that.
+    The model appends the argmax of q to the text ``ahead`` times, and returns q after the result. q is ``draft``.
     """
 
     def head(tokens: Tokens) -> Pmf:

@@ -81,8 +81,8 @@ def extra_phrases(drafted: Tokens, behind: Tokens, length: int) -> list[Tokens]:
     """Return the phrases of ``length`` tokens that a pass adds to the pool, in the order of their first tokens.
 
     ``drafted`` are the drafts of the pass from the first mismatch on, and ``behind[i]`` is the target's argmax after
-    ``drafted[i]``. A phrase is one draft followed by the argmaxes after it and after the next drafts, as long as each
-    next draft equals the argmax before it. Shorter phrases are left out.
+    ``drafted[i]``. A phrase is ``drafted[i]``, ``behind[i]``, ``behind[i + 1]``, ... It may contain ``behind[j]`` for a
+    j above i only if ``drafted[j]`` equals ``behind[j - 1]``. Shorter phrases are left out.
     """
     phrases = []
     for i in range(len(drafted) - length + 2):

@@ -21,9 +21,10 @@ Matrix = tuple[tuple[int, Tokens], ...]
 
 
 def filled(matrix: Mapping[int, Tokens], template: tuple[Tokens, ...], last: int, width: int) -> dict[Tokens, Tokens]:
-    """Return for every node of ``template`` (a path of ranks) the tokens on the node's path, taken from ``matrix``.
+    """Return node -> tokens on the path to the node, for the root () and every node of ``template`` (a path of ranks).
 
-    ``last`` is the last token of the text, and ``width`` the length of a row.
+    The tokens are taken from ``matrix``, which maps a token to its row; a token without a row has a row of zeros.
+    ``last`` is the last token of the text, which stands at the root, and ``width`` the length of a row.
     """
     paths: dict[Tokens, Tokens] = {(): ()}
     for ranks in template:

@@ -102,7 +102,7 @@ def sampled_then_most_likely(draws: Draws, q: Pmf, earlier: Tokens, width: int, 
 
     ``earlier`` are the siblings so far. The top tokens are the ``width - 1`` most probable ones (arXiv 2502.18779). The
     drawn token comes first, because it must be verified first. If q has no tokens besides the top tokens, none is
-    drawn.
+    drawn. Return None if no sibling is left.
     """
     top = top_tokens(q, width - 1)
     rest = excluding(q, top)

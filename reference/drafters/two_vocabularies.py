@@ -85,10 +85,10 @@ def respelled_sample_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
 def string_law_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
     """Return a drafter of target tokens with the law of the drafter's text, summed over all ways to spell it.
 
-    A dictionary ``weights`` is updated with every drafted token. ``weights[rest]`` is the probability, given the target
-    tokens so far, that the drafter's last token spells the further target tokens ``rest``. The pmf of the next target
-    token is a sum over ``rest``. A ``rest`` that is not empty contributes its weight to its first token. An empty
-    ``rest`` contributes its weight times the drafter's next row, each entry to the first target token that it spells.
+    The last token of ``draft`` may spell more target tokens than are drafted so far; ``rest`` are the further ones. The
+    drafter computes the probability of every possible ``rest``, given the drafted target tokens. The next target token
+    is the first token of ``rest``. If ``rest`` is empty, it is the first one that the next token of ``draft`` spells.
+    The declared pmf is the sum of these cases, weighted by the probabilities.
     """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:

@@ -70,9 +70,10 @@ def decide(
 ) -> Reply:
     """Return the reply to ``request``.
 
-    A new request is decided by ``draws``, or by the shared noise ``noise(seed)`` if the session has a seed; a repeated
-    one without draws. ``state`` is None before the session is open. ``target`` is the target model. Raises
-    ``ValueError`` for an unknown mode, a mode without its seed, or a draft that does not fit the mode.
+    A repeated request gets the recorded reply. A request that cannot be answered gets ``Refused``. Any other request is
+    decided by ``draws``, or by the shared noise ``noise(seed)`` if the session has a seed. ``state`` is None before the
+    session is open. ``target`` is the target model. Raises ``ValueError`` for an unknown mode, a mode without its seed,
+    or a draft that does not fit the mode.
     """
     repeated = earlier_reply(state, request)
     if repeated is not None:
@@ -92,7 +93,7 @@ def decide(
 def state_after(state: CloudState | None, request: EdgeRequest, reply: Reply) -> CloudState | None:
     """Return the cloud's state after it has answered ``request`` by ``reply``.
 
-    Nothing is drawn. Calling it again with the new state changes nothing.
+    Nothing is drawn. A refused or repeated request does not change the state.
     """
     if isinstance(reply, Refused) or earlier_reply(state, request) is not None:
         return state

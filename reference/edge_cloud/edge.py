@@ -155,10 +155,11 @@ def received(edge: Edge, state: EdgeState, text: str) -> tuple[EdgeState, Round 
 
 
 def timed_out(edge: Edge, state: EdgeState) -> tuple[EdgeState, Round | None]:
-    """Return the state after no answer came in time, and the round's record if the edge then ends the round.
+    """Return the state after no answer came in time, and the round's record if the edge then ends the round, else None.
 
-    The state is unchanged, so the same request is sent again. An impatient edge instead commits its first draft and
-    ends the session; it ignores later messages.
+    The state is unchanged, so the same request is sent again. The exception is an impatient edge with an open session
+    and at least one draft. It commits its first draft and ends the session; later messages of this session change
+    nothing.
     """
     if not (edge.impatient and state.opened and state.block and state.block.draft):
         return state, None

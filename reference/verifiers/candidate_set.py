@@ -24,6 +24,6 @@ def candidate_set(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Dr
 
 
 def sample_and_look_up(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Return a draw from p, accepted if it is one of ``tokens``, the candidates at this ``depth``."""
+    """Return a draw from p, accepted if it is one of ``tokens``, the candidates at this ``depth``; ignore ``pmfs``."""
     drawn = draws.categorical(p, ("target", depth))
     return Step(drawn, accepted=drawn in tokens)

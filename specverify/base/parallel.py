@@ -58,7 +58,8 @@ def as_finished(
     ``works`` are functions without arguments, each called once, and started in their order. If ``jobs`` is 1 or there
     is only one work, this process calls them, except inside ``shared_among``. A keyboard interrupt reaches only this
     process, which then ends the workers. Raises ``WorkerDied`` if a worker ends before its work is finished, or if no
-    work finishes for ``patience`` seconds.
+    work finishes for ``patience`` seconds. With ``patience`` None there is no such limit on this machine, and
+    ``ELSEWHERE`` seconds on a cluster.
     """
     cluster = _cluster.get()
     if cluster is None and (jobs == 1 or len(works) < 2):

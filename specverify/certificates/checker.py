@@ -34,7 +34,7 @@ class CertificateRefused(Exception):  # noqa: N818 - named for what it says of t
 
 
 class Ratio(NamedTuple):
-    """A quotient: the numerator ``top`` over the product of the denominators ``below``; over 1 for none."""
+    """A quotient: the numerator ``top`` over the product of the denominators ``below``, which is 1 if there is none."""
 
     top: Polynomial
     below: tuple[Polynomial, ...] = ()
@@ -50,8 +50,9 @@ class Condition(NamedTuple):
 class End(NamedTuple):
     """The end of a path: the emitted tokens, the weight (product of the draws' probabilities), and what was assumed.
 
-    ``asked`` has an entry for each comparison on the path whose other answer is possible too, and ``drawn`` for each
-    draw. An entry is the number of a polynomial and the signs that the polynomial has on this path.
+    ``asked`` has an entry for each comparison on the path whose other answer is in the tree too. ``drawn`` has an entry
+    for each draw whose probability is not constant. An entry is the number of a polynomial and the signs that the
+    polynomial has on this path.
     """
 
     tokens: tuple[int, ...]
@@ -130,7 +131,8 @@ def top_of_sum(ratios: Iterable[Ratio]) -> Polynomial:
 def require(fault: str | bool, where: str) -> None:
     """Raise ``CertificateRefused`` if ``fault`` is True or a sentence; do nothing if it is False or "".
 
-    The message is ``where``, the place in the certificate, followed by the sentence.
+    If ``fault`` is a sentence, the message is ``where``, the place in the certificate, and this sentence. If ``fault``
+    is True, the message is ``where``, which then states the fault too.
     """
     if fault:
         raise CertificateRefused(f"{where}: {fault}" if isinstance(fault, str) else where)
@@ -142,9 +144,10 @@ def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Seq
     ``written`` is a part of the certificate. It refers to ``conditions`` and to ``polynomials`` by index, and has one
     of two forms.
 
-    The first form lists ``terms`` and ``equalities``. A term is a number c > 0 and some of the conditions, whose
-    polynomials it multiplies. An equality is a polynomial h times a condition that is an equation. The sum of all terms
-    and equalities must be the zero polynomial, and at least one term must be positive.
+    The first form lists ``terms`` and ``equalities``. A term is a number c > 0 times the polynomials of some
+    conditions, negated for ``<`` and ``<=``, so it is not negative. An equality is a polynomial h times the polynomial
+    of a condition that is an equation, so it is 0. The sum of all terms and equalities must be the zero polynomial, and
+    one term must have only conditions with ``<`` or ``>``, so it is positive. This is a contradiction.
 
     The second form is a case distinction on a condition ``!=``, whose index is ``split``: ``below`` is a proof with
     ``<`` in its place, and ``above`` a proof with ``>``.
@@ -173,12 +176,14 @@ def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Seq
 
 
 def ends_of(node: Any, tables: Tables, known: Sequence[Condition], path: End, where: str) -> Iterator[End]:
-    """Yield the end of every path of the tree ``node``, appended to ``path``, which leads from the root to ``node``.
+    """Yield the end of every path that continues through ``node``, a node of the tree.
 
-    ``known`` are the conditions that hold at ``node``, and ``where`` names the node in messages. Raises
-    ``CertificateRefused`` if the certificate leaves out a branch without a proof that the branch is impossible. Also
-    raises it for a draw unless the certificate proves that the weights of the draw add up to 1, that none is negative,
-    and that their denominators are positive.
+    ``path`` has the weight and the conditions of the path from the root to ``node``; the yielded ends include them.
+    ``known`` are the conditions that hold at ``node``, and ``where`` names the node in messages.
+
+    Raises ``CertificateRefused`` if the certificate leaves out a branch without a proof that the branch is impossible.
+    Also raises it for a draw unless the certificate proves that the weights of the draw add up to 1, that none is
+    negative, and that their denominators are positive.
     """
 
     def shown(written: Any, polynomial: Polynomial, relation: str) -> str:
@@ -226,11 +231,13 @@ def _positive(polynomial: Polynomial, tables: Tables) -> Signed:
 def term_of(item: Any, end: End, share: Ratio, tables: Tables, axioms: Sequence[Condition], where: str) -> Term:
     """Return what the path ``end`` adds to the probability of an outcome: its weight, and the conditions for it.
 
-    The outcome begins with the tokens of the path. ``share`` is the target's probability of the remaining tokens, so
-    the weight must equal the path's weight times ``share``. ``item`` is the part of the certificate about the path. It
-    has the weight, and the draws of the path whose condition (probability > 0) is left out of the result, each with a
-    proof that the condition is redundant. ``axioms`` are conditions that always hold. Raises ``CertificateRefused`` if
-    the weight is another or a proof fails.
+    The outcome begins with the tokens of the path. ``share`` is the target's probability of the remaining tokens.
+    ``axioms`` are conditions that always hold, and ``where`` names the path in messages.
+
+    ``item`` is the part of the certificate about the path. It states the weight, which must equal the path's weight
+    times ``share``. It also lists draws of the path whose condition (probability > 0) the result leaves out. For each,
+    it proves that the other conditions imply the condition, or that the weight is 0 where the condition fails. Raises
+    ``CertificateRefused`` if the weight is wrong or a proof fails.
     """
     reduced = tables.ratios[item["weight"]]
     whole = Ratio(multiply(end.weight.top, share.top), end.weight.below)
@@ -266,9 +273,11 @@ def check_cell(
     """Check that ``terms`` add up to 0 in a cell, and return the number of cells into which ``written`` divides it.
 
     A cell is the set of points at which some polynomials have certain signs. ``facts`` maps the number of such a
-    polynomial to its possible signs, and ``known`` has the same facts as conditions. ``written`` is the part of the
-    certificate about the cell. It divides the cell by the signs of a further polynomial, or proves that the cell is
-    empty, or proves that the sum is 0 in the cell. Raises ``CertificateRefused`` if it does none of these.
+    polynomial to its possible signs. ``known`` has the same facts as conditions, and the conditions that always hold.
+
+    ``written`` is the part of the certificate about the cell. It divides the cell by the signs of a further polynomial,
+    or proves that the cell is empty, or proves that the sum is 0 in the cell. Raises ``CertificateRefused`` if the
+    division is incomplete or a proof fails.
     """
     alive = [term for term in terms if all(facts.get(one, ANY) & signs for one, signs in term.conditions)]
     if "by" in written:
@@ -329,11 +338,11 @@ def check_place(place: Any, tables: Tables, vocabulary: int, where: str) -> Coun
 
 
 def _rows(listed: Sequence[Any], vocabulary: int) -> tuple[dict[Any, list[Polynomial]], list[Condition]]:
-    """Return the entries of each of the ``listed`` pmfs, and the conditions that these entries are at least 0.
+    """Return (kind, text) -> entries of each of the ``listed`` pmfs, and the conditions that these entries are >= 0.
 
-    ``listed`` has the kind, the text and the unknowns of each pmf; the entries are found by (kind, text). The last
-    entry of a pmf is 1 minus the sum of its unknowns. A list of the kind ``choice`` is no pmf: its entries are its
-    unknowns, without conditions.
+    ``listed`` has the kind, the text and the unknowns of each pmf. The entries are the unknowns, and then 1 minus their
+    sum. An item of the kind ``choice`` is no pmf: its entries are its unknowns alone, without conditions. Raises
+    ``CertificateRefused`` if an unknown or a (kind, text) occurs twice, or a pmf does not have ``vocabulary`` entries.
     """
     rows: dict[Any, list[Polynomial]] = {}
     axioms: list[Condition] = []

@@ -147,8 +147,10 @@ def _constrained(
     """Return, for each answer of the draw ``node``, the intervals in which the uniform numbers lie after it.
 
     ``known`` has the intervals before the draw, by the index of the number, and ``weights`` the probabilities of the
-    answers. ``where`` names the draw in messages. Raises ``CertificateRefused`` if the intervals of the answers are no
-    division of the number's interval, or if a probability differs from the share of its interval by more than ``near``.
+    answers. ``where`` names the draw in messages. If the answers are relations of several numbers, the intervals stay
+    as they are, and the numbers no longer count as uniform. Raises ``CertificateRefused`` if the intervals of the
+    answers do not divide the number's interval, or if a probability differs from the share of its interval by more than
+    ``near``; the latter is tested only while the number is uniform.
     """
     numbers = {number: known.get(number, Known()) for number in node["of"]}
     if "cells" not in node:

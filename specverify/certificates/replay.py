@@ -184,10 +184,11 @@ def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> 
 
 @contextmanager
 def _types_patched(kind: type, names: tuple[str, ...], library: str, drawn: Drawn) -> Iterator[None]:
-    """Context manager in which methods of the built-in type ``kind`` return the values in ``drawn``.
+    """Context manager in which the methods ``names`` of the type ``kind`` return the values in ``drawn``.
 
-    ``names`` are the names of the methods. Each of their calls must be the next one that the certificate lists for
-    ``library``. The methods are replaced in the dictionary of the type, and restored at the end.
+    Each call of such a method must be the next call in ``drawn``, under the method's name and the name ``library``. The
+    methods are replaced in the dictionary of the type, because types written in C refuse assignments. They are restored
+    at the end.
     """
     methods = gc.get_referents(kind.__dict__)[0]
     before = dict(methods)

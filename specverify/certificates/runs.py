@@ -52,7 +52,10 @@ class Scripted:
 
 
 def every_run(program: Callable[[Scripted], Tokens]) -> Iterator[tuple[Tokens, list[RunStep]]]:
-    """Yield the result and the draws of every path of a program."""
+    """Yield (tokens that ``program`` returns, its draws) for every path of ``program``.
+
+    A path is a run with one sequence of possible outcomes of the draws.
+    """
     left: list[list[int]] = [[]]
     while left:
         draws = Scripted(left.pop())
@@ -146,9 +149,10 @@ def _random_tables(
 def _program(data: Mapping[str, Any], rows: Rows, text: Tokens, remaining: int) -> Callable[[Scripted], Tokens]:
     """Return a function that runs one round of the algorithm of the certificate ``data`` after ``text``.
 
-    It takes the draws and returns the new tokens. If the certificate is about a joint law, it runs rounds up to the
-    end. ``rows`` has the pmfs of the models by (kind, text), and ``remaining`` is the number of tokens that may still
-    be emitted.
+    The function takes the draws and returns the new tokens. If the certificate is about a joint law, the function runs
+    rounds until ``remaining`` tokens are emitted. ``remaining`` is the number of tokens that may still be emitted.
+    ``rows`` has the pmfs of the models by (kind, text); after other texts a model is uniform. Raises
+    ``CertificateRefused`` if there is no algorithm of that name.
     """
     uniform = (Fraction(1, data["vocabulary"]),) * data["vocabulary"]
 
@@ -199,9 +203,9 @@ def read_option(written: Any) -> Any:
 
 
 def any_length(chosen: Chosen, most: int) -> LengthRule:
-    """Return a length rule that lets ``chosen`` decide after each text whether to draft another token.
+    """Return a length rule by which another token is drafted after ``text`` if ``chosen(text)`` is True.
 
-    ``chosen(text)`` is True if it does. ``most`` is the largest number of drafts of a round.
+    ``text`` includes the drafts so far. ``most`` is the largest number of drafts of a round.
     """
     text: list[Tokens] = [()]
 

@@ -38,7 +38,9 @@ EQUAL_REPLACEMENT = "; a rejected draft whose replacement is the same token coun
 def examine(drafting: Drafting, conditions: Conditions) -> Examination:
     """Compare, for each i, P(the first i drafts are accepted) with the largest value that a lossless rule can have.
 
-    ``drafting`` is a decoder in a scenario, with its drafting step. ``conditions`` is not used.
+    ``drafting`` is a decoder in a scenario, with its drafting step. A smaller or larger probability refutes; the result
+    is unknown if rounding may explain the difference. Decoders of trees are passed to ``examine_tree``. ``conditions``
+    is not used.
     """
     situation, propose = drafting
     if situation.variant.best is not None:

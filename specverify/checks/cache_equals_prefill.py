@@ -48,9 +48,9 @@ def fault(seen: Seen, run: Run, _: Observable) -> str | None:
 def misfed(forward: Forward, tokens: Tokens, prompt: Tokens) -> str | None:
     """Describe the wrong input of a forward pass; None if the input is right.
 
-    The committed tokens are those decided before the pass. The input must begin with those that the cache lacks.
-    ``prompt`` is the prompt of the run, and ``tokens`` are the prompt and the new tokens. An input of embeddings has no
-    ids; None is returned for it.
+    The committed tokens are those decided before the pass. The input must begin with all committed tokens that the
+    cache does not hold; drafts may follow them. ``prompt`` is the prompt of the run, and ``tokens`` are the prompt and
+    the new tokens. Returns None also for an input of embeddings, which has no token ids.
     """
     known = committed_before(forward, prompt)
     if not forward.fed:

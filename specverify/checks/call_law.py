@@ -1,8 +1,9 @@
 """A call with the user's own p, q and drafts has the law of the rule: accepted drafts, and the token after them.
 
-The rule is speculative sampling (2211.17192, Algorithm 1). Given the drafts, a lossless program with another rule may
-have another law. So a law outside of rounding refutes only a program that follows this rule on small rows, or a program
-that is not lossless on small rows when all drafts are taken together.
+The rule is speculative sampling (2211.17192, Algorithm 1). A lossless program can follow another rule, and then have
+another law given the drafts. So if the law of the call differs from the rule by more than rounding, the program is also
+run on small rows. It is refuted in two cases: it follows the rule there; or the drafts are drawn from q there, and the
+law of the output is not the target's.
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
 """The verdict on the law of one call, token by token, given what rounding can do to the rule in the observed floats.
 
-*The rule* is speculative sampling (2211.17192, Algorithm 1). A law holds if every probability is within the error of
-float32 and all together are near the rule's, or if it equals the rule evaluated step by step in the dtype of the rows.
-It is refuted if a probability is outside the error of the coarsest observed floats with sequential sums. Between the
-two it is UNKNOWN: rounding may explain it.
+*The rule* is speculative sampling (2211.17192, Algorithm 1). The verdict on a law has three cases:
+
+* It holds if every probability is within the rounding error of float32 and the total variation from the rule is small.
+  It also holds if it equals the rule evaluated step by step in the dtype of the rows.
+* It is refuted if its probabilities differ from the rule by more than the rounding error of the coarsest observed
+  floats with sequential sums. A small total beyond this error is tolerated.
+* Otherwise it is UNKNOWN, because rounding may explain the difference.
 """
 
 from __future__ import annotations

@@ -181,7 +181,8 @@ def of_names(examinations: Mapping[str, Callable[[Conditions], Examination]]) ->
 def in_scenarios(keep: Callable[[Scenario], bool] = lambda scenario: True) -> Callable[[Subject], Iterator[InScenario]]:
     """Return a function that yields every variant of a subject in every scenario accepted by ``keep``, in order.
 
-    Of variants whose decoders are equal in a scenario, the first is yielded.
+    Of variants whose decoders are equal in a scenario, the first is yielded. A scenario with an end-of-sequence token
+    is left out if the subject does not stop at this token.
     """
 
     def situations(subject: Subject) -> Iterator[InScenario]:

@@ -1,9 +1,10 @@
 """Coupled runs: a program runs plainly and examined with the same random numbers, and the two results are compared.
 
-The plain run is the unchanged program with its random numbers recorded. The examined run follows the branches in which
-these numbers lie. An examined run is a path of the enumeration that is taken with the probability the enumeration gives
-it, so the probability that the two runs end differently is at least the distance between the enumerated law and the law
-of the program. n runs miss a difference of probability x with probability (1 - x)^n. No statistical test is used.
+The plain run is the unchanged program; its random numbers are recorded. The examined run follows the path of the
+enumeration on which these numbers lie. The enumeration assigns a probability to each path, and an examined run takes
+the path with this probability. So the two runs end differently with a probability of at least the total variation
+between the enumerated law and the law of the program. n runs miss a difference of probability x with probability
+(1 - x)^n. No statistical test is used.
 """
 
 from __future__ import annotations
@@ -53,9 +54,10 @@ def coupled(
 ) -> CoupledRuns:
     """Compare a program with itself in ``runs`` pairs of runs: one plain, one examined, with the same random numbers.
 
-    The result counts the equal pairs and describes the first unequal one. The runs end with an unequal pair that
-    rounding does not explain. They also end if a random call cannot be recorded or is not supported, or if the program
-    keeps a JAX key from one run to the next.
+    The result counts the equal pairs. It describes the first unequal pair that rounding does not explain; the runs end
+    with it. The runs also end if a random call cannot be recorded or is not supported, or if the program keeps a JAX
+    key from one run to the next. If no unequal pair is found, but two random numbers that are examined as independent
+    were equal in every run, the result describes these numbers instead.
 
     Parameters
     ----------
@@ -67,8 +69,8 @@ def coupled(
     seed
         Seed of the random numbers; calls with different seeds run different pairs.
     enumerated
-        The program of the examined runs; None: ``program``. It is another one if the enumeration leaves the last token
-        symbolic.
+        The program of the examined runs; None: ``program``. Pass another program if the enumeration leaves the last
+        token symbolic.
     """
     done, ties, twins = 0, list[str](), None
     for number in range(runs):

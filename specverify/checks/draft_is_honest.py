@@ -100,8 +100,8 @@ def examine(drafting: Drafting, _: Conditions) -> Examination:
 def examine_observed(observable: Observable, _: Conditions) -> Examination:
     """Compare every draft in the target's inputs with the pmf of the draft model.
 
-    ``observable`` is an engine program whose forward passes are recorded. The result is unknown if its draft model is
-    not known.
+    ``observable`` is an engine program whose forward passes are recorded. The result is unknown in three cases: its
+    draft model is not known; no draft was recorded; or rounding may explain the largest difference.
     """
     seen, model = seen_in(observable.watch), observable.program.draft
     if model is None:

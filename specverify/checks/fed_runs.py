@@ -1,7 +1,8 @@
 """Fed runs: a path of the enumeration is sampled, the plain program gets random numbers from it, and both must agree.
 
-Coupled runs begin with the program and follow it to a path; fed runs begin with a path and run the program. So a path
-with a small probability is also tested if there are few paths, and a path that the program never takes is found.
+A coupled run starts the program and follows it to a path of the enumeration. A fed run starts from a path of the
+enumeration and runs the program with its numbers. So a path that the program never takes is found, and a path with a
+small probability is tested too if the program has few paths.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ def fed(
     seed
         Seed of the sample; calls with different seeds sample different paths.
     enumerated
-        The program from which the paths are sampled; None: ``program``. It is another one if the enumeration leaves the
-        last token symbolic.
+        The program from which the paths are sampled; None: ``program``. Pass another program if the enumeration leaves
+        the last token symbolic.
     few
         If the program has at most this many paths, each path is run once instead of a sample.
     """

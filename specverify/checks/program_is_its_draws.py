@@ -156,9 +156,9 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
 def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) -> Examination:
     """Run foreign code again with the same outcomes, while every other possible source of randomness is changed.
 
-    Its runs are also compared with plain runs, and with runs on plain numbers in place of symbolic ones. A difference
-    makes the result unknown. ``subject`` is the foreign code, and ``here`` its decoder in one scenario. ``conditions``
-    has the seed.
+    Its runs are also compared with runs of the unchanged program, and with runs in which the random numbers are floats
+    and not symbolic. A difference makes the result unknown. ``subject`` is the foreign code, and ``here`` its decoder
+    in one scenario. ``conditions`` has the seed.
     """
     run, probe = whole_run(here.decoder, here.prompt), here.scenario.shape == "generic"
     intercepted, seed = here.variant.intercepted, crc32(f"{conditions.seed}/{described(here)}".encode())

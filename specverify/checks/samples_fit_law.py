@@ -109,7 +109,10 @@ def fit_rows(subject: str, setting: SampledSetting, conditions: Conditions) -> l
 
 
 def tests_of(setting: SampledSetting) -> int:
-    """Return the number of tests of a setting; the alarm budget is divided by the number of all tests."""
+    """Return the number of tests of a setting: 2 if it declares another law than the target's, else 1.
+
+    The alarm budget of a run is divided by the number of tests of all its settings.
+    """
     return 2 if setting.target else 1
 
 

@@ -1,9 +1,10 @@
 """No token with p = 0 is emitted when a uniform is exactly 0, or the largest float below 1.
 
-A verifier must return a result there: an error, or no token, is a failure too. It is also called with rows that differ
-by rounding alone, whose residual may be empty, and with float32 rows if it accepts them. A refutation has one random
-number at its end, at a value that its generator can return (``boundary``), and the others ordinary; several at their
-ends together are ignored. An engine is examined with all of them at their ends.
+A verifier must return a result there: an error, or no token, is a failure too. A verifier is also called with rows of p
+and q that differ by rounding alone, so that the residual may be empty, and with float32 rows if it accepts them. In a
+refutation of a verifier, one random number is at an end of its range, at a value that its generator can return
+(``boundary``), and all others are ordinary. Faults that need several numbers at their ends are ignored. An engine is
+examined with all uniforms at their ends.
 
 A fault refutes if its probability per draft is at least ``Conditions.edge`` (``graded_edges``); otherwise it is a note.
 """
@@ -126,7 +127,9 @@ NO_UNIFORMS = "it draws no uniforms: it draws outcomes directly"
 def examine_program(program: EngineProgram, conditions: Conditions) -> Examination:
     """Examine an engine program with every uniform at its smallest value, then at its largest.
 
-    Other draws are enumerated. ``conditions`` has the largest number of runs.
+    Other draws are enumerated. An output that has probability 0 without speculation is a fault. A fault refutes, or
+    becomes a note if its probability per draft is below ``conditions.edge``. The result is unknown if the greedy texts
+    with and without speculation first differ at a near-tie of logits. ``conditions`` has the largest number of runs.
     """
     runs, edges = 0, list[Any]()
     for result in at_boundaries(program, conditions.runs):
@@ -263,10 +266,11 @@ def _rounds(
 
 
 def _of_true_zeros(rows: BoundaryCalls, faults: set[str]) -> tuple[BoundaryCalls, set[str]]:
-    """Return ``rows`` with logits of -inf for tokens of probability 0, and the ``faults`` that also occur with them.
+    """Return calls with logits of -inf for tokens of probability 0, and those of ``faults`` that occur with them too.
 
-    The logits of ``rows`` are finite there (-2000). A verifier that compares logarithms accepts a token of probability
-    e^-2000 at u = 0, and is right.
+    ``rows`` are the calls in which ``faults`` occurred. They have the finite logit -2000 for such tokens. A verifier
+    that compares logarithms accepts a token of probability e^-2000 at u = 0. This is no fault, so it must be left out.
+    If there are no faults, or the variant applies no sampling parameters, both arguments are returned unchanged.
     """
     variant = rows.called.situation.variant
     if not faults or variant.process is None:

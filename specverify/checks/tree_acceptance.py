@@ -22,8 +22,8 @@ from specverify.subjects.subject import InScenario
 def examine_tree(situation: InScenario, best: Callable[[Task], Decoder]) -> Examination:
     """Compare the mean number of accepted drafts in the first rounds with that of the best known rule.
 
-    ``best(task)`` returns the decoder with this rule, which decides the same drafts. ``situation`` is the decoder in
-    its scenario.
+    A smaller mean refutes. ``best(task)`` returns a decoder that follows this rule and drafts the same trees.
+    ``situation`` is the decoder in its scenario.
     """
     decoder, runs = best(situation.task), 0
     for state, masses, count, _, within in first_rounds(situation):

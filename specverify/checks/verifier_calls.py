@@ -124,11 +124,18 @@ def rounds_after(
 ) -> Iterator[Came]:
     """Yield the rounds of the verifier ``called`` after the text ``start``, for every draft, with given random numbers.
 
-    ``end`` is the value of the numbers: 0 or 1 for the ends of the range, or an ordinary value between them. ``only``
-    is the index of the number with this value (None: all numbers have it), and ``apart`` its distance from the end.
-    Draws of outcomes (a multinomial, a choice) are enumerated, except outcomes that rounding alone makes possible;
-    ``first`` fixes the outcomes of the first of these draws, which are the drafts. With ``left_open``, one call stands
-    for all values of a last token that is never read. Raises errors that are not the verifier's own.
+    Args:
+        called: The verifier in its scenario.
+        start: The text before the round.
+        end: The value of the random numbers: 0 or 1 for the ends of their range, or an ordinary value between them.
+        only: Index of the number that has this value; all other numbers are ordinary. None: all numbers have it.
+        left_open: Whether one call stands for all values of a last token that is never read.
+        apart: Distance of the numbers from the end: a generator returns a value nearer to the end with this
+            probability. 0: the extreme value itself.
+        first: Outcomes of the first enumerated draws, which are the drafts. All draws of outcomes (a multinomial, a
+            choice) are enumerated, except outcomes that rounding alone makes possible.
+
+    An error of the verifier is the ``error`` of its round; errors of the examination are raised.
     """
     intercepted = called.intercepted
     boundaries: list[Boundary] = []

@@ -158,7 +158,8 @@ RESERVED = {
 def sampling_options(given: Sequence[str], name: str) -> dict[str, Any]:
     """Return the ``KEY=VALUE`` texts ``given`` for the option ``name`` as a dictionary.
 
-    A value is read as JSON; if that fails, it is a string.
+    A value that is valid JSON is read as JSON; any other value is a string. Stops the command for a text without KEY or
+    ``=``, for a key that has an option of its own, and for a key that is given twice.
     """
     options: dict[str, Any] = {}
     for text in given:

@@ -169,7 +169,8 @@ def _judged(
     The samples are compared with the law in ``file``, with samples of the black box ``reference``, or, if both are
     None, with the law computed from the log-probabilities that ``subject`` reports. ``wanted`` and ``of_reference`` are
     the requests to the two black boxes, ``plan`` has the sizes and error probabilities of the samples, and ``limits``
-    bounds time and memory. If a black box is unusable, one verdict with the reason is returned.
+    bounds time and memory. If a black box is unusable, one verdict with the reason is returned. Stops the command for
+    an invalid argument or law file.
     """
     from specverify.base.verdict import Status, Verdict
     from specverify.report.progress import progress_shown
@@ -217,9 +218,10 @@ def _with_notes(verdicts: Sequence[Verdict], notes: Sequence[str]) -> Sequence[V
 
 
 def _prefixes(after: Sequence[str], prompt: Any, law: Path | None) -> list[tuple[int, ...]]:
-    """Return the token ids of each ``--after`` option, to be appended to the prompt.
+    """Return the token ids of each of the ``--after`` options ``after``, to be appended to ``prompt``.
 
-    Stops the command if these options or the prompt are not token ids, or if a ``law`` file is given.
+    ``prompt`` is a tuple of token ids or a text. If there is an ``--after`` option, stops the command if the prompt is
+    a text, if an option is not token ids, or if ``law``, the file of ``--law``, is given.
     """
     if after and (law is not None or not isinstance(prompt, tuple)):
         stop("--after needs a prompt of token ids, and --logprobs or --reference: each prefix has its own law")
@@ -231,9 +233,10 @@ def _prefixes(after: Sequence[str], prompt: Any, law: Path | None) -> list[tuple
 
 
 def _with_words(verdict: Verdict, numbers: dict[str, int]) -> Verdict:
-    """Return ``verdict`` with a legend of token numbers in its counterexample, if tokens are words.
+    """Return ``verdict`` with a legend of the token numbers in its counterexample, such as ``0 is 'the'``.
 
-    ``numbers`` maps each word to its number.
+    ``numbers`` maps each word to its number. Return ``verdict`` unchanged if ``numbers`` is empty (tokens are ids), or
+    if there is no counterexample.
     """
     if not numbers or verdict.counterexample is None:
         return verdict

@@ -308,7 +308,8 @@ def _verdicts(
 def _replayed(identifier: str) -> Verdict:
     """Replay the case with this identifier and return its verdict.
 
-    A subject of another project runs in its own process.
+    If the subject is code of another project, it runs in a separate process. Stops the command for an invalid
+    identifier, or if the case cannot be replayed.
     """
     from specverify.base.identifier import unpack_replay
     from specverify.base.verdict import Verdict

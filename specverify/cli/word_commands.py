@@ -65,7 +65,11 @@ def explain_command(
 
 
 def echo_lines(rows: Sequence[tuple[str, str]]) -> None:
-    """Print (name, description) rows: wrapped after the name on a terminal, otherwise one line each."""
+    """Print ``rows``, pairs (name, description).
+
+    On a terminal, long descriptions are wrapped beside the name, or below the name if the terminal is narrow. Otherwise
+    each pair is one line.
+    """
     width, names = _width(), max((len(name) for name, _ in rows), default=0)
     for name, said in rows:
         behind = f"{name:<{names}}  {said}".rstrip()
@@ -81,9 +85,9 @@ def _width() -> int:
 
 
 def _with_word(data: Mapping[str, Any], word: str | None) -> Mapping[str, Any]:
-    """Return the entries of ``data`` whose text contains ``word``, all if it is None.
+    """Return ``data``, a mapping from titles to rows, with only the rows whose text contains ``word``.
 
-    Stop the command if there are none.
+    All rows are kept if ``word`` is None. Stops the command if no row contains ``word``.
     """
     if word is None:
         return data

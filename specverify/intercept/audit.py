@@ -48,7 +48,7 @@ ROUNDING = 1e-6
 class Reuse(NamedTuple):
     """One reuse of randomness: two lines use the same random number or the same state of a generator.
 
-    ``second`` is file and line of the second use, and ``sentence`` describes the reuse.
+    ``first`` and ``second`` are file and line of the two uses, and ``sentence`` describes the reuse.
     """
 
     what: str
@@ -104,8 +104,8 @@ class Draw:
     def shared(self, make: Callable[[], Any]) -> Any:
         """Return the value of this draw, which all draws from the same generator state in the same way have in common.
 
-        The first of these draws makes it by ``make()``, and it is stored for the others. If the generator state is not
-        known, the draw has no value in common with others, and ``make()`` is called every time.
+        The first of these draws computes the value by ``make()`` and stores it for the later ones. If the generator
+        state is not known, the draw has no value in common with others, and ``make()`` is called every time.
         """
         if self.origin is None:
             return make()
@@ -136,7 +136,10 @@ class Draw:
 
 
 class Cell(NamedTuple):
-    """The interval in which a uniform number lies after a comparison, and the index of the comparison's answer."""
+    """The interval from ``low`` to ``high`` in which a uniform number lies after a comparison with thresholds.
+
+    ``answer`` is the answer of the comparison: how many of the thresholds are at or below the number.
+    """
 
     answer: int
     low: float
@@ -270,8 +273,8 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
 def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[bool]:
     """Yield for the thresholds of a comparison whether they lie inside ``cell``: True if inside, False if outside.
 
-    ``cell`` is the interval in which the uniform lay after an earlier comparison, and ``thresholds`` are those of a
-    later one. A threshold at an end of the cell is skipped. ``drawn`` states that the answer of the later comparison
+    ``cell`` is the interval in which the uniform lay after an earlier comparison, and ``thresholds`` belong to a later
+    comparison. A threshold at an end of the cell is skipped. ``drawn`` states that the answer of the later comparison
     was drawn; if it was not, thresholds inside are skipped too.
     """
     for threshold in thresholds:
@@ -337,9 +340,10 @@ def placed(race: Raced, rank: Hashable, where: str = "") -> str:
     run may continue.
 
     ``race`` is the earlier race, which ordered the numbers. ``rank`` is the rank of the compared number in this order,
-    and ``where`` the line of the comparison, by default the current one. A line may compare numbers of one rank, such
-    as the largest number: the value at a rank is independent of which number has this rank. If a line compares numbers
-    of different ranks on different paths, the order has already decided something, and a reason is returned.
+    and ``where`` the line of the comparison, by default the current one. If a line compares numbers of one rank only,
+    such as the largest number, the comparison is no reuse: the value at a rank is independent of which number has this
+    rank. If a line compares numbers of different ranks on different paths, a reason is returned: the order decides
+    which number is compared.
     """
     audit: Audit | None = mode().audit
     if audit is None:

@@ -68,8 +68,9 @@ class Boundary:
         ``end`` 0 gives every number of the run the smallest value of its generator, ``end`` 1 the largest. With
         ``only``, the number with this index alone gets this extreme value; the others get an ordinary value near the
         end. An ``end`` between 0 and 1 is a uniform from which every number is computed. ``values`` are uniforms from
-        which the numbers are computed in order; ``end`` is then not used. ``apart`` above 0 replaces an extreme value
-        by a less extreme one: a generator returns a value between this one and the end with probability ``apart``.
+        which the numbers are computed in order; ``end`` is then not used. If ``apart`` is above 0, a number gets a
+        value near the end in place of the extreme value. With probability ``apart`` a generator returns a value that is
+        still closer to the end.
         """
         self._values = values
         self.has_values = values is not None
@@ -127,9 +128,9 @@ class Boundary:
     def several(self, count: int, number: Callable[[], float]) -> list[float]:
         """Return ``count`` numbers of one call, each computed by ``number()``.
 
-        If the run has a list of values, ``number`` is called ``count`` times. Otherwise it is called once, and all
-        numbers are equal. But if ``only`` selects one number of this call, ``number`` is called once more for this
-        number, which alone is extreme.
+        If the run has a list of values, ``number`` is called ``count`` times. Otherwise ``number`` is called once, and
+        all numbers of the call are equal. There is one exception: if ``only`` selects a number of this call, ``number``
+        is called once more, and its result, the extreme value, replaces the selected number.
         """
         if self._values is not None:
             return [number() for _ in range(count)]
@@ -258,8 +259,8 @@ def _moved(x: Operations, noise: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
 def _of_logistic(law: str) -> Callable[..., Any]:
     """Return the function ``image(x, u, loc, scale)`` that computes a number of the law ``law`` from the uniform ``u``.
 
-    It computes with the operations ``x``. The uniform gives a logistic number. The operation ``{law}_of_logistic`` maps
-    this to a number of the standard law, which is multiplied by ``scale`` and then increased by ``loc``.
+    The function applies the operations ``x``. It computes a logistic number from the uniform, maps this number to the
+    standard law by the operation ``{law}_of_logistic``, multiplies by ``scale`` and adds ``loc``.
     """
 
     def image(x: Operations, u: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
@@ -393,7 +394,7 @@ def bound(parameters: Parameters, args: tuple[Any, ...], named: Mapping[str, Any
 
 
 def _until_nothing(term: float, ratio: Callable[[int], float]) -> Any:
-    """Return a pmf whose first probability is ``term`` and whose k-th is ``ratio(k)`` times the preceding one.
+    """Return a pmf whose entry 0 is ``term`` and whose entry k is ``ratio(k)`` times entry k - 1.
 
     It is truncated where the probabilities become negligible in float64, and normalised.
     """
@@ -462,7 +463,7 @@ MOST_SHUFFLED = 8
 
 
 def seed_name(seed: Any) -> str:
-    """Return a name of ``seed`` for messages, the same name in every run.
+    """Return a name of ``seed`` for messages, the same name in every run; "" for None.
 
     A large seed is named "a large number", because it may itself be random.
     """

@@ -34,10 +34,11 @@ _WANTS = ("SymbolicFloat", "SymbolicInt", "OutcomeNumber", "SeedSequence expects
 def answered_everywhere(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
     """Context manager: the random calls of ``random``, NumPy and, if imported, torch and JAX are answered by ``draws``.
 
-    This holds in all threads. ``forced_uniform`` gives every uniform a fixed value instead: 0, or 1 for the largest
-    float below it, or the values of a ``Boundary``. If ``draws`` is a ``Recorder``, the libraries draw their own
-    numbers, which are recorded. Raises ``NeedsValue`` at the end of the block in three cases: a draw was not
-    intercepted; torch or JAX was imported in the block; or the program caught a refusal that was raised in the block.
+    This holds in all threads. ``forced_uniform`` 0 or 1 gives every uniform the value 0 or the largest float below 1
+    instead, and a ``Boundary`` gives uniforms the values that it chooses. If ``draws`` is a ``Recorder``, the libraries
+    draw their own numbers, which are recorded. Raises ``NeedsValue`` at the end of the block in three cases: a draw was
+    not intercepted; torch or JAX was imported in the block; or the program caught a refusal that was raised in the
+    block.
     """
     if isinstance(draws, Recorder):
         with _recorded(draws):

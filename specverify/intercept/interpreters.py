@@ -128,7 +128,8 @@ class Coupled:
 
     A comparison of one uniform number is answered in two ways: by the recorded value, and by the position of the value
     inside the interval that earlier answers left. This position is uniform again after every answer, so it is looked up
-    among the cumulative weights of the answers. If the two ways differ, an interval was lost or a weight is wrong.
+    among the cumulative weights of the answers. If the two answers differ, an interval was lost or a weight is wrong,
+    and a difference is recorded.
     Races, and comparisons of several numbers together, are answered by the recorded values alone.
     """
 
@@ -185,9 +186,9 @@ class Coupled:
     def take(self, uniform: Any) -> None:
         """Assign a value to ``uniform``, a new symbolic number: the next recorded number.
 
-        If ``uniform`` is one number of a noise vector, its value is the one that ``take_block`` assigned to it. If the
-        record gives only an interval, a value inside it is chosen. Raises ``Parted`` if an outcome was recorded in
-        place of a number.
+        A number of a noise vector gets the value that ``take_block`` assigned to it instead, and the largest number of
+        a race gets its value by ``best_of_many``. If the record gives only an interval, a value inside the interval is
+        chosen. Raises ``Parted`` if an outcome was recorded in place of a number.
         """
         recorded = getattr(uniform.draw, "recorded", None)
         item = self._next(uniform.draw.name) if recorded is None else Item(value := recorded(self), value)
@@ -219,7 +220,7 @@ class Coupled:
         return float(self._blocks[id(block.known)][1][number])
 
     def take_outcome(self, draw: Any) -> Item:
-        """Take the next recorded item as that of the categorical draw ``draw``, and return it."""
+        """Return the next recorded item, which belongs to the categorical draw ``draw``, and take it off the record."""
         return self._next(draw.name)
 
     def outcome(self, pmf: Any, item: Item, name: str) -> int:
@@ -267,8 +268,8 @@ class Coupled:
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
         """Return the answer of a comparison by the recorded value of ``uniform``, as an index.
 
-        The bounds of the comparison divide the interval in which the uniform is known to lie, and the index is that of
-        the part that contains the value. If several numbers are compared together, the index is 0 for true and 1 for
+        In a comparison of one number, the bounds divide the interval in which the uniform is known to lie; the index is
+        that of the part that contains the value. In a comparison of several numbers, the index is 0 for true and 1 for
         false. ``pmf`` has the probability of each index, and ``lies(value)`` returns the index for a value of the
         uniform. A difference is recorded in two cases: the index has probability 0, or the position of the value inside
         the interval gives another index by ``pmf``.
@@ -317,9 +318,10 @@ class Coupled:
         return result
 
     def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
-        """Return the index of the largest of ``scores`` (without ``first`` the smallest), by the recorded values.
+        """Return the index of the largest of ``scores``, or of the smallest if ``first`` is False.
 
-        ``pmf`` is the law of the index in the examined run; an index of probability 0 is recorded as a difference.
+        The recorded values decide. ``pmf`` is the law of the index in the examined run; an index of probability 0 is
+        recorded as a difference.
         """
         values, sign = [value_of(score, self.value) for score in scores], -1.0 if first else 1.0
         return self._least([sign * value for value in values], [float(mass) for mass in pmf], "a race")
@@ -334,10 +336,11 @@ class Coupled:
         return result
 
     def best_of_many(self, scores: Any, rates: Any) -> float:
-        """Return F(T) for a race of exponential clocks: T is the time of the first ring, F its distribution function.
+        """Return the probability that no clock of a race rings before T, the time of the first ring in the plain run.
 
-        T is computed from the recorded values. ``scores`` is the noise vector of the race, and ``rates`` has the rate
-        of each clock.
+        The examined run computes the best score of the race from one uniform number. The returned probability is the
+        value of this number in the plain run. ``scores`` is the noise vector of the race, from whose recorded values T
+        is computed, and ``rates`` has the rate of each clock.
         """
         winner = self.largest_of_many(scores)
         block = next(each for each in scores.blocks if 0 <= scores.ids[winner] - each.known.first < each.size)
@@ -365,10 +368,10 @@ class Coupled:
         """Check ``result``, the recorded outcome of ``draw``, a draw among very many outcomes, and return it.
 
         ``masses`` are the probabilities of the outcomes, given the earlier answers, as the examined run computed them.
-        A difference is recorded if they do not follow from the law of the draw and its earlier answers, or if
-        ``result`` has probability 0. In the second case the likeliest outcome is returned. ``inside`` is an array of
-        bools if the program only asks whether the outcome is one of those marked True; None if it reads the outcome.
-        ``name`` names the draw in the records.
+        If they do not follow from the law of the draw and its earlier answers, a difference is recorded. If ``result``
+        has probability 0, a difference is recorded too, and the likeliest outcome is returned. ``inside`` is None if
+        the program reads the outcome. If the program only asks whether the outcome is one of several, ``inside`` marks
+        these by True in an array of bools. ``name`` names the draw in messages.
         """
         law, possible = self._laws.setdefault(id(draw), _LawOfDraw(draw, masses, np.ones(len(masses), dtype=bool)))[1:]
         given = np.where(possible, law, 0.0)
@@ -623,9 +626,9 @@ class Gathered:
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
         """Return the answer of a comparison on this path, an index that ``named`` draws with the law ``pmf``.
 
-        The bounds of the comparison divide the interval in which ``uniform`` is known to lie, and the index is that of
-        one of these parts. If several numbers are compared together, the index is 0 for true and 1 for false.
-        ``lies(value)``, which returns the index for a value of the uniform, is stored as a constraint.
+        In a comparison of one number, the bounds divide the interval in which ``uniform`` is known to lie; the index is
+        that of the part in which the path continues. In a comparison of several numbers, the index is 0 for true and 1
+        for false. ``lies(value)`` returns the index for a value of the uniform; it is stored as a constraint.
         """
         answer, known = self._ask(pmf, uniform.draw.name), uniform.known
         self._asked = (known,)
@@ -636,8 +639,9 @@ class Gathered:
     def holds(self, uniforms: Sequence[Any], _of: Any, _bound: float, *, or_equal: bool) -> int:
         """Store ``uniforms``, the numbers of a comparison of several numbers, for ``cell``.
 
-        ``cell`` calls this method, with the parameters of ``Coupled.holds``, only to learn which numbers the comparison
-        constrains. ``cell`` chooses the answer itself; the returned 0 or 1 is not the answer.
+        The parameters are those of ``Coupled.holds``. While ``cell`` runs, the comparison calls this method, so that
+        ``cell`` learns which numbers the comparison constrains. ``cell`` draws the answer itself; the returned 0 or 1
+        has no meaning.
         """
         self._asked = tuple(uniform.known for uniform in uniforms)
         return int(or_equal)
@@ -696,7 +700,7 @@ class Gathered:
     def value(self, uniform: Any) -> float:
         """Return a value for ``uniform``, from which the caller computes one of very many possible integers.
 
-        The value lies in the interval of the uniform. Different integers get different values.
+        The value lies in the interval of the uniform, at another relative position for each integer of the path.
         """
         known, share = uniform.known, (GOLDEN * (1 + len(self._wholes))) % 1.0
         return float(known.low + (known.high - known.low) * share)
@@ -785,11 +789,11 @@ class _Values:
         return self._of[id(known)]
 
     def draw(self, known: Iterable[Any], rng: np.random.Generator, wholes: dict[int, int]) -> bool:
-        """Choose a value for each number in ``known``, inside its interval; return whether all numbers got one.
+        """Choose a value inside its interval for each number; return whether all numbers got a value.
 
-        ``rng`` chooses the values, often near the ends of the intervals. The result is False if an interval is not
-        wider than rounding. ``wholes`` maps the identity of a number with very many integer outcomes to the integer
-        that was chosen for it; such a number gets the start of its interval.
+        ``known`` has the constraints of the numbers. ``rng`` chooses the values, often near the ends of the intervals.
+        The result is False if an interval is not wider than rounding. The keys of ``wholes`` are the identities of the
+        constraints of random integers with very many values; such a number gets the start of its interval.
         """
         for one in known:
             width = one.high - one.low

@@ -166,11 +166,11 @@ class NumpyGenerator:
     ) -> Any:
         """Return the next uniform number of the generator, or an array of them if ``size`` is given.
 
-        ``function`` is the called method, ``digits`` the dtype. The real generator is advanced by a call of
-        ``function`` with the arguments ``parameters``. If ``parameters`` are None, ``function`` is called without
-        arguments if it is in ``_OWN_NUMBER``; any other function consumes one plain double per number, and the
-        generator is advanced by as many. ``in_pairs`` states that the library makes two numbers at once and caches the
-        second.
+        ``function`` is the called method, ``digits`` the dtype. A real call advances the real generator for each
+        number, or once for all numbers of a noise vector. If ``parameters`` are given, this is a call of ``function``
+        with these arguments. If they are None and ``function`` is in ``_OWN_NUMBER``, it is a call of ``function``
+        without arguments. Otherwise it is a call of the method that returns one plain double. ``in_pairs`` states that
+        the library makes two numbers at once and caches the second.
         """
         check_numbers(f"{self._name}.{function}", size)
         boundary, largest = self._answers.boundary, ONE_BELOW_ONE if digits == "float64" else 1 - 2**-24
@@ -439,7 +439,8 @@ def _check_enumerated(call: str, number: int) -> None:
 def may_stand() -> bool:
     """Return whether a drawn integer may be an ``OutcomeNumber`` (symbolic until it is read) instead of an ``int``.
 
-    It may not if torch or JAX is loaded, because they pass integers to C++ by their type, nor in large-vocabulary mode.
+    The result is False in two cases: torch or JAX is loaded, because these libraries pass integers to C++ by their
+    type; or large-vocabulary mode is active.
     """
     return not ("torch" in sys.modules or "jax" in sys.modules or at_large_now())
 
@@ -637,7 +638,8 @@ def numpy_replaced() -> Iterator[None]:
 def numpy_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
     """Answer NumPy's random calls by ``draws`` while the ``with`` block runs.
 
-    ``forced_uniform`` gives every uniform a fixed value instead: 0, or 1 for the largest float below 1.
+    ``forced_uniform`` 0 or 1 gives every uniform the value 0 or the largest float below 1 instead. See ``boundary_of``
+    for its other forms.
     """
     with AnswersOf(LIBRARY, Answers(draws, forced_uniform, OWNER, "np.random")), numpy_replaced():
         yield

@@ -283,7 +283,8 @@ def random_replaced() -> Iterator[None]:
 def random_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
     """Answer the random calls of the standard library by ``draws`` while the ``with`` block runs.
 
-    ``forced_uniform`` gives every uniform a fixed value instead: 0, or 1 for the largest float below 1.
+    ``forced_uniform`` 0 or 1 gives every uniform the value 0 or the largest float below 1 instead. See ``boundary_of``
+    for its other forms.
     """
     with AnswersOf(LIBRARY, Answers(draws, forced_uniform, OWNER, "")), random_replaced():
         yield

@@ -90,7 +90,8 @@ _TOLD = 10_000
 def _outcomes(places: Any, weights: Any = None) -> Iterator[Item]:
     """Yield an item for each outcome in ``places``, the outcomes of successive draws of one call.
 
-    ``weights`` are the weights of the first draw. Those of later draws depend on earlier outcomes and are not stored.
+    ``weights`` are the weights of the first draw. The weights of later draws depend on earlier outcomes and are not
+    stored.
     """
     for number, place in enumerate(np.asarray(places).ravel().tolist()):
         yield Item(outcome=int(place), weights=weights if not number else None)

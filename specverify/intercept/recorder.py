@@ -149,8 +149,8 @@ def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, 
     """Apply a method that selects from a population to the indices 0, 1, ... in place of the program's elements.
 
     ``name`` is the method, one of ``IN_PLACES``. ``real`` is the library's method, which draws when it is called on
-    ``generator``. ``given`` and ``named`` are the positional and keyword arguments of the program. Returns the drawn
-    indices, and the result that the library would have returned for the elements.
+    ``generator``. ``given`` and ``named`` are the positional and keyword arguments of the program. Returns two things:
+    the drawn indices, which are recorded, and the result that the library would have returned for the elements.
     """
     first, *rest = given
     several = not isinstance(first, int | np.integer) and np.ndim(first) != 0

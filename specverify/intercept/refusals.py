@@ -242,7 +242,8 @@ def refused(error: Exception) -> None:
 def gifts_kept() -> Iterator[dict[str, None]]:
     """Context manager that yields a dictionary whose keys describe the plain random numbers that the program receives.
 
-    A plain number is an ordinary float or integer, not a symbolic number.
+    A plain number is an ordinary float or integer, not a symbolic number. The use of a plain number is not followed, so
+    reports name these numbers.
     """
     kept: dict[str, None] = {}
     RUNS.gifts.append(kept)
@@ -306,7 +307,11 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
         refused(self)
 
     def __str__(self) -> str:
-        """Return one sentence: operation, place, reason, way out."""
+        """Return one sentence with the operation, its place, the reason and the way out.
+
+        If the operation or the place is unknown, or the reason already names the place, the result is the reason alone,
+        with the place if it is known and not yet named.
+        """
         if not self.operation or not self.place or self.place in self.reason:
             return self.reason if not self.place or self.place in self.reason else f"{self.reason}, at {self.place}"
         return f"{self.operation} at {self.place}: {self.reason}; {self.way_out}"

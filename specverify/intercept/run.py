@@ -157,7 +157,10 @@ def nobody_answers() -> AbstractContextManager[None]:
 
 
 def answering(library: str) -> Any:
-    """Return the active interpreter of the calls of ``library``: ``Answers``, a ``Recorder``, or None."""
+    """Return the active interpreter of the calls of ``library``, an ``Answers`` or a ``Recorder``.
+
+    Returns None in two cases: no open block intercepts ``library``, or interception is suspended in this thread.
+    """
     answers = RUNS.answers.get(library)
     silent = RUNS.thread.silent
     return answers[-1] if answers and not (silent and silent[-1] >= len(RUNS.blocks)) else None

@@ -153,7 +153,7 @@ class Answers:
     def asked(
         self, generator: Any, site: Site, function: str, advance: Callable[[], Any], *, in_pairs: bool = False
     ) -> AnsweredCall:
-        """Move the real generator by ``advance``, and return the object that answers one call of ``function``.
+        """Advance the real generator by calling ``advance``, and return the object that answers a call of ``function``.
 
         ``site`` names the call. ``in_pairs`` states that the function may return a number that the generator cached in
         the preceding call.
@@ -209,7 +209,10 @@ class Answers:
             generator_states.put_pending(generator, number)
 
     def _keep(self, generator: Any) -> Hashable:
-        """Store the state that a generator had before the block, the first time; return the key of its stream."""
+        """Return the key of the stream of a generator; the first time, store its state, so that it can be restored.
+
+        The global generator then also gets a start state that is chosen for the run.
+        """
         stream = _stream(generator)
         if stream not in self._before:
             self._before[stream] = (generator, generator_states.read(generator))

@@ -331,11 +331,12 @@ def cascade_residual_of_target(task: Task, alpha: Any = Fraction(1, 2), gamma: i
 
 
 def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Select one candidate of a node and accept it with min(1, p/q), although the selected token does not follow q.
+    """Select one of a node's candidates by a rule that depends on p, and accept it with min(1, p/q).
 
-    If the candidate is rejected, a token is drawn from norm((p - q)+). ``p`` is the target row of the node, ``tokens``
-    are its candidates, ``pmfs`` the q of each, and ``depth`` is the depth of the node. The returned step has the
-    emitted token, and states whether this token is the candidate.
+    The selected token does not have the law q, so this test is wrong. If the token is rejected, another one is drawn
+    from norm((p - q)+). ``p`` is the target row of the node, ``tokens`` are its candidates, ``pmfs`` the q of each, and
+    ``depth`` is the depth of the node. The returned step has the emitted token, and states whether it is a candidate
+    that was accepted.
     """
     q = pmfs[0]
     chosen, _ = selection(p, q, len(tokens), 0)
@@ -645,7 +646,8 @@ def inverted_ratio(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
 def judge_sees_the_prompt(task: Task, correct: Pairs = (), gamma: int = 4) -> Decoder:
     """Judge decoding whose judge gets the last committed token instead of the token before the draft it judges.
 
-    This is wrong from the second draft of a block on. ``correct`` are the pairs (token, draft) that the judge accepts.
+    This is wrong from the second draft of a block on. ``correct`` are the pairs (token before the draft, draft) that
+    the judge accepts.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -742,7 +744,8 @@ def release_for_vllm(task: Task, window: int = 6, threshold: float = 0.3, gamma:
     """FLy with the window of the authors' release instead of vLLM's.
 
     In vLLM, a rejected draft is excused if the ``window`` drafts after it pass their tests. The release counts the
-    excused draft as the first of the window, so only the ``window - 1`` drafts after it must pass.
+    excused draft as the first of the window, so only the ``window - 1`` drafts after it must pass. ``threshold`` is the
+    least entropy of the target at which a draft may be excused.
     """
     return with_parts("fly-vllm", verifier=deferring(window - 1, threshold))(task, window, threshold, gamma)
 
@@ -826,9 +829,9 @@ def row_off_by_one(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
 )
 @as_part("nasd-seed-rule", "verifier")
 def seed_rule_top_two(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Seed rule that accepts a guess if it is one of the two most probable tokens of the target.
+    """NASD's seed rule that accepts a draft if it is one of the two most probable tokens of the target.
 
-    The declared rule accepts only the most probable one.
+    The declared rule accepts a draft only if it is the most probable token.
     """
     accepted = 0
     while accepted < len(draft.tokens):

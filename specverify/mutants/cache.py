@@ -207,9 +207,11 @@ def rollback_in_batches_only(known: int, accepted: int, written: int, batch: int
     citation="text-generation-inference PR #2711 (aadc9cb4)",
 )
 def slots_taken_as_consecutive(pages: tuple[int, ...], page_size: int, first: int, count: int) -> tuple[int, ...]:
-    """Return ``count`` consecutive slots from that of entry ``first`` on, although the ``pages`` are not consecutive.
+    """Return ``count`` consecutive slots that begin with the slot of the request's entry ``first``.
 
-    A slot is the place of one cache entry in the memory, and a page has ``page_size`` consecutive slots.
+    A slot is the place of one cache entry in the memory. The request has the ``pages``, each with ``page_size``
+    consecutive slots; but the pages do not follow one another in the memory, so the slots after the end of a page are
+    wrong.
     """
     start = pages[first // page_size] * page_size + first % page_size
     return tuple(range(start, start + count))

@@ -80,7 +80,10 @@ draw from p without d."""
 
 @from_parts
 def drafts_past_the_end_build(task: Task, max_ngram: int = 3, gamma: int = 4) -> Parts:
-    """Prompt lookup that also drafts the tokens after an end-of-sequence token; verification cuts the text there."""
+    """Prompt lookup that also drafts the tokens after an end-of-sequence token; accepted ones are removed later.
+
+    ``max_ngram`` is the length of the longest n-gram that is looked up.
+    """
     return Parts(prompt_lookup_drafter(max_ngram, eos=()), constant(gamma), sample_and_match)
 
 
@@ -303,7 +306,11 @@ unlikely_matches_dropped = Control(
 
 
 def what_is_left_of_a_coin_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling that decides a round with one uniform, rescaled to [0, 1) after each decision; correct."""
+    """Speculative sampling that tests all drafts of a round with one uniform; correct.
+
+    After each acceptance the uniform is divided by min(1, p/q), so it is again uniform on [0, 1). The replacement and
+    the bonus token are drawn with other random numbers.
+    """
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     coin = rng.random()
     for i, token in enumerate(drafts):

@@ -299,9 +299,9 @@ def draft_step_lacks_last_token(history: Tokens, drafted: Tokens) -> Tokens:
     citation="llama.cpp issue #27852",
 )
 def lookup_keeps_last_request(tokens: Tokens, before: Tokens) -> Tokens:
-    """Return the text that the lookup searches: ``tokens`` and after them ``before``, the text of the previous request.
+    """Return the text that the lookup searches: ``tokens``, followed by ``before``, the text of the previous request.
 
-    The lookup table is not cleared between requests.
+    The right text is ``tokens``, that of this request. Here the lookup table is not cleared between requests.
     """
     return tokens + before
 

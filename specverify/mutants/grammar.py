@@ -74,7 +74,7 @@ def forks_follow_argmax(grammar: Grammar, matcher: Matcher, draft: int, row: Exa
 def grammar_sees_rejected_drafts(task: Task, grammar: RowGrammar = (), gamma: int = 4) -> Decoder:
     """Constrained decoding that masks every row of a block by the grammar state after the last draft.
 
-    Each row needs the mask of its own position.
+    Each row needs the mask of its own position. ``grammar`` has pairs (last token, tokens that may follow it).
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

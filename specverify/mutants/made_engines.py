@@ -187,9 +187,10 @@ def deciding(verify: BareVerifier, scenario: EngineScenario) -> Callable[[Tokens
 
 
 def wrong_engines(verifiers: Mapping[str, BareVerifier]) -> Mapping[str, Callable[[EngineScenario], Any]]:
-    """Return name -> function that builds an engine with one fault for a scenario.
+    """Return name -> function that builds, for a scenario, an engine with one fault.
 
-    The engines are those of this module, and one for each of ``verifiers``: wrong verifiers by name.
+    The faults are those of ``serving`` and ``one_by_one``. Besides, there is one engine for each of the wrong
+    ``verifiers`` (name -> verifier), which verifies its rounds by it.
     """
     return {
         **{f"batch: {fault}": partial(serving, fault) for fault in (*OF_BATCHES, *OF_ENDS[:2])},

@@ -266,7 +266,10 @@ def nan_swallowed(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 
 
 def noise_in_another_type_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling that reads pairs of float16 uniforms as single float32 numbers."""
+    """Speculative sampling that reads the bytes of two float16 uniforms as one float32 number.
+
+    The acceptance tests use these numbers, which are not uniform.
+    """
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     pairs = np.array([float(rng.random()) for _ in range(2 * len(drafts))])
     coins = np.abs(pairs.astype(np.float16).view(np.float32))
@@ -277,10 +280,10 @@ def noise_in_another_type_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]
 
 
 def coarsely_sampled(noise_in_another_type_verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject of a verifier, sampled only so often that a total variation of 0.3 is detected.
+    """Return the subject of a verifier, whose samples detect only a total variation of 0.3 or more.
 
-    ``noise_in_another_type_verify`` is the verifier, and ``gammas`` are the numbers of drafts with which it is
-    examined.
+    Few samples suffice for this. ``noise_in_another_type_verify`` is the verifier, and ``gammas`` are the numbers of
+    drafts with which it is examined.
     """
     subject = verifier_subject(noise_in_another_type_verify, name, gammas)
     return subject.with_situations(SampledSetting, tuple(setting._replace(detect=0.3) for setting in subject.settings))
@@ -335,7 +338,8 @@ def overflow_near_temperature_zero(
 ) -> list[int]:
     """Speculative sampling of softmax(logits / T) without subtracting the largest logit.
 
-    Near T = 0 the exponential overflows to NaN, and a comparison with NaN never rejects.
+    Near T = 0 the exponentials and their sum overflow to infinity, and their quotient is NaN. A comparison with NaN
+    never rejects.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         weights = [np.exp(rows / temperature) for rows in (target_logits, draft_logits)]

@@ -144,7 +144,8 @@ def greedy(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 def along_paths(parents: Any, tokens: Any, padding: int) -> tuple[Any, Any]:
     """Return two arrays ``[paths, 1 + depth]``: the row indices of p along each path, and the tokens on it.
 
-    ``padding`` is the token after the end of a path that is shorter than the longest.
+    Column 0 belongs to the root: row 0, and token 0 as a stand-in. After the end of a path that is shorter than the
+    longest, the row index is -1 and the token is ``padding``.
     """
     indices = path_indices(parents)
     return indices, path_candidates(tokens, indices, padding=padding)

@@ -109,7 +109,10 @@ def likeliest(rows: Any, top_k: float) -> Any:
 
 
 def nucleus(rows: Any, top_p: float) -> Any:
-    """Return a mask ``[rows, vocabulary]`` of the fewest most probable tokens of each row with total >= ``top_p``."""
+    """Return a mask ``[rows, vocabulary]`` of the tokens that top-p keeps in each row.
+
+    These are the most probable tokens, as few as have a total of at least ``top_p``.
+    """
     order = (-rows).argsort(axis=-1)
     ranked = np.take_along_axis(rows, order, -1)
     mask = np.zeros(rows.shape, dtype=bool)
@@ -168,9 +171,9 @@ def in_company(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subj
 
 
 def at_large(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject of a verifier, examined by single calls (``hard_calls``) with 40 000 token ids.
+    """Return the subject of a verifier, examined by single calls (``hard_calls``) with a vocabulary of 40 000.
 
-    That is more than int16 can hold. The calls have as many drafts as the largest of ``gammas``.
+    The largest token ids do not fit into int16. The calls have as many drafts as the largest of ``gammas``.
     """
     return calls_subject(verify, name, hard_calls(40_000, max(gammas), "float32"))
 

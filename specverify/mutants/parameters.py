@@ -48,9 +48,10 @@ from specverify.reference import Tokens
     citation="vLLM PR #35654",
 )
 def allowed_tokens_need_penalties(parameters: Parameters, size: int) -> frozenset[int]:
-    """Return the allowed tokens of a vocabulary of ``size`` tokens; raise ``IndexError`` if no penalty is set.
+    """Return the tokens that may be generated: ``parameters.allowed``, or all ``size`` tokens if it is empty.
 
-    The size is read from the list of penalties, which is empty without penalties.
+    Raises ``IndexError`` if tokens are listed in ``parameters.allowed`` and no penalty is set: the bug. The size of the
+    vocabulary is then read from the list of penalties, which is empty without penalties.
     """
     penalties = [size] if (parameters.repetition, parameters.frequency) != (ONE, ONE) else []
     return permitted(parameters, penalties[0] if parameters.allowed else size)
@@ -122,7 +123,10 @@ def candidates_cut_at_1024_likeliest(p: Any, q: Any) -> Any:
     make=at_large,
 )
 def candidates_cut_at_1024(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling that draws a replacement only from the 1024 most probable tokens, for every top-k."""
+    """Speculative sampling that draws a replacement only from the 1024 tokens of the largest residual.
+
+    The other tokens of the residual are never drawn, although no top-k excludes them.
+    """
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist(), weights=candidates_cut_at_1024_likeliest)
 
 
@@ -169,7 +173,7 @@ def first_token_repeated_in_history(history: Tokens, reserved: int, new: Tokens,
     citation="vLLM issue #18902",
 )
 def frequency_not_on_verify_rows(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return the parameters without the frequency penalty, for every row of a round."""
+    """Return the parameters without the frequency penalty, for every row; ``row`` and ``drafts`` have no effect."""
     return parameters._replace(frequency=ONE)
 
 
@@ -191,9 +195,10 @@ def greedy_by_soft_ratio(
     top_p: float,
     min_p: float,
 ) -> list[int]:
-    """Greedy decoding that tests argmax drafts by the soft p and q, and replaces them by the argmax of p - q.
+    """Speculative sampling that at temperature 0 tests drafts by p/q of the rows at temperature 1.
 
-    At temperature 0 a draft must be accepted exactly if it is the argmax of p.
+    A rejected draft is replaced by the argmax of (p - q)+. At temperature 0 a draft must be accepted exactly if it is
+    the argmax of p. Other temperatures are treated correctly.
     """
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     if temperature > 0:
@@ -269,8 +274,8 @@ def min_p_for_the_bonus_alone(
 def minimum_length_from_first_row(new: int, row: int, rounds: int) -> int:
     """Return ``new``, the number of new tokens before the round, as the number before row ``row``.
 
-    The right number also counts the drafts before the row. So the end of sequence is masked for up to gamma tokens
-    longer than the minimal length requires.
+    The right number also counts the drafts of this round before the row. So the end of sequence is masked for up to
+    gamma tokens longer than the minimum length requires. ``rounds`` is not used.
     """
     return new
 
@@ -284,9 +289,10 @@ def minimum_length_from_first_row(new: int, row: int, rounds: int) -> int:
     citation="SGLang PR #33643",
 )
 def minimum_length_in_rounds(new: int, row: int, rounds: int) -> int:
-    """Return ``rounds``, the number of earlier rounds, as the number of new tokens.
+    """Return ``rounds``, the number of earlier rounds, as the number of new tokens before a row.
 
-    A round may have several tokens, so the end of sequence is masked longer than the minimal length requires.
+    A round may have several tokens, so the end of sequence is masked longer than the minimum length requires. The other
+    parameters are not used.
     """
     return rounds
 
@@ -354,6 +360,7 @@ def only_last_token_counted(history: Tokens, reserved: int, new: Tokens, drafts:
     """Return the tokens that the penalties count, to which only the last of the round's ``new`` tokens is added.
 
     ``history`` has the tokens counted so far, then ``reserved`` placeholders, which all ``new`` tokens should replace.
+    ``drafts`` is not used.
     """
     return history[: len(history) - reserved] + new[-1:]
 
@@ -387,7 +394,7 @@ def placeholders_in_history(history: Tokens, reserved: int, new: Tokens, drafts:
     """Return the tokens that the penalties count, with only the last placeholder replaced by its token.
 
     ``history`` ends with ``reserved`` placeholders, one for each token of the round; the ``new`` tokens should replace
-    all of them.
+    all of them. ``drafts`` is not used.
     """
     return history[:-1] + new[-1:]
 

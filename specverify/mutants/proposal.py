@@ -90,7 +90,10 @@ def declaring(
     examples=SHORT,
 )
 def argmax_draft_soft_ratio(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling that drafts the argmax of q but declares the soft q: likely tokens come out too often."""
+    """Speculative sampling that drafts the argmax of q but declares q: likely tokens come out too often.
+
+    The right declaration is the point mass on the draft.
+    """
     draft = draft_model(task)
     return declaring(task, gamma, lambda tokens: point_on_argmax(draft(tokens)), draft)
 

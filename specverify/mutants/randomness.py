@@ -252,7 +252,7 @@ def list_believed(task: Task, **options: Any) -> Decoder:
 def noise_never_filled(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     """Speculative sampling by an exponential race whose noise stays 1, so that the argmax is emitted.
 
-    The noise is written into a copy that advanced indexing made.
+    The random noise is written into a copy of the noise array, which advanced indexing made, and is lost.
     """
     rng, gamma = np.random.default_rng(), draft_tokens.shape[1]
     noise = np.ones((len(p), p.shape[2]))

@@ -101,7 +101,8 @@ def sharded(weights: Any) -> float:
 def shards_begin_at_fractions(p: Any, q: Any, draft_tokens: Any) -> list[float]:
     """Speculative sampling that computes the start of a vocabulary shard by a true division, ``rank * V / ranks``.
 
-    If V is not divisible by the number of ranks, a shard starts between two tokens.
+    If V is not divisible by the number of ranks, a shard starts between two tokens. A bonus token from this shard is
+    then no integer.
     """
     result = decided(np.random.default_rng(), p, q, draft_tokens.tolist())
     kept = result[:-1]
@@ -151,7 +152,11 @@ def decoded(models: EngineScenario, new_of: Callable[[Tokens], Tokens]) -> Token
 
 
 def ranked(fault: str, models: EngineScenario) -> Callable[..., Tokens]:
-    """Return the engine of one rank for the scenario ``models``, with the fault named ``fault`` ("": none)."""
+    """Return the engine of one rank for the scenario ``models``, with the fault named ``fault`` ("": none).
+
+    The engine takes no argument, except with the fault "one seed, and rows of each rank": then it takes a seed. It
+    returns the new tokens.
+    """
     group: Any = models.group
 
     def of_one_seed(seed: int) -> Tokens:

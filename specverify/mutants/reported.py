@@ -30,7 +30,7 @@ def accepted_reported_as_certain(
     """Return the probability to report for ``token``, the new token at ``index`` of a round: 1 for an accepted draft.
 
     The first ``accepted`` new tokens are accepted drafts. For other tokens the right probability is returned, that of
-    the token in its row of ``rows``.
+    the token in its row of ``rows``, the rows of the round. ``chunks`` is not used.
     """
     return ONE if index < accepted else rows[index][token]
 
@@ -65,8 +65,9 @@ def discarded_samples_not_counted(
 ) -> Fraction:
     """Return the probability of ``token`` in a row that is too early by ``chunks``, the number of prompt chunks.
 
-    The right row is that at ``index``, the position of the token in its round. Each chunk yields a sample that is
-    discarded, and the offsets of the probabilities are not adjusted. ``accepted`` is not used.
+    ``rows`` are the rows of the round; the right one is that at ``index``, the position of the token in its round. Each
+    chunk yields a sample that is discarded, and the offsets of the probabilities are not adjusted. ``accepted`` is not
+    used.
     """
     return rows[max(index - chunks, 0)][token]
 

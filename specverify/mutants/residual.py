@@ -439,7 +439,10 @@ def step_rewritten_without_the_draft(task: Task, rewarded: Any = ()) -> Decoder:
     killed_by="inputs_unchanged",
 )
 def target_row_left_without_draft(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Speculative sampling that sets p[row, i, draft] = 0 in the caller's array and does not restore it."""
+    """Speculative sampling of a batch that sets p of each rejected draft to 0 in the caller's array ``p``.
+
+    The entry is not restored, so the caller's array is changed after the call.
+    """
     rng, result = np.random.default_rng(), []
     for row, count in enumerate(lengths.tolist()):
         drafts = draft_tokens[row, :count].tolist()

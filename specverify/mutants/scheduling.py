@@ -148,10 +148,10 @@ def prepared_for_another_outcome(task: Task, gamma: int = 4, ahead: int = 4) -> 
     killed_by="law_is_target",
 )
 def place_chosen_by_its_draw(task: Task, block: int = 4, **options: Any) -> Decoder:
-    """A masked model that draws a token for every masked position and then fills only the one with the likeliest token.
+    """A masked model that draws a token for every masked position, but fills only that of the most probable token.
 
-    The position depends on the tokens drawn, so likely tokens come out too often. ``block`` is the number of positions
-    that a round fills.
+    The position depends on the tokens drawn, so likely tokens come out too often. The right rule selects the position
+    before it draws a token. ``block`` is the number of positions that a round fills.
     """
     model = masked_model(task.target)
 

@@ -319,7 +319,7 @@ def state_forgets_its_round(task: Task, gamma: int = 4) -> Decoder:
     citation="transformers PR #48280 (regression of #47447)",
 )
 def window_shows_spare_entries(entries: Sequence[Entry], window: int, spare: int) -> Sequence[Entry]:
-    """Return ``window`` entries, counted from the oldest stored entry instead of the newest.
+    """Return ``window`` entries, counted from the oldest stored entry instead of the newest; all if ``window`` is 0.
 
     ``spare`` entries older than the window are stored too, and should not be visible.
     """

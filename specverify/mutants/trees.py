@@ -597,8 +597,8 @@ def path_by_one_integer(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> D
 def plan_for_another_draw(task: Task, branching: tuple[int, ...] = (2, 1), replacement: bool = False) -> Decoder:
     """Optimal transport verification with the transport plan for another way of drawing the candidates.
 
-    The candidates are drawn without replacement, but the plan is that of candidates drawn with replacement. Each node
-    at depth i has ``branching[i]`` children.
+    The candidates are drawn without replacement, but the plan is that of candidates drawn with replacement, if
+    ``replacement`` is False as in the examples. Each node at depth i has ``branching[i]`` children.
     """
     drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
     return tree_decoder(task, drafter, optimal_transport(not replacement))

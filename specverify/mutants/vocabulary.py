@@ -161,7 +161,8 @@ def forgetting(draft: LanguageModel, pieces: Pieces) -> Drafter:
 
     A piece is a token of the drafter that stands for one or more target tokens. The right q of a target token inside a
     piece depends on the tokens of the piece before it. Here, the q of every target token is the law of the first target
-    token of a new piece at its position. ``pieces`` has the pieces of several target tokens.
+    token of a new piece at its position. ``pieces`` has a pair (drafter token, its target tokens) for each piece of
+    several target tokens.
     """
 
     def first(text: Tokens) -> Pmf:
@@ -208,7 +209,10 @@ def every_place_begins_a_piece(task: Task, pieces: Pieces = (), gamma: int = 4) 
     make=at_large,
 )
 def ids_in_int16(p: Any, q: Any, draft_tokens: Any) -> Any:
-    """Speculative sampling that stores replaced token ids in int16: ids above 32767 become other ids or negative."""
+    """Speculative sampling that stores the last token of a round, a replacement or a bonus, in int16.
+
+    An id above 32767 becomes another id or a negative number.
+    """
     emitted = np.array(one_row(p, q, draft_tokens))
     emitted[-1:] = emitted[-1:].astype(np.int16)
     return emitted
@@ -355,10 +359,10 @@ def shared_part_not_renormalised(task: Task, missing: Tokens = (), gamma: int = 
     examples=token_timing.ALGORITHM.examples,
 )
 def aligned_probability_for_q(task: Task, pieces: Pieces = (), gamma: int = 4) -> Decoder:
-    """TokenTiming that declares a wrong q for each re-spelled token: the drafter's own probability of this one token.
+    """TokenTiming that declares a wrong q for each re-spelled token: the drafter's own q of this token, 0 elsewhere.
 
     The drafter draws tokens of its own vocabulary, which are then re-spelled in the target's tokens. The right rule
-    declares a point mass on each of these.
+    declares a point mass on each of these. ``pieces`` is as in ``reference.algorithms.token_timing``.
     """
     q = draft_model(task)
     inner = respelled_sample_drafter(q, pieces)

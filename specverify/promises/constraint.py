@@ -1,9 +1,9 @@
 """Check that no emitted token is forbidden by a declared constraint; ``law_is_target`` checks the masked law.
 
-An engine that masks some pmfs and not others, or applies the mask of a rejected draft, emits a token that a grammar, a
-list of bad words, a minimum length or a budget forbids after the tokens before it. All texts of the enumerated
-scenarios are examined, and texts of ``LONG``, run with chosen seeds: a mask that is a token late only after a round of
-several tokens needs texts of several rounds.
+A constraint states which tokens are forbidden after a text: a grammar, a list of bad words, a minimum length, a budget.
+An engine breaks it if it masks some pmfs and not others, or if it applies the mask of a rejected draft. All texts of
+the enumerated scenarios are examined. Further texts are sampled in the scenario ``LONG``, with chosen seeds. They have
+several rounds, because some engines apply a mask one token late, and only after a round that emits several tokens.
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
 """Check that every draft is the draft model's choice after the current text, by the recorded model queries.
 
-The output does not show a draft from a stale cache, which only costs acceptance. The models of a made engine are
-tables, so their queries are recorded. In the scenarios here p and q are one-hot after every text, and depend on all of
-it, so there is one run. A chain queries its models with the text, and with the text and drafts, which are tokens of
-which q is certain. In some scenarios p = q and every draft is accepted. In others a quarter of the drafts is rejected,
-because a draft cache can be wrong only after a rejection. One text is long, because a draft model can have fewer
-positions than the target. Do not request this promise of an engine that may query other texts: trees, look-ups,
-windows, padding. If its calls take a prompt, one engine also serves prompts with a common beginning in turn: a row of
-the draft model that is cached for one text and used in another gives a wrong draft.
+A draft from a stale cache does not change the output: it is rejected more often. So the queries to the models are
+examined. The engine is made for models that are tables, which record their queries. p and q are one-hot after every
+text and depend on the whole text, so a scenario has one run. An engine that drafts a chain queries its models with the
+decided text, alone or followed by drafts, each of which is the token of which q is certain. Another query is a fault.
+
+In some scenarios p = q and every draft is accepted. In others a quarter of the drafts is rejected, because some draft
+caches are wrong only after a rejection. One text is long, because a draft model can have fewer positions than the
+target. If the calls of an engine take a prompt, one engine also serves several prompts with a common beginning, one
+after the other: a row of the draft model that is cached for one text and used for another gives a wrong draft.
+
+Do not request this promise for an engine that may query other texts: one with trees, look-ups, windows or padding.
 """
 
 from __future__ import annotations
@@ -178,10 +181,10 @@ def examine(make: Make, requests: Requests, _: Conditions) -> Examination:
 def _last_before_gap(queries: ModelQueries, requests: Requests) -> int | None:
     """Return the length of the text after which the draft model is not queried for more than ``_LONGEST_ROUND`` tokens.
 
-    Three kinds of lengths are compared: that of the prompt, those of the texts of ``queries.ahead`` (queried by the
-    draft model before the target), and that of the prompt with all requested tokens. The result is the smallest length
-    that the next one exceeds by more than ``_LONGEST_ROUND``. Returns None if there is no such length, or if
-    ``requests`` holds several requests. ``queries`` has the model queries of the run.
+    After such a gap, drafts may be made from a text that lacks its last tokens. Only texts with which the draft model
+    is queried before the target count; ``queries.ahead`` has their lengths. A gap can also lie between the prompt and
+    the first of them, or between the last of them and the end of the requested tokens. Returns None if there is no gap,
+    or if ``requests`` holds several requests. ``queries`` has the model queries of the run.
     """
     if requests.others:
         return None

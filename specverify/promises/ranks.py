@@ -101,7 +101,8 @@ def examine(make: Make, size: int, gloo: bool, case: str, conditions: Conditions
     """Compare the texts of all ``size`` ranks of the engine ``make``.
 
     ``case`` selects the scenarios, by a key of ``SCENARIOS``. ``gloo`` states whether the ranks communicate by
-    ``torch.distributed``. The seed in ``conditions`` selects the seeds of the calls.
+    ``torch.distributed``. The seed in ``conditions`` selects the seeds of the calls. A difference refutes. The result
+    is unknown if the ranks do not finish in time.
     """
     scenarios, seeds = SCENARIOS[case]
     form, compared = form_in(make, "speculative"), 0

@@ -1,17 +1,21 @@
 """Check that reported statistics are those of the run: drafted and accepted tokens, rates, counts, usage.
 
-They describe how the tokens were made, so they are compared with each other, with the tokens, and with the engine's
-queries to the draft model that it was made for. Let R be the rounds, A the accepted drafts and L the new tokens of a
-chain or a tree. A round emits its accepted drafts and one token more, so A + R >= L - 1 (the first token may be drawn
-by the prefill). A draft is proposed after a text that the draft model was queried about, for this request or before. So
-A is at most the number of different queried texts at which p and q have a token in common, and the accepted drafts
-reach at most one token beyond the longest queried text. A round emits at least one token, and one more round may run
-after the end, so R <= L + 1. A histogram of the accepted drafts per round gives A and R, which must be the reported
-ones. The numbers of an engine without any query to the draft model are compared only with each other. Not covered:
-accepted drafts that are left out where no rounds are reported.
+The statistics are compared with each other, with the emitted tokens, and with the engine's queries to its draft model.
+Let R be the number of rounds, A the number of accepted drafts, and L the number of new tokens.
 
-A tree makes several drafts of one query, at most one for each token to which q gives a probability if no token is
-drafted twice. If more drafts are reported, they are counted too often, or a token is drafted twice: UNKNOWN.
+* A round emits its accepted drafts and one token more, and the first token may be drawn by the prefill. So
+  A + R >= L - 1.
+* A round emits at least one token, and one more round may run after the end. So R <= L + 1.
+* A draft is proposed after a text with which the draft model was queried, for this request or an earlier one. It can be
+  accepted only if p and q have a token in common after this text. So A is at most the number of different such texts.
+* The accepted drafts are new tokens, or reach at most one token beyond the longest queried text.
+* A histogram of the accepted drafts per round determines A and R. Both must be the reported numbers.
+
+If the draft model was never queried, the third and the fourth rule are not tested. Not covered: accepted drafts that
+the report leaves out, if it states no number of rounds.
+
+A tree can have several drafts from one query. If no token is drafted twice, they are at most as many as the tokens with
+q > 0. If more drafts are reported, either they are counted too often or a token is drafted twice: UNKNOWN.
 """
 
 from __future__ import annotations
@@ -271,7 +275,9 @@ def _counted_too_often(drafted: Any, answer: Answer, facts: Facts | None) -> str
 def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
     """Compare the reported statistics with the run, on every path of the engine program ``answering``.
 
-    ``promises`` has the names of the statistics. Raises ``UnusableSubject`` if no answer has one of the statistics.
+    ``promises`` has the names of the statistics. A number that is impossible for the run refutes, and so does a
+    statistic that only some answers have. The result is unknown if more drafts are reported than the queries to the
+    draft model can give. Raises ``UnusableSubject`` if no answer has one of the statistics.
     """
     runs, present, doubt = 0, set[str](), ""
     lacking: dict[str, tuple[Answer, Facts | None]] = {}

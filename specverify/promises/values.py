@@ -70,8 +70,10 @@ class KnownValues(NamedTuple):
 def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
     """Compare every value that the engine program ``answering`` returns, on every path, with its promise.
 
-    ``promises`` maps the name of each value to its promise. Raises ``EnumerationTooLarge`` for more than ``MOST_PATHS``
-    paths.
+    ``promises`` maps the name of each value to its promise. A wrong value refutes, and so does a value that only some
+    answers have. The result is unknown if rounding may explain the only differences, or if no expected value is known
+    for one of the names. Raises ``UnusableSubject`` if no answer has one of the values, and ``EnumerationTooLarge`` for
+    more than ``MOST_PATHS`` paths.
     """
     known, seen, runs = _known(answering, promises), dict[Any, Any](), 0
     undecided: Off | None = None
@@ -483,10 +485,13 @@ def _compare_top(name: str, kind: Kind, value: Value, answer: Answer, known: Kno
 
 
 def _wrong_list(entry: Ranked, emitted: int, spacing: float, row: Any, expected: Ranked | None) -> Off | None:
-    """Return the first fault of a list of most probable tokens: an entry, the order, a missing token or a rank.
+    """Return the first fault of ``entry``, a list of most probable tokens and their logarithms; None if there is none.
 
-    ``entry`` is the list, ``emitted`` the emitted token, ``spacing`` that of its floats, ``row`` the right pmf or None,
-    and ``expected`` the list of a plain call or None.
+    Five things are compared: repeated tokens, the logarithms, the order, a missing token, the ranks. The right values
+    are those of the pmf ``row``. If it is None, they are those of ``expected``, the list that a plain call returns, and
+    ranks are not compared. If that is None too, only repeated tokens and the order are examined. ``emitted`` is the
+    emitted token, which engines list even if it is improbable, and ``spacing`` is the spacing of the floats. A
+    difference that rounding may explain is returned only if there is no other fault; it is undecided.
     """
     if len(set(entry.tokens)) < len(entry.tokens):
         return Off(f"has a token twice: {list(entry.tokens)}")
@@ -516,10 +521,9 @@ def _wrong_entry(
 ) -> Off | None:
     """Return the fault of the first entry of a list that has a wrong logarithm; None if there is none.
 
-    If rounding may explain every difference, the fault is that of the first such entry, and it is undecided. ``inner``
-    are the entries (token, logarithm), ``masses`` the right logarithms by token (empty if unknown), and ``spacing``
-    that of the floats. If ``masses`` lacks the token of an entry, the entry is wrong, unless this is the ``emitted``
-    token.
+    ``inner`` are the entries (token, logarithm), ``masses`` the right logarithms by token (empty if unknown), and
+    ``spacing`` that of the floats. A token that known ``masses`` lack is a fault too, unless it is the ``emitted``
+    token. If rounding may explain every difference, the first of them is returned as an undecided fault.
     """
     doubt = None
     for token, result in inner:
@@ -605,10 +609,11 @@ def _log_softmax(row: Sequence[float]) -> list[float]:
 
 
 def _text_of(answer: Answer, known: KnownValues, names: Sequence[str]) -> str | None:
-    """Return the right text of an answer, from the first of the values ``names`` that determines it.
+    """Return the right text of an answer, or None if it is not known.
 
-    ``known`` has the promises, and the values of the call without speculation. Returns None if no value determines the
-    text.
+    ``names`` are names of values that contain the text. The first whose promise in ``known`` is a function of the
+    tokens gives the text. If there is none, it is the first that the call without speculation returns with these
+    tokens.
     """
     for name in names:
         kind = known.promises.get(name)

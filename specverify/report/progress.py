@@ -51,8 +51,8 @@ class Progress:
     def done(self, amount: float = 1.0, doing: str = "", who: str = "") -> None:
         """Add ``amount`` to the amount done, and set the current step to ``doing``.
 
-        ``who`` is the subject whose step is finished; the fraction of the step that ``within`` recorded for it is
-        discarded, because ``amount`` replaces it.
+        ``who`` is the subject whose step is finished. ``within`` may have recorded a fraction of this step; the
+        fraction is removed, because ``amount`` counts the whole step.
         """
         self._begun_by.pop(who, None)
         self.amount += amount

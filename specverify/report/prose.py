@@ -116,9 +116,9 @@ def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
     """Return the refuted verdicts of one subject in groups; the verdicts of a group may have one cause.
 
     A wrong law can make several checks refute: probability that is missing at one outcome appears at another, possibly
-    a forbidden one, and reused random numbers make a law wrong. The refutations of these checks form one group, the
-    most informative first, if one of them compares laws. Every other refutation, such as one for changed arguments, is
-    a group of its own.
+    a forbidden one, and reused random numbers make a law wrong. If one of these checks compares laws, their refutations
+    form one group, the most informative first. Every other refutation is a group of its own, such as one for changed
+    arguments, or one that only boundary draws show.
     """
     refuted = [verdict for verdict in verdicts if verdict.status is Status.REFUTED]
     of_law = [verdict for verdict in refuted if verdict.check in OF_ONE_LAW and not is_edge(verdict)]
@@ -167,9 +167,10 @@ def _check_line(verdict: Verdict) -> str:
 
 
 def headline(verdict: Verdict) -> str:
-    """Return the heading of a verdict: check, status, its claim, the evidence and the statement.
+    """Return the heading of a verdict: check, status, the claim that the check tests, evidence and statement.
 
-    Other claims are not mentioned: a check that holds may not have examined the cases in which another claim fails.
+    The other claims of the subject are not mentioned: a check that holds may not have examined the cases in which
+    another claim fails.
     """
     refuted = f": {verdict.claim.upper()}" if verdict.claim else ""
     title = verdict.check.replace("_", " ")

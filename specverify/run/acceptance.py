@@ -106,10 +106,10 @@ def together(one: Callable[[], Status], other: Callable[[], Status | None]) -> S
 
 
 def _with_counts(verdict: Verdict, counts: list[int], error: float) -> Verdict:
-    """Return ``verdict`` with the counts of accepted drafts in its figures; unchanged if nothing was sampled.
+    """Return ``verdict`` with the counts of accepted drafts in its figures, and with a note about their mean.
 
-    ``counts[k]`` is the number of sequences with k accepted drafts, and ``error`` the error probability of the
-    confidence interval.
+    It is unchanged if nothing was sampled, or if its figures have no counts of outcomes. ``counts[k]`` is the number of
+    sequences with k accepted drafts, and ``error`` the error probability of the confidence interval in the note.
     """
     samples = sum(counts)
     if "tally" not in verdict.figures or not samples:

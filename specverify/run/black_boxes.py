@@ -199,10 +199,10 @@ def _given(wanted: SampleRequest) -> dict[str, Any]:
 
 
 def law_of_file(file: Path) -> Any:
-    """Return the law in a JSON file: a list (a pmf), or an object from token sequences to probabilities.
+    """Return the law in a JSON file: a list (a pmf), or a mapping from token sequences to probabilities.
 
-    The key of a sequence has its token ids with spaces between; the key "others" stands for all other sequences. Raises
-    ``ValueError`` with one sentence for anything else.
+    In the file the mapping is an object. Its key for a sequence has the token ids with spaces between; the key "others"
+    stands for all other sequences. Raises ``ValueError`` with one sentence for anything else.
     """
     try:
         result = json.loads(file.read_text("utf-8"))

@@ -99,10 +99,10 @@ def run_campaign(
 ) -> Iterator[tuple[str, Sequence[Verdict]]]:
     """Sample the missing blocks of a campaign in ``jobs`` processes; yield the name and the verdicts of each subject.
 
-    ``progress(name, blocks)`` is called after every evaluated block. ``made`` (the command and the versions of
-    packages) is stored with the plan. A subject whose sampling fails is UNUSABLE. If its process dies or a block cannot
-    be stored, the subject is UNKNOWN. Its stored blocks remain in both cases. Raises ``ValueError`` for an invalid law
-    or plan.
+    ``progress(name, blocks)`` is called after every evaluated block, with the number of evaluated blocks of this
+    subject. ``made`` (the command and the versions of packages) is stored with the plan. A subject whose sampling fails
+    is UNUSABLE. If its process dies or a block cannot be stored, the subject is UNKNOWN. Its stored blocks remain in
+    both cases. Raises ``ValueError`` for an invalid law or plan.
     """
     with stored_in(campaign.results) as file:
         keep_asked(file, {key_of(campaign, item): _asked(campaign, item, made or {}) for item in campaign.subjects})
@@ -183,9 +183,10 @@ def _plain(found: IndependenceFound) -> Mapping[str, Any]:
 def judged(
     campaign: Campaign, subject: CampaignSubject, blocks: Iterable[Stored], progress: Told = lambda name, done: None
 ) -> Sequence[Verdict]:
-    """Return the verdicts on ``blocks``, evaluated in order until they are decided; () if there is no block.
+    """Return the verdicts on a subject from its ``blocks``; empty if there is no block.
 
-    ``campaign`` has the plan that the subject shares with others. ``progress`` is called as in ``run_campaign``.
+    The blocks are evaluated in order, until the verdicts are decided. ``campaign`` has the plan that the subject shares
+    with others. ``progress`` is called as in ``run_campaign``.
     """
     plan = campaign.plan_of_each()
     chosen, cell = planned_law(plan, subject.law)
@@ -251,7 +252,7 @@ def _with_counts(law: LawFound, found: Stored) -> LawFound:
 
 
 def _joined(total: IndependenceFound, found: Mapping[str, Any]) -> IndependenceFound:
-    """Return the evidence ``total`` about the independence of two samples, combined with that of one more block.
+    """Return the evidence ``total`` of one test of independence, combined with that of one more block.
 
     ``found`` has the evidence of this block, with the fields of ``IndependenceFound`` as keys (see ``_plain``). The
     e-values are multiplied, by adding their logarithms, and the counts are added.

@@ -175,10 +175,11 @@ def _certificate(
     head: Mapping[str, Any],
     plain: Sequence[CertifiedPath] = (),
 ) -> dict[str, Any]:
-    """Return the certificate of a program: it states whether the law of the paths ``followed`` is ``promised``.
+    """Return the certificate of a program: its verdict on whether the law of the paths ``followed`` is ``promised``.
 
-    ``name`` is the name of the scenario. ``head`` has the entries of the certificate from which the promised law can be
-    computed. ``plain`` are the paths of the call without speculation, if the promised law is the law of that call.
+    ``promised`` is a law (outcome -> probability). ``name`` is the name of the scenario. ``head`` has the entries of
+    the certificate from which the promised law can be computed. ``plain`` are the paths of the call without
+    speculation, if the promised law is the law of that call; empty otherwise.
     """
     law = _law_of(followed)
     rows = head.get("rows", ())
@@ -207,8 +208,8 @@ def _certificate(
 def _has_floats(followed: CertifiedPath) -> bool:
     """Return whether a float is among the probabilities of the path ``followed``.
 
-    They are the probabilities of all outcomes of its draws. If the last token was never read, the probabilities of the
-    results with each possible last token are included.
+    These are the probabilities of all outcomes of its draws. A path whose last token was never read stands for one
+    result per possible last token: the probabilities of these results are tested too.
     """
     path = followed.path
     weights = (weight for step in path.decisions for weight in step.weights)

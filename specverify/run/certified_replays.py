@@ -65,10 +65,11 @@ def replayable(name: str) -> Replayable | None:
 def replays_of(
     program: Callable[[Draws], Any], function: Replayable, law: Sequence[Any], ends: Callable[[Any], Any]
 ) -> list[Any]:
-    """Return paths of ``program`` in the form of a certificate, each with its calls of ``function``.
+    """Return up to ``REPLAYS`` paths of ``program`` in the form of a certificate, with their calls of ``function``.
 
-    ``ends`` converts the result of a path to an outcome of the law. Only paths whose converted result is in ``law`` are
-    returned. The result is [] if the calls have no form in a certificate.
+    ``ends`` converts the result of a path to an outcome of the law. Only paths whose converted result is in ``law``,
+    the outcomes of the certified law, are returned. The result is [] if the calls have no form in a certificate, or if
+    the draws of the program cannot be recorded.
     """
     result: dict[str, Any] = {}
     try:

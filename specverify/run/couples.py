@@ -51,9 +51,10 @@ def watch(
 ) -> Watch:
     """Return the two independence tests of the subject ``name``; ``alarm`` is the false-alarm rate of each.
 
-    A couple is a pair of rows, and ``cell`` maps an outcome to its cell in the table of couples. A test holds if a
-    bound on the dependence, with the error probability ``error``, is at most ``tv``. ``most_couples`` is the planned
-    number of couples. ``alone`` states that calls have one row. ``begun`` is the evidence of earlier samples.
+    A couple is a pair of rows. The tests count couples in a 4 x 4 table; ``cell`` maps an outcome to its row or column,
+    0 to 3. A test holds if a bound on the dependence, with the error probability ``error``, is at most ``tv``.
+    ``most_couples`` is the planned number of couples. ``alone`` states that calls have one row. ``begun`` is the
+    evidence of earlier samples, for rows of one call and of two calls.
     """
     rows, calls = (
         IndependencePlan(what, check, cell, alarm, error, tv, most_couples)

@@ -90,7 +90,11 @@ TEMPLATE = [
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Yield the Python files below a folder, except tests and virtual environments."""
+    """Yield the Python files below a folder that may contain code to test.
+
+    Left out are tests, virtual environments, set-up files such as ``setup.py``, and modules whose name begins with
+    ``_``. At most ``MOST_FILES`` files of the folder are considered.
+    """
     listed = sorted(folder.rglob("*.py"))[:MOST_FILES]
     for file in listed:
         inside = file.relative_to(folder).parts

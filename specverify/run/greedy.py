@@ -99,9 +99,10 @@ def _parted(name: str, plain: list[Tokens], texts: list[Tokens], logits: Logits)
 
 
 def with_parting(verdicts: Sequence[Verdict], parted: Parting) -> Sequence[Verdict]:
-    """Return the verdicts with the first difference ``parted`` between greedy texts added.
+    """Return the verdicts with the first difference ``parted`` between greedy texts added to those on texts.
 
-    If the difference is at a near-tie, REFUTED becomes UNKNOWN.
+    If the difference is at a near-tie, a verdict REFUTED on texts becomes UNKNOWN. Verdicts on independence and on the
+    number of accepted drafts are unchanged.
     """
     return [_with_parting(verdict, parted) if verdict.check in OF_TEXTS else verdict for verdict in verdicts]
 

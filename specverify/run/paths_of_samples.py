@@ -127,9 +127,10 @@ def _expected(here: ExplainedSampler) -> Mapping[Tokens, float] | None:
 
 
 def _followed(sampler: Sampler, expected: Mapping[Tokens, float]) -> _FollowedPaths | None:
-    """Return all paths of one sample of ``sampler``; None if there are more than ``MOST_PATHS``.
+    """Return all paths of one sample of ``sampler``.
 
-    ``expected`` is the law of texts with which messages compare.
+    Returns None if there are more than ``MOST_PATHS``, or if their probabilities do not sum to 1. ``expected`` is the
+    right law of texts, with which the messages of the program compare.
     """
 
     def one() -> Tokens:

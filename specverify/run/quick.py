@@ -53,10 +53,12 @@ def in_quick(conditions: Conditions) -> Conditions:
 
 
 def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
-    """Return the cases of a check that the plan lists for this ``kind`` of subject, in the order of the plan.
+    """Return the cases of a check that the quick plan examines for this ``kind`` of subject.
 
-    Laws of engines at unusual sizes are always included. If the plan lists none of the cases, for example because the
-    caller passed other scenarios, evenly spaced cases are chosen.
+    They are the cases that the plan lists for the kind and the check. If the plan lists the kind but not the check,
+    they are those of ``_names_of_others``; if it does not list the kind, those of ``_without_plan``. If none of the
+    listed cases is among ``cases``, for example because the caller passed other scenarios, evenly spaced cases are
+    chosen. The check ``law_is_target`` also gets all cases of engines at unusual sizes.
     """
     listed, plan = list(cases), quick_plans().get(kind)
     if plan is None:
@@ -74,9 +76,9 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
 def _without_plan(check: Check, cases: Sequence[Case], most: int) -> list[Case]:
     """Return at most ``most`` of the ``cases`` of ``check``, for a kind of subject that the plan does not list.
 
-    The first group has the generic scenario of three tokens with every variant; there a residual has several tokens.
-    It has at most half of the cases. The second group has the scenarios of ``_first_scenarios``, in turn with different
-    variants. The remaining cases are evenly spaced.
+    First come cases of one generic scenario, one for each variant, at most ``most`` / 2. It has three tokens, so that a
+    residual can have several. Then come the scenarios of ``_first_scenarios``; each gets one variant, and successive
+    scenarios get different ones. The remaining cases are evenly spaced.
     """
     by_scenario: dict[str, list[Case]] = {}
     for case in cases:
@@ -90,12 +92,12 @@ def _without_plan(check: Check, cases: Sequence[Case], most: int) -> list[Case]:
 
 
 def _first_scenarios(check: Check, scenarios: Iterable[str], most: int) -> Sequence[str]:
-    """Return the names in ``scenarios`` that the cases of ``check`` begin with, for a kind of subject without a list.
+    """Return the names of the scenarios with which ``_without_plan`` begins, selected from ``scenarios``.
 
-    They are the scenarios that the plan of single rows lists for ``law_is_target``, at most half of ``most``. If that
-    plan does not list ``check``, because single rows do not have what it examines, they are instead one scenario of
-    each shape of tables: the first and the last of a shape in turn, which have the smallest and the largest vocabulary.
-    Faults that need a residual of several tokens show only in the largest.
+    If the plan of verifiers of a single row lists ``check``, they are the scenarios that this plan lists for
+    ``law_is_target``: at most ``most`` / 2, and at most ``FEW_CASES``. Otherwise they are one scenario of each shape of
+    tables: in turn the first of a shape, which has the smallest vocabulary, and the last, which has the largest. A
+    fault that needs a residual of several tokens shows only with a large vocabulary.
     """
     plan, here = quick_plans()["row"], list(scenarios)
     if check.name in plan:
@@ -128,7 +130,10 @@ def quick_plans() -> Mapping[str, Mapping[str, Sequence[CaseName]]]:
 
 
 def name_of_case(case: Case) -> CaseName:
-    """Return the names of the variant and the scenario of a case, or of its program or setting."""
+    """Return (label of the variant, name of the scenario) of a case.
+
+    If the case has no scenario, return ("", name of its program or setting).
+    """
     here: Any = case.situation
     if hasattr(here, "scenario") and hasattr(here, "variant"):
         return here.variant.label, here.scenario.name

@@ -38,7 +38,10 @@ def named_by(identifier: str, find: Callable[[str], Subject]) -> Again:
 
 
 def first_case(subject: Subject, name: str) -> Again:
-    """Return the first case of ``subject`` that a check examines. Raises ``ValueError`` if it examines none."""
+    """Return the first case of ``subject`` that the check called ``name`` examines.
+
+    Raises ``ValueError`` if the check examines none.
+    """
     check = check_named(name)
     for case in check.cases(subject):
         return Again(case, check, Conditions(edge=0.0))
@@ -46,7 +49,7 @@ def first_case(subject: Subject, name: str) -> Again:
 
 
 def again(subject: Subject, check: Check, wanted: Replay) -> Again:
-    """Return the case of ``subject`` that the parsed identifier ``wanted`` names.
+    """Return the case of ``subject`` that the parsed identifier ``wanted`` names, among the cases of ``check``.
 
     Raises ``ValueError`` if there is no such case.
     """

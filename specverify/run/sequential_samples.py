@@ -66,8 +66,8 @@ class SamplingPlan(NamedTuple):
 class Judge(NamedTuple):
     """A test of a sampler that takes samples batch by batch: against a law, or against another sampler.
 
-    ``seen`` adds a batch, ``status`` and ``verdicts`` return the result so far. ``cell`` maps an outcome to its cell in
-    the tables of the independence tests, and ``most_samples`` is the largest number of samples.
+    ``seen`` adds a batch, ``status`` and ``verdicts`` return the result so far. ``cell`` maps an outcome to one of four
+    cells, by which the independence tests count pairs of outcomes. ``most_samples`` is the largest number of samples.
     """
 
     seen: Callable[[Batch], None]
@@ -106,10 +106,10 @@ def sampled_verdicts(
 ) -> Sequence[Verdict]:
     """Return the verdicts on a black box, sampled and tested against exactly one of ``law`` and ``reference``.
 
-    ``draft`` is the pmf of drafts over the outcomes of ``law``. ``acceptance`` is the law of the number of accepted
-    drafts per sequence, which the black box must then report. ``progress(samples, at most)`` is called after every
-    batch. Raises ``ValueError`` for an invalid law or plan, ``UnusableSubject`` for invalid answers, and the errors of
-    the sampler.
+    ``draft`` is the pmf of drafts over the outcomes of ``law``, if it is known. ``acceptance`` is the law of the number
+    of accepted drafts per sequence; if it is given, the black box must report this number. ``progress(samples, at
+    most)`` is called after every batch. Raises ``ValueError`` for an invalid law or plan, ``UnusableSubject`` for
+    invalid answers, and the errors of the sampler.
     """
     check_plan(plan)
     if (law is None) == (reference is None):
@@ -145,10 +145,12 @@ def sampled_verdicts(
 
 
 def is_decided(judge: Judge, watched: Watch) -> bool:
-    """Return whether sampling can stop: one of the verdicts is REFUTED, or all of them HOLD.
+    """Return whether sampling can stop.
 
-    ``judge`` tests the law, ``watched`` tests independence. A refutation of the law counts only after enough couples
-    were tested for independence, because samples that are copies of each other also deviate from the law.
+    ``judge`` tests the law, ``watched`` tests independence. Sampling stops if all tests hold, if independence is
+    refuted (that of the reference sampler included), or if an outcome of probability 0 was sampled. Any other
+    refutation of the law stops it only after ``CONFIRMING`` couples were tested for independence, because samples that
+    are copies of each other also deviate from the law.
     """
     couples, law = watched.statuses(), judge.status()
     if Status.REFUTED in couples or judge.dependent() or judge.impossible():
@@ -161,8 +163,8 @@ def is_decided(judge: Judge, watched: Watch) -> bool:
 def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequence[Verdict]:
     """Return the verdicts of ``judge`` on the law and of ``watched`` on independence.
 
-    ``notes`` are added to the verdict on independence. If samples depend on each other, only an outcome of probability
-    0 refutes the law.
+    ``notes`` are added to the verdict on rows of two calls. If samples depend on each other, the verdicts on the law
+    become UNKNOWN, unless an outcome of probability 0 was sampled.
     """
     independent = watched.verdicts(notes)
     reasons = [verdict.statement for verdict in independent if verdict.status is Status.REFUTED]
@@ -175,9 +177,10 @@ def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequen
 
 
 def planned_law(plan: SamplingPlan, law: Any, draft: Any = None) -> tuple[LawPlan, CellOf]:
-    """Return the plan of a test against ``law``, and the function outcome -> cell for couples of samples.
+    """Return the plan of a test against ``law``, and the function that maps an outcome to one of four cells.
 
-    ``draft`` is the law of drafts over the outcomes of ``law``; None if it is not known.
+    The independence tests count pairs of samples by their cells. ``draft`` is the law of drafts over the outcomes of
+    ``law``; None if it is not known.
     """
     known = known_law(law)
     needed = samples_to_hold(known.masses, plan.tv - known.unnamed, plan.alarm, MOST_SAMPLES)
@@ -261,7 +264,8 @@ def watched_couples(
     """Return the two independence tests of the rows of the subject ``name``.
 
     ``plan`` has the total variation and the alarm; at most ``most_samples`` samples are drawn. ``cell`` maps an outcome
-    to its cell in the tables of couples (pairs of rows); ``begun`` is the evidence of earlier samples.
+    to one of four cells, by which couples (pairs of rows) are counted. ``begun`` is the evidence of earlier samples,
+    for rows of one call and of two calls.
     """
     tv = min(OF_COUPLES * plan.tv, 0.5)
     alone = plan.largest_call == 1
@@ -269,11 +273,11 @@ def watched_couples(
 
 
 def _margins(outcomes: Sequence[Tokens | str]) -> dict[str, Any]:
-    """Return one labelling of the outcomes for each of the first ``POSITIONS`` tokens.
+    """Return groupings of the outcomes by single tokens, one for each of the first ``POSITIONS`` positions.
 
-    The result maps the name of a position to an integer for each outcome, equal where the tokens at the position are
-    equal. All outcomes without a token at the position, such as ``OTHERS``, have one integer. The result is {} if no
-    outcome has two tokens.
+    The result maps the name of a position to an array with an integer for each outcome. Two outcomes have the same
+    integer if they have the same token at this position; all outcomes without a token there, such as ``OTHERS``, share
+    one. The result is {} if no outcome has two tokens.
     """
     longest = max((len(outcome) for outcome in outcomes if outcome != OTHERS), default=0)
     return {
@@ -297,10 +301,10 @@ def _planned(samples: int) -> int:
 
 
 def _size(calls: int, largest: int, left: int) -> int:
-    """Return the size of each of the next two calls, which doubles every second batch.
+    """Return the size of each of the two calls of the next batch.
 
-    ``calls`` is the number of batches so far, ``largest`` the largest size of a call, and ``left`` the number of
-    samples left.
+    It doubles every second batch, but is at most ``largest``, and at most half of ``left``, the number of samples left.
+    ``calls`` is the number of batches so far.
     """
     return max(1, min(FIRST_CALL << min(calls // 2, 20), largest, left // 2))
 

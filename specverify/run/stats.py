@@ -37,7 +37,7 @@ SAMPLES_TIMES_TV_SQUARED = 60
 class Scope(NamedTuple):
     """The total variations that a statistics run detects, for each kind of subject.
 
-    ``divided``: for algorithms whose runs are divided among the paths. ``control``: for algorithms that are sampled run
+    ``divided``: for subjects whose runs are divided among the paths. ``control``: for algorithms that are sampled run
     by run. ``every_size``: algorithms are sampled at every size, and engines with their own random numbers in every
     setting.
     """
@@ -70,8 +70,9 @@ class PlannedSetting(NamedTuple):
 
 
 class StatisticsPlan(NamedTuple):
-    """All settings of a run in the order of the registry, and their shared alarm budget.
+    """All settings of a run, subject by subject, and their shared alarm budget.
 
+    The subjects are in the order in which the user named them; by default they are in the order of the registry.
     ``miss`` is the probability with which a bias of the planned total variation is missed.
     """
 
@@ -112,7 +113,7 @@ def run_statistics(plan: StatisticsPlan, jobs: int) -> Iterator[JudgedSetting]:
 
 
 def in_order(judged: Sequence[JudgedSetting]) -> list[FitRow]:
-    """Return the rows of all finished settings ``judged``, in the order of the registry."""
+    """Return the rows of all finished settings ``judged``, in the order of the plan."""
     return [row for item in sorted(judged) for row in item.rows]
 
 

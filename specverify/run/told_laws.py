@@ -62,11 +62,12 @@ class ToldLaw(NamedTuple):
 def law_from_logprobs(box: BlackBox, wanted: SampleRequest, words: Words, rounding: float) -> ToldLaw:
     """Return the law of sequences that follows from a black box's reported probabilities of next tokens.
 
-    The law is computed prefix by prefix, the most probable prefixes first. Unreported mass, and the mass of prefixes
-    beyond ``MOST_QUESTIONS``, is summed under ``OTHERS``. Every reported probability, and the unreported rest, has a
-    relative error of at most ``rounding``. So every probability of a right subject is within the factor ``(1 +
-    rounding)^2`` of the law. ``box`` is the black box, ``wanted`` has the prompt and the options, and ``words`` numbers
-    the tokens. Raises ``UnusableSubject`` if the box reports no probabilities, or probabilities whose sum is above 1.
+    The law is computed prefix by prefix, the most probable prefixes first. ``OTHERS`` gets the unreported mass, that of
+    tokens with an ambiguous text, and that of prefixes beyond ``MOST_QUESTIONS``. Every reported probability, and the
+    unreported rest, may have a relative error of ``rounding``; every probability of a right subject is then within the
+    factor ``(1 + rounding)^2`` of the law. ``box`` is the black box, ``wanted`` has the prompt and the options, and
+    ``words`` numbers the tokens. Raises ``UnusableSubject`` if the box reports no probabilities, or probabilities whose
+    sum is above 1.
     """
     law: dict[Any, float] = {}
     asked: dict[Tokens, ReportedLogprobs] = {}
@@ -146,8 +147,8 @@ def without(wanted: SampleRequest, name: str) -> SampleRequest:
 def _may_share_words(told: ReportedLogprobs, rounding: float) -> bool:
     """Return whether an unreported token may have the same text as a reported one and so change its probability.
 
-    ``told`` is the report, and ``rounding`` the relative error of its probabilities. Such a token is possible if tokens
-    are reported as texts and the unreported mass is not small beside the least reported probability.
+    True only if tokens are reported as texts, and if the unreported mass is not negligible beside the least reported
+    probability. ``told`` is the report, and ``rounding`` the relative error of its probabilities.
     """
     named = [math.exp(value) for token, value in told.logprobs.items() if not is_ambiguous(token)]
     texts = any(isinstance(token, str) for token in told.logprobs)
@@ -193,10 +194,10 @@ def told_logits(box: BlackBox, wanted: SampleRequest, words: Words, rounding: fl
     """Return the logits of the next token that a black box reports after each text.
 
     Greedy decoding takes the argmax of these logits: they include penalties, but neither temperature nor truncation.
-    ``box`` is the black box, and ``wanted`` has the prompt and the options. A text has no logits if the box reports
-    nothing after it. It also has none if the report seems to lack options that could change the argmax: the box does
-    not state that it includes options, and its report without them is the same. ``words`` maps the tokens that the box
-    reports to ids, and ``rounding`` is the relative error of a reported probability.
+    ``box`` is the black box, and ``wanted`` has the prompt and the options. A text has no logits in two cases. In the
+    first the box reports nothing after it. In the second the report may lack options that could change the argmax: the
+    box does not state that it includes them, and its report without them is the same. ``words`` maps the tokens that
+    the box reports to ids, and ``rounding`` is the relative error of a reported probability.
     """
     options = {
         name: value

@@ -72,9 +72,9 @@ def verify_subject(
     """Yield the verdict of every check of the checklist, including checks that do not apply.
 
     ``spent`` is the loading time of the subject in seconds, and ``changes`` are the changes that loading made to the
-    process. Verdicts in ``known`` are not computed again. Exact verdicts rest on the check ``program_is_its_draws``, so
-    this check always runs; if the checklist does not contain it, it is reported only if it fails. ``progress(check,
-    examined, cases)`` is called while a check examines its cases.
+    process. Verdicts in ``known`` are not computed again. ``progress(check, examined, cases)`` is called while a check
+    examines its cases. Exact checks of foreign code rest on the check ``program_is_its_draws``. It runs before them
+    even if the checklist does not contain it; its verdict is then yielded only if it fails.
     """
     deadline = time.perf_counter() + checklist.seconds - spent
     subject, result = _settled_in_time(subject, left_until(deadline))
@@ -129,7 +129,7 @@ def _stops_exact_checks(verdict: Verdict) -> str:
 
 
 def _never_warm(found: Guarded[Subject], seconds: float) -> str:
-    """Return why the first decode of a subject did not finish within ``seconds``; "" if it finished.
+    """Return why the first decode of a subject did not end within ``seconds``; "" if it ended in time.
 
     ``found`` is the result of this decode, as ``guarded`` returns it.
     """
@@ -142,7 +142,8 @@ def _never_warm(found: Guarded[Subject], seconds: float) -> str:
 def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded[Subject]]:
     """Return the subject after its warm-up, and the result of the warm-up, as ``guarded`` returns it.
 
-    The warm-up has ``seconds``. If it fails or takes longer, the subject is returned without it.
+    The warm-up has ``seconds``. If it takes longer, the subject is returned without it. If it fails, the subject is
+    returned without its own steps of the warm-up; for foreign code the sources of randomness are still searched.
     """
     result = guarded(partial(warmed_up, subject), seconds, watch_loops=True)
     if result.result is not None:
@@ -154,8 +155,8 @@ def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded
 def unready(found: Guarded[Any], what: str, seconds: float) -> tuple[Status, str]:
     """Return the status and the reason for a subject that was not ready within ``seconds``.
 
-    ``what`` is the state that was not reached, such as "loaded", and ``found`` the result of the attempt, as
-    ``guarded`` returns it.
+    The status is UNKNOWN if the time was over, and UNUSABLE if the attempt failed. ``what`` is the state that was not
+    reached, such as "loaded", and ``found`` the result of the attempt, as ``guarded`` returns it.
     """
     if found.out_of_time:
         return Status.UNKNOWN, f"not {what} within {seconds:g} s: {found.out_of_time}"
@@ -184,8 +185,8 @@ def run_check(
 ) -> Verdict:
     """Return the verdict of one check on a subject, from all cases of the check.
 
-    The check ends within the time limit of ``checklist``, which also has its settings.
-    ``told(examined, cases)`` is called now and then with the number of examined cases, and of all cases (0: unknown).
+    The check ends within the time limit of ``checklist``, which also has its settings. ``told(examined, cases)`` is
+    called now and then. Its arguments are the number of cases examined so far, and that of all cases (0 if unknown).
     """
     return _named(subject, check, checklist.seconds, partial(_over_cases, subject, check, checklist, told))
 
@@ -241,9 +242,9 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
 def with_changes(verdict: Verdict, changes: Changes) -> Verdict:
     """Return ``verdict`` with the changes that the subject made to the process.
 
-    Notes about changes are added to the figures. Some changes are faults; those that the statement already names are
-    ignored. Any other fault makes the status UNUSABLE. But REFUTED, REFUSED and UNUSABLE verdicts keep their status,
-    and the fault is added to the statement.
+    ``changes`` has notes and faults. Notes are added to the figures. A fault that the statement already names is
+    ignored. Any other fault makes the status UNUSABLE, and the fault is the statement. But a verdict REFUTED, REFUSED
+    or UNUSABLE keeps its status, and the fault is added to its statement.
     """
     if changes.notes:
         notes = [*verdict.figures.get("notes", ()), *(f"it {note}" for note in changes.notes)]
@@ -331,12 +332,12 @@ def _lacks_cause(examination: Examination) -> bool:
 def _with_cause(
     examined: Sequence[tuple[Case, Examination]], cases: Iterable[Case], conditions: Conditions, *, quick: bool
 ) -> list[tuple[Case, Examination]]:
-    """Search the other cases of an engine for a refuted one whose examination shows the cause.
+    """Search other cases of an engine for a refuted one whose examination shows the cause.
 
     ``examined`` are the examined cases of the check with their examinations: the last is refuted and shows no cause,
-    and those before it hold. ``cases`` are all cases of the check. Returns a list with the case found and its
-    examination; [] if there is none. With ``quick``, a case with too many runs is skipped. ``conditions`` are the
-    settings of the check.
+    and none before it is refuted. ``cases`` are all cases that the check may examine; at most ``OTHERS_FOR_CAUSE`` of
+    them are tried. Returns a list with the case found and its examination; [] if there is none. With ``quick``, a case
+    with too many runs is skipped. ``conditions`` are the settings of the check.
     """
     known = {name_of_case(case) for case, _ in examined}
     others = (

@@ -170,7 +170,10 @@ def examine(
 
 
 def replay(identifier: str, seconds: float, tell: Tell) -> None:
-    """Repeat the case of a replay identifier within ``seconds``, and send its verdict by ``tell``."""
+    """Repeat the case of a replay identifier within ``seconds``, and send its verdict by ``tell``.
+
+    If there is no such case, or its subject cannot be loaded in time, the reason is sent instead.
+    """
     started = time.perf_counter()
     try:
         result = guarded(partial(named_by, identifier, ready_subject), seconds)

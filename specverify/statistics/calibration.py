@@ -1,18 +1,23 @@
 """The error of Pearson's test against its declared level at finite counts, and the level that compensates for it.
 
-The chi-square limit is too light in the tail: a cell that expects few samples has the skewed tail of a Poisson count.
-The hardest law known is the simplest, one rare cell that expects ``minimum_expected`` samples or a little more against
-a heavy cell: the statistic is ``(N - e)^2 / e`` with N Poisson of mean e, and its size needs no simulation. The worst
-size of the test divided by the level it declares, rounded up, over those laws, over two-cell laws of any proportion and
-over laws with up to 1000 rare cells at the threshold (all by exact sums):
+The test takes its critical value from the chi-square distribution. The tail of this distribution is too light: a cell
+that expects few samples has the skewed tail of a Poisson count. So the *size* of the test, the probability that it
+rejects a correct sampler, can exceed the declared level. The hardest laws known have two cells: a rare one that expects
+``minimum_expected`` samples or a little more, and a heavy one. The statistic is then ``(N - e)^2 / e`` with N Poisson
+of mean e, so the size is computed without simulation.
+
+The table shows the largest size divided by the declared level, rounded up. It was computed by exact sums over these
+laws, over two-cell laws of any proportion, and over laws with up to 1000 rare cells that expect ``minimum_expected``
+samples each:
 
     minimum_expected    1e-2    1e-3    1e-4    1e-5    1e-6
                   10     1.5     2.5     5.3    12.4      29
                   40     1.3     1.5     2.2     3.7     6.4
                  100     1.2     1.3     1.6     2.1     3.1
 
-At ``calibrated_level`` the same laws are rejected with at most the level asked for at 1e-3 and below. Balanced two-cell
-laws, whose statistic lives on a coarse lattice, exceed it by at most 5 percent at 1e-2 and 16 percent above.
+A test at the level ``calibrated_level(level)`` rejects samplers of these laws with probability at most ``level``, if
+``level`` is at most 1e-3. For larger levels there is an exception: two-cell laws with nearly equal cells, whose
+statistic has few possible values. They exceed ``level`` by at most 5 percent at 1e-2, and by at most 16 percent above.
 """
 
 from __future__ import annotations

@@ -100,10 +100,10 @@ def bounding(masses: Array, samples: int) -> tuple[Coarsening, float, float]:
 
 
 def samples_to_hold(masses: Array, tv: float, error: float, most: int) -> int:
-    """Return the number of samples at which the bound on a correct sampler's distance is expected to be at most ``tv``.
+    """Return a number of samples at which the bound on a correct sampler's distance is expected to be at most ``tv``.
 
-    ``masses`` is the law ``[k]``, ``error`` the error probability of the bound, ``most`` the largest number that is
-    returned.
+    ``masses`` is the law ``[k]``, and ``error`` the error probability of the bound. The numbers tried are 64 and its
+    multiples by powers of 1.2, up to ``most``. Returns ``most`` if no smaller one is enough.
     """
 
     def enough(samples: int) -> bool:

@@ -58,19 +58,22 @@ def tv_sequence(
 ) -> Interval:
     """Return bounds on the total variation between the sampled law and the given one, valid at all times.
 
-    Write p' for the sampled law, p for the given one, e for the empirical law after n = ``samples`` samples,
-    ``tv_observed`` = TV(e, p), and A for the set where p' > p, so that TV(p', p) = p'(A) - p(A). A does not depend on
-    the samples, and ``e(A) - p(A) <= TV(e, p)``, hence
+    ``tv_observed`` is the total variation between the empirical law of ``samples`` samples and the given law, on
+    ``cells`` cells. Each of the two bounds is ever wrong with probability at most ``error``. ``tight_at`` is the number
+    of samples at which the upper bound is tightest; it must be fixed before the first sample. Two samplers can be
+    compared with each other too: ``tv_observed`` is then that between their empirical laws, of ``samples`` samples
+    each, and ``variance`` must be ``TWO_SAMPLES``. Raises ``ValueError`` for counts below 1, an ``error`` outside
+    (0, 1), or a ``tv_observed`` outside [0, 1].
+
+    Proof. Write p' for the sampled law, p for the given one, and e for the empirical law after n samples. Let A be the
+    set where p' > p, so that TV(p', p) = p'(A) - p(A). Since ``e(A) - p(A) <= TV(e, p)``,
 
         TV(p', p) <= TV(e, p) + (p'(A) - e(A)) <= TV(e, p) + crossing(n / 4) / n
 
-    for all n at once with probability at least ``1 - error``: one fixed set, so the number of cells does not enter.
-    From below, ``TV(p', p) >= TV(e, p) - max over sets B of (e(B) - p'(B))``, and the ``2^cells`` sets share the error.
-    Each side misses with probability at most ``error``. Between two samples of n each, ``tv_observed`` is that of the
-    two empirical laws and ``variance`` is ``TWO_SAMPLES``: the same argument, with e(A) - e'(A).
-
-    ``tight_at`` is the number of samples at which the upper bound is tightest; it must not depend on them. Raises
-    ``ValueError`` for counts below 1, an error outside (0, 1), a ``tv_observed`` outside [0, 1].
+    for all n at once with probability at least ``1 - error``. A is one set that does not depend on the samples, so the
+    number of cells does not enter. The lower bound uses ``TV(p', p) >= TV(e, p) - max over sets B of (e(B) - p'(B))``.
+    There are ``2^cells`` sets B, and each gets an equal part of ``error``. For two samplers, the difference of their
+    empirical laws takes the place of e - p.
     """
     check_count(samples, "samples")
     check_count(cells, "cells")

@@ -146,7 +146,12 @@ def fit_verdict(first: GoodnessOfFit, second: GoodnessOfFit | None, level: float
         first: Result of the first stage.
         second: Result of the confirmation; None if the first stage did not reject.
         level: Level at which a stage rejects.
-        able: Whether the negative control was rejected. If it was not, the verdict is UNKNOWN instead of FITS.
+        able: Whether the test has shown its power: the negative control was rejected, and the detectable total
+            variation is below 1.
+
+    Returns:
+        REFUTED if the first stage observed an outcome of probability 0, or the confirmation rejects. Otherwise FITS if
+        the test is ``able``, and UNKNOWN if it is not.
     """
     if first.unsupported or (second is not None and rejects(second, level)):
         return FitVerdict.REFUTED

@@ -21,7 +21,7 @@ for every such p'.
 
 *Power.* For n samples with Pearson statistic X on k cells, ``2 log e`` is nearly ``X n / (n + c) - (k - 1) log(1 + n /
 c)``, by Stirling's formula. X is noncentral chi-square with a noncentrality of at least ``4 n TV^2`` (see
-``planning``), which is what ``anytime_detectable_tv`` solves.
+``planning``). ``anytime_detectable_tv`` solves this relation for TV.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ the true law p'. Then
 
     sum over A of |p' - p| = a + a' - 2 sum over A of min(p, p') <= a + a' = |a' - a| + 2 min(a, a'),
 
-and the other cells contribute to the total variation on the partition what they contribute on the outcomes, so
+Every other cell has one outcome, so it contributes equally to the total variation on the partition and to that on the
+outcomes. Therefore
 
     TV(p', p) <= TV on the partition + min(a, a') <= TV on the partition + pooled_mass.
 

@@ -1,18 +1,21 @@
 """Anytime evidence where no law is known: that two samplers differ, or that two variables are dependent.
 
-*Two samplers.* For a pair (x, y), one outcome of each, and estimates a, b of their laws made from earlier batches, let
-``m = (a + b) / 2``. Then ``a(x) b(y) / (m(x) m(y))`` is an e-value of "both have one law", whatever that law is: with
-``r = a / m`` and ``b / m = 2 - r`` its mean is ``E r (2 - E r) <= 1`` (Turner, Ly and Gruenwald, "Generic e-variables
-for exact sequential k-sample tests that allow for optional stopping", arXiv 2106.02693). Pairs of a batch multiply, and
-so do batches: a martingale.
+*Two samplers.* Let x be an outcome of one sampler and y an outcome of the other. Let a and b be estimates of their two
+laws, made from earlier batches, and ``m = (a + b) / 2``. Then ``a(x) b(y) / (m(x) m(y))`` is an e-value against the
+hypothesis that both samplers have one law, whatever that law is: with ``r = a / m`` and ``b / m = 2 - r`` its mean is
+``E r (2 - E r) <= 1`` (Turner, Ly and Gruenwald, "Generic e-variables for exact sequential k-sample tests that allow
+for optional stopping", arXiv 2106.02693). The e-values of all pairs of a batch, and of all batches, are multiplied; the
+product is a supermartingale.
 
-*Dependence.* Of two independent couples (x, y), (x', y') in which x and y are independent, (x, y'), (x', y) is as
-likely. With f an estimate of the joint law from earlier batches, ``2 f(x, y) f(x', y') / (f(x, y) f(x', y') + f(x, y')
-f(x', y))`` is an e-value of independence, whatever the two laws: its mean over the two arrangements is 1.
+*Dependence.* Let (x, y) and (x', y') be two couples, independent of each other. If x and y of a couple are independent
+too, the couples (x, y') and (x', y) are as likely as the observed ones. Let f be an estimate of the joint law, made
+from earlier batches. Then ``2 f(x, y) f(x', y') / (f(x, y) f(x', y') + f(x, y') f(x', y))`` is an e-value against
+independence, whatever the laws of x and y are: its mean over the two arrangements is 1.
 
-An estimate is the empirical law shrunk towards its estimate under the null, with weight ``s``; the e-value is the mean
-over several s. For two samplers there is no estimate in the first batch, and its e-values are 1. For dependence the
-first guess is that half of the couples are copies. It is a second way to shrink, beside the product of the two laws.
+*Shrinkage.* An estimate is the empirical law, shrunk with weight s towards an estimate that satisfies the hypothesis:
+the pooled law of both samplers, or the product of the laws of x and y. The e-value is the mean over several s. In the
+first batch there is no estimate of the two samplers, so the e-values are 1. For dependence a second target is used
+too: the law in which half of the couples have two equal values.
 """
 
 from __future__ import annotations
@@ -35,10 +38,10 @@ NO_COUPLES_YET: Final = np.zeros(2 * len(SHRINKAGES))
 def two_sample_gains(past_first: Any, past_second: Any, first: Any, second: Any) -> Array:
     """Return by how much one batch increases log e-values against the hypothesis that two samplers have one law.
 
-    The result is ``[s, ...]``, one log e-value for each of s shrinkages. ``past_first`` and ``past_second`` are the
-    counts of the two samplers in earlier batches, ``first`` and ``second`` their counts in this batch. All are ``[...,
-    k]`` over the same k outcomes. Outcomes that no earlier batch had add nothing. Raises ``ValueError`` if the sums of
-    ``first`` and ``second`` differ.
+    ``past_first`` and ``past_second`` are the counts of the two samplers in earlier batches, ``first`` and ``second``
+    their counts in this batch. All are ``[..., k]`` over the same k outcomes; leading axes hold separate comparisons.
+    The result is ``[s, ...]``, one increase for each of s shrinkages. An outcome that has no count in earlier batches
+    adds nothing. Raises ``ValueError`` if the sums of ``first`` and ``second`` differ.
     """
     ours, theirs, a, b = (np.asarray(item, dtype=np.float64) for item in (past_first, past_second, first, second))
     if not np.array_equal(a.sum(axis=-1), b.sum(axis=-1)):

@@ -263,7 +263,7 @@ def _after_each(sampler: Sampler, laws: Mapping[Any, Any], plan: SamplingPlan, a
 
 
 def _after(sampler: Sampler, prefix: Any) -> Sampler:
-    """Return ``sampler`` as one that continues ``prefix``."""
+    """Return a sampler whose sequences continue ``prefix``: each call of ``sampler`` gets the prefix too."""
     return Sampler(f"{sampler.name} after {prefix}", lambda seed, n: sampler.sample(seed, n, prefix))  # type: ignore[call-arg]
 
 
@@ -277,24 +277,24 @@ def _some_verdicts(
 ) -> Iterable[Verdict]:
     """Return the verdicts of the checks ``names``, which all use the same samples.
 
-    If ``known`` contains these verdicts, they are returned. Otherwise ``work`` draws the samples and returns the
-    verdicts, within ``seconds``. ``name`` is the name of the subject, and ``samplers`` maps the names in verdicts to
-    the samplers, whose paths explain a refutation.
+    If ``known`` contains all these verdicts, they are returned. Otherwise ``work`` draws the samples and returns the
+    verdicts, within ``seconds``. If ``work`` fails, there is only a verdict of the first check, with the reason.
+    ``name`` is the name of the subject. ``samplers`` maps the subject's name in a verdict to its sampler, from which
+    the cause of a refutation is found.
     """
     if set(names) <= set(known):
         return [known[check] for check in names]
     verdicts = _verdicts(name, work, seconds, next(iter(names)))
-    for subject, here in samplers.items():
-        verdicts = [*_explained([one for one in verdicts if one.subject == subject], here), *_others(verdicts, subject)]
+    explained = {
+        subject: iter(_explained([verdict for verdict in verdicts if verdict.subject == subject], here))
+        for subject, here in samplers.items()
+    }
+    verdicts = [next(explained[one.subject]) if one.subject in explained else one for one in verdicts]
     return [verdict for verdict in verdicts if verdict.check in names]
 
 
-def _others(verdicts: Sequence[Verdict], subject: str) -> list[Verdict]:
-    return [verdict for verdict in verdicts if verdict.subject != subject]
-
-
 def _explained(verdicts: Sequence[Verdict], here: ExplainedSampler) -> Sequence[Verdict]:
-    """Return ``verdicts`` on the sampler of ``here`` with the cause of a refutation, if its paths show one.
+    """Return ``verdicts`` on the sampler of ``here``, with the cause of a refutation added if one is found.
 
     The search for the cause is limited to ``EXPLAINING`` seconds and never changes a status.
     """

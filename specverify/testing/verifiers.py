@@ -136,7 +136,7 @@ def _batch_hint(verify: Callable[..., Any], seconds: float) -> str:
 def _takes_batches(verify: Callable[..., Any], seconds: float) -> bool:
     """Return whether the verifier ``verify`` fails on one row of arrays but accepts a batch of one such row.
 
-    Returns False if this is not decided within ``seconds``.
+    If so, a message of a failure suggests the form of a batch. Returns False if this is not decided within ``seconds``.
     """
     row = (np.array([[2, 1], [1, 2]]) / 3, np.array([[1, 2]]) / 3, np.array([1]))
     as_tensors = [sys.modules["torch"].from_numpy] if "torch" in sys.modules else []
@@ -162,9 +162,9 @@ def _check_unsaid(form: str | None, **options: Any) -> None:
 
 
 def _cases(cases: Any) -> Sequence[Any]:
-    """Return ``cases``, the calls on which a verifier is examined, after validation.
+    """Return ``cases``, the calls on which a verifier is examined, as a list after validation.
 
-    Raises ``ValueError`` unless they are a collection of calls.
+    Raises ``ValueError`` unless they are a collection of at least one call.
     """
     if isinstance(cases, tuple) and hasattr(cases, "_fields"):
         raise ValueError(f"cases is one {type(cases).__name__}, expected a sequence of calls, such as [call]")

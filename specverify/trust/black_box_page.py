@@ -103,7 +103,11 @@ def mutant_table() -> str:
 
 
 def _spread(numbers: Sequence[int | None]) -> str:
-    """Return the median, the minimum and the maximum of ``numbers``, the results of several runs, as text."""
+    """Return the median, the minimum and the maximum of ``numbers`` as text, or only one number if all are equal.
+
+    ``numbers`` has the result of each of several runs. If some are None (not refuted in this run), the text states
+    instead in how many runs, or "never".
+    """
     if None in numbers:
         return "never" if set(numbers) == {None} else f"not in {numbers.count(None)} of {len(numbers)} runs"
     ordered = sorted(number for number in numbers if number is not None)

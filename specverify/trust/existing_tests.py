@@ -16,13 +16,13 @@ COSINE = 0.99
 
 
 def balanced_bins(sample: Array, other: Array) -> float:
-    """Return the statistic of PyTorch's comparison of two samples: the largest imbalance of a bin over the threshold.
+    """Return PyTorch's statistic for two samples: the largest imbalance of a bin, divided by PyTorch's threshold.
 
     ``sample`` is the first sample and ``other`` the second. Both are sorted together and cut into ten bins of equal
-    size. Each number of the first sample counts +1, each number of the second -1; the imbalance of a bin is the mean of
-    these. The result is the quotient of the largest imbalance and PyTorch's threshold. For a bin of ``size`` numbers,
-    the standard deviation of the imbalance is ``size ** -1/2``, and the threshold is this deviation times ``erfinv(1 -
-    2 rate / bins)``. The quantile of the normal law is ``sqrt(2)`` times as large: PyTorch omits this factor.
+    size. Each number of the first sample counts +1, each number of the second -1; the imbalance of a bin is the
+    absolute mean of these. PyTorch accepts if the result is at most 1. For a bin of ``size`` numbers, the imbalance has
+    the standard deviation ``size ** -1/2``; the threshold is this deviation times ``erfinv(1 - 2 rate / bins)``. A
+    right threshold would be ``sqrt(2)`` times as large: PyTorch omits this factor of the normal quantile.
     """
     from scipy.special import erfinv  # noqa: PLC0415 - half a second, and only where something is sampled
 

@@ -69,11 +69,12 @@ def statistical_alarms(
 ) -> list[CountedAlarms]:
     """Judge ``runs`` right subjects by samples; return two rates: rejections by the first sample, and refutations.
 
-    A subject is refuted if a first sample rejects it, and then a second sample too. The subjects are the algorithms of
-    the registry. Their samples are drawn by dividing counts among paths, and compared with the algorithms' own output
-    laws, enumerated in float64, at several numbers of samples. ``false_alarm`` is the declared probability of a false
-    refutation of one subject. ``seed`` is that of all samples, ``jobs`` the number of processes; ``done(index)`` is
-    called for each finished part of the work.
+    A subject is refuted if a first sample rejects it, and then a second sample too. Each subject is an algorithm of the
+    registry, chosen at random, with a number of samples that is chosen at random too. The samples are drawn by dividing
+    counts among paths, and compared with the algorithm's own output law, enumerated in float64. ``false_alarm`` is the
+    declared probability of a false refutation of one subject, and its square root that of a rejection by the first
+    sample. ``seed`` is the seed of all samples, ``jobs`` the number of processes; ``done(index)`` is called for each
+    finished part of the work.
     """
     works = [partial(_tally, share, false_alarm, seed) for share in _shares(runs)]
     tallies: list[_AlarmTally] = list(in_parallel(works, jobs, done))
@@ -87,10 +88,11 @@ def statistical_alarms(
 def exact_alarms(
     configurations: int, seed: int = 0, jobs: int = 1, done: Callable[[int], None] = lambda index: None
 ) -> CountedAlarms:
-    """Examine random right configurations by every exact check that applies; return the number of refutations.
+    """Examine random right configurations by every exact check that applies; return how often one was refuted.
 
-    A verdict UNUSABLE counts as a refutation. ``configurations`` is the number of configurations, ``seed`` selects
-    them. ``jobs`` processes examine them; ``done(index)`` is called for each finished part of the work.
+    Each verdict REFUTED or UNUSABLE counts as one refutation. ``configurations`` is the number of configurations,
+    ``seed`` selects them. ``jobs`` processes examine them; ``done(index)`` is called for each finished part of the
+    work.
     """
     works = [partial(_accusations, share, seed) for share in _shares(configurations)]
     result = [line for lines in in_parallel(works, jobs, done) for line in lines]

@@ -90,9 +90,9 @@ def kill_page(matrix: KillMatrix, not_expressed: Mapping[str, str]) -> str:
 
 
 def kill_table(matrix: KillMatrix, width: int = 0) -> Table:
-    """Return a table with one line for each mutant, for a terminal of ``width`` characters.
+    """Return a table with one line for each mutant and each control, for a terminal of ``width`` characters.
 
-    A narrow terminal gets only the essential columns.
+    A narrow terminal gets only the essential columns; a ``width`` of 0 means that the width is not limited.
     """
     headings = COLUMNS[: 4 if 0 < width < WIDE else len(COLUMNS)]
     table = Table(box=None, pad_edge=False, padding=(0, 2 if len(headings) > 4 else 1, 0, 0))

@@ -179,9 +179,10 @@ def _without_control(name: str, checks: Sequence[str], conditions: Conditions, p
 
 
 def _control_status(name: str, checks: Sequence[str], conditions: Conditions, every: bool = False) -> str:
-    """Return the result of a mutant's own check on its control.
+    """Return the result on the control of the mutant ``name``, by the check that the mutant names as its killer.
 
-    The check examines every scenario if ``every``, else every third. ``conditions`` are the settings of the checks.
+    The check examines every scenario if ``every``, else every third. ``conditions`` are the settings of the check;
+    ``checks`` has no effect.
     """
     mutant = _mutant(name)
     killer, subject = check_named(mutant.killed_by), _thinned(mutant.control())
@@ -236,9 +237,9 @@ def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> Con
 
 
 def lonely_killers(matrix: KillMatrix) -> dict[str, tuple[str, ...]]:
-    """Return check -> the mutants that only this check kills, for each check in ``matrix``.
+    """Return check -> the mutants of ``matrix`` that only this check kills, for each check of ``CHECKS``.
 
-    A check without such a mutant is covered by the other checks.
+    A check without such a mutant has (): the other checks cover what it kills.
     """
     alone: dict[str, list[str]] = {check.name: [] for check in CHECKS}
     for row in matrix.mutants:

@@ -47,9 +47,9 @@ class PeerStatistic(NamedTuple):
 def judged(statistic: PeerStatistic, subject: Subject, seed: int = 0) -> bool:
     """Return whether the statistic accepts the subject.
 
-    The subject is run with those of its options that draft most. ``seed`` is the seed of the rounds. Raises
-    ``ValueError`` if the subject has no decoder that takes pmfs of the statistic's size, ``TimeoutError`` if its rounds
-    at that size would take more than ``MOST_SECONDS``.
+    A subject may have several variants, such as numbers of drafts. The variant that drafts most tokens is judged.
+    ``seed`` is the seed of the rounds. Raises ``ValueError`` if the subject has no decoder that takes pmfs of the
+    statistic's size, ``TimeoutError`` if its rounds at that size would take more than ``MOST_SECONDS``.
     """
     if not subject.variants:
         raise ValueError(f"{subject.name} is no decoder of pmfs, expected one whose round can be run by itself")
@@ -116,10 +116,11 @@ def _ordered(_: np.random.Generator, vocabulary: int) -> tuple[Array, Array]:
 
 
 def _distance_shrinks(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generator) -> bool:
-    """Return whether more rounds bring the histogram of their tokens much nearer to p, compared with 100 random pmfs.
+    """Return whether the histogram of tokens approaches p much faster than it approaches 100 random pmfs.
 
-    The L2 distance of the histogram to p shrinks by some factor from 10 rounds to ``samples`` rounds. Its mean distance
-    to the random pmfs shrinks by another factor. The first factor must be above 20 times the second.
+    Histograms of 10 and of ``samples`` rounds are compared. From the first to the second, the L2 distance to p shrinks
+    by some factor, and the mean distance to the random pmfs by another. The first factor must be above 20 times the
+    second. ``rounds`` draws the rounds, ``rng`` the random pmfs.
     """
     references = np.array([softmax(logits) for logits in rng.random((100, len(p)))])
     gamma = range(max(map(len, rounds.draw(10))) - 1 or 1)
@@ -162,8 +163,8 @@ def _chi_square(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generat
 def _kl_alike(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generator) -> bool:
     """Return whether two divergences, in nats, differ by less than 0.01.
 
-    The first is KL from p to the histogram of the tokens in ``samples`` rounds. The second is KL from p to a histogram
-    of ``samples`` draws from p itself.
+    The first is KL from p to the histogram of the first tokens of ``samples`` rounds, drawn by ``rounds``. The second
+    is KL from p to a histogram of ``samples`` draws from p itself, by ``rng``.
     """
 
     def divergence(counts: Array) -> float:
@@ -178,9 +179,9 @@ def _kl_alike(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generat
 def _cosine(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generator) -> bool:
     """Return whether the cosine of the histogram and p is above 0.99, and no token of probability 0 occurs.
 
-    The histogram is that of ``samples`` rounds drawn from ``rounds``. To save time, only a part of independent rounds
-    is drawn first. It bounds the cosine of all rounds; the other rounds are drawn only if the bounds do not decide the
-    result.
+    The histogram is that of the first tokens of ``samples`` rounds, drawn by ``rounds``. If rounds are independent,
+    only a part of them is drawn first, to save time. This part bounds the cosine of all rounds. The others are drawn
+    only if the bounds do not decide the result.
     """
     few = samples // FIRST if rounds.independent else samples
     counts = _counts(rounds.draw(few), len(p), range(1))

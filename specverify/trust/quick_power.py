@@ -116,10 +116,11 @@ class Kill(NamedTuple):
 
 
 def bugs(idioms: Path | None) -> Iterator[Bug]:
-    """Yield every bug: the planted bugs, the wrong engines, and the twins of the idioms.
+    """Yield every bug: the planted bugs, the wrong engines, the bare verifiers, and the twins of the idioms.
 
-    An idiom is a usual way to write a verifier, and its twin the wrong variant of it. ``idioms`` is the folder with the
-    tables that list them; None: there are no twins.
+    A bare verifier is that of a planted bug of another kind, such as an engine, examined alone. An idiom is a usual way
+    to write a verifier, and its twin the wrong variant of it. ``idioms`` is the folder with the tables that list them;
+    None: there are no twins.
     """
     for mutant in mutants():
         subject = mutant.open()
@@ -189,8 +190,8 @@ def _most_telling_first() -> list[Check]:
 def pool(kind: str, only: str = "") -> Pool:
     """Return the candidate cases of each check with their number of runs, measured on a right subject of this kind.
 
-    Cases that differ only in the prompt and the seed are represented by one of them. ``only`` is the name of the one
-    check to return; empty for all.
+    ``kind`` is a key of ``RIGHT``. Cases that differ only in the prompt and the seed are represented by one of them.
+    ``only`` is the name of the one check to return; empty for all.
     """
     subject = warmed_up(RIGHT[kind]())
     result: dict[str, dict[CaseName, int]] = {}
@@ -230,8 +231,9 @@ def _examination(case: Case, subject: Subject) -> Examination | None:
 def plan_of(lines: Iterable[Mapping[str, Any]], pool_of: Callable[[str], Pool]) -> dict[str, dict[str, list[CaseName]]]:
     """Return the quick plan: for each kind of subject and each check, the cases to run, the most effective first.
 
-    Cases are added until the plan refutes every bug that some case refutes. ``lines`` are the records of ``kills``.
-    ``pool_of(kind)`` returns the candidate cases of each check; they are used for the checks that no record tried.
+    Cases are added until the plan refutes every bug that some case refutes; a check has at most ``MOST_CASES``.
+    ``lines`` are the records of ``kills``. ``pool_of(kind)`` returns the candidate cases of each check; they are used
+    for the checks that no record tried.
     """
     refuted: dict[str, dict[str, dict[CaseName, set[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
     tried: dict[str, dict[str, dict[CaseName, int]]] = defaultdict(lambda: defaultdict(dict))
@@ -305,7 +307,8 @@ def compared(bug: Bug, *, full: bool = True) -> dict[str, Any]:
 
     The entries ``quick`` and ``full`` are "" if no check refutes the bug. A refutation by the quick plan implies one by
     the full plan, because its cases are cases of the full plan; ``full`` is then the same check. So the full plan runs
-    only on a bug that the quick plan does not refute. Without ``full`` it does not run, and its entry is None.
+    only on a bug that the quick plan does not refute. Without the argument ``full`` it does not run, and the entry of
+    such a bug is None.
     """
     by_quick = first_refuting(bug.open(), quick=True)
     by_full = by_quick or (first_refuting(bug.open(), quick=False) if full else None)

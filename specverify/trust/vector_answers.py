@@ -65,9 +65,10 @@ def sides(mutant: Mutant) -> tuple[QuestionedSide, QuestionedSide]:
 
 
 def questions(asked: QuestionedSide) -> Iterator[tuple[Vector, Callable[[QuestionedSide], Answer]]]:
-    """Yield every test vector that applies to the program ``asked``, each with a function.
+    """Yield every test vector that may apply to the program ``asked``, with a function that answers it.
 
-    The function takes a program, the bug or its control, and returns the answer of the program to the vector.
+    ``answer(program)`` returns the answer of a program, the bug or its control, to the vector. A vector is yielded once
+    for each variant of the program that can answer it. The function raises ``NotAsked`` if the vector does not apply.
     """
     for vector in all_vectors().values():
         for answer in _ways(asked, vector):
@@ -113,7 +114,7 @@ def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
     """Return the law of a program's tokens with the models of a vector.
 
     It is the law of one round if the vector asks for it, else the law of texts. ``asked`` holds the program; ``place``
-    is the index of the variant among its variants. Raises ``NotAsked`` if the vector does not apply to this variant.
+    is the index of its variant that answers. Raises ``NotAsked`` if the vector does not apply to this variant.
     """
     inputs, variant = vector.inputs, _variant(asked, place)
     if inputs.get("options") is not None and inputs["options"] != _options(variant):
@@ -183,8 +184,8 @@ def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
 def _stopped(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
     """Return the text that a program decodes for a ``stop`` vector.
 
-    ``asked`` holds the program; ``place`` is the index of the variant among its variants. Target and draft model agree,
-    so every draft is accepted.
+    ``asked`` holds the program; ``place`` is the index of its variant that answers. Target and draft model are one
+    model, which spells the text of the vector, so every draft is accepted.
     """
     model, prompt, _ = _spelt(vector.inputs)
     task = Task(model, model, eos=tuple(vector.inputs["eos"]), horizon=vector.inputs["max_new"])
@@ -223,7 +224,8 @@ def _by_rows(p: Sequence[Pmf], q: Sequence[Pmf]) -> Task:
 def _given_rows(inputs: Mapping[str, Any]) -> tuple[list[Pmf], list[Pmf]]:
     """Return the target's and the draft model's pmfs of a ``verify_chain`` or ``boundary`` vector, one per position.
 
-    ``inputs`` are the inputs of the vector. Raises ``NotAsked`` if they do not give all pmfs.
+    ``inputs`` are the inputs of the vector. Raises ``NotAsked`` if they do not give all pmfs of the drafter, if they
+    have race keys or NaN, or if the vocabulary is so small that the draw of a token could be taken for a coin.
     """
     if None in inputs["q"] or "keys" in inputs or "nan" in str(inputs):
         raise NotAsked("it draws its drafts, from rows of numbers")
@@ -254,11 +256,12 @@ def _end_of(inputs: Mapping[str, Any]) -> float | None:
 
 
 def _round_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Run the first round of a program on the models and draws of a vector, and return its tokens.
+    """Run the first round of a program on the models and draws of a vector; return its tokens and accepted drafts.
 
-    ``asked`` holds the program; ``place`` is the index of the variant among its variants. Drafts become those of the
-    vector, and all other draws are answered by the vector's uniforms. A vector of the kind ``boundary`` answers all of
-    them with one end of the uniforms' range. Raises ``NotAsked`` if the vector does not apply to the variant.
+    ``asked`` holds the program; ``place`` is the index of its variant that answers. Drafts become those of the vector,
+    and all other draws are answered by the vector's uniforms. In a ``boundary`` vector all uniforms may be at one end
+    of their range; then every uniform of foreign code is set to this end. Raises ``NotAsked`` if the vector does not
+    apply to the variant.
     """
     inputs, variant = vector.inputs, _variant(asked, place)
     gamma = len(inputs["draft"])
@@ -291,7 +294,7 @@ def _bare_answer(vector: Vector, asked: QuestionedSide) -> Answer:
 
 
 def _cache_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return how many cache entries an engine keeps in the round that a vector describes.
+    """Return how many cache entries an engine keeps after the round that a vector describes, and which it then lacks.
 
     ``asked`` holds the engine; ``place`` is the index of the program among its programs. This program decodes with
     several seeds until a round has the vector's numbers of known, drafted and accepted tokens. Raises ``NotAsked`` if

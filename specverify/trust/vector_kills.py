@@ -83,7 +83,7 @@ def _outcome(vector: Vector, answer: Callable[[QuestionedSide], Answer], side: Q
 
 
 def shape_of(mutant: Mutant, bug: QuestionedSide) -> str:
-    """Return in words what kind of program contains the bug: a verifier, a decoder or an engine."""
+    """Return in words what kind of program contains the bug, such as "a decoder" or "an engine with its own models"."""
     subject = bug.subject
     if subject.calls:
         return "a verifier with its own vocabulary"

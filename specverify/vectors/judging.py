@@ -57,7 +57,11 @@ def judged_as_row(vector: Vector, answer: Answer) -> Judged:
 
 
 def equal_fields(expected: Answer, answer: Answer) -> Judged:
-    """Return the grade of ``answer``, which must have every field of ``expected`` with an equal value."""
+    """Return the grade of ``answer``, which must have every field of ``expected`` with an equal value.
+
+    The first field that is missing or differs gives the grade: "not answered" or "failed". Without such a field the
+    grade is "passed".
+    """
     for field, value in expected.items():
         if field not in answer:
             return Judged(Outcome.NOT_ANSWERED, f"the answer has no {field}")

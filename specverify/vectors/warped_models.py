@@ -1,8 +1,7 @@
 """Apply sampling parameters to models in exact rationals; a decoded text must follow the law of the result.
 
-Penalties and biases are factors on probabilities: a factor f adds ln f to a logit. They are applied first. Then follow
-temperature, top-k, top-p and min-p, each applied to the renormalised result of the previous step. Forbidden tokens are
-removed last.
+Forbidden tokens are removed first. Then penalties and biases multiply the probabilities: a factor f adds ln f to a
+logit. Then follow temperature, top-k, top-p and min-p, each applied to the renormalised result of the previous step.
 """
 
 from __future__ import annotations
@@ -68,7 +67,8 @@ _WARPERS: dict[str, Callable[[Pmf, Any], Pmf]] = {
 def _factored(pmf: Pmf, parameters: Parameters, tokens: Tokens) -> Pmf:
     """Return ``pmf`` after biases and penalties, not normalised: each probability is multiplied by factors.
 
-    ``parameters`` has the factors. ``tokens`` is the text; a penalty applies to its tokens.
+    ``parameters`` has the factors. A bias applies to its token; the penalties apply to the tokens that occur in the
+    text ``tokens``, once (presence) or once per occurrence (frequency).
     """
     masses = pmf.tolist()
     for token, factor in parameters.get("bias", {}).items():

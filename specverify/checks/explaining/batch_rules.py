@@ -59,7 +59,7 @@ class _RowRound(NamedTuple):
         return self.p[count] if count == len(self.drafts) else excess(self.p[count], self.q[count])
 
     def cut(self, count: int) -> Row:
-        """Return ``last`` for a row that keeps at most ``count`` drafts, of which it has accepted all it keeps."""
+        """Return the row of the token after ``count`` kept drafts, or after all drafts if the row has fewer."""
         return self.last(min(count, len(self.drafts)))
 
 
@@ -289,9 +289,10 @@ def _drawn(draws: Draws, row: Row) -> int:
 def _rows(
     hypothesis: _Hypothesis, batch: Batch, texts: list[Tokens], live: list[int], counts: list[int], draws: Draws
 ) -> Iterator[_RowRound]:
-    """Yield the round of each row of ``live``, whose drafts are drawn and tested by ``draws``.
+    """Yield one round of each row of a batch that still decodes; ``draws`` draws and tests the drafts.
 
-    ``counts`` are the numbers of drafts, and ``texts`` the texts of all rows.
+    ``texts`` are the texts of all rows, ``live`` the indices of the rows that still decode, and ``counts`` the numbers
+    of their drafts. The fault ``hypothesis`` is applied.
     """
     drafted: list[Tokens] = []
     makers = range(len(live)) if hypothesis.drafts_by_place else live
@@ -311,7 +312,11 @@ def _rows(
 
 
 def _tests(hypothesis: _Hypothesis, rounds: Sequence[tuple[Any, ...]], draws: Draws) -> list[tuple[bool, ...]]:
-    """Return whether each draft of each row passes its test; ``rounds`` are (drafts, rows of p, rows of q)."""
+    """Return, for each row of a batch, whether each of its drafts passes its test.
+
+    ``rounds`` has (drafts, rows of p, rows of q) of each row of the batch. The fault ``hypothesis`` states whether the
+    rows share one random number at each position.
+    """
     bounds = [[float(ratio(p[k][token], q[k][token])) for k, token in enumerate(drafts)] for drafts, p, q in rounds]
     if not hypothesis.one_coin:
         return [tuple(_drawn(draws, (bound, 1 - bound)) == 0 for bound in row) for row in bounds]

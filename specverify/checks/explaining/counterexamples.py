@@ -296,9 +296,10 @@ def _stories_of(
 
 
 def _in_rounds(reading: Reading) -> str:
-    """Return the words of a reading, round by round; they end with the first round that deviates, which is marked.
+    """Return the words of a reading, round by round.
 
-    They go on to the last round if the first deviation of the reading is not one of a round.
+    If its first deviation from the rule is in a round, this round is the last one described, and it is marked. If no
+    round has this deviation, all rounds are described.
     """
     words = list(reading.words)
     number = next((i for i, one in enumerate(reading.rounds) if one.fault), None)
@@ -394,12 +395,14 @@ def _token_named(
     """Return the sentence about the wrong rule that explains the law of the first wrong token.
 
     ``difference`` has the observed and the expected law of this token, and ``size`` is the vocabulary size.
-    ``heaviest`` are the most probable paths, and ``read`` is a sentence about the first deviation from the rule on
-    them, or "". A rule needs a row of q. It is the q of the text in ``rows`` (text -> rows of p and q) whose p is the
-    expected law. Without such a text, q is known only for the first new token: it is the pmf of the first draw.
+    ``rows`` maps texts to their rows of p and q, and ``heaviest`` are the most probable paths. ``read`` is a sentence
+    about the first deviation from the rule on these paths, or "".
 
-    If no rule fits, the result is ``read``. If ``read`` is "" and q is not known, the result is a sentence about the
-    row from which the token is drawn, or about missing draws; "" if neither fits.
+    Wrong rules are compared only if q is known. It is the row of q of the text in ``rows`` whose p is the expected law
+    of the token. If there is no such text and the token is the first new one, q is the pmf of the first draw.
+
+    Returns ``read`` if no wrong rule fits. If ``read`` is "" too and q is not known, returns a sentence about the row
+    from which the token is drawn, or about missing draws; "" if neither fits.
     """
     seen, p = ([law.get(token, 0) for token in range(size)] for law in (difference.seen, difference.expected))
     if not size or END in difference.seen or not any(seen):
@@ -562,8 +565,8 @@ def outcome_counterexample(
 def _paths_to(outcome: Tokens, decoder: Decoder, prompt: Tokens, number: int) -> list[tuple[Any, Path[Tokens | None]]]:
     """Return the ``number`` most probable paths of a decode of ``prompt`` to the new tokens ``outcome``.
 
-    The result has pairs (weight, path). A decode ends at the first round that parts from ``outcome``. Only if no path
-    is left, as of a decoder that changes earlier tokens, are whole decodes followed.
+    The result has pairs (weight, path). A decode is stopped after the first round with a token that differs from
+    ``outcome``. If no path is found in this way, whole decodes are followed: a decoder may change earlier tokens.
     """
     return heaviest_paths(
         run_toward(decoder, prompt, outcome), lambda new: new == outcome, number, SEARCHED_PATHS

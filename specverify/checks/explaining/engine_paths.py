@@ -47,8 +47,9 @@ class KeptPaths:
     def heaviest(self, share: Callable[[Any], Any], number: int) -> list[tuple[Any, Path[Any]]]:
         """Return the ``number`` paths with the largest weights, as (weight, path).
 
-        The weight is the probability of the path times ``share(outcome)``, from 0 to 1: the part of the outcome that
-        the caller searches for. Paths with weight 0 are left out.
+        The weight is the probability of the path times ``share(outcome)``. ``share`` returns the probability, given the
+        path, of the outcome that the caller searches for: it is between 0 and 1 if the last token of the path was never
+        read, so that the path has several outcomes. Paths with weight 0 are left out.
         """
         if sum(1 for _ in self) == MOST_PATHS:
             return heaviest_paths(self._run, share, number, SEARCHED_PATHS)

@@ -62,10 +62,10 @@ def argmax_without_draw(traces: Sequence[tuple[Trace, int]]) -> str:
 
 
 def drafts_of_first_round(trace: Trace) -> int:
-    """Return the number of drafts of the first round: the drafts that are queried in sequence after a prompt.
+    """Return the number of drafts of the first round, inferred from the queries in ``trace``.
 
-    The queries from the first one to the draft model up to the next one to the target are counted. Returns 0 if the
-    draft model is not queried. ``trace`` has the texts and the model queries of the run.
+    The queries from the first one to the draft model up to the next one to the target are counted; queries of several
+    requests with equally many drafts after the prompt count once. Returns 0 if the draft model is not queried.
     """
     names = [name for name, _ in trace.queries]
     if "draft" not in names:
@@ -160,10 +160,9 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
 def _end_of_request(trace: Trace, index: int, start: int) -> int:
     """Return the index in ``trace.queries`` just after the last query of request ``index``.
 
-    The search begins after ``start``, the index of a query of this request. The request ends before the first query
-    whose text is the prompt of a later request, unless that prompt is equal to its own; without such a query, it ends
-    with the last query of the run. It ends later if the text of a later query begins with its prompt: just after the
-    last such query.
+    The search begins after ``start``, the index of a query of this request. The request ends at the first query whose
+    text is the prompt of a later request, unless both requests have the same prompt. Without such a query, it ends with
+    the run. If later queries still have a text that begins with the prompt of the request, it ends after the last one.
     """
     prompt = trace.texts[index][0]
     own, end = start, len(trace.queries)
@@ -246,12 +245,13 @@ def _context(tokens: Tokens) -> str:
 def text_of_other_request(trace: Trace, index: int) -> str:
     """Return the sentence that p of request ``index`` is computed after the text of another request; "" if it is not.
 
-    Only texts that no other request has are examined, and only if the target's next query, after the draft model is
-    queried with such a text, has a text that does not begin with it. Three conditions must hold:
+    The texts of request ``index`` before each of its new tokens are examined. For each, the first query to the target
+    after the draft model was queried with this text is inspected: its text should begin with the examined text. It is
+    *strange* if it does not. Texts that another request has too are left out. Three conditions must hold:
 
-    * There are at least ``LEAST_SHOWN`` examined texts.
-    * After the text of each such query, the most probable token of p is the token that this request emits.
-    * The texts of all these queries belong to one other request.
+    * There are at least ``LEAST_SHOWN`` strange queries.
+    * After the text of each strange query, the most probable token of p is the one that request ``index`` emits next.
+    * The texts of all strange queries belong to one other request.
 
     ``trace`` has the texts and the model queries of the run.
     """

@@ -136,11 +136,11 @@ def _left(p: Sequence[float], q: Sequence[float]) -> list[float]:
 
 
 def _least_entry(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
-    """Return the unnormalised probability that an observed residual gives the token with the smallest p - q.
+    """Return c if ``law``, the observed law of a replacement, can be norm(max(p - q, c)); 0 if it cannot.
 
-    ``law`` is the observed residual, which is normalised. It is scaled such that the token with the largest p - q has
-    the value p - q. Returns 0 in two cases: the smallest p - q is not negative, or ``law`` gives its token at least the
-    probability of the token with the largest p - q.
+    In such a law the token with the smallest p - q has the weight c, and the token with the largest p - q has the
+    weight p - q. So c follows from the quotient of their probabilities. Returns 0 in two cases: the smallest p - q is
+    not negative, or its token is at least as probable in ``law`` as the token with the largest p - q.
     """
     differences = [a - b for a, b in zip(p, q, strict=True)]
     tokens = range(len(law))

@@ -40,10 +40,11 @@ KEYS = _keys()
 def reused_row(trace: Trace, index: int, wrong: int) -> str:
     """Return the sentence that new token ``wrong`` of request ``index`` comes from a row of another text.
 
-    Some new tokens of the request may have no query of the target with the text before them. The sentence names the
-    other text if there are at least ``LEAST_TEXTS`` such tokens, keys of ``KEYS`` explain all of them, and all these
-    keys find the same text. Otherwise the sentence states only that p is not computed for the token. Returns "" if the
-    target was queried with the text before the token, or with a text that begins with no prompt. ``trace`` has the
+    Returns "" if the target was queried with the text before this token, or with a text that begins with no prompt.
+    Otherwise all new tokens of the request are examined before which the target was not queried. A key explains them if
+    each is the choice of the target after the first queried text with the same key. The sentence names the other text
+    if at least ``LEAST_TEXTS`` tokens are examined, some of ``KEYS`` explain them, and these keys find one other text
+    for token ``wrong``. If not, the sentence states only that p is not computed for token ``wrong``. ``trace`` has the
     texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]

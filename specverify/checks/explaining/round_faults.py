@@ -72,7 +72,8 @@ class RoundFault(NamedTuple):
 def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> RoundFault | None:
     """Return how the rounds of a decoder differ from the rule; None if they follow it or none can be examined.
 
-    The first rounds and the further rounds ``later`` are examined. ``here`` is the decoder in its scenario.
+    The first rounds and the further rounds ``later`` are examined. If they deviate, rounds in the scenarios ``GENERIC``
+    are used too, to name the formula that the decoder follows. ``here`` is the decoder in its scenario.
     """
     mine = (*rounds_given_drafts(here), *later)
     if not mine or not any(is_wrong(given, part) for given in mine for part in PARTS):
@@ -365,7 +366,7 @@ def _is_drawn_by(seen: Sequence[tuple[GivenDrafts, int, Any]], formula: RowFormu
 def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
     """Return a phrase that the acceptance of a draft depends on the drafts after it; "" if it does not.
 
-    ``all_given`` are the rounds that are compared.
+    Of the rounds ``all_given``, those with the same text before them and the same drafts up to this one are compared.
     """
     first: dict[Any, GivenDrafts] = {}
     for given in all_given:

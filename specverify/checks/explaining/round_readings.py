@@ -213,9 +213,10 @@ def items_of_decisions(decisions: Sequence[Decision]) -> list[PathDraw]:
 
 
 def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Reading | None:
-    """Read the draws ``drawn`` of a path as rounds that emit the tokens ``new``; None if that is impossible.
+    """Read the draws ``drawn`` of a path as rounds that emit the tokens ``new``.
 
-    ``models`` has the target, the draft model, and the queries of the path.
+    ``models`` has the target, the draft model, and the queries of the path. Returns None if no reading is found, if
+    there are more than ``MOST_DRAWS`` draws, or if several candidates are drawn for one position.
     """
     items = [item for item in drawn if item.high - item.low < 1 - NEAR]
     if len(items) > MOST_DRAWS or any(not _is_readable(item) for item in items):
@@ -766,9 +767,10 @@ class _PathReader:
     ) -> Iterator[_Alternative]:  # fmt: skip
         """Yield the reading of a round that emits ``new`` after ``text``; nothing if the final text has other tokens.
 
-        ``all_accepted`` are the drafts if all of them are accepted, else None. If they are, a final text without the
-        last draft is also read, with this deviation. ``at`` is the index of the next draw. The other arguments become
-        fields of the yielded ``_Alternative``.
+        There is one exception, for the last round of a path: if all its drafts are accepted, and only the last token is
+        missing in the final text, the round is read with this deviation. ``all_accepted`` are the drafts if all of them
+        are accepted, else None. ``at`` is the index of the next draw. The other arguments become fields of the yielded
+        ``_Alternative``.
         """
         after = text + new
         kept = after[: len(self.final)]

@@ -87,9 +87,10 @@ def _by_number(rows: ModelRows, drafts: Tokens, i: int) -> Any:
 
 
 def _product_so_far(capped: bool, rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return the product of p/q over the drafts up to ``i``, at most 1: the bound of a rule that never starts it again.
+    """Return the acceptance probability of draft ``i`` under a wrong rule with a running product.
 
-    With ``capped``, each factor is at most 1. ``rows`` are the rows of p and q along ``drafts``.
+    It is the product of p/q over all drafts up to ``i``, at most 1; the right rule uses the last factor alone. With
+    ``capped``, each factor is at most 1. ``rows`` are the rows of p and q along ``drafts``.
     """
     pairs = [(rows.p[k][drafts[k]], rows.q[k][drafts[k]]) for k in range(i + 1)]
     if any(q <= 0 for _, q in pairs):

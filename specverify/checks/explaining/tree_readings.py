@@ -215,10 +215,12 @@ class _Walk:
         """Return whether the coin ``item`` is read as the test of ``child``, which the rule accepts with certainty.
 
         ``seen`` is the bound of the coin, ``accepted`` states whether the token of ``child`` is emitted, ``text`` is
-        the text at the parent of ``child``, and ``left`` the residual before the test. Returns False if the result of
-        the coin contradicts ``accepted``, if no earlier test of this round has the same program line, or if the coin
-        may test another child. If the tested child is uncertain, ``unsure`` is set: later deviations of this round are
-        not reported.
+        the text at the parent of ``child``, and ``left`` the residual before the test. Returns False in three cases:
+
+        * The result of the coin contradicts ``accepted``.
+        * No earlier test of this round has the same program line.
+        * The coin may test another node. If it is then uncertain which node the coin tests, ``self.unsure`` is set, so
+          that later deviations of this round are not reported.
         """
         if item.place not in self.lines - {""} or accepted != (item.low <= 0):
             return False

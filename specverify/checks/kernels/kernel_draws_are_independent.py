@@ -110,9 +110,9 @@ def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Cal
 
 
 def _longer(gamma: int) -> list[RowKind]:
-    """Return the kinds of rows of ``replacements_after_coins``, extended from one draft to ``gamma`` drafts.
+    """Return rows with ``gamma`` drafts that show the same random numbers as those of ``replacements_after_coins``.
 
-    The first draft is that of the original row. Each further draft is accepted with certainty.
+    The rows of ``replacements_after_coins`` have one draft. Drafts that the rule accepts with certainty are appended.
     """
     longer = []
     for kind in replacements_after_coins():

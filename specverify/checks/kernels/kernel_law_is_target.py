@@ -310,7 +310,9 @@ def _fault(drafts: Tokens, emitted: Tokens, ought: Tokens) -> str:
 def examine_acceptance(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Conditions) -> Examination:
     """Compare the probability that the first i drafts are accepted with that of the rule.
 
-    ``find`` computes the laws. ``rounds`` has the kernel, its rows and their cells.
+    A smaller probability refutes. The result is unknown if the law of a round is not known well enough: rows depend on
+    other rows, or the law may differ from the target's. ``find`` computes the laws. ``rounds`` has the kernel, its rows
+    and their cells.
     """
     result = find()
     figures = {"runs": result.rows}

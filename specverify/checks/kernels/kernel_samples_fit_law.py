@@ -1,7 +1,8 @@
 """Planned samples of a kernel with an internal generator fit the target's law.
 
-Emitted texts are completed in the counts: the count of every text is divided among its continuations by one
-multinomial, which has the law of drawing each. The number of accepted drafts must fit the rule.
+The target completes the texts that a kernel emits. All samples with the same text are completed at once: a multinomial
+draw divides their number among the continuations, with the same law as one draw for each sample. The number of accepted
+drafts must fit the rule.
 """
 
 from __future__ import annotations

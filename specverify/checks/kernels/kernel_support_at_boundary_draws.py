@@ -1,9 +1,9 @@
 """No token with p = 0 is emitted if one uniform is at an end of its range and the others are ordinary.
 
 The ends of [0, 1) are 0 and the largest number of the dtype below 1; those of (0, 1] are the smallest number that
-generators return and 1. Two kinds of rows are examined: rows of rational models, and rounded rows, in which p and q
-differ by rounding alone, so that a residual may be empty and sums over the vocabulary round; the first and last token
-of rounded rows have no mass.
+generators return and 1. Two kinds of rows are examined: rows of rational models, and rows of rounded float32 pmfs. In
+half of the rounded rows p and q differ by rounding alone, so that the residual may be empty. In the rounded rows the
+sums over the vocabulary have rounding errors, and the first and the last token have probability 0.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """Independence of the rows of one call, and of rows of two calls.
 
-A batch whose rows share one stream of random numbers, or calls that restart theirs, leave the law of every single row
-right. Two rows form a couple: neighbours in a call (and rows 2, 4, 8 ... or half a call apart), or the same row of two
-calls. Couples are counted in a table of four cells per row, fixed before the samples; ``statistics.unknown_laws``
-describes the evidence.
+If the rows of a batch share one stream of random numbers, or if every call restarts its stream, the law of every single
+row is still right. So pairs of rows are tested. A *couple* is two rows of one call (neighbours, rows 2, 4, 8 ... apart,
+or half a call apart), or the same row of two calls. The possible texts of a row are divided into four cells before the
+first sample, and couples are counted by the cells of their two rows. ``statistics.unknown_laws`` describes the evidence
+against independence.
 
-If independence is not refuted, its violation is bounded: of two couples, one is a sample of the joint law; the other,
-with its second row replaced by that of the first, is a sample of the product law. The bound is the distance of the two
-samples.
+If independence is not refuted, the dependence is bounded. Two successive couples (a, b) and (c, d) give one sample of
+each of two laws: (a, b) has the joint law, and (c, b) the product of the two marginal laws. The distance between the
+two laws is bounded from these samples.
 """
 
 from __future__ import annotations

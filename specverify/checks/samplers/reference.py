@@ -4,9 +4,10 @@ Both are sampled, batch by batch. They are compared as whole sequences, by the t
 by length: an outcome of a large joint law is rarely seen twice, but its marginals are. The mean over all comparisons is
 the evidence.
 
-The bound on their distance is of whole sequences: those that were frequent in a pilot sample of the plain sampler,
-which is not used as evidence, have a cell each, the others share one. Differences inside that cell are at most its
-probability in the plain law, which is bounded from the samples.
+The distance between the two laws is bounded for whole sequences. A pilot sample of the plain sampler, which gives no
+evidence, determines the cells: each sequence that is frequent in it has a cell, and all other sequences share one. A
+difference inside the shared cell adds at most the probability of this cell in the plain law, which is bounded from the
+samples.
 """
 
 from __future__ import annotations

@@ -115,7 +115,8 @@ def plain(call: Call) -> Sequence[int]:
 def draft(name: str, call: Call, *, missing: Tokens = ()) -> Sequence[int]:
     """Return the text of ``call``, decoded with the draft model called ``name``.
 
-    The draft model ``renamed`` has other token ids than the target; ``missing`` are the target's tokens that it lacks.
+    The draft model ``renamed`` has other token ids than the target. ``missing`` are the target's tokens that this model
+    is said to lack; other draft models ignore ``missing``.
     """
     maps: dict[str, list[int]] = {}
     if name == "renamed":

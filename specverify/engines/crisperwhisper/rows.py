@@ -83,7 +83,7 @@ def law(calls: Sequence[Call]) -> dict[Tokens, float]:
 
 
 def rows() -> dict[str, Row]:
-    """Return the settings to examine, by name: the kind of speculation, and the options.
+    """Return name -> setting to examine. A name is ``SPECULATION/OPTIONS``.
 
     Each setting decodes eight sounds.
     """

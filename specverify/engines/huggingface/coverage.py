@@ -63,7 +63,10 @@ def options() -> tuple[str, ...]:
 
 
 def page(found: Mapping[str, Iterable[str]], names: Iterable[str]) -> str:
-    """Return a Markdown table of the options ``names``; ``found`` maps each option to the settings that use it."""
+    """Return a Markdown page with a row for each option in ``names``.
+
+    ``found`` maps an option to the settings that use it.
+    """
     lines = [
         "# transformers 5.23.0: options of generate and the rows that use them",
         "",

@@ -36,7 +36,10 @@ def ensemble_engine(setting: EngineSetting) -> GenerateCall:
 
 
 def ensemble_law(setting: EngineSetting) -> dict[Tokens, float]:
-    """Return the declared law of ``ensemble_engine``: greedy, or sampled at temperature 1 without truncation."""
+    """Return the declared law of ``ensemble_engine``, new tokens -> probability.
+
+    ``setting`` must be greedy, or have temperature 1 and no truncation.
+    """
     new_at = len(setting.prompt)
 
     def rows_of(model: Any) -> Any:

@@ -59,13 +59,13 @@ class GenerateCall(NamedTuple):
     def now(self) -> GenerateCall:
         """Return this call with its current models.
 
-        Where a call changes its models for good, they are copied before each speculative call (``newest``), and the
-        result has the latest copies. Otherwise it is this call itself.
+        If calls change the models permanently, the models are copied before each speculative call, and the result has
+        the latest copies (``newest``). Otherwise the result is this call itself.
         """
         return self if self.newest is None else self.newest[0][0]
 
     def renew(self) -> None:
-        """Replace the models by new copies, if a call of ``generate`` changes them permanently."""
+        """Copy the models anew, if calls of ``generate`` change them permanently; otherwise do nothing."""
         if self.newest is not None:
             self.newest[1]()
 
@@ -93,7 +93,8 @@ Build = Callable[[EngineSetting], GenerateCall]
 def layers_of(model: Any) -> Any:
     """Return the number of layers that the next forward pass of ``model`` will use.
 
-    With early exit, the library lowers this number in the config while it drafts.
+    With early exit, the library lowers this number in the config while it drafts. The result is None if the config does
+    not state the number.
     """
     return getattr(model.config, "num_hidden_layers", None)
 
@@ -202,10 +203,10 @@ def as_lists(value: Any) -> Any:
 
 @contextmanager
 def quiet_and_seeded(seed: int) -> Iterator[None]:
-    """In the ``with`` block, seed torch and show only errors of the library's log; restore both afterwards.
+    """In the ``with`` block, seed torch, run it on one thread, and show only errors of the library's log.
 
-    The library logs a deprecation notice about arguments that its own assisted path passes to the assistant's
-    ``generate``; no setting avoids the notice.
+    The former state is restored afterwards. The library logs a deprecation notice about arguments that its own assisted
+    path passes to the assistant's ``generate``; no setting avoids the notice.
     """
     log: Any = transformers_logging  # not all of it is annotated
     verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()

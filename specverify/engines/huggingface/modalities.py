@@ -1,6 +1,7 @@
 """Tiny audio and image models, each from its real config class: Whisper, LLaVA, Qwen2-VL.
 
-``vocabulary`` is the number of tokens of a model, and ``seed`` selects its weights.
+``vocabulary`` is the number of tokens of a model, and ``seed`` selects its weights. A builder is a function that takes
+a setting and returns the call of ``generate`` at this setting.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ PIXELS = 4
 
 
 def whisper(vocabulary: int, seed: int, kind: str = "WhisperForConditionalGeneration") -> Any:
-    """Return a Whisper model of the class ``kind``; another class of Whisper is, for example, its decoder alone.
+    """Return a Whisper model of the class of transformers called ``kind``, which may be the decoder alone.
 
     The last token is both the end and the padding token, as in the released models.
     """
@@ -163,8 +164,8 @@ _OF_ONE_KIND = {"llava": llava, "qwen2-vl": qwen2_vl}
 def _seeing(setting: EngineSetting, target: Any, assistant: str | None, seen: dict[str, Any]) -> GenerateCall:
     """Return a call of ``target`` with an image in the prompt; ``seen`` are the arguments that pass the image.
 
-    ``assistant`` is a key of ``_OF_ONE_KIND`` or of ``ARCHITECTURES``, which selects the draft model, or None for
-    prompt lookup.
+    ``assistant`` selects the draft model: "llava" and "qwen2-vl" are models of images, other names are keys of
+    ``ARCHITECTURES``. With None, drafts come from prompt lookup.
     """
     if assistant is None:
         engine = call_of(setting, target, drafting={"prompt_lookup_num_tokens": setting.gamma})

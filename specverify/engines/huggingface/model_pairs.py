@@ -1,4 +1,7 @@
-"""Targets and assistants of different kinds: other sizes, other architectures, encoders, and two tokenizers."""
+"""Targets and assistants of different kinds: other sizes, other architectures, encoders, and two tokenizers.
+
+A builder is a function that takes a setting and returns the call of ``generate`` at this setting.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +51,8 @@ def universal_pair_engine(
     """Return a builder of assisted generation whose assistant has another tokenizer than the target.
 
     ``order`` is the order in which the assistant's tokenizer lists its vocabulary. ``architecture`` is the key of both
-    models in ``ARCHITECTURES``. ``before(engine)`` is called before each text; ``engine`` is the call that decodes the
-    text, with the copies of the models that it will use.
+    models in ``ARCHITECTURES``. ``before(engine)`` is called before each speculative call; ``engine`` is that call,
+    with the copies of the models that it will use.
     """
 
     def build(setting: EngineSetting) -> GenerateCall:

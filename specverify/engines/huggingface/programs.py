@@ -58,7 +58,7 @@ four tokens in the vocabulary."""
 def assisted_programs() -> tuple[EngineProgram, ...]:
     """Return assisted generation as a program at every enumerated setting.
 
-    In the setting with five new tokens, passes and caches are not observed while the program runs.
+    While the program of the setting with five new tokens runs, forward passes and caches are not observed.
     """
     return (
         *(engine_program(setting, assisted_engine) for setting in PROGRAMS),

@@ -33,7 +33,7 @@ LawOf = Callable[[EngineSetting], Mapping[Tokens, float]]
 
 
 class TableRow(NamedTuple):
-    """One setting of one kind of speculation, with the expected changes and refusals.
+    """One setting of one kind of speculation, with the changes and the error that are expected, and a declared law.
 
     ``build(setting)`` returns the call of ``generate`` at this setting.
     """

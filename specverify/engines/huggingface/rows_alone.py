@@ -207,9 +207,9 @@ def stated_law(row: AloneRow) -> dict[Tokens, float]:
 
 
 def _stopped(prompt: Tokens, text: Tokens, stops: tuple[Tokens, ...]) -> Tokens:
-    """Return ``text`` up to the first new token that completes one of ``stops``.
+    """Return ``text``, the new tokens, up to and including the first token that completes one of ``stops``.
 
-    A stop sequence may begin in the prompt.
+    Return ``text`` itself if no token does. A stop sequence may begin in ``prompt``.
     """
     for end in range(1, len(text)):
         said = prompt + text[:end]

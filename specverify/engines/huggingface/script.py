@@ -134,11 +134,11 @@ def _is_data(value: Any) -> bool:
 
 
 def _asked_by_the_row(given: Mapping[str, Any]) -> bool:
-    """Return whether the setting, and not the script, makes ``generate`` return a dictionary instead of the tokens.
+    """Return whether the setting itself makes ``generate`` return a dictionary instead of the tokens.
 
-    ``given`` are the arguments of a recorded call by name. The script requests a dictionary to show a fault in another
-    value than the tokens, always together with an ``output_*`` argument. So the result is True if a dictionary is
-    requested and no ``output_*`` argument is given.
+    ``given`` are the arguments of a recorded call by name. The result is True if they request a dictionary and contain
+    no ``output_*`` argument. With an ``output_*`` argument, the dictionary was requested for the script, to show a
+    fault in another value than the tokens.
     """
     return bool(given.get("return_dict_in_generate")) and not any(name.startswith("output_") for name in given)
 
@@ -187,11 +187,11 @@ def _seeded() -> torch.Generator:
 
 
 def _cache(_: str, cache: Any, engine: GenerateCall, written: Written, before: list[str]) -> str:
-    """Return the expression in the script for ``cache``, a KV cache that is passed to the call: the name "cache".
+    """Return "cache", the variable of the script that stands for ``cache``, a KV cache that is passed to the call.
 
-    The code that defines this name is added to ``before``: a forward pass of the target fills an empty cache with the
-    beginning of the prompt. The import is added to ``written``. Raises ``NoScript`` if such a pass does not give the
-    entries of ``cache``.
+    Code that defines the variable is added to ``before``, and its import to ``written``. In this code a forward pass of
+    the target fills an empty cache with the beginning of the prompt. Raises ``NoScript`` if such a pass does not give
+    the entries of ``cache``.
     """
     held = cache.get_seq_length()
     ids = engine.inputs["input_ids"][:, :held]
@@ -218,9 +218,9 @@ _WRITERS: dict[Any, Callable[..., str]] = {
 def _source(function: Any, written: Written) -> str:
     """Add the source of ``function`` to the definitions in ``written``; return the expression for it in the script.
 
-    If ``function`` was defined inside another function, its maker, the source of the maker is added instead, and the
-    expression is a call of the maker. Raises ``NoScript`` if the source cannot be found, or if the maker needs
-    arguments.
+    The expression is the function's name. If ``function`` was defined inside another function, the source of the outer
+    function is added instead, and the expression is a call of the outer function. Raises ``NoScript`` if the source
+    cannot be found, or if the outer function needs arguments.
     """
     name, _, inner = getattr(function, "__qualname__", "?").partition(".<locals>.")
     outcome = getattr(inspect.getmodule(function), name, None)

@@ -85,7 +85,8 @@ def model_code(model: Any, name: str, target: Any, written: Written) -> str:
 def fill_code(written: Written) -> str:
     """Return the source of a function that fills a model's weights by the rule of ``architectures.fill``.
 
-    Vectors get the values in ``written.vectors``. Raises ``NoScript`` if two vectors of one name need different values.
+    ``written.vectors`` maps the names of the one-dimensional weights to their values. The function selects these values
+    by the ends of the names. Raises ``NoScript`` if the ends do not determine the values.
     """
     rule, left = "", dict(written.vectors)
     for end, value in _ends():
@@ -202,9 +203,10 @@ _fast: Any = PreTrainedTokenizerFast  # its constructor is not annotated
 
 
 def tokenizers_code(given: Mapping[str, Any], written: Written) -> Iterator[str]:
-    """Yield the statements that build the tokenizers among the arguments ``given`` of a call, by name.
+    """Yield the statements that build the tokenizers among the arguments of a call.
 
-    The definitions that the statements need are added to ``written``.
+    ``given`` maps the names of the arguments to their values. A tokenizer gets the name of its argument. The imports
+    and definitions that the statements need are added to ``written``.
     """
     for key, value in given.items():
         if isinstance(value, PreTrainedTokenizerFast):
@@ -246,7 +248,10 @@ def _as_text(key: str, value: Any) -> list[str]:
 
 
 def _fewest(tokenizer: Any) -> dict[str, Any]:
-    """Return the fewest entries of a tokenizer's JSON that still define it."""
+    """Return the JSON of ``tokenizer``, as a dictionary, without the entries that its library adds by default.
+
+    An entry is left out if the library builds the same tokenizer without it; ``model`` is always kept.
+    """
     wanted: str = tokenizer.backend_tokenizer.to_str()
     kept: dict[str, Any] = json.loads(wanted)
     for name in list(kept):

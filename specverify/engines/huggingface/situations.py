@@ -1,8 +1,9 @@
 """Situations that ``generate`` documents and that tests of speculation rarely cover.
 
 A prompt of embeddings, a cache passed in, masks with holes, processors and criteria that keep state, interrupted calls,
-objects used again, token types, positions, streamers, low precision. Each function takes the builder of a call of
-``generate`` and returns the builder of that call in the situation, or returns the arguments that make the situation.
+objects used again, token types, positions, streamers, low precision. A builder is a function that takes a setting and
+returns the call of ``generate`` at this setting. Each function here takes a builder and returns the builder of the same
+call in the situation, or returns the arguments that make the situation.
 
 ``engine`` is always a call of ``generate`` with its models and its prompt, and ``build`` the builder of such a call.
 """
@@ -35,9 +36,9 @@ def with_arguments(
 ) -> Build:
     """Return a builder of the call with additional arguments of ``generate``: those that ``arguments(engine)`` returns.
 
-    They are created anew for every call. With ``prompt`` they replace the prompt, and they are the objects that are
-    compared before and after the call. With ``echoed=False`` the library returns only the new tokens, without the
-    prompt.
+    ``arguments`` is called anew for every call. With ``prompt``, its result replaces the arguments of the prompt and is
+    compared before and after the call. Pass ``echoed=False`` for arguments with which the library returns only the new
+    tokens, without the prompt.
     """
 
     def built(setting: EngineSetting) -> GenerateCall:
@@ -311,7 +312,7 @@ class Listener:
 
 
 def streamed(build: Build) -> Build:
-    """Return a builder of the call that returns the tokens sent to a streamer, of which the first are the prompt."""
+    """Return a builder of the call that returns the tokens sent to a streamer: the prompt, then the new tokens."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)

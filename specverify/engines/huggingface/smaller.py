@@ -55,9 +55,10 @@ def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSettin
 
 
 def clearer_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSetting]]:
-    """Yield (difference, setting) for settings that may show a fault in fewer calls.
+    """Yield (difference, setting) for settings that may show a fault of ``setting`` in fewer calls.
 
-    They are greedy, have a higher temperature, or have another prompt.
+    They have a higher temperature, or another prompt and greedy decoding, or another prompt alone. If ``setting`` is
+    greedy, nothing is yielded.
     """
     if setting.sample and setting.temperature < HOT:
         yield f"temperature {HOT:g}", setting._replace(temperature=HOT)
@@ -70,7 +71,7 @@ def clearer_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSettin
 def _other_prompts(setting: EngineSetting) -> Iterator[Tokens]:
     """Yield the prompts that differ from the setting's in one token.
 
-    Some prompts show a fault more clearly than others.
+    They are tried because some prompts show a fault more clearly than others.
     """
     for place, held in enumerate(setting.prompt):
         for token in range(setting.vocabulary):
@@ -89,6 +90,6 @@ def smaller_programs(source: ProgramSource) -> Iterator[tuple[str, EngineProgram
 
 
 def clearer_programs(source: ProgramSource) -> Iterator[tuple[str, EngineProgram]]:
-    """Yield (difference, program) for every setting that may show a fault in fewer calls."""
+    """Yield (difference, program) for each of the ``clearer_settings`` of ``source``."""
     for said, clearer in clearer_settings(source.setting):
         yield said, source.program(clearer)

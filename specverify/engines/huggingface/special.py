@@ -2,7 +2,8 @@
 
 The drafters are MTP layers, a DFlash drafter, Gemma 4's assistant, and an assistant with another tokenizer.
 
-``setting`` is always the configuration of the call: sampling parameters, draft length, stopping and prompt.
+``setting`` is always the configuration of the call: sampling parameters, draft length, stopping and prompt. A builder
+is a function that takes a setting and returns the call of ``generate`` at this setting.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def universal_engine(order: str | None) -> Build:
 def universal(setting: EngineSetting, pair: Tokenizers) -> GenerateCall:
     """Return a call of assisted generation that drafts by the assistant of ``pair``, which has another tokenizer.
 
-    The library modifies this assistant.
+    The library modifies this assistant, so only the first speculative call uses it as given (see ``afresh``).
     """
     drafts_as(pair.assistant, setting)
     call = {
@@ -87,10 +88,10 @@ def universal(setting: EngineSetting, pair: Tokenizers) -> GenerateCall:
 
 
 def afresh(build: Callable[[Tokenizers], GenerateCall], pair: Tokenizers) -> GenerateCall:
-    """Return a call that speculates with a new copy of the assistant and the tokenizers of ``pair`` each time.
+    """Return a call of ``generate`` that copies the assistant and the tokenizers of ``pair`` before it speculates.
 
-    The copies are made because the library changes the assistant. All calls share the target, whose forward passes are
-    cached. ``build(pair)`` returns the call for a pair.
+    Each speculative call has new copies, because the library changes the assistant. All calls share the target, whose
+    forward passes are cached. ``build(pair)`` returns the call for a pair.
     """
 
     def made() -> GenerateCall:

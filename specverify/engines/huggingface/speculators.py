@@ -47,7 +47,7 @@ _EXPERTS = {"num_experts_per_tok": 1, "moe_intermediate_size": 16}
 
 
 class Tokenizers(NamedTuple):
-    """Two character-level tokenizers, and two Llamas with their vocabulary sizes."""
+    """Two character-level tokenizers, and for each a model whose vocabulary has the size of the tokenizer's."""
 
     target: Any
     assistant: Any
@@ -86,8 +86,8 @@ def mtp_target(vocabulary: int, seed: int, layers: int = 1) -> Any:
 def dflash_assistant(target: Any, seed: int, block: int = 3) -> Any:
     """Return an assistant that drafts ``block - 1`` tokens at once from the hidden states of both layers of ``target``.
 
-    It shares the embeddings and the head of the target, so only their size matters; the mask token is the last of the
-    vocabulary. Raises ``ValueError`` for a block of fewer than two tokens.
+    The assistant uses the embeddings and the head of the target. Its mask token is the last token of the vocabulary.
+    Raises ``ValueError`` for a block of fewer than two tokens.
     """
     if block < 2:
         raise ValueError(f"the block has {block} tokens, expected at least 2: the last known one and one to draft")

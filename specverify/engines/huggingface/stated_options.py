@@ -94,9 +94,9 @@ def repeated(penalty: float) -> Step:
 
 
 def of_new_tokens(step: Step) -> Step:
-    """Return ``step`` applied to the new tokens only.
+    """Return the step that applies ``step`` to a text of the new tokens alone.
 
-    If the prompt is given as embeddings, its tokens are not known.
+    ``generate`` does so if the prompt is given as embeddings, because its tokens are not known then.
     """
     return lambda logits, text, new: step(logits, text[len(text) - new :], new)
 
@@ -147,7 +147,7 @@ def forbidden(*words: Tokens) -> Step:
 
 
 def at_first(step: Step) -> Step:
-    """Return ``step`` applied to the first new token only (``begin_suppress_tokens``)."""
+    """Return the step that applies ``step`` only before the first new token (``begin_suppress_tokens``)."""
     return lambda logits, text, new: step(logits, text, new) if new == 0 else logits
 
 

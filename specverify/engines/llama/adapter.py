@@ -40,9 +40,9 @@ def model(precise: bool = True) -> Any:
 
 
 def scripted(script: Callable[[Sequence[int]], int], gamma: int) -> Drafter:
-    """Return a drafter of ``gamma`` tokens, the next of which is always ``script(tokens)``.
+    """Return a drafter that drafts ``gamma`` tokens, each of which is ``script(tokens)``.
 
-    ``tokens`` are all tokens before it: those of the text, and the drafts so far.
+    ``tokens`` are all tokens before the draft: the text and the earlier drafts.
     """
 
     def drafts(input_ids: Any, /, **options: Any) -> Any:
@@ -55,7 +55,7 @@ def scripted(script: Callable[[Sequence[int]], int], gamma: int) -> Drafter:
 
 
 def lookup(decoding: Decoding) -> Drafter:
-    """Return the library's own drafter, which looks n-grams up in the prompt."""
+    """Return the library's own drafter, which looks up the last tokens earlier in the text and copies what follows."""
     result: Drafter = LlamaPromptLookupDecoding(max_ngram_size=2, num_pred_tokens=decoding.gamma)
     return result
 

@@ -59,7 +59,7 @@ def shortest_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def rows() -> dict[str, Row]:
-    """Return the settings to examine, by name: the drafter, and the options."""
+    """Return name -> setting to examine. A name is ``DRAFTER/OPTIONS``."""
     result = dict[str, Row]()
     for way, drafter in WAYS.items():
         same = None if drafter is nothing else nothing

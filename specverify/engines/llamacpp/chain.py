@@ -248,8 +248,9 @@ SAMPLERS: Final[Mapping[str, Callable[[Request, Tokens, Any], Any]]] = {
 
 
 def _mirostat(asked: Request, new: Tokens, logits: Any) -> tuple[Any, float]:
-    """Return the pmf of mirostat 2.0 (arXiv 2007.14966) after the tokens ``new``, and its surprise bound in bits.
+    """Return the pmf of mirostat 2.0 (arXiv 2007.14966) for the token after ``new``, and mirostat's bound mu in bits.
 
+    The pmf excludes tokens with -log2 p above mu, except the most probable one. mu follows from the tokens in ``new``.
     ``logits`` are those of the token after ``new``.
     """
     if new:

@@ -151,7 +151,7 @@ decoding."""
 
 
 def rows() -> dict[str, Row]:
-    """Return the settings to examine, by name: the kind of speculation, and the options or the promise."""
+    """Return name -> setting to examine. A name is ``SPECULATION/OPTIONS`` or ``SPECULATION/PROMISE``."""
     result = dict[str, Row]()
     for name, way in WAYS.items():
         options = {**OPTIONS, **WITHOUT_LAW} if way.kinds else OPTIONS

@@ -42,7 +42,7 @@ def law_of_two(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def rows() -> dict[str, Row]:
-    """Return the settings to examine, by name: the kind of call, and the options."""
+    """Return name -> setting to examine. A name is ``CALL/OPTIONS``, with a kind of call such as ``draft, one row``."""
     result = dict[str, Row]()
     for name, decoding in DECODINGS.items():
         exact = partial(law, decoding)

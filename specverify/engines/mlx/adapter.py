@@ -94,7 +94,10 @@ def _options(decoding: Decoding) -> dict[str, Any]:
 
 
 def _until_end(steps: Any, decoding: Decoding) -> list[int]:
-    """Return the tokens that ``steps`` yields up to an end token, as ``stream_generate`` does."""
+    """Return the tokens that ``steps`` yields, up to and including the first end token.
+
+    The library's ``stream_generate`` ends a text in the same way.
+    """
     result = []
     for token, *_ in steps:
         result.append(int(token))

@@ -24,9 +24,9 @@ NARROW = Decoding(top_k=2)
 
 
 def bias(**values: Any) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
-    """Return arguments for the library's logits processors as further options of a call (``Decoding.more``).
+    """Return a value of ``Decoding.more``, the further options of a call, which passes arguments to logits processors.
 
-    ``values`` maps the names of the arguments to their values.
+    ``values`` maps the names of the arguments of the library's ``make_logits_processors`` to their values.
     """
     return (("processors", tuple(values.items())),)
 
@@ -123,7 +123,7 @@ DESCRIBED: Mapping[str, Described] = {
 
 
 def rows() -> dict[str, Row]:
-    """Return the settings to examine, by name: with or without a draft model, and the options."""
+    """Return name -> setting to examine. A name is ``plain/OPTIONS``, or ``draft/OPTIONS`` with a draft model."""
     ways = {"plain": plain, "draft": draft}
     return {
         f"{name}/{told}": Row(texts(way, decoding), partial(law, decoding), detect=COARSE)

@@ -176,9 +176,10 @@ def same_again(way: Way, asked: Asked, seed: int, number: int) -> Sequence[bool]
 
 
 def all_accepted(way: Way, asked: Asked, seed: int, number: int) -> Sequence[bool]:
-    """Return, for each of ``number`` texts, whether all its drafts were accepted.
+    """Return, for each of ``number`` texts, whether the text has as many accepted drafts as if all had been accepted.
 
-    If the target drafts greedily for itself, all of them must be.
+    If every draft is accepted, only one token of each round is no accepted draft. This must hold if the target decodes
+    greedily and drafts for itself.
     """
     done = answers(way, asked, seed, number)
     rounds = [-(-len(text) // (dict(way.predictor).get("maxTokens", 3) + 1)) for text in done.texts]

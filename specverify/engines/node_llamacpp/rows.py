@@ -99,7 +99,7 @@ VARIANTS: Final = ("plain, four at once", "draft, four at once", "draft, as it c
 
 
 def rows() -> dict[str, Row]:
-    """Return the settings to examine, by name: the kind of speculation, and the options or the promise."""
+    """Return name -> setting to examine. A name is ``SPECULATION/OPTIONS`` or ``SPECULATION/PROMISE``."""
     result = dict[str, Row]()
     for name, way in WAYS.items():
         options = {**OPTIONS, **(WITHOUT_LAW if name not in ("plain", *VARIANTS) else {})}

@@ -99,7 +99,7 @@ COPYING: Mapping[str, Decoding] = {
 
 
 def rows() -> dict[str, Row]:
-    """Return the settings to examine, by name: the kind of speculation, and the options."""
+    """Return name -> setting to examine. A name is ``SPECULATION/OPTIONS``."""
     result = dict[str, Row]()
     usual = {name: decoding._replace(eos=decoding.eos or (0,)) for name, decoding in VARIED.items()}
     for name, decoding in {**usual, **DRAFTING, **COPYING}.items():

@@ -45,7 +45,7 @@ PENALISED: Mapping[str, Decoding] = {
 
 
 def rows() -> dict[str, Row]:
-    """Return the settings to examine, by name: the kind of speculation, and the options."""
+    """Return name -> setting to examine. A name is ``SPECULATION/OPTIONS``."""
     result = dict[str, Row]()
     for way, pipeline in WAYS.items():
         for name, decoding in DECODINGS.items():

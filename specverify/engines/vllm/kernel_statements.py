@@ -118,10 +118,11 @@ def sample_recovered_tokens(
 def eagle_prepare_inputs_padded(
     cu_num_draft_tokens: Any, valid_count: Any, query_start_loc: Any, token_indices: Any, rejected: Any, num_reqs: int
 ) -> None:
-    """Write the index of each request's last accepted token, and the number of its rejected drafts.
+    """Write into ``token_indices`` where each request's last accepted token is in the inputs of the pass.
 
-    They are written into ``token_indices`` and ``rejected``. ``valid_count`` has the number of tokens that each of the
-    ``num_reqs`` requests emitted, and ``query_start_loc`` the offset of each request in the inputs of the pass.
+    The number of the request's rejected drafts is written into ``rejected``. ``valid_count`` has the number of tokens
+    that each of the ``num_reqs`` requests emitted. ``query_start_loc`` has the index of the first input of each
+    request, and at the end the number of inputs.
     """
     drafted = _lengths(cu_num_draft_tokens)[:num_reqs]
     lost = torch.where(drafted > 0, drafted + 1 - valid_count[:num_reqs], 0)
@@ -140,11 +141,12 @@ def eagle_prepare_next_token_padded(
     num_reqs: int,
     *_: Any,
 ) -> None:
-    """Write the last token that each request emitted, and the number of its emitted tokens.
+    """Write into ``next_token_ids`` the last token that each request emitted.
 
-    They are written into ``next_token_ids`` and ``valid_count``. ``sampled`` has the emitted tokens of each of the
-    ``num_reqs`` requests in its first ``width`` columns; numbers from ``vocab_size`` on are no tokens. For a request
-    that emitted none, or whose sample is ``discarded``, its ``backup`` token and 0 are written.
+    The number of tokens that the request emitted is written into ``valid_count``. ``sampled`` has the emitted tokens of
+    each of the ``num_reqs`` requests in its first ``width`` columns; padding and numbers from ``vocab_size`` on are no
+    tokens. For a request that emitted no token, or whose sample is ``discarded``, the request's ``backup`` token and
+    the number 0 are written.
     """
     for request in range(num_reqs):
         row = sampled[request, :width]

@@ -79,8 +79,8 @@ def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
 def budget_is_spent(asked: Request, new: Tokens) -> bool:
     """Return whether thinking must end after the tokens ``new``: the text has spent its budget of thinking tokens.
 
-    The budget is ``thinking_token_budget``; without one the result is False. Thinking begins with the first token of
-    ``THINKING`` and ends with the second.
+    The budget is the option ``thinking_token_budget``. Thinking begins with the first token of ``THINKING`` and ends
+    with the second. The result is False without a budget, before thinking begins and after it has ended.
     """
     tokens, budget = asked.prompt + new, asked.option("thinking_token_budget")
     marks = [place for place, token in enumerate(tokens) if token in THINKING]

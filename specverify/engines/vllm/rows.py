@@ -80,7 +80,7 @@ PROMISES: Final = {"log-probabilities": told_logprobs, "a seed again": repeated_
 
 
 def rows() -> dict[str, Row]:
-    """Return the settings to examine, by name: the kind of speculation, and the options or the promise.
+    """Return name -> setting to examine. A name is ``SPECULATION/OPTIONS`` or ``SPECULATION/PROMISE``.
 
     Settings of one configuration are adjacent and share a process.
     """

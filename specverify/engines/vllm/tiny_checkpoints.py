@@ -35,7 +35,10 @@ def target() -> Llama:
 
 @lru_cache(maxsize=4)
 def draft(noise: float = NOISE) -> Llama:
-    """Return the draft model: the target's weights mixed with those of another random model by the factor ``noise``."""
+    """Return the draft model, whose matrices are ``sqrt(1 - noise ** 2) * W + noise * V``.
+
+    W is the matrix of the target and V that of another random model. Vectors are those of the target.
+    """
     ours, other = target(), random_llama(2, SIZES, spread=SPREAD)
     mixed = {
         name: (np.sqrt(1 - noise**2) * value + noise * other.weights[name]).astype(np.float32)
@@ -103,9 +106,10 @@ def _layer(prefix: str, model: Llama) -> dict[str, Array]:
 
 
 def _through(columns: int, place: int) -> Array:
-    """Return the matrix of a layer that maps ``columns`` hidden states, concatenated, to one.
+    """Return the matrix of a layer that maps several concatenated hidden states to one hidden state.
 
-    The result is the hidden state with the index ``place`` plus a small random mixture of all of them.
+    ``columns`` is the number of hidden states. The layer returns the hidden state with the index ``place`` plus a small
+    random mixture of all hidden states.
     """
     numbers = np.random.default_rng(3)
     mixed = 0.1 * numbers.standard_normal((SIZES.width, columns * SIZES.width)) / np.sqrt(SIZES.width)

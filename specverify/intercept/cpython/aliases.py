@@ -62,7 +62,7 @@ class Everything:
         self.objects = _of_kinds(gc.get_objects(), _LOOKED_FOR)
 
     def of(self, *kinds: type) -> list[Any]:
-        """Return the listed objects whose type is one of ``kinds``."""
+        """Return the listed objects whose type is one of ``kinds`` or a subclass of one."""
         return _of_kinds(self.objects, kinds)
 
     @functools.cached_property

@@ -182,7 +182,7 @@ def _digest(state: Any) -> int:
 
 
 def pending(generator: Any) -> float | None:
-    """Return the normal number that a generator has cached for its next call; None without one.
+    """Return the normal number that a generator has cached for its next call; None if it has cached none.
 
     Only ``RandomState`` and ``random.Random`` cache such a number: their algorithm makes two at a time.
     """

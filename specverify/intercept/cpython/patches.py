@@ -164,10 +164,10 @@ _NOTHING = nullcontext()
 
 
 def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], AbstractContextManager[None]]:
-    """Return a function that, like ``block``, is called without arguments and returns a context manager.
+    """Return a function without arguments that returns ``block()``, a context manager that installs a patch.
 
-    This is the context manager that ``block()`` returns. While it is open, a further call of the function returns a
-    context manager that does nothing.
+    While a context manager that the function returned before is open, the function returns one that does nothing. So a
+    patch that nested blocks need is installed once.
     """
     name = f"{block.__module__}.{block.__qualname__}"
 
@@ -424,8 +424,8 @@ def _inside(function: Callable[..., Any], *, pooled: bool = False) -> Callable[.
     """Return ``function``, which another thread will call, changed so that it runs inside the block that is open now.
 
     If no block is open, ``function`` itself is returned. ``pooled`` states that ``function`` is a task of a thread
-    pool, which gets all exceptions of the task. Otherwise exceptions are dropped after the path of the run is
-    abandoned.
+    pool: all its exceptions are raised, because the pool stores them. Exceptions of any other function are dropped
+    after the path of the run is abandoned.
     """
     block = current()
     if block is None:

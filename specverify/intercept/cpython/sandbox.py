@@ -214,7 +214,7 @@ def look_around() -> None:
 def moved(number: int) -> Iterator[None]:
     """Context manager: generators have other states, clocks other times, and the operating system returns other bytes.
 
-    ``number`` selects them. At the end everything is restored.
+    ``number`` selects these states, times and bytes. At the end everything is restored.
     """
     with generators_moved(number), elsewhen(number):
         yield
@@ -392,8 +392,8 @@ _PLACE = re.compile(r"\w\.\w+:\d+")
 def named(refusal: NeedsValue, run: Callable[[Draws], Any], draws: Draws) -> str:
     """Return the text of ``refusal``, with the file and line of the draw that was not intercepted.
 
-    If the text has none, ``run(draws)`` is repeated with tracing to find the line. The text is returned without a line
-    if the repetition is not refused.
+    If the text does not name a line, ``run(draws)`` is called: it repeats the refused run, and tracing finds the line.
+    If this repetition is not refused, the text is returned without a line.
     """
     if _PLACE.search(str(refusal)):
         return str(refusal)

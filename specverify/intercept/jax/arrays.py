@@ -45,12 +45,12 @@ class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at wit
         return self.elements
 
     def item(self, *place: Any) -> Any:
-        """Return the element at ``place`` as a number, drawing it if needed; a symbolic number as a symbolic float."""
+        """Return the element at ``place``: a plain number, drawn if needed, or a symbolic float."""
         element = self.elements.item(*place)
         return wrapped(element) if isinstance(element, SYMBOLIC) else _number(known(element), self.dtype)
 
     def tolist(self) -> Any:
-        """Return the elements as nested lists, drawing outcomes if needed; symbolic numbers as symbolic floats."""
+        """Return the elements as nested lists of plain numbers, drawn if needed, and of symbolic floats."""
         return self._looked_at().tolist()
 
     def reshape(self, *shape: Any, **named: Any) -> Any:
@@ -141,7 +141,10 @@ def holds_unknown(*operands: Any) -> bool:
 
 
 def has_no_value(*operands: Any) -> bool:
-    """Return whether one of ``operands`` contains a symbolic number that cannot be given a value: it is no integer."""
+    """Return whether one of ``operands`` contains a symbolic number that is no integer.
+
+    Such a number cannot be given a value; a symbolic integer can.
+    """
     return any(
         isinstance(element, SYMBOLIC) and not (isinstance(element, Continuous) and is_whole(element))
         for operand in operands

@@ -103,7 +103,10 @@ def _draws(closed: Any) -> bool:
 
 
 def halves_inside(parameters: dict[str, Any]) -> frozenset[Any]:
-    """Return the 16-bit float dtypes in which a traced function among the ``parameters`` of a primitive computes."""
+    """Return the names of the 16-bit float dtypes in which a traced function among ``parameters`` computes.
+
+    ``parameters`` are those of a primitive, such as ``while``.
+    """
     inside = [each for name in _INSIDE if name in parameters for each in _functions(parameters[name])]
     return frozenset().union(*map(_halves, inside)) if inside else frozenset()
 
@@ -289,7 +292,7 @@ class AnsweringTrace(core.Trace):  # type: ignore[misc]  # jax is looked at with
             return fun.call_wrapped(*tracers)
 
     def stage_value(self, val: Any) -> Any:
-        """Return ``val`` as an array: unchanged if it is one, and a number as a JAX array."""
+        """Return ``val`` unchanged if it is an array; return a number as a JAX array."""
         return val if isinstance(val, (SymbolicTracer, jax.Array)) else jax.numpy.asarray(val)
 
 
@@ -637,9 +640,10 @@ def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[Callabl
 
 
 def _is_outside_of_jit() -> bool:
-    """Return whether no function is being traced.
+    """Return whether no function is being traced; replaces JAX's ``trace_state_clean``.
 
-    Replaces JAX's ``trace_state_clean``, which would return False inside an intercepted block.
+    Inside an intercepted block JAX's own function returns False, and ``jax.set_mesh`` would therefore fail. So calls
+    from the module of ``jax.set_mesh`` get True there. Other callers get the result of JAX's own function.
     """
     asks = sys._getframe(1).f_globals.get("__name__")  # noqa: SLF001
     ours = core.trace_ctx.trace is TRACE and asks == sharding_impls.__name__

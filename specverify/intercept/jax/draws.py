@@ -53,8 +53,8 @@ class Source:
         """Create a random word of ``width`` bits, drawn at ``site``; ``draws`` answers comparisons of it.
 
         ``draw(way)`` returns the ``Draw`` that records one use of the word. ``way`` is ``("uniform", width)`` for its
-        leading bits or ``("rest", number, width)`` for its remainder modulo ``number``. ``word`` is the value in a
-        recorded run, if the run repeats one.
+        leading bits or ``("rest", number, width)`` for its remainder modulo ``number``. ``word`` is the value of the
+        word in a plain run, and is used only in a run that repeats this plain run.
         """
         self.draws, self.site, self.width, self._draw, self._word = draws, site, width, draw, word
         self.uniform = Uniform(draws, site, draw(("uniform", width)))
@@ -78,10 +78,9 @@ class Bits(Deferred):
     """The leading bits of a random word as a symbolic integer, which is drawn when the program reads it."""
 
     def __init__(self, source: Source, kept: int, under: int = 0) -> None:
-        """Represent the first ``kept`` bits of the word ``source`` as an integer.
+        """Represent the first ``kept`` bits of the word ``source`` as an integer, plus the number ``under``.
 
-        ``under`` is a number whose bits are placed above these bits and added to the integer, such as the exponent of a
-        float; 0 for none.
+        The bits of ``under`` are higher than all of these bits, such as the exponent of a float; 0 if there are none.
         """
         self.source, self.kept, self.under = source, kept, under
         super().__init__(lambda: under + given(whole_number(source.uniform, 0, 2**kept)))
@@ -111,15 +110,19 @@ class Bits(Deferred):
         )
 
     def masked(self, mask: int) -> Any:
-        """Return the last bits, selected by ``mask``; ``Declined`` unless ``mask`` is 2**n - 1."""
+        """Return the last n bits, for a ``mask`` of 2**n - 1: the integer modulo 2**n, see ``rest``.
+
+        Returns ``Declined`` in two cases: ``mask`` has another form, or other bits were placed above these bits before.
+        """
         whole = not self.under and (mask + 1) & mask == 0 and mask > 0
         return self.rest(mask + 1) if whole else Declined(f"random bits are masked by {mask}, which is not 2**n - 1")
 
     def rest(self, number: int) -> Any:
-        """Return the integer modulo ``number``: an outcome, or for a large ``number`` a symbolic integer.
+        """Return the integer modulo ``number`` as an outcome; 0 if ``number`` is 1.
 
-        Refuses in three cases: these are not all bits of the word, other bits were placed above them, or ``number`` is
-        not positive.
+        If ``number`` is above ``MOST_OUTCOMES``, reading the outcome does not draw among all its values, but computes
+        one value as for a seed (see ``given``). Refuses in three cases: these are not all bits of the word, other bits
+        were placed above them, or ``number`` is not positive.
         """
         if self.under or self.kept != self.source.width or number <= 0:
             raise NeedsValue("rest-needed", f"the rest of a division of random bits by {number} is needed")
@@ -187,7 +190,10 @@ class JaxDraws:
         self._given = 0
 
     def key(self) -> Any:
-        """Return a new key for a call of the program, different in every call and in every run."""
+        """Return a new key for a call of the program, different in every call and in every run.
+
+        A run that repeats a plain run gets the keys of the plain run instead.
+        """
         coupled = mode().coupled
         if coupled is not None:
             return coupled.key()

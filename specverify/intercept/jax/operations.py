@@ -200,10 +200,10 @@ def _whole_part(name: str) -> Handler:
 
 
 def _rest(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-    """Handle ``rem``: return the remainders of a division of elements.
+    """Handle ``rem``: return the remainder of the division of each element of the first operand by the second.
 
-    The remainder of random bits is an outcome. For a symbolic number it is C's ``fmod``, which has the sign of the
-    dividend. That of an unread outcome is computed when it is read.
+    The remainder of random bits is an outcome. The remainder of a symbolic number has the sign of the dividend, as C's
+    ``fmod``. If an operand is an unread outcome, the remainder is computed when the program reads the remainder.
     """
 
     def one(left: Any, right: Any) -> Any:
@@ -315,10 +315,11 @@ def _of_unknown(element: Any, to: Any, *, into_floats: bool) -> Any:
 
 
 def _converted(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-    """Handle ``convert_element_type``: a symbolic number stays symbolic.
+    """Handle ``convert_element_type``: convert each element to the dtype of the result; nothing is drawn.
 
-    Converted to an integer dtype it becomes its integer part, converted to bool 1 if it is not 0, else 0. These are
-    outcomes that are drawn when they are read, or symbolic integers if there are very many values.
+    For a float dtype a symbolic number is unchanged. For an integer dtype the result is its integer part: an outcome
+    that is drawn when it is read, or a symbolic integer if there are very many values. For bool the result is an
+    outcome: 1 if the number is not 0, else 0. An unread outcome is converted when the result is read.
     """
     from_dtype, to = operands[0].dtype, result.dtype
     if np.dtype(to).kind not in "biuf" and str(to) != "bfloat16":
@@ -434,10 +435,11 @@ _PLACES_BACK = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mo
 
 
 def accumulating(name: str) -> Handler:
-    """Return the handler of ``name``, a scatter that adds, for random numbers of 32 bits or more.
+    """Return the handler of ``name``, a scatter that adds updates to a target, for random floats of 32 bits or more.
 
-    To find the place to which an element of the updates is added, JAX computes a gradient: the handler numbers the
-    places of the target, and the gradient of each element is the number of its place.
+    The handler must find the element of the target to which each update is added. It numbers the elements of the target
+    from 1 and lets JAX compute the gradient of the scatter: the gradient of an update is the number of its target, or 0
+    if the update is dropped.
     """
     rule = _row_of(name)
 

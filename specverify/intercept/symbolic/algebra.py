@@ -225,9 +225,9 @@ _SHORT = {"float16": 11, "bfloat16": 8}
 def narrowed(value: Any, dtype: str) -> Any:
     """Return ``value`` converted to ``dtype``, the name of a dtype, if it is symbolic; any other value unchanged.
 
-    Only 16-bit float dtypes round the number, and only if 16-bit numbers are not treated as continuous. For an integer
-    dtype the number is returned unchanged; it is refused if it may lie outside of the dtype, because libraries wrap
-    such numbers around. A dtype of 8-bit floats is refused.
+    A 16-bit float dtype rounds the number, unless 16-bit numbers are treated as continuous. Wider float dtypes leave
+    the number unchanged. An integer dtype leaves it unchanged too; a number that may lie outside of the dtype is
+    refused, because libraries wrap such numbers around. A dtype of 8-bit floats is refused.
     """
     if "int" in dtype and isinstance(value, SYMBOLIC):
         return within(value, int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
@@ -332,9 +332,10 @@ def truncated(value: Symbolic) -> Operand:
 
 
 def rounded_to_whole(value: Symbolic) -> Operand:
-    """Return the integer nearest to ``value``: if two are equally near, the even one; -0.0 for a number just below 0.
+    """Return the integer nearest to ``value``, drawn if it has few possible values; -0.0 for a number just below 0.
 
-    Refuses numbers that lie halfway between two integers with positive probability.
+    Refuses a number that may lie halfway between two integers with positive probability, because libraries round such a
+    number to the even integer. Also refuses a combination of several numbers.
     """
     if isinstance(value, Joined):
         raise NeedsValue("rest-needed", "a random number that is made of several is rounded to the nearest whole one")
@@ -414,9 +415,9 @@ def scaled(value: Operand, exponent: Operand) -> Operand:
 def log_of_sum(left: Operand, right: Operand) -> Operand:
     """Return ``log(exp(left) + exp(right))``.
 
-    Before the exponentials, the largest possible value of the two operands is subtracted from both, so that no
-    exponential overflows; it is added again at the end. If one operand is negligible, the other is returned. Refuses an
-    operand without an upper bound if the subtracted number is far from 0, because its exponential may then overflow.
+    The largest possible value of the two operands is first subtracted from both, so that no exponential overflows, and
+    is added again at the end. If one operand is negligible, the other operand is returned. An operand without an upper
+    bound is refused if the subtracted number is far from 0, because its exponential may then overflow.
     """
     ends = [each.ends() if isinstance(each, SYMBOLIC) else (each, each) for each in (left, right)]
     shift = max((high for _, high in ends if isfinite(high)), default=0.0)

@@ -236,7 +236,11 @@ class SymbolicArray(np.ndarray[Any, Any]):
         self.sort(axis)
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return the array in another dtype: rounded for 16-bit floats, with drawn integer parts for integers."""
+        """Return the array in another dtype.
+
+        For float16 symbolic numbers are rounded. Wider float dtypes leave them unchanged. For an integer dtype the
+        integer parts are drawn.
+        """
         if np.issubdtype(dtype, np.floating):
             return narrowed_elements(self, np.dtype(dtype))
         if np.issubdtype(dtype, np.integer):
@@ -266,10 +270,10 @@ for _attribute in ("data", "ctypes", "__array_interface__"):
 
 
 def _of_float(self: SymbolicFloat, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """Apply a ufunc to a symbolic number and the elements of the other operands.
+    """Apply a ufunc to a symbolic number and the elements of the other operands; NumPy calls this method.
 
-    Returns ``NotImplemented`` if another operand, or an array in ``out``, is of a subclass of ``np.ndarray``, so that
-    NumPy calls that subclass.
+    The parameters are those of NumPy's ``__array_ufunc__``. Returns ``NotImplemented`` if another operand, or an array
+    in ``out``, is of a subclass of ``np.ndarray``, so that NumPy calls that subclass.
     """
     if any(
         isinstance(value, np.ndarray) and type(value) is not np.ndarray for value in (*inputs, *kwargs.get("out", ()))
@@ -377,7 +381,7 @@ def _computed(name: str, arrays: Sequence[Any]) -> Any:
 
 
 def narrowed_elements(elements: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a copy of the elements with symbolic numbers rounded to ``dtype``."""
+    """Return a copy of ``elements``, converted to ``dtype``: float16 rounds symbolic numbers, wider floats do not."""
     result = np.array(elements, dtype=object, copy=True)
     if dtype == np.float16:
         result = rows.each(lambda each: wrapped(asked(narrowed, opened(each), dtype.name)), result)
@@ -548,7 +552,10 @@ class VectorArray(SymbolicArray):
         return as_array(_of(self))
 
     def astype(self, dtype: Any, *_: Any, **__: Any) -> Any:
-        """Return the elements in another float dtype."""
+        """Return the elements in another float dtype. Refuses any other dtype.
+
+        Also refuses 16 bits, unless 16-bit numbers are treated as continuous.
+        """
         if np.issubdtype(dtype, np.floating):
             asked(check_not_equal, np.dtype(dtype).name)
             return as_array(_of(self))

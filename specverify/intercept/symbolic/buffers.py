@@ -190,9 +190,10 @@ class Buffer(np.ndarray[Any, Any]):
         self._beside = beside if beside is not None and self.size and beside.has(self) else None
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute of the array; of a filled buffer, that of the object array of its elements.
+        """Return the attribute ``name`` of the array.
 
-        Attributes of a filled buffer that would read the memory are refused.
+        For a filled buffer, attributes that read elements are those of the object array of its elements. Attributes
+        that would read the memory in another way, or write to it, are refused.
         """
         if name in _SHAPE or name.startswith("__") or not hasattr(np.ndarray, name):
             return super().__getattribute__(name)
@@ -204,11 +205,11 @@ class Buffer(np.ndarray[Any, Any]):
         return getattr(contents_of(self), name)
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
-        """Return a view in another shape; of a filled buffer, a view or a copy of its symbolic elements."""
+        """Return the array in another shape: a view where NumPy makes one, otherwise a copy of the elements."""
         return self._viewed(super().reshape(*shape, **kwargs), "reshape", *shape, **kwargs)
 
     def ravel(self, *args: Any, **kwargs: Any) -> Any:
-        """Return a 1-D view; of a filled buffer, a view or a copy of its symbolic elements."""
+        """Return the array with one dimension: a view where NumPy makes one, otherwise a copy of the elements."""
         return self._viewed(super().ravel(*args, **kwargs), "ravel", *args, **kwargs)
 
     def _viewed(self, found: Any, name: str, *args: Any, **kwargs: Any) -> Any:

@@ -97,9 +97,10 @@ class Continuous(NamedTuple):
     def may_be(self, number: float) -> bool:
         """Return whether the value ``number`` may have a positive probability; True if this is not certain.
 
-        Two kinds of values may: those of a ``floor`` or ``rounded`` step, and a limit that takes effect. The value 0
-        after ``rounded`` is an exception, also if only ``times`` and ``power`` follow: floats near 0 are so dense that
-        rounding alone does not give 0 a positive probability.
+        A limit that takes effect has a positive probability. If the steps contain ``floor`` or ``rounded``, every value
+        between the ends may have one. The exception is the value 0 if the first such step is ``rounded`` and only
+        ``times``, ``power`` and ``rounded`` follow: floats near 0 are so dense that rounding alone does not give 0 a
+        positive probability.
         """
         low, high = self.ends()
         if not low <= number <= high:
@@ -155,9 +156,10 @@ class Continuous(NamedTuple):
     def _back(self, bound: float, *, or_equal: bool = False) -> float:
         """Return the bound for the uniform that corresponds to ``bound`` for this number.
 
-        A comparison of the uniform with the result has the answer of the comparison of the number with ``bound``. The
-        result is -inf or inf if all values of the number are on one side of ``bound``. ``or_equal`` states that the
-        comparison includes equality.
+        If the number increases with the uniform, it is below ``bound`` exactly if the uniform is below the result. If
+        it decreases, it is below ``bound`` exactly if the uniform is not below the result. The result is -inf or inf if
+        all values of the number are on one side of ``bound``. ``or_equal`` states that "below ``bound``" includes
+        equality.
         """
         if not self.steps and self.low == -inf and self.high == inf:
             return bound
@@ -305,7 +307,11 @@ def at_rank(parts: tuple[Any, ...], rank: int, *, largest: bool) -> Continuous |
 
 
 def largest_of(operands: tuple[Any, ...], *, largest: bool = True) -> Continuous | Extreme | float:
-    """Return the largest (or smallest) of ``operands``, numbers and symbolic numbers."""
+    """Return the largest (or smallest) of ``operands``, numbers and symbolic numbers.
+
+    Refuses two kinds of operands: a combination of several numbers, such as a sum, and an order statistic other than a
+    maximum (or minimum).
+    """
     parts: list[Continuous | float] = []
     for operand in operands:
         if isinstance(operand, Extreme) and (operand.largest != largest or operand.rank):
@@ -577,10 +583,10 @@ def drawn(value: Any) -> Any:
 def given(value: Continuous) -> int:
     """Return a concrete value for a symbolic integer; later comparisons of the integer agree with this value.
 
-    If at most ``MOST_OUTCOMES`` values are possible, the value is drawn. If at least ``FEWEST`` are, as for a seed, it
-    is computed from the state of the generator and differs in every run. Raises ``NeedsValue`` for a number of values
-    between these limits, for values that are not equally likely integers, and for a seed that was compared together
-    with other random numbers.
+    If at most ``MOST_OUTCOMES`` values are possible, the value is drawn. If at least ``FEWEST`` values are possible, as
+    for a seed, the value is computed from the state of the generator and differs in every run. Raises ``NeedsValue`` in
+    three cases: the number of possible values is between these limits; the values are not equally likely integers; or a
+    seed was compared together with other random numbers.
     """
     known, origin = value.uniform.known, value.uniform.draw.origin
     number = _outcomes(value)

@@ -121,8 +121,8 @@ class Categorical(Deferred):
     def alone(self) -> bool:
         """Return whether ``pmf`` is still the law of this outcome.
 
-        It is not if the program has read another draw from the same generator state in the same way, because both draws
-        have the same outcome.
+        The result is False if the program has read a draw from the same generator state. A draw that was made in the
+        same way has the same outcome as this one. After a draw that was made in another way, this one is refused.
         """
         return self.draw.origin is None or not self.draw.origin.looked_at
 

@@ -57,10 +57,9 @@ def at_large(*, short: bool = False) -> Iterator[None]:
 
 
 def large(count: int, few: int = FEW) -> bool:
-    """Return whether outcomes are stored as one vector, instead of being enumerated.
+    """Return whether ``count`` outcomes are stored as one vector, instead of being enumerated.
 
-    ``count`` is the number of outcomes. They are stored as a vector in large-vocabulary mode, if they are more than
-    ``few``.
+    The result is True in large-vocabulary mode if ``count`` is above ``few``.
     """
     return mode().large and count > few
 
@@ -73,8 +72,8 @@ def at_large_now() -> bool:
 def continuous_in_16_bits() -> bool:
     """Return whether 16-bit random numbers are treated as continuous.
 
-    This is so in large-vocabulary mode if the rows of p and q are 16-bit floats too; the rule of such a call is that of
-    continuous numbers.
+    This is so in large-vocabulary mode if the rows of p and q are 16-bit floats too: the law of such a call is computed
+    as if its random numbers were continuous.
     """
     now = mode()
     return now.large and now.short
@@ -380,7 +379,7 @@ class VectorRace:
         self._used = True
 
     def clocks(self) -> Clocks:
-        """Return the exponential clocks whose order is that of the scores.
+        """Return exponential clocks, one for each score, that ring in the order of the scores: the largest first.
 
         Raises ``NeedsValue`` if the scores are not functions of ring times.
         """
@@ -408,9 +407,10 @@ class VectorRace:
         return Wide(drawn, np.arange(len(self._scores.ids)))
 
     def recorded_best(self, coupled: Any) -> float:
-        """Return F(T) by the record of a plain run, which the interpreter ``coupled`` holds.
+        """Return the value in a plain run of the uniform from which ``best`` computes the largest element.
 
-        T is the time at which the first clock of this race rings, and F the distribution function of T.
+        The value is the probability that no clock of this race rings before T, the time of the first ring in the plain
+        run. The interpreter ``coupled`` holds the record of the plain run.
         """
         return float(coupled.best_of_many(self._scores, self.clocks().rate))
 
@@ -439,7 +439,7 @@ class VectorRace:
 class _Best(Draw):
     """The draw of the value of the largest (or smallest) number of a race.
 
-    When it is read, the random numbers of the race have decided the race and cannot decide anything else.
+    After the program has read this value, the random numbers of the race cannot decide anything else.
     """
 
     __slots__ = ("race",)
@@ -453,9 +453,9 @@ class _Best(Draw):
         return ""
 
     def recorded(self, coupled: Any) -> float:
-        """Return F(T) by the record of a plain run, which the interpreter ``coupled`` holds.
+        """Return the value of this draw's uniform in a plain run, from the record that ``coupled`` holds.
 
-        T is the time at which the first clock of the race rings, and F the distribution function of T.
+        See ``VectorRace.recorded_best``.
         """
         return self.race.recorded_best(coupled)
 
@@ -562,10 +562,10 @@ def _clocks(scores: Many) -> Clocks:
 
 
 def _stripped(scores: Many) -> Many:
-    """Return the scores without their last steps, which do not change the order of the scores.
+    """Return simpler scores in the same order: ``scores`` without their last steps, as far as these can be removed.
 
-    A step is removed if it increases and is the same for all scores; plain numbers and limits are mapped back
-    accordingly.
+    A last step is removed if it is increasing and the same for all scores. Plain numbers and limits are mapped back by
+    the same step.
     """
     last = scores.steps[-1] if scores.steps else None
     if last is None or np.ndim(last.number) or (last.name in {"times", "power"} and last.number <= 0):
@@ -578,7 +578,7 @@ def _stripped(scores: Many) -> Many:
 
 
 def _mirrored(steps: Sequence[Steps]) -> bool:
-    """Return whether the first two steps map ``u`` to ``1 - u``, which is uniform too."""
+    """Return whether the first two of ``steps`` map every uniform ``u`` to ``1 - u``, which is uniform too."""
     names = [step.name for step in steps[:2]]
     return names == ["times", "plus"] and bool(np.all(steps[0].number == -1) and np.all(steps[1].number == 1))
 
@@ -683,8 +683,9 @@ def law_of(clocks: Clocks) -> Any:
 def _with_moments(clocks: Clocks, moments: Any, where: Any) -> Any:
     """Return the probability that each of ``clocks`` rings first, an array ``[clocks]``.
 
-    ``moments`` are, in increasing order, the different times at which clocks start before the earliest end of a clock;
-    this end is added if it is finite. Clock i starts at ``moments[where[i]]``, or takes no part if it starts later.
+    Let e be the earliest ``end`` of a clock, at which a clock rings with certainty. ``moments`` are the different start
+    times below e, in increasing order, and then e if it is finite. Clock i starts at ``moments[where[i]]``, or takes no
+    part if it starts at e or later.
     """
     rate, _, at_once, end = clocks
     over, size = float(end.min()), len(moments)

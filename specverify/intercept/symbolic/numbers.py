@@ -203,8 +203,8 @@ def meets(*operands: Any) -> None:
     """Widen the rounding bound for an operation of a symbolic Python number with 16-bit floats among ``operands``.
 
     NumPy rounds a Python float to the dtype of the other operand and computes in that dtype, but does not round an
-    element of a float64 array. A symbolic number does not store which of the two it is. So with a 16-bit operand half a
-    spacing of its dtype is added to the bound.
+    element of a float64 array. A symbolic number does not store which of the two it stands for. So with a 16-bit
+    operand half a spacing of its dtype is added to the bound.
     """
     for dtype in (getattr(operand, "dtype", None) for operand in operands):
         rounding.saw(dtype)

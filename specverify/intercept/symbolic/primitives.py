@@ -560,8 +560,9 @@ def _equal(left: Operand, right: Operand, *, place: str) -> bool:
 def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
     """Return whether ``left`` is below ``right``, two symbolic numbers.
 
-    A race decides if both are functions of exponential clocks, else the sign of left - right. ``place`` is the line of
-    the program that compares; ``or_equal`` includes equality.
+    An integer with few values is drawn before the comparison. Otherwise a race decides if both numbers are functions of
+    exponential clocks; if they are not, ``left - right`` is compared with 0. ``place`` is the line of the program that
+    compares; ``or_equal`` includes equality.
     """
     if left == right:
         return or_equal

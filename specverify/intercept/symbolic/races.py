@@ -56,7 +56,7 @@ class Clock(NamedTuple):
 
     It rings at time ``start`` with probability ``at_once``, after that with the given ``rate``, and at time ``end`` at
     the latest. Before ``end``, it rings later than ``start + t`` with probability ``(1 - at_once - offset) exp(-rate t)
-    + offset``.
+    + offset``. An ``offset`` other than 0 results from a number that was added to the uniform of the clock.
     """
 
     rate: float
@@ -167,7 +167,10 @@ def law_of_first(clocks: Sequence[Clock], *, first_of_ties: bool) -> Any:
 
 
 def _running(clocks: Sequence[Clock], begin: float, end: float) -> dict[int, Clock]:
-    """Return the clocks that may ring at any time from ``begin`` to ``end``, by their indices in ``clocks``."""
+    """Return the clocks that have started by ``begin`` and do not end before ``end``, by their indices in ``clocks``.
+
+    Each of them may ring at every time from ``begin`` to ``end``.
+    """
     return {
         place: clock for place, clock in enumerate(clocks) if clock.rate and clock.start <= begin < end <= clock.end
     }
@@ -183,8 +186,9 @@ def _chance(clock: Clock, at: float) -> float:
 def _shares(running: dict[int, Clock], begin: float, end: float) -> dict[int, float]:
     """Return, for each clock of ``running``, the probability that it rings first, between ``begin`` and ``end``.
 
-    The probabilities are conditional on no clock having rung before ``begin``. With a finite ``end`` their sum is below
-    1, because no clock may ring until then. The keys are the indices of the clocks.
+    The probabilities are conditional on no clock having rung before ``begin``. If ``end`` is finite, it is possible
+    that no clock rings before ``end``, and the probabilities sum to less than 1. The keys are the indices of the
+    clocks.
     """
     tails = {
         place: clock.offset / (1 - clock.at_once if clock.start == begin else clock.later(begin))
@@ -238,7 +242,7 @@ class Race(NamedTuple):
 
 
 def race_of(scores: Sequence[Any]) -> Race:
-    """Return the race of exponential clocks in which the clocks ring in the order of ``scores``.
+    """Return the race whose clocks ring in the order of ``scores``: the largest first, or the largest last.
 
     A score is a noisy number, such as ``E / w`` or ``u ** (1 / w)``. Raises ``NeedsValue`` if the scores cannot be
     written as functions of ring times.
@@ -312,9 +316,10 @@ def _alike(scores: Sequence[Any], *, flipped: bool) -> list[Clock] | None:
 
 
 def _stripped(scores: Sequence[Any]) -> tuple[list[Any], list[Continuous]]:
-    """Return the scores without their last steps, as far as these steps are increasing and common to all scores.
+    """Return two lists: simpler scores in the same order as ``scores``, and the symbolic numbers among them.
 
-    The second list has the symbolic ones among the shortened scores.
+    A last step that is increasing and common to all symbolic scores is removed from them. Plain numbers are mapped back
+    by the same step. This is repeated as often as possible.
     """
     noise = [score for score in scores if isinstance(score, Continuous)]
     last = noise[0].steps[-1:]
@@ -354,7 +359,7 @@ def _in_time(scores: Sequence[Any], to_time: Callable[[Any], Any]) -> list[Clock
 def _of_ratio(score: Any) -> Any:
     """Return the time ``E / w`` of a score ``w / E``: the reciprocal of the score.
 
-    A plain number has the time infinity if it is at most 0. Returns None for another plain number, and for a symbolic
+    Return infinity for a plain number that is at most 0. Return None for any other plain number, and for a symbolic
     score that may be negative.
     """
     if isinstance(score, Continuous):
@@ -370,7 +375,7 @@ def _of_multiple(score: Any) -> Any:
 def _of_power(score: Any) -> Any:
     """Return the time ``E / w`` of a score ``u ** (1 / w)``, which is ``exp(-E / w)`` with ``E = -log u``.
 
-    A plain number has the time infinity if it is at most 0, else None.
+    Return infinity for a plain number that is at most 0. Return None for any other plain number.
     """
     if isinstance(score, Continuous):
         return negative(algebra.logarithm(score))
@@ -378,10 +383,10 @@ def _of_power(score: Any) -> Any:
 
 
 def _of_sum(score: Any, shift: float) -> Any:
-    """Return the time ``E / exp(a)`` of a score ``a - log E``; None for a plain number that is not far below.
+    """Return the time ``E / exp(a)`` of a score ``a - log E``.
 
-    ``shift``, the largest a, is subtracted from every a to avoid overflow. A score far below ``shift`` has the time
-    infinity.
+    ``shift``, the largest a, is subtracted from every a to avoid overflow. Return infinity if a, or a plain number, is
+    far below ``shift``. Return None for any other plain number.
     """
     summand = _summand(score) if isinstance(score, Continuous) else score
     if summand < shift - _FAR:
@@ -400,11 +405,12 @@ def _summand(score: Continuous) -> float:
 
 
 def law_of_second(before: Sequence[float], after: Sequence[float], total: float, first: int | None) -> Any:
-    """Return the probability that each clock rings first in a second race of the same noise, ``[clocks]``.
+    """Return the probability that each clock rings first in a second race of the same noise, an array ``[clocks]``.
 
-    ``before`` are the rates in the first race (0 for a clock that took no part), ``after`` the rates in the second, all
-    positive. ``total`` is the sum of the rates of the first race, also over clocks that are not in the second.
-    ``first`` is the index of the winner of the first race; None if it is not in the second.
+    The array has the clocks of the second race, and ``after`` has their rates in this race, all positive. ``before``
+    has the rates of the same clocks in the first race (0 for a clock that took no part). ``total`` is the sum of all
+    rates of the first race, also of clocks that are not in the second. ``first`` is the index of the clock that rang
+    first in the first race; None if it is not in the second.
     """
     starts = [rate / again for rate, again in zip(before, after, strict=True)]
     end = inf if first is None else starts[first]
@@ -512,8 +518,9 @@ def ranked_from_either_end(
 ) -> int:
     """Return the index of the entry at ``rank``, as ``ranked`` does with the same parameters.
 
-    Rank 0 is the largest entry, or with ``largest`` False the smallest. If no race determines the entries from rank 0
-    on, the same entry is counted from the other end. If both attempts are refused, the first refusal is raised.
+    Rank 0 is the largest entry, or with ``largest`` False the smallest. The entries are first counted from rank 0 on.
+    If this is refused, the same entry is counted from the other end, unless two plain numbers are equal. If both
+    attempts are refused, the first refusal is raised.
     """
     numbers = [entry for entry in entries if not isinstance(entry, SYMBOLIC)]
     if len(set(numbers)) < len(numbers):
@@ -556,7 +563,7 @@ def _all_parts(scores: Sequence[Any]) -> list[tuple[Any, int]]:
     """Return the parts of all scores as pairs (part, index of its score).
 
     The parts of a maximum are the numbers whose maximum it is; any other score is one part. A part that occurs in
-    several scores is returned once.
+    several scores is returned once, with the index of the first of them.
     """
     parts = [(part, at) for at, score in enumerate(scores) for part in _parts(score)]
     alone = len(parts) == len(scores)
@@ -594,7 +601,7 @@ class _Contest(NamedTuple):
 
 
 def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
-    """Return the race of ``scores``, which decides which are the largest.
+    """Return the race of ``scores``, which determines the largest of them, and record it for the audit.
 
     ``number`` is how many of the largest scores are requested, and ``place`` the line of the program that compares.
     Raises ``NeedsValue`` if the scores are not a race, or if their noise has already decided something else.
@@ -660,8 +667,8 @@ class _Contestants(NamedTuple):
 def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any]) -> list[int]:
     """Return the indices of the ``number`` largest scores, the largest first.
 
-    ``drawn`` has the clocks of ``race``, the race of ``scores``. The known order of the clocks is used as far as it
-    goes, and the rest is drawn.
+    ``drawn`` has the clocks of ``race``, the race of ``scores``. Only what is not yet known of the order of the clocks
+    is drawn.
     """
     for _, uniform, clock in drawn.racing:
         if uniform.known.runner is None:
@@ -688,10 +695,11 @@ def _reweighted(
 ) -> int:
     """Return the index of the largest score in a second race of the same noise with other weights.
 
-    The index is drawn; its law depends on which clock rang first in the first race. ``runners`` are the clocks of the
-    first race, ``rates`` their rates in the second. ``drawn`` has the uniforms that take part in the second race, and
-    ``scores`` its numbers. Afterwards the noise cannot be used again. Raises ``NeedsValue`` in two cases: more than the
-    first clock is requested (``once`` is False), or the earlier race decided more than its first clock.
+    ``drawn`` has the uniforms that take part in the second race, ``scores`` its numbers, and ``rates`` the rates of its
+    clocks. ``runners`` are the clocks of the same uniforms with their rates and known order from the first race. The
+    index is drawn; its law depends on which clock rang first in the first race. Afterwards the noise cannot be used
+    again. Raises ``NeedsValue`` in two cases: more than the first clock is requested (``once`` is False), or the
+    earlier race decided more than its first clock.
     """
     root = star_of(runners) if once else None
     if root is None:

@@ -60,7 +60,7 @@ class Ask(NamedTuple):
     def put(self, question: Callable[[], Answer]) -> Answer:
         """Return the result of ``question()``, which may draw.
 
-        If that is refused, the refusal names the stored operation and line, not the later line that reads the value.
+        If ``question`` raises a refusal, the refusal gets the stored operation and line, not the line that runs now.
         """
         try:
             return question()
@@ -146,8 +146,8 @@ def moved(move: Callable[..., Any], arrays: Sequence[Elements], fill: Any = None
 def moved_apart(move: Callable[..., Sequence[Any]], arrays: Sequence[Elements], fill: Any = None) -> list[Elements]:
     """Return the elements of ``arrays`` after ``move``, a library function that only moves elements.
 
-    Here ``move`` returns several arrays, and so does this function; in ``moved`` it returns one. The parameters are
-    those of ``moved``.
+    ``move`` returns several arrays, and so does this function. Otherwise the parameters are those of ``moved``, whose
+    ``move`` returns one array.
     """
     pool, places, first = [single(fill).reshape(1)], [], 1
     for elements in arrays:
@@ -164,7 +164,7 @@ def accumulated(rule: Callable[[Row], Any], target: Elements, source: Elements, 
 
     ``places`` has the flat index in ``target`` for each element of ``source``; a negative index drops the element. For
     each of these indices ``rule`` gets one row: the element of ``target``, then the elements of ``source`` with this
-    index, in their order. It returns the new element.
+    index, in their order. ``rule`` returns the new element.
     """
     put: dict[int, list[Any]] = {}
     for place, element in zip(places.ravel().tolist(), source.ravel().tolist(), strict=True):
@@ -188,8 +188,8 @@ NARROWEST = 4
 def choice(which: Any, *cases: Any) -> Any:
     """Return ``cases[which]``, the element at an index that may be symbolic.
 
-    With a symbolic index the result is an outcome that draws the index when it is read. But if all cases are equal, the
-    first is returned; and if a case is a symbolic number, the index is drawn now.
+    There are three results for a symbolic index. If all cases are equal, the first is returned. If a case is a symbolic
+    number, the index is drawn now. Otherwise the result is an outcome that draws the index when the outcome is read.
     """
     if not is_open(which):
         return cases[int(known(which))]
@@ -244,9 +244,10 @@ def folded(
 ) -> Any:
     """Return the sum or the product of a row.
 
-    ``combine`` adds or multiplies two elements of which one is a symbolic number; ``of_numbers`` is NumPy's function
-    for plain numbers. If all elements are counts (outcomes that are non-negative integers), the result is an outcome of
-    the class ``of_counts``. Of ``ask`` only the dtype of the result is used.
+    If an element is a symbolic number, ``combine`` adds or multiplies the elements one after the other. If all elements
+    are plain numbers, ``of_numbers``, the function of NumPy, computes the result. If all are counts (non-negative
+    integers, some of them unread), the result is an outcome of the class ``of_counts``. Otherwise the result is an
+    outcome that ``of_numbers`` computes when it is read. Of ``ask`` only the dtype of the result is used.
     """
     if any_symbolic(row):
         return reduce(combine, map(number, row))
@@ -330,7 +331,10 @@ class Ordered(Deferred):
 
 
 def in_one_way(row: Row) -> list[Ordered]:
-    """Return entries of unknown value in the order of the elements of ``row``, such as the softmax of the row."""
+    """Return one entry for each element of ``row``, such as the softmax of the row.
+
+    The values of the entries are unknown; their order is that of the elements.
+    """
     shared = object()
     return [Ordered(number(element), shared) for element in row]
 
@@ -394,8 +398,8 @@ def _entry(order: Deferred, rank: int) -> int:
 def entry_at(row: Row, place: Any) -> Any:
     """Return ``row[place]`` for an index ``place`` that is a symbolic outcome.
 
-    The result is an outcome, and the index is drawn when it is read. If ``row`` has symbolic numbers, the index is
-    drawn now, and the result is the selected element.
+    If ``row`` has symbolic numbers, the index is drawn now, and the result is the selected element. Otherwise the
+    result is an outcome, and the index is drawn when the program reads this outcome.
     """
     if any_symbolic(row):
         return row[int(known(place))]

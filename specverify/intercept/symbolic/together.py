@@ -343,7 +343,7 @@ def _halves(boxes: _Boxes) -> tuple[Any, Any]:
 def _looked_at(low: Any, high: Any, questions: Sequence[Fact]) -> _Boxes:
     """Return the boxes with the corners ``low`` and ``high``, and for each box bounds of the volumes of both answers.
 
-    ``questions`` are the facts and, as the last item, the comparison whose answers are meant.
+    ``questions`` are the facts and, as the last item, the comparison to which the two answers are given.
     """
     widths = high - low
     middle = low + widths / 2
@@ -780,11 +780,11 @@ def _chance(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], aske
 
 
 def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share | None:
-    """Return the volumes of both answers to ``asked``, if it and all ``facts`` compare one quantity.
+    """Return the volumes of both answers to ``asked``, if ``asked`` and all ``facts`` compare the same quantity.
 
-    The steps that follow the quantity may differ. ``ends`` are the intervals of the uniforms. The volumes follow from
-    the distribution function of the quantity. Returns None in three cases: the comparisons concern several quantities;
-    there are no facts; or a formula has limits, or steps with jumps.
+    Only the steps that are applied to this quantity may differ. The volumes are computed from its distribution
+    function. ``ends`` are the intervals of the uniforms. Returns None in three cases: the comparisons concern several
+    quantities; there are no facts; or a formula has limits, or steps with jumps.
     """
     levels = [_level(fact) for fact in (*facts, asked)]
     if not facts or None in levels or len({fact.formula[:2] for fact in (*facts, asked)}) > 1:
@@ -802,9 +802,10 @@ def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share |
 
 
 def _level(fact: Fact) -> tuple[float, bool] | None:
-    """Return (bound, whether the quantity is below it): what ``fact`` states about its quantity before the steps.
+    """Return what ``fact`` states about its quantity before the steps: (bound, whether the quantity is below it).
 
-    The steps of the fact's formula are undone. Returns None for a quantity with limits, or with steps that have jumps.
+    The steps of the fact's formula are applied backwards to its bound. Returns None for a quantity with limits, or with
+    steps that have jumps.
     """
     formula = fact.formula
     if (formula.low, formula.high) != (-inf, inf) or any(step.name in STEPPED for step in formula.steps):

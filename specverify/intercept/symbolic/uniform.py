@@ -105,8 +105,8 @@ def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], i
 def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
     """Change the rates of the clocks ``runners`` to ``rates`` and return True, or return False and change nothing.
 
-    The result is False if the rates of the clocks in one tree do not all change by the same factor: what is known of
-    their order would then be invalid.
+    The result is False if the rates of the clocks in one tree would not all change by the same factor, because their
+    known order would then be invalid. If True, the other clocks of these trees change by the same factor.
     """
     units: dict[Runner, float] = {}
     for runner, rate in zip(runners, rates, strict=True):
@@ -163,7 +163,8 @@ def place_of(runner: Runner) -> Place | None:
 def share_below(place: Place, bound: float) -> float:
     """Return the probability that a uniform is below ``bound`` if only its rank ``place`` among others is known.
 
-    It is below ``bound`` if more of the ranked uniforms than ``place.smaller`` are; their number is binomial.
+    Let n be how many of the ``place.number`` ranked uniforms are below ``bound``; n is a binomial number. The uniform
+    is below ``bound`` exactly if n exceeds ``place.smaller``.
     """
     ways = range(place.smaller + 1, place.number + 1)
     return sum(math.comb(place.number, k) * bound**k * (1 - bound) ** (place.number - k) for k in ways)
@@ -190,10 +191,10 @@ def uniforms_made() -> Iterator[list[Uniform]]:
 
 
 def note(uniform: Uniform) -> None:
-    """Record that ``uniform`` was drawn, if this run collects uniforms or repeats a plain run.
+    """Record that ``uniform`` was drawn.
 
-    In the first case (``uniforms_made``) it is appended to the list; in the second (``Coupled``) it gets the next
-    recorded value.
+    If this run collects uniforms (``uniforms_made``), ``uniform`` is appended to the list. If the run repeats a plain
+    run (``Coupled``), ``uniform`` gets the next recorded value.
     """
     now = mode()
     if now.made is not None:
@@ -205,8 +206,9 @@ def note(uniform: Uniform) -> None:
 def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] | None:
     """Return, in order, a value for each uniform of ``made`` that agrees with all answers; ``rng`` chooses the values.
 
-    Returns None if some uniform gets no value, for example because it was compared together with others, because it was
-    in a race of clamped noise, or because its interval is narrower than the resolution of floats.
+    Returns None if a uniform gets no value, for one of five reasons: it was compared together with others; its interval
+    is narrower than ``NARROW``; it was in a race and was also compared; the order of its race is not stored, as in a
+    race of clamped noise; or ``_rung`` finds no times for its race.
     """
     known = [uniform.known for uniform in made]
     times: dict[Runner, float] = {}
@@ -299,8 +301,9 @@ class Known:
 class Constraint(NamedTuple):
     """The constraint that the answer of one draw sets on uniform numbers: an interval of one, or a relation of several.
 
-    ``known`` are these numbers. For one number, ``ends`` are the ends of the intervals of the possible answers. The
-    probabilities of the answers have an error of at most ``within``, beside rounding.
+    ``known`` are these numbers. If there is only one, each possible answer confines this number to an interval, and
+    ``ends`` are the ends of these intervals. The probabilities of the answers have an error of at most ``within``,
+    beside rounding.
     """
 
     known: tuple[Known, ...]
@@ -454,10 +457,10 @@ class Uniform:
     def _ask(self, question: str, pmf: Any, lies: Callable[[float], int], constraint: Constraint) -> int:
         """Return the answer of a comparison as an index, drawn from ``pmf``.
 
-        The index is that of the interval in which the uniform lies. If several numbers are compared together, it is 0
-        for true and 1 for false. ``lies(u)`` is the index for a value u of the uniform. ``constraint`` states which
-        uniforms the answer constrains, and at which values the answer changes. ``question`` names the kind of
-        comparison in the site of the draw.
+        In a comparison of one number, the index is that of the interval in which the uniform lies. In a comparison of
+        several numbers, it is 0 for true and 1 for false. ``lies(u)`` is the index for a value u of the uniform.
+        ``constraint`` states which uniforms the answer constrains, and at which values the answer changes. ``question``
+        names the kind of comparison in the site of the draw.
         """
         known, coupled = self.known, mode().coupled
         known.asked += 1

@@ -158,9 +158,9 @@ class NoiseBlock:
     """All uniform numbers that one call drew."""
 
     def __init__(self, draws: Draws, site: Site, draw: Draw, size: int) -> None:
-        """Store the call at ``site``, whose comparisons ``draws`` answers.
+        """Store the call at ``site``, which drew ``size`` uniforms; ``draws`` answers comparisons of them.
 
-        ``draw`` identifies the generator state, and ``size`` is the number of uniforms.
+        ``draw`` identifies the generator state from which they were drawn.
         """
         self.draws, self.site, self.draw, self.size = draws, site, draw, size
         self.known: _KnownOfBlock = draw.shared(lambda: _KnownOfBlock(size))
@@ -344,8 +344,8 @@ def numbers(values: Any, like: Many) -> Many:
 def joined(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Many:
     """Return one vector of the arrays in ``parts``, noise vectors or plain numbers.
 
-    ``join``, a function such as ``np.concatenate``, puts arrays together. Raises ``RuleDeclined`` if the chains of
-    steps of the parts differ.
+    ``join``, a function such as ``np.concatenate``, puts arrays together. Raises ``RuleDeclined`` if the names of the
+    steps of the parts differ; the numbers of the steps may differ.
     """
     like = next((part for part in parts if isinstance(part, Many) and part.random.any()), as_many(0.0))
     names = [step.name for step in like.steps]
@@ -403,7 +403,7 @@ def _where(condition: Any, one: Any, other: Any) -> Any:
 
 
 def add(left: Any, right: Any) -> Many:
-    """Return the sum of a noise vector and plain numbers."""
+    """Return ``left + right``; one of them is a noise vector, the other plain numbers."""
     value, number = _apart(left, right)
     finite = np.isfinite(number)
     return _numbers(value, ~finite, number, lambda found: found + number).then(Steps("plus", _where(finite, number, 0)))
@@ -439,7 +439,7 @@ def _never_zero(value: Many) -> Many:
 
 
 def multiply(left: Any, right: Any) -> Many:
-    """Return the product of a noise vector and plain numbers."""
+    """Return ``left * right``; one of them is a noise vector, the other plain numbers."""
     value, number = _apart(left, right)
     ordinary = (np.abs(number) > 0) & (np.abs(number) < np.inf)
     gone = number if ordinary.all() else number * _sign(_never_zero(value))
@@ -448,7 +448,7 @@ def multiply(left: Any, right: Any) -> Many:
 
 
 def divide(left: Any, right: Any) -> Many:
-    """Return the quotient of a noise vector and plain numbers, in either order."""
+    """Return ``left / right``; one of them is a noise vector, the other plain numbers."""
     if isinstance(right, Many):
         if isinstance(left, Many):
             raise RuleDeclined("two noise vectors are divided")
@@ -506,7 +506,7 @@ def by_rule(name: str, value: Many) -> Many:
 
 
 def maximum(left: Any, right: Any) -> Many:
-    """Return the element-wise maximum of a noise vector and plain numbers."""
+    """Return the element-wise maximum of ``left`` and ``right``, a noise vector and plain numbers in either order."""
     value, number = _apart(left, right)
     low, high = value.ends()
     over = np.asarray(number >= high)
@@ -517,7 +517,7 @@ def maximum(left: Any, right: Any) -> Many:
 
 
 def minimum(left: Any, right: Any) -> Many:
-    """Return the element-wise minimum of a noise vector and plain numbers."""
+    """Return the element-wise minimum of ``left`` and ``right``, a noise vector and plain numbers in either order."""
     value, number = _apart(left, right)
     return negative(maximum(negative(value), -number))
 
@@ -528,7 +528,7 @@ def clip(value: Many, low: Any, high: Any) -> Many:
 
 
 def subtract(left: Any, right: Any) -> Many:
-    """Return the difference of a noise vector and plain numbers, in either order."""
+    """Return ``left - right``; one of them is a noise vector, the other plain numbers."""
     return add(left, negative(right) if isinstance(right, Many) else -right)
 
 

@@ -166,10 +166,10 @@ class _AnsweringMode(TorchFunctionMode):
             raise refusal.during(full_name_of(func), caller()) from None
 
     def _apart(self, func: Any, args: tuple[Any, ...], named: dict[str, Any], *, lazy: bool) -> Any:
-        """Return the result of the call ``func(*args, **named)``, which torch alone may not be able to answer.
+        """Return the result of the call ``func(*args, **named)``, which may need more than a call of torch.
 
-        It is a call that draws, writes or converts to numbers, or that has symbolic arguments. ``lazy`` states that it
-        has symbolic arguments.
+        The call draws, writes to a tensor or converts a tensor to numbers, or an argument is symbolic. ``lazy`` states
+        that an argument is symbolic.
         """
         answer = ANSWERS.get(function_of(func))
         if answer is not None and not _on_meta(args, named):
@@ -308,9 +308,9 @@ def _of_tensors(given: Any, func: Any) -> Any:
 def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[TorchFunctionMode]:
     """Context manager: while it is open, ``draws`` answers torch's random calls.
 
-    ``forced_uniform`` gives every uniform a fixed value instead (0, or 1 for the largest float below it): at these
-    values a token of probability 0 may be emitted. Yields the torch mode that another thread enters to be intercepted
-    too.
+    ``forced_uniform`` 0 or 1 gives every uniform the smallest or the largest value of its generator instead: at these
+    values a token of probability 0 may be emitted. See ``boundary_of`` for its other forms. Yields the torch mode that
+    another thread enters to be intercepted too.
     """
     run = TorchDraws(draws, forced_uniform)
     mode = _AnsweringMode(run)

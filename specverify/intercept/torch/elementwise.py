@@ -117,7 +117,7 @@ def hang_on_draws(*operands: Any) -> bool:
 
 
 def template(*operands: Any) -> Any:
-    """Return the first symbolic tensor among the operands; the result of an operation gets its dtype and device."""
+    """Return the first symbolic tensor among the operands; the result of an operation gets its device."""
     return next(operand for operand in operands if isinstance(operand, SymbolicTensor))
 
 
@@ -147,7 +147,8 @@ def arithmetic(name: str) -> Handler:
 def clamping(name: str) -> Handler:
     """Return the handler of ``name``, a clamp, which gives the bound itself a positive probability.
 
-    Declined for 16-bit floats, because other numbers also round to the bound.
+    The handler declines for 16-bit floats, in which numbers near the bound are rounded to the bound and add to this
+    probability.
     """
 
     def handler(tensor: Any, *bounds: Any, **named: Any) -> Any:
@@ -269,8 +270,8 @@ def _threshold(tensor: Any, threshold: Any, value: Any) -> Any:
 def _softplus(tensor: Any, beta: Any = 1, threshold: Any = 20) -> Any:
     """Handle ``softplus``: ``log(1 + exp(beta * tensor)) / beta``.
 
-    Torch returns ``tensor`` itself above ``threshold``. The formula is used there too, because the two agree within the
-    rounding of float32.
+    Where ``beta * tensor`` is above ``threshold``, torch returns ``tensor`` itself. The formula is used there too,
+    because both results agree within the rounding of float32.
     """
     return torch.log1p(torch.exp(tensor * beta)) / beta
 
@@ -404,12 +405,12 @@ MOST_ELEMENTS = 256
 
 
 def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a handler that calls ``handler``, and if that declines, computes each element when it is read.
+    """Return a handler that calls ``handler`` and, if ``handler`` declines, defers the computation of each element.
 
-    An element is then ``function`` of the elements of the operands. The returned handler declines too in six cases:
-    large-vocabulary mode is active; the call has keyword arguments; an operand is not of integers, has a symbolic
-    number, or has more than ``MOST_ELEMENTS`` elements; or the result is of floats. ``name`` is the name of the
-    operation.
+    A deferred element is an outcome; when it is read, ``function`` computes it from the elements of the operands. In
+    six cases the returned handler declines too: large-vocabulary mode is active; the call has keyword arguments; an
+    operand is not of integers, has a symbolic number, or has more than ``MOST_ELEMENTS`` elements; or the result is of
+    floats. ``name`` is the name of the operation.
     """
 
     def answer(*operands: Any, **more: Any) -> Any:

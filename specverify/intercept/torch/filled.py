@@ -76,8 +76,8 @@ class Filled:
     def fill(self, tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         """Record that ``tensor`` was filled in place with ``values``; return the symbolic tensor that represents it.
 
-        If neither is symbolic, the values are copied into ``tensor`` as usual, and ``tensor`` is returned. Raises
-        ``NeedsValue`` for values of another shape, and for a tensor whose numbers were forced since it was first
+        If neither ``tensor`` nor ``values`` is symbolic, the values are copied as usual, and ``tensor`` is returned.
+        Raises ``NeedsValue`` for values of another shape, and for a tensor whose numbers were forced since it was first
         filled.
         """
         lazy = isinstance(tensor, SymbolicTensor)
@@ -297,8 +297,8 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
 def _keeps_open(tensor: Any, index: Any, value: Any) -> bool:
     """Return whether ``tensor[index] = value`` can be done without reading any element of ``value``.
 
-    This is so if ``value`` has symbolic numbers or unread outcomes. It is also so if ``tensor`` already holds symbolic
-    numbers.
+    The result is True in two cases: ``value`` has symbolic numbers or unread outcomes; or ``tensor`` already holds
+    symbolic numbers, and ``value`` is a number or a tensor.
     """
     written_to = _may_be_drawn_into(tensor) and isinstance(value, (Number, torch.Tensor))
     return holds(SYMBOLIC, value) or written_to or _undecided(value)
@@ -312,9 +312,9 @@ def _may_be_drawn_into(tensor: Any) -> bool:
 def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
     """Return whether the in-place method ``name`` of ``tensor`` can be done without reading an outcome.
 
-    ``operands`` are the arguments of the method. A method that moves elements can if the operands have unread outcomes.
-    A method that computes with integers can if the operands or ``tensor`` have unread outcomes and ``tensor`` is not of
-    floats. No other method can.
+    ``operands`` are the arguments of the method. Return True for a method that moves elements, if an operand has an
+    unread outcome. Return True for a method that computes with integers, if ``tensor`` or an operand has an unread
+    outcome and ``tensor`` is not of floats. Return False for any other method.
     """
     if name in _MOVES:
         return _undecided(*operands)

@@ -195,9 +195,9 @@ class TorchDraws:
 def _values(noise: Noise, call: str, dtype: torch.dtype) -> Callable[[Uniform], Continuous]:
     """Return the map from a uniform number to the symbolic number that torch computes for a value of ``noise``.
 
-    16-bit floats have few values, so two of them may be equal. In such a ``dtype`` uniform noise is an integer times
-    the resolution. Exponential noise is refused in such a ``dtype``, unless 16-bit numbers are treated as continuous
-    (``continuous_in_16_bits``). ``call`` is the name of the function, for the refusal.
+    A 16-bit ``dtype`` has so few values that two numbers are often equal. Uniform noise of such a dtype is therefore an
+    integer times the resolution. Exponential noise of such a dtype is refused, unless 16-bit numbers are treated as
+    continuous (``continuous_in_16_bits``). ``call`` is the name of the function, for the refusal.
     """
     bits = BITS.get(dtype, 53)
     if bits > FEW or (noise.exponential and continuous_in_16_bits()):

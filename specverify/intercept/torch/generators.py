@@ -51,8 +51,8 @@ _SETS_STATE = ("manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_
 def _start(seed: int, device: torch.device) -> torch.Tensor:
     """Return the state of a global generator of ``device`` at the start of a run, computed from ``seed``.
 
-    It is the state after seeding with another number that is made from ``seed`` and that a program is not likely to
-    use.
+    It is the state of a generator that was seeded with a number made from ``seed``, which a program is not likely to
+    use as a seed itself.
     """
     return torch.Generator(device).manual_seed(seed << 16 | 0xF1ED).get_state()
 
@@ -271,8 +271,8 @@ def drawing_functions() -> frozenset[Any]:
 def draws(function: Any) -> bool:
     """Return whether ``function`` may draw.
 
-    That is so for operations that draw, for their Python functions, and for all functions written in Python except
-    ``_DRAW_NOTHING``, because these may call a function that draws.
+    The result is True for operations that draw and for their Python functions. It is also True for every function that
+    is written in Python, except those in ``_DRAW_NOTHING``, because the function may call another one that draws.
     """
     if isinstance(function, (OpOverload, OpOverloadPacket)):
         return _operation_draws(function)

@@ -43,7 +43,7 @@ from specverify.intercept.symbolic.vectors import Many, joined
 
 
 class KnownOperation(NamedTuple):
-    """A torch operation: its handler for symbolic tensors, and which arguments it writes or shares storage with."""
+    """A torch operation: its handler for symbolic tensors, and its effects on storage and shape of its arguments."""
 
     operation: OpOverload
     handler: Callable[..., Any] | None
@@ -79,9 +79,9 @@ def known_operation(operation: OpOverload) -> KnownOperation:
 def _in_place(operation: OpOverload) -> Callable[..., Any] | None:
     """Return a handler of ``operation``, an in-place operation such as ``lerp_``; None if there is none.
 
-    The returned handler applies that of the operation that is not in place, here ``lerp``, and overwrites the elements
-    of the tensor with the result. It declines in four cases: the tensor has no symbolic number; it has become an
-    ordinary tensor; the other handler declines; or the result has another dtype or shape.
+    The returned handler calls the handler of the operation that is not in place, here ``lerp``, and overwrites the
+    elements of the tensor with the result. It declines in four cases: the tensor has no symbolic number; the tensor has
+    become an ordinary tensor; the called handler declines; or the result has another dtype or shape.
     """
     name = operation.overloadpacket.__name__
     handler = HANDLERS.get(getattr(torch.ops.aten, name[:-1], None)) if name.endswith("_") else None
@@ -376,8 +376,8 @@ def is_settled(value: Any, shares: bool) -> bool:
     """Return whether ``value``, an argument of an operation, has no symbolic element, also inside lists and tuples.
 
     ``shares`` states that the operation writes to an argument or returns a view of one. The result is then False for
-    every symbolic tensor, even if all its elements are known, because a later write of symbolic numbers would change
-    it. A symbolic tensor that has become an ordinary tensor counts as ordinary.
+    every symbolic tensor, even if all its elements are known, because a later write of symbolic numbers may change
+    the tensor. A symbolic tensor that has become an ordinary tensor counts as ordinary.
     """
     if isinstance(value, (list, tuple)):
         return all(is_settled(item, shares) for item in value)
@@ -474,9 +474,10 @@ _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def only_source(values: Any) -> Categorical | None:
-    """Return the single draw on which all symbolic elements of ``values`` depend; None if there is no such draw.
+    """Return the single categorical draw on which all symbolic elements of ``values`` depend.
 
-    Also None if the draw has more than ``MOST_CARRIED`` outcomes of positive probability.
+    Returns None in two cases: there is no such draw, or it has more than ``MOST_CARRIED`` outcomes of positive
+    probability.
     """
     sources = list(_sources(values))
     if not sources or any(source is not sources[0] for source in sources):

@@ -159,8 +159,9 @@ def converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
     """Return ``tensor`` in another dtype or on another device, the arguments ``dtype`` and ``device`` of the operation.
 
     In an integer dtype a symbolic number becomes its integer part, in ``torch.bool`` 1 if it is not 0, else 0. Returns
-    ``Declined`` for some unread outcomes: those of a computation that was done for every outcome of one draw, and those
-    that are converted to floats. Torch then converts all possible values.
+    ``Declined`` in two cases, in which torch converts all possible values: an element is ``Chosen``, except between
+    integer dtypes; or a tensor without symbolic numbers is converted to floats, and it is of floats or has the outcome
+    of a categorical draw.
     """
     dtype, device = kwargs.get("dtype") or tensor.dtype, kwargs.get("device") or tensor.device
     whole = not tensor.dtype.is_floating_point

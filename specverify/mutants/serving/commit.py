@@ -41,7 +41,8 @@ def settled(
 ) -> EngineState:
     """Return the engine after verifying the request in row ``row`` of the batch and committing its tokens.
 
-    ``works`` has the input of each row of the batch, and ``passed`` what the target computed for this request.
+    If the pass fed only a part of this request's prompt, nothing is verified: only its counters and recurrent state
+    change. ``works`` has the input of each row of the batch, and ``passed`` what the target computed for this request.
     ``shown`` is None unless the run is observed. It has one list for each pass so far that fed request 0. If this is
     request 0, the text before each pmf that is used here is appended to the last list of ``shown``.
     """

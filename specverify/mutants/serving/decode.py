@@ -170,7 +170,10 @@ _CRASHES = (Aborted, IndexError, TypeError)
 
 
 def outcome(parts: EngineParts, setup: Setup, models: Models, draws: Draws) -> Any:
-    """Return the results of all requests of one run; with several ranks, a tuple with the results of each rank."""
+    """Return the results of all requests of one run as a tuple; with a single request, its result alone.
+
+    With several ranks, a tuple with such a value for each rank is returned.
+    """
     drawn: dict[Any, int] = {}
     if setup.ranks == 1:
         return _on_one_rank(parts, setup, models, draws)
@@ -263,7 +266,10 @@ def _present(returned: Mapping[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ..
 
 
 def entries_of(entries: Any) -> tuple[Any, ...]:
-    """Return a cache's entries as arrays ``[1, 1, entries, 1]``: tokens as keys, positions as values; none if empty."""
+    """Return the entries of a cache as two arrays ``[1, 1, entries, 1]``: their tokens (keys) and positions (values).
+
+    ``entries`` is a sequence of ``Entry``. The result is () if it is empty.
+    """
     if not entries:
         return ()
     columns = np.array([[entry.token, entry.position] for entry in entries], dtype=float)

@@ -159,6 +159,8 @@ def _passed(
     """Return the engine after one pass of the target, and each request's rows, one after every token it was fed.
 
     ``works`` has the input of each request in the pass. ``seen``, if not None, receives a record of the first request.
+    Raises ``Aborted`` if a placeholder is fed, if a request grows beyond its context, or if there are too few free
+    pages.
     """
     memory, size = engine.memory, setup.page_size
     first = parts.positions([work.held for work in works], [len(work.fed) for work in works])

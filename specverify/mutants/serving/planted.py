@@ -25,11 +25,12 @@ from specverify.subjects.subject import EngineProgram, Subject, Watched
 def text_asked(
     parts: EngineParts, setup: Setup, target: LanguageModel, draft: LanguageModel, inputs: Mapping[str, Any]
 ) -> Callable[[Draws], Tokens] | None:
-    """Return the program whose outcome is the text of the first request of a test vector.
+    """Return the program that decodes the text of a test vector as the first request of the situation ``setup``.
 
-    ``inputs`` are those of the vector: ``vocabulary``, ``prompt``, ``horizon``, ``eos``, ``stop`` and ``parameters``.
-    Returns None if the situation ``setup`` cannot decode the vector: it has several ranks, or its other requests or its
-    draft ids need another vocabulary.
+    The other requests remain those of ``setup``. ``target`` and ``draft`` are the models of the vector. ``inputs`` are
+    its inputs: ``vocabulary``, ``prompt``, ``horizon``, ``eos``, ``stop`` and ``parameters``. Returns None in three
+    cases: the situation has several ranks; the vocabulary is larger than 5; or the situation has other requests or
+    draft ids, and its vocabulary is not that of the vector.
     """
     size = inputs["vocabulary"]
     tied = len(setup.bodies) > 1 or setup.draft_ids
@@ -87,8 +88,8 @@ LOSSLESS = frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED})
 def serving_subject(parts: EngineParts, setup: Setup, name: str) -> Subject:
     """Return the engine made of ``parts`` in the situation ``setup``, as a program that claims to be lossless.
 
-    Its passes can be observed if the situation has one request on one rank, whose prompt is fed once and in one piece,
-    and whose outcome is tokens.
+    The passes can be observed only if the situation has one request on one rank, whose prompt is fed once and in one
+    piece, and whose outcome is tokens. The subject then also claims optimal coupling.
     """
     alone = len(setup.bodies) == setup.ranks == 1 and not setup.chunk and not setup.preempted
     alone = alone and setup.outcome == "tokens"
@@ -152,7 +153,11 @@ def _watched(parts: EngineParts, setup: Setup) -> Iterator[Watched]:
 
 
 class _Forced:
-    """Draws that fix the uniform of every acceptance test to exactly 0, or to the largest float below 1."""
+    """Draws that fix the uniform of every acceptance test to 0 or, if ``uniform`` >= 1/2, to the largest float below 1.
+
+    A test with uniform 0 accepts any draft of positive probability; a test with the other one accepts only a draft that
+    is certain. All other draws are those of ``inner``.
+    """
 
     def __init__(self, inner: Draws, uniform: float) -> None:
         self._inner, self._uniform = inner, uniform

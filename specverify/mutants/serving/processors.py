@@ -27,9 +27,9 @@ DEAD = -2
 
 
 class Matcher(NamedTuple):
-    """The state of the grammar after each token of a text, kept so that it can be rolled back.
+    """The state of the grammar before the first token and after each token of a text, kept for a rollback.
 
-    ``active`` states after each token whether the grammar is switched on.
+    ``active`` states at each of these places whether the grammar is switched on.
     """
 
     states: tuple[int, ...] = (0,)

@@ -92,5 +92,5 @@ def normalised(masses: ExactPmf) -> ExactPmf | None:
 
 
 def argmax(row: ExactPmf) -> int:
-    """Return the index of the first largest entry of ``row``."""
+    """Return the index of the largest entry of ``row``; of equal ones, the first."""
     return row.index(max(row))

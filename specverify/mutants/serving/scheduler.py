@@ -22,8 +22,8 @@ def schedule(ready: Sequence[int], step: int, rotates: bool) -> tuple[int, ...]:
 def chunk(tokens: Tokens, held: int, size: int, pending: Tokens) -> Tokens:
     """Return the next chunk of a prompt to feed, at most ``size`` tokens after the ``held`` ones in the cache.
 
-    The last token of the prompt is not part of a chunk: the first round feeds it. ``pending``, the drafts of the
-    request, are not fed with a chunk.
+    The last token of the prompt is not part of a chunk: the first round feeds it. So the result is empty if only this
+    token is left. ``pending``, the drafts of the request, are not fed with a chunk.
     """
     return tokens[held : min(held + size, len(tokens) - 1)]
 
@@ -79,7 +79,7 @@ def fed_when_full(pending: Tokens) -> Tokens:
 def accepted_count(new: Tokens, accepted: int) -> int:
     """Return the number of accepted drafts of a round for the statistics.
 
-    Drafts that were cut from ``new`` do not count.
+    ``new`` are the tokens of the round that are kept. An accepted draft that was cut from the text does not count.
     """
     return min(accepted, len(new))
 
@@ -104,7 +104,11 @@ class Broadcast:
 
 
 def rank_draws(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:
-    """Return the draws of a rank: all ranks get the outcomes that the first rank draws, kept in ``drawn``."""
+    """Return the draws of rank ``rank``, in which all ranks get the outcomes that the first rank draws.
+
+    ``draws`` are the rank's own random draws. ``drawn`` holds the outcomes of the first rank, and is shared by all
+    ranks.
+    """
     return Broadcast(draws, drawn)
 
 

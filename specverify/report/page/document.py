@@ -93,10 +93,10 @@ def _failures(run: RunSaid) -> Section | None:
 
 
 def failure(number: int, verdict: Verdict) -> Markup:
-    """Return a refuted ``verdict`` as HTML: its statement, then its counterexample as a list of terms.
+    """Return a failed ``verdict`` (REFUTED or UNUSABLE) as HTML: its statement, and its counterexample if it has one.
 
-    The terms are Let (the case), Then (the fault), Because (the cause) and Again (the replay command). ``number`` is
-    the number of the failure on the page.
+    The counterexample is a list of terms: Let (the case), Then (the fault), Because (the cause) and Again (the replay
+    command). ``number`` is the number of the failure on the page.
     """
     name = f"failure-{number}"
     parts: list[Content] = [

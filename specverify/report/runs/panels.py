@@ -106,9 +106,10 @@ def acceptance_panels(rates: Sequence[Sequence[float]]) -> Iterator[Levels]:
 
 
 def accepted_panels(counts: Sequence[int]) -> Iterator[Levels]:
-    """Yield two panels of the reported numbers of accepted drafts: at least k in a sequence, and exactly k.
+    """Yield panels of the reported numbers of accepted drafts: at least k in a sequence, and exactly k.
 
-    ``counts[k]`` is the number of sequences with k accepted drafts.
+    ``counts[k]`` is the number of sequences with k accepted drafts. The first panel is left out if no draft was ever
+    accepted.
     """
     samples = sum(counts)
     at_least = [sum(counts[place:]) for place in range(1, len(counts))]

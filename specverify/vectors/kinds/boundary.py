@@ -70,7 +70,10 @@ def _zero_coins() -> Iterator[Vector]:
 
 
 def _largest() -> Iterator[Vector]:
-    """Yield vectors with u = 1 - 2^-24: the last token of positive mass must be drawn, and no token after it."""
+    """Yield vectors with u = 1 - 2^-24 in the draw of a token, or in an acceptance test with p = q.
+
+    In the draw, the last token of positive mass must come out, and no token after it. The test must accept the draft.
+    """
     bonus = _given([EVEN, {0: "1/2", 2: "1/2"}], [EVEN], [1], [ZERO], LARGEST)
     yield _vector("largest-final-bonus", bonus, "largest-uniform", "padded-vocabulary")
     residual = _given([HALVES, EVEN], [{1: "1/4", 3: "3/4"}], [3], ["1/2"], LARGEST)
@@ -138,9 +141,10 @@ def _row(masses: Mapping[int, Fraction]) -> Row:
 
 
 def _large() -> Iterator[Vector]:
-    """Yield vectors with vocabularies near a block size: the last token has mass, the padding after it has none.
+    """Yield vectors with vocabularies near a block size of GPU kernels, and one with ids that 16 bits cannot hold.
 
-    Both outcomes of every coin occur. The largest vocabulary has ids that 16 bits cannot hold.
+    In most of them the last token of the vocabulary has mass, and is drafted, accepted or drawn. In the vectors
+    ``padding-without-mass`` the tokens at the end have none, and must not be drawn.
     """
     for size in SIZES:
         last = size - 1

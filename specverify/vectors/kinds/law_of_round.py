@@ -31,8 +31,8 @@ class RoundCase(NamedTuple):
     """The models, prompt and limits of a vector.
 
     ``shape`` is the kind of weights of p and q, a key of ``json_models.ROWS``, and ``vocabulary`` their number of
-    tokens; ``context`` is the part of the text that selects their row. ``horizon`` is the number of new tokens, and
-    ``eos`` are the end tokens.
+    tokens; ``context`` is the part of the text that selects their row. ``horizon`` is the largest number of new tokens,
+    and ``eos`` are the end tokens.
     """
 
     shape: str

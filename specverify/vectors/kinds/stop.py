@@ -35,8 +35,8 @@ def committed(inputs: Mapping[str, Any]) -> Answer:
 def token_by_token(inputs: Mapping[str, Any], *, kept: bool) -> Answer:
     """Return the output of plain decoding, which emits the tokens of all rounds in ``inputs`` one by one.
 
-    The output ends at an end token, a stop sequence or the length limit of the inputs. With ``kept`` it includes the
-    end token or stop sequence.
+    The output ends at a stop sequence, at the length limit of the inputs, or at an end token if the text is then longer
+    than ``min_new``. With ``kept`` the output includes the end token or stop sequence.
     """
     text: Tokens = ()
     for token in [token for tokens in inputs["rounds"] for token in tokens]:

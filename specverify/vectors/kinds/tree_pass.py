@@ -194,7 +194,8 @@ def _drawn(parents: Sequence[int], rows: Sequence[Pmf]) -> Tokens | None:
 def _numbers(parents: Sequence[int], decisions: Any) -> dict[str, Any]:
     """Return the coins ``[depth][sibling]`` and the final uniform of a vector's inputs.
 
-    With them the verifier of the tree ``parents`` makes the ``decisions``.
+    With them the verifier of the tree ``parents`` makes the ``decisions``: the draws of one path of the verifier, each
+    with its site, weights and outcome.
     """
     result = {step.site: uniform_for(step.weights, step.outcome) for step in decisions}
     widest = max(len(children(parents, (node,))) for node in range(-1, len(parents)))

@@ -94,10 +94,10 @@ def nucleus(pmf: Pmf, mass: Fraction, *, exclusive: bool = False, highest_first:
 
 
 def _top_p() -> Iterator[Vector]:
-    """Yield top-p vectors in which at most one convention matters.
+    """Yield top-p vectors whose answer depends on at most one convention.
 
-    Either tokens are tied at the end of the kept ones, or the total of the kept tokens may equal ``top_p``, but never
-    both.
+    In one kind of vectors the last kept token is as probable as a token that is left out: a tie. In the other kind the
+    total of the kept tokens may equal ``top_p``. No vector has both.
     """
     for name, row in ROWS.items():
         pmf = _row(row)
