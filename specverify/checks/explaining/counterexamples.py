@@ -46,7 +46,14 @@ from specverify.checks.explaining.first_difference import CERTAIN, END, Differen
 from specverify.checks.explaining.given_drafts import GENERIC
 from specverify.checks.explaining.reused_rows import REUSED
 from specverify.checks.explaining.round_faults import RoundFault, fault_of_rounds
-from specverify.checks.explaining.round_readings import CHOSEN, ROLES, Models, Reading, items_of_decisions, reading_of
+from specverify.checks.explaining.round_readings import (
+    ROLES,
+    UNDRAWN_WORDS,
+    Models,
+    Reading,
+    items_of_decisions,
+    reading_of,
+)
 from specverify.checks.explaining.round_rules import same_row
 from specverify.checks.explaining.round_stories import given_of_path, impossible_step, rounds_of_path
 from specverify.checks.explaining.token_rules import name_of_token
@@ -167,7 +174,7 @@ def program_counterexample(
     texts = [*[worst] * len(heaviest), *(max(outcomes_of(path.outcome), key=lambda end: end[1])[0] for path in more)]
     open_ends = [len(outcomes_of(path.outcome)) > 1 for path in (*(path for _, path in heaviest), *more)]
     rounds = or_none(_rounds_of, program, drawn, traces, texts, expected, open_ends)
-    readings = rounds.readings[: len(heaviest)] if rounds else [None] * len(heaviest)
+    readings = _told_as_rounds(rounds.readings[: len(heaviest)], traces) if rounds else [None] * len(heaviest)
     because, shown = _stories_of(heaviest, drawn[: len(heaviest)], readings)
     example = Counterexample(
         let=(described(program), *_rows({**program.rows(worst), **_rows_used(trace, shown)}, shown)),
@@ -191,7 +198,7 @@ def program_counterexample(
         paths_drawn = _Paths(engine, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells)
         read = next((reading.fault for reading in shown if reading.fault), "") if trace else ""
         read = without_unseen_row(read)
-        if CHOSEN in read or (is_by_other_text(read) and len(readings) > 1):
+        if UNDRAWN_WORDS in read or (is_by_other_text(read) and len(readings) > 1):
             read = ""  # the reading only fails to find a draw, or the paths do not agree
         named = _token_named(difference, program.rows(worst), paths_drawn, size, read)
     if not named:
@@ -270,6 +277,18 @@ def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
     ``program`` is the engine.
     """
     return or_none(program.trace, path.choices) if program.trace else None
+
+
+def _told_as_rounds(readings: Sequence[Reading | None], traces: Sequence[Trace | None]) -> list[Reading | None]:
+    """Return ``readings``, with None for those that cannot be right because a program draws in another order.
+
+    A program may draw the tokens of all its positions, then all its coins. Read round by round, a token of such a path
+    comes without a draw. Only model queries (``traces``; None if they are not recorded) show that a token really does.
+    """
+    return [
+        None if reading is not None and trace is None and UNDRAWN_WORDS in reading.fault else reading
+        for reading, trace in zip(readings, traces, strict=False)
+    ]
 
 
 def _stories_of(

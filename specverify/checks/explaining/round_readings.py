@@ -46,7 +46,8 @@ PASSED_OVER = 0.75
 UNLIKELY = 0.25
 """The cost of a reading that follows the rule in an unusual order."""
 
-CHOSEN = "chosen without a draw"
+UNDRAWN_WORDS = "chosen without a draw"
+"""The beginning of the words about a token that no draw produced although several tokens are possible."""
 CHOSEN_DRAFT = "draft {} ({}) is the argmax of q, without a draw, but is tested as if it were drawn from q"
 IN_PLACE = " (with token "
 """The beginning of a phrase about a text that differs in its last token."""
@@ -712,7 +713,7 @@ class _PathReader:
             token = emitted if emitted is not None else max(range(len(rule)), key=rule.__getitem__)
             yield token, at, 0.0, "", ""
         elif emitted is not None:
-            yield emitted, at, UNDRAWN_TOKEN, f"{CHOSEN}, expected {name} = {short_row(rule)}", ""
+            yield emitted, at, UNDRAWN_TOKEN, f"{UNDRAWN_WORDS}, expected {name} = {short_row(rule)}", ""
 
     def _drawn_from(self, at: int, here: Tokens, rule: Row) -> Row:
         """Return the row from which draw ``at`` takes its token.
