@@ -302,7 +302,7 @@ def _is_answering(frame: FrameType | None) -> bool:
 
 
 def _is_importing(frame: FrameType | None) -> bool:
-    """Return whether an installed package is being imported at ``frame``."""
+    """Return whether an installed package or a module of the standard library is being imported at ``frame``."""
     for result, _ in walk_stack(frame) if frame else ():
         name, within = file_of(result), result.f_back
         imported = within is not None and within.f_code.co_filename == "<frozen importlib._bootstrap>"

@@ -263,7 +263,7 @@ def _after_each(sampler: Sampler, laws: Mapping[Any, Any], plan: SamplingPlan, a
 
 
 def _after(sampler: Sampler, prefix: Any) -> Sampler:
-    """Return ``sampler`` as one that continues ``prefix``."""
+    """Return a sampler whose sequences continue ``prefix``: each call of ``sampler`` gets the prefix too."""
     return Sampler(f"{sampler.name} after {prefix}", lambda seed, n: sampler.sample(seed, n, prefix))  # type: ignore[call-arg]
 
 
@@ -277,9 +277,10 @@ def _some_verdicts(
 ) -> Iterable[Verdict]:
     """Return the verdicts of the checks ``names``, which all use the same samples.
 
-    If ``known`` contains these verdicts, they are returned. Otherwise ``work`` draws the samples and returns the
-    verdicts, within ``seconds``. ``name`` is the name of the subject, and ``samplers`` maps the names in verdicts to
-    the samplers, whose paths explain a refutation.
+    If ``known`` contains all these verdicts, they are returned. Otherwise ``work`` draws the samples and returns the
+    verdicts, within ``seconds``. If ``work`` fails, there is only a verdict of the first check, with the reason.
+    ``name`` is the name of the subject. ``samplers`` maps the subject's name in a verdict to its sampler, from which
+    the cause of a refutation is found.
     """
     if set(names) <= set(known):
         return [known[check] for check in names]
@@ -288,9 +289,10 @@ def _some_verdicts(
 
 
 def _explained(verdict: Verdict, samplers: Mapping[str, ExplainedSampler]) -> Verdict:
-    """Return ``verdict`` with its cause if it is a refutation whose sampler, one of ``samplers`` by name, shows one.
+    """Return ``verdict`` with the cause of its refutation added to the message, if a cause is found.
 
-    The search for the cause is limited to ``EXPLAINING`` seconds and never changes the status.
+    Otherwise, and if it is no refutation, return it unchanged. ``samplers`` maps the subject's name in a verdict to its
+    sampler. The search for the cause is limited to ``EXPLAINING`` seconds and never changes the status.
     """
     if verdict.status is not Status.REFUTED or verdict.subject not in samplers:
         return verdict

@@ -40,12 +40,19 @@ from specverify.checks.explaining.first_difference import CERTAIN, END, Differen
 from specverify.checks.explaining.given_drafts import GENERIC
 from specverify.checks.explaining.reused_rows import REUSED
 from specverify.checks.explaining.round_faults import RoundFault, fault_of_rounds
-from specverify.checks.explaining.round_readings import ROLES, Models, Reading, items_of_decisions, reading_of
+from specverify.checks.explaining.round_readings import (
+    ROLES,
+    UNDRAWN_WORDS,
+    Models,
+    Reading,
+    items_of_decisions,
+    reading_of,
+)
 from specverify.checks.explaining.round_rules import same_row
 from specverify.checks.explaining.round_stories import given_of_path, impossible_step, rounds_of_path
 from specverify.checks.explaining.token_rules import name_of_token
 from specverify.checks.explaining.tree_readings import tree_reading
-from specverify.checks.explaining.tree_rules import TreeRound, name_of_tree_rule
+from specverify.checks.explaining.tree_rules import TreeRound, has_tree_rule, name_of_tree_rule
 from specverify.checks.explaining.wording import apart, listed, short, short_row
 from specverify.laws.draws import Decision, Replayed
 from specverify.laws.enumeration import program_law, run_toward, whole_run
@@ -161,7 +168,7 @@ def program_counterexample(
     texts = [*[worst] * len(heaviest), *(max(outcomes_of(path.outcome), key=lambda end: end[1])[0] for path in more)]
     open_ends = [len(outcomes_of(path.outcome)) > 1 for path in (*(path for _, path in heaviest), *more)]
     rounds = or_none(_rounds_of, program, drawn, traces, texts, expected, open_ends)
-    readings = rounds.readings[: len(heaviest)] if rounds else [None] * len(heaviest)
+    readings = _told_as_rounds(rounds.readings[: len(heaviest)], traces) if rounds else [None] * len(heaviest)
     because, shown = _stories_of(heaviest, drawn[: len(heaviest)], readings)
     example = Counterexample(
         let=(described(program), *_rows({**program.rows(worst), **_rows_used(trace, shown)}, shown)),
@@ -248,6 +255,18 @@ def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
     ``program`` is the engine.
     """
     return or_none(program.trace, path.choices) if program.trace else None
+
+
+def _told_as_rounds(readings: Sequence[Reading | None], traces: Sequence[Trace | None]) -> list[Reading | None]:
+    """Return ``readings``, with None for those that cannot be right because a program draws in another order.
+
+    A program may draw the tokens of all its positions, then all its coins. Read round by round, a token of such a path
+    comes without a draw. Only model queries (``traces``; None if they are not recorded) show that a token really does.
+    """
+    return [
+        None if reading is not None and trace is None and UNDRAWN_WORDS in reading.fault else reading
+        for reading, trace in zip(readings, traces, strict=False)
+    ]
 
 
 def _stories_of(
@@ -612,13 +631,15 @@ def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
     The examined rounds are ``rounds``, further rounds in this scenario, and rounds in a scenario with a vocabulary of
     three. ``here`` is the decoder in its scenario.
     """
-    more: list[TreeRound] = []
+    seen = list(rounds)
     for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
+        if not has_tree_rule(seen):
+            return ""
         program = whole_run(place.variant.build(place.task), place.prompt)
         for _, path in heaviest_paths(program, lambda _: 1, SEARCHED_TREES, MOST_TREE_PATHS):
             result = tree_reading(place, path.choices)
-            more += result.rounds if result else ()
-    return name_of_tree_rule([*rounds, *more])
+            seen += result.rounds if result else ()
+    return name_of_tree_rule(seen)
 
 
 def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> str:

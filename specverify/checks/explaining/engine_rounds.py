@@ -398,22 +398,24 @@ def _first_drawn_again(items: Sequence[PathDraw], new: Tokens, models: Models) -
     """
     open_ones = [item for item in items if item.high - item.low < 1 - NEAR]
     for one, other in pairwise(open_ones):
-        texts = [
-            next(
-                (text for at, name, text in reversed(models.queries) if name == "target" and at <= len(item.before)), ()
-            )
-            for item in (one, other)
-        ]
-        number = len(texts[0]) - len(models.prompt)
-        if texts[0] != texts[1] or not 0 <= number < len(new):
+        text, other_text = (_last_queried(models, len(item.before)) for item in (one, other))
+        if text is None or text != other_text:
             continue
-        p = _of(models.p)(texts[0])
+        number = len(text) - len(models.prompt)
+        if not 0 <= number < len(new):
+            continue
+        p = _of(models.p)(text)
         is_again = one.outcome != other.outcome == new[number]
         if is_again and same_row(one.pmf, p, NEAR) and same_row(other.pmf, p, NEAR):
             first, second = f"{one.outcome} ({one.place})", f"{other.outcome} ({other.place})"
             said = f"new token {number + 1} is drawn from p twice: the first draw, {first}, is discarded"
             return f"{said}, and {second} is emitted; expected one draw"
     return ""
+
+
+def _last_queried(models: Models, draws: int) -> Tokens | None:
+    """Return the text of the last query to the target before draw number ``draws`` of a path; None if there is none."""
+    return next((text for at, name, text in reversed(models.queries) if name == "target" and at <= draws), None)
 
 
 def model_of_law(law: Mapping[Any, Any], size: int) -> LanguageModel:

@@ -259,10 +259,10 @@ def _unprocessed(model: Processed) -> LanguageModel:
 def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
     """Return the number of accepted drafts of the round ``done``.
 
-    ``bonus`` states whether a bonus token follows if all drafts are accepted. A verifier returns only tokens. With
-    ``bonus``, its accepted drafts are inferred: they are all emitted tokens but the last. A round that emits exactly
-    its drafts then counts as one that rejected the last draft and replaced it by the same token. In all other cases the
-    result is the number that the round reports. ``here`` is the decoder in its scenario.
+    ``bonus`` states whether a bonus token follows if all drafts are accepted. ``here`` is the decoder in its scenario.
+    A verifier returns only tokens, so with ``bonus`` all emitted tokens but the last count as accepted drafts. A round
+    that emits exactly its drafts therefore counts as one that replaced the last draft by the same token. For other
+    decoders, and without ``bonus``, the result is the number that the round reports.
     """
     return len(done.tokens) - 1 if here.variant.intercepted and bonus else done.accepted
 

@@ -46,6 +46,8 @@ PASSED_OVER = 0.75
 UNLIKELY = 0.25
 """The cost of a reading that follows the rule in an unusual order."""
 
+UNDRAWN_WORDS = "chosen without a draw"
+"""The beginning of the words about a token that no draw produced although several tokens are possible."""
 IN_PLACE = " (with token "
 """The beginning of a phrase about a text that differs in its last token."""
 ROLES: Mapping[str, frozenset[str]] = {
@@ -209,9 +211,10 @@ def items_of_decisions(decisions: Sequence[Decision]) -> list[PathDraw]:
 
 
 def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Reading | None:
-    """Read the draws ``drawn`` of a path as rounds that emit the tokens ``new``; None if that is impossible.
+    """Read the draws ``drawn`` of a path as rounds that emit the tokens ``new``.
 
-    ``models`` has the target, the draft model, and the queries of the path.
+    ``models`` has the target, the draft model, and the queries of the path. Returns None if no reading is found, if
+    there are more than ``MOST_DRAWS`` draws, or if several candidates are drawn for one position.
     """
     items = [item for item in drawn if item.high - item.low < 1 - NEAR]
     if len(items) > MOST_DRAWS or any(not _is_readable(item) for item in items):
@@ -701,7 +704,7 @@ class _PathReader:
             token = emitted if emitted is not None else max(range(len(rule)), key=rule.__getitem__)
             yield token, at, 0.0, "", ""
         elif emitted is not None:
-            yield emitted, at, UNDRAWN_TOKEN, f"chosen without a draw, expected {name} = {short_row(rule)}", ""
+            yield emitted, at, UNDRAWN_TOKEN, f"{UNDRAWN_WORDS}, expected {name} = {short_row(rule)}", ""
 
     def _drawn_from(self, at: int, here: Tokens, rule: Row) -> Row:
         """Return the row from which draw ``at`` takes its token.
