@@ -58,7 +58,7 @@ from specverify.checks.explaining.round_rules import same_row
 from specverify.checks.explaining.round_stories import given_of_path, impossible_step, rounds_of_path
 from specverify.checks.explaining.token_rules import name_of_token
 from specverify.checks.explaining.tree_readings import tree_reading
-from specverify.checks.explaining.tree_rules import TreeRound, name_of_tree_rule
+from specverify.checks.explaining.tree_rules import TreeRound, has_tree_rule, name_of_tree_rule
 from specverify.checks.explaining.wording import apart, listed, short, short_row
 from specverify.laws.draws import Decision, Replayed
 from specverify.laws.enumeration import program_law, run_toward, whole_run
@@ -653,13 +653,15 @@ def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
     The examined rounds are ``rounds``, further rounds in this scenario, and rounds in a scenario with a vocabulary of
     three. ``here`` is the decoder in its scenario.
     """
-    more: list[TreeRound] = []
+    seen = list(rounds)
     for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
+        if not has_tree_rule(seen):
+            return ""
         program = whole_run(place.variant.build(place.task), place.prompt)
         for _, path in heaviest_paths(program, lambda _: 1, SEARCHED_TREES, MOST_TREE_PATHS):
             result = tree_reading(place, path.choices)
-            more += result.rounds if result else ()
-    return name_of_tree_rule([*rounds, *more])
+            seen += result.rounds if result else ()
+    return name_of_tree_rule(seen)
 
 
 def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> str:
