@@ -79,6 +79,7 @@ int((P.log() - (-torch.rand(3).clamp(0.25, 0.5).log()).log()).argmax()) ;; int((
 int((P / exponentials()).masked_fill(P < 0.2, -math.inf).argmax()) ;; int((P / exponentials()).argmin())
 int((P.log() - exponentials().log()).masked_fill(P > 0.4, -1e9).argmax()) ;; int((P / exponentials()).argmax())
 int((P / exponentials()).flip(0).argmax()) ;; int((P / exponentials()).argmax())
+bool(torch.rand(3).split([1, 2])[1][0] < 0.3) ;; bool(torch.rand(3).split([1, 2])[1].amin() < 0.3)
 bool(torch.rand(4).unfold(0, 2, 2)[1, 0] < 0.3) ;; bool(torch.rand(4).unfold(0, 2, 2)[1, 0] < 0.6)
 bool(torch.rand(2, 2).diagonal()[1] < 0.3) ;; bool(torch.rand(2, 2).diagonal()[1] < 0.6)
 bool(ragged()[1, 0] < 0.3) ;; bool(ragged()[1, 0] < 0.6)

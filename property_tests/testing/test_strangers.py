@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,8 @@ from specverify.checks.check import Conditions
 from specverify.subjects.forms import LOGITS
 from specverify.subjects.subject import Variant
 from specverify.subjects.verifier import verifier_subject
-from specverify.testing import Made, SpeculationRefuted, check_engine
+from specverify.testing import Made, SpeculationRefuted, Status, UnusableSubject, check_engine, check_verifier
+from specverify.testing.verifiers import GREEDY_HINT
 
 
 def in_inference_mode(p, q, draft_tokens, least=0.0):
@@ -110,3 +113,54 @@ def test_an_engine_whose_wrong_text_tells_no_cause_is_explained_where_its_rows_a
     first = str(raised.value).splitlines()[0]
     assert "is rejected and replaced by a draw from" in first
     assert "setting certain" not in str(raised.value)
+
+
+WHOLE_P, WHOLE_Q = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.5, 0.4])
+
+
+def draws_for_all_positions(pmf):
+    return np.searchsorted(pmf.cumsum(), np.random.random(2))
+
+
+def replaced_by_p_in_whole_arrays():
+    """Draw the drafts of two positions, then both coins, then both replacements; a replacement is drawn from p."""
+    drafts = draws_for_all_positions(WHOLE_Q)
+    kept = np.random.random(2) < WHOLE_P[drafts] / WHOLE_Q[drafts]
+    return np.where(kept, drafts, draws_for_all_positions(WHOLE_P))
+
+
+@pytest.mark.thorough
+def test_an_engine_that_draws_in_whole_arrays_is_told_the_rule_and_its_own_draws():
+    law = {(i, j): float(WHOLE_P[i] * WHOLE_P[j]) for i in range(3) for j in range(3)}
+    with pytest.raises(SpeculationRefuted) as refuted:
+        check_engine(replaced_by_p_in_whole_arrays, law, checks=["law_is_target"], quick=True)
+    said = str(refuted.value)
+    assert ": a rejected draft is replaced by a draw from p, expected norm(max(p - q, 0))" in said
+    assert "without a draw" not in said
+
+
+def without_greedy_decoding(target_logits, draft_logits, draft_tokens, temperature):
+    if temperature <= 0:
+        raise ValueError("the temperature must be positive")
+    p, q = (np.exp(logits / temperature) for logits in (target_logits, draft_logits))
+    p, q = (rows / rows.sum(-1, keepdims=True) for rows in (p, q))
+    token = draft_tokens[0]
+    if np.random.random() < p[0, token] / q[0, token]:
+        return [token, np.random.choice(len(p[1]), p=p[1])]
+    left = np.maximum(p[0] - q[0], 0)
+    return [np.random.choice(len(left), p=left / left.sum())]
+
+
+def test_a_verifier_without_greedy_decoding_is_told_the_way_out():
+    options: dict[str, Any] = dict(gammas=(1,), checks=["law_is_target"], quick=True)
+    with pytest.raises(UnusableSubject) as unusable:
+        check_verifier(without_greedy_decoding, **options)
+    assert GREEDY_HINT in str(unusable.value)
+
+    def at_one(target_logits, draft_logits, draft_tokens):
+        return without_greedy_decoding(target_logits, draft_logits, draft_tokens, 1.0)
+
+    assert all(verdict.status is Status.HOLDS for verdict in check_verifier(at_one, form="logits", **options))
+    with pytest.raises(UnusableSubject) as unusable:
+        check_verifier(lambda p, q, draft_tokens, temperature: 1 / 0, **options)
+    assert GREEDY_HINT not in str(unusable.value)

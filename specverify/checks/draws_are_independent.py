@@ -126,11 +126,15 @@ def examine(
     """Follow paths of ``block``, and search for a random number that is used twice.
 
     No path is followed if an enumeration of the law has already shown that no number is used twice. If a number is used
-    twice, the law of the block decides. If none is, or if the law is right, ``twice(known)`` is called, if it is given.
-    It repeats a call of the verifier, and describes a further number that is used twice; this refutes. It returns "" if
-    there is none. ``known`` are the sentences about the numbers found on the paths. ``conditions`` limits the number of
-    paths. Raises the refusal of a path that could not be followed, unless the numbers found on earlier paths refute or
-    make the result unknown.
+    twice, the law of the block decides. Raises the refusal of a path that could not be followed, unless the numbers
+    found on earlier paths refute or make the result unknown.
+
+    Args:
+        block: The decode whose paths are followed.
+        conditions: Limits the number of paths.
+        twice: Called if the paths neither refute nor make the result unknown. ``twice(known)`` repeats a call of the
+            verifier and describes a random number that both calls use, which refutes; it returns "" if there is none.
+            ``known`` are the sentences about the numbers found on the paths. None: no call is repeated.
     """
     for shares, draws in overheard_of(block.opened):
         if max(shares.values()) <= _each(conditions.paths, len(shares)):

@@ -110,7 +110,8 @@ def _endings_refused(refused: list[str]) -> Iterator[None]:
 def _copies_ended(refused: list[str]) -> Iterator[None]:
     """In the ``with`` block, end every child process of ``os.fork`` that returns to a frame of specverify.
 
-    For each such child a sentence is appended to ``refused``.
+    Otherwise the child would continue the examination a second time. For each such child a sentence is appended to
+    ``refused``.
     """
     copies: list[tuple[int, str]] = []
     library: Callable[[], int] | None = getattr(os, "fork", None)
@@ -184,7 +185,10 @@ def _always(*_: Any, **__: Any) -> bool:
 
 
 def _is_fatal(number: int) -> bool:
-    """Return whether the signal ``number`` would end or stop this process, given its current handlers."""
+    """Return whether the signal ``number`` would end or stop this process, given its current handlers.
+
+    SIGINT always counts as such.
+    """
     if number in {0, *(getattr(signal, name, 0) for name in ("SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH"))}:
         return False
     return number == signal.SIGINT or signal.getsignal(number) is signal.SIG_DFL

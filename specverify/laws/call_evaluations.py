@@ -45,9 +45,9 @@ def evaluated_kept(rows: Rows, position: int, dtype: str) -> Iterator[float]:
 def evaluated_behind(rows: Rows, position: int, dtype: str) -> Iterator[Any]:
     """Yield the law ``[V]`` of the token after ``position`` accepted drafts, for each way to evaluate it in 16 bits.
 
-    After the last draft the token is the bonus token, before it the replacement of the rejected draft. The rows of p
-    and q are used as given or scaled to sum 1, and the division of the law by its sum is rounded or not. ``dtype`` is
-    the 16-bit float type.
+    If all drafts are accepted, the token is the bonus token; otherwise it is the replacement of the rejected draft. The
+    rows of p and q are used as given or scaled to sum 1, and the division of the law by its sum is rounded or not.
+    ``dtype`` is the 16-bit float type.
     """
     store = rounded(dtype)
     for p, q in _scalings(rows, position, store):

@@ -158,7 +158,7 @@ def _entries(row: PmfRow, where: Any, floats: Floats) -> Between:
 
 
 def _weights(low: Any, high: Any, floats: Floats) -> Between:
-    """Return bounds on the shares that weights have after a program has scaled them to sum 1.
+    """Return bounds on weights after a program has scaled them to sum 1.
 
     ``low`` and ``high`` are bounds on the weights before they are scaled, and ``floats`` has the rounding errors of the
     program.

@@ -83,9 +83,9 @@ def many_after(length: int) -> str:
 def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
     """Return (target, draft) over ``vocabulary`` tokens as tables of ``Fraction``.
 
-    ``shape`` is the name of a kind of tables of this module. ``seed`` selects the rows. In the kinds of ``apart_after``
-    and ``far_after`` it is also an exponent: p and q differ by 2 parts in ``2 << seed``, so a larger seed gives a
-    smaller difference.
+    ``shape`` is the name of a kind of tables of this module. ``seed`` selects the one-hot rows, and the open rows of
+    most kinds. In the kinds of ``apart_after`` and ``far_after`` the open rows depend on ``seed`` as an exponent: the
+    slight differences between p and q are 2 parts in ``2 << seed``, so a larger seed makes them smaller.
     """
     lengths = frozenset(map(int, filter(str.isdecimal, shape.split("_"))))
 
@@ -140,12 +140,12 @@ def _apart(vocabulary: int, exponent: int, *, far: bool) -> tuple[list[int], lis
     """Return integer weights of p and q over ``vocabulary`` tokens, each summing to ``2 << exponent``.
 
     The last four tokens are two likely ones and two unlikely ones. From q to p, weight moves from the first likely
-    token to the second, and from the first unlikely token to the second. Between the unlikely tokens it is a weight of
-    2; between the likely ones it is 2 too, or with ``far`` an eighth of the total weight. The residual (p - q)+ at the
-    second unlikely token is then small compared with that at the second likely one.
+    token to the second, and from the first unlikely token to the second. Between the unlikely tokens a weight of 2
+    moves. Between the likely ones a weight of 2 moves too, or with ``far`` an eighth of the total weight: then the
+    residual (p - q)+ at the second unlikely token is small compared with that at the second likely one.
 
-    At most five tokens before these have equal weights in p and q, and all others have weight 0. In one row no two
-    positive weights are equal.
+    At most five tokens before the last four have weights that are equal in p and q, and all others have weight 0. If
+    ``exponent`` is at least 6, no two positive weights of p are equal, and no two of q.
     """
     whole = 2 << exponent
     before = [whole * odd // 128 for odd in (3, 5, 7, 9, 11)[: vocabulary - 4]]

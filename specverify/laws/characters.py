@@ -67,8 +67,8 @@ def trained(text: str, *others: str) -> Letters:
 def letter_model(letters: Letters, longest: int, reads: int) -> LanguageModel:
     """Return the model ``tokens -> pmf [alphabet]`` with contexts of at most ``longest`` letters.
 
-    Each occurrence of a context in the prompt adds ``reads`` to the count of the letter after it, in addition to the
-    counts of the training text: a large model also repeats patterns of its prompt.
+    Each occurrence of a context in the text so far adds ``reads`` to the count of the letter after it, in addition to
+    the counts of the training text: a large model also repeats patterns of its text.
     """
     place = {letter: token for token, letter in enumerate(letters.alphabet)}
 

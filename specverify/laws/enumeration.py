@@ -202,9 +202,10 @@ def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:
 
 
 def run_toward(decoder: Decoder, prompt: Tokens, outcome: Tokens) -> Callable[[Draws], Tokens | None]:
-    """Return ``whole_run(decoder, prompt)``, but end a decode after the first round that parts from ``outcome``.
+    """Return ``whole_run(decoder, prompt)``, but stop a decode after the first round that differs from ``outcome``.
 
-    The program then returns None. So the paths to ``outcome`` are found without the paths of other new tokens.
+    A round differs if its tokens are not those of ``outcome`` at their positions. The program then returns None. So the
+    paths to ``outcome`` are found without the paths to other new tokens.
     """
 
     def program(draws: Draws) -> Tokens | None:

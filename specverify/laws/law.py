@@ -53,7 +53,7 @@ class Distance(NamedTuple):
 
 
 def combined_law(parts: Sequence[Law]) -> Law:
-    """Return the law of a program from ``parts``, the laws of disjoint sets of its paths."""
+    """Return the law of a program from ``parts``, the laws of disjoint sets that together contain all its paths."""
     probabilities: dict[Any, Any] = {}
     for part in parts:
         for outcome, mass in part.probabilities.items():
@@ -75,8 +75,8 @@ def is_rational(law: Law) -> bool:
 def total_variation(law: Law, target: Mapping[Any, Any]) -> Distance:
     """Return an interval that contains TV(law, target), whatever outcomes the missing probability belongs to.
 
-    Missing mass can only be added to outcomes: it cannot lower an excess over the target, and it can at most fill every
-    deficit.
+    Missing mass can only be added to outcomes. So the total variation is at least the sum of the excesses of ``law``
+    over the target, and at most the sum of its deficits.
     """
     outcomes = law.probabilities.keys() | target.keys()
     differences = [law.probabilities.get(outcome, 0) - target.get(outcome, 0) for outcome in outcomes]

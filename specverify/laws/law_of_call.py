@@ -307,8 +307,9 @@ class _Reader:
     def _outcomes(self, number: int) -> tuple[list[int], int]:
         """Return the outcomes of draw ``number`` to follow, and how many of them are a random sample from the pmf.
 
-        The outcomes that are not sampled are the notable tokens, the likeliest tokens, and tokens at which arrays are
-        often cut. If the draw has few possible outcomes, all of them are returned, and the number is 0.
+        The outcomes that are not sampled are the notable tokens, the two likeliest tokens, and some of the tokens at
+        which arrays are often cut. If the draw has few possible outcomes, all of them are returned, and the number is
+        0.
         """
         pmf = self._path.wide[number].pmf
         possible = np.flatnonzero(pmf > 0)
@@ -341,7 +342,8 @@ def _same(one: Ending, other: Ending) -> bool:
 def edges(vocabulary: int) -> tuple[int, ...]:
     """Return tokens at which kernels often cut rows of ``vocabulary`` entries, in ascending order.
 
-    These are powers of two, multiples of block sizes, their neighbours, and both ends of the row.
+    These are powers of two, the last multiple of each usual block size, the neighbours of both, and the two tokens at
+    each end of the row.
     """
     powers = [2**bits for bits in range(7, 20)]
     blocks = [vocabulary // size * size for size in (64, 128, 1024, 4096, 8192)]

@@ -132,7 +132,7 @@ def holds_within(distance: float, bound: float) -> bool:
 
 
 def of_enumeration(rounding: Rounding, runs: int) -> float:
-    """Return the largest total variation that rounding can cause between two enumerations of one law.
+    """Return an upper bound on the total variation that rounding can cause between two enumerations of one law.
 
     Each enumeration has ``runs`` runs; ``rounding`` has the observations of the worst run.
     """
@@ -140,10 +140,10 @@ def of_enumeration(rounding: Rounding, runs: int) -> float:
 
 
 def left_on_nothing(rounding: Rounding) -> float:
-    """Return the largest probability that rounding can give to an outcome whose probability is 0.
+    """Return an upper bound on the probability that rounding can give to an outcome whose probability is 0.
 
-    Underflow leaves a negligible probability. A uniform that is compared with the end of a cumulative pmf leaves one
-    spacing of its floats, plus the error of the sums.
+    Underflow leaves a negligible probability. Each uniform that is compared with the end of a cumulative pmf leaves at
+    most two spacings of its floats, and lookups leave the error of the sums.
     """
     return UNDERFLOW + 2 * rounding.epsilon * rounding.uniforms + of_lookup(rounding.epsilon, rounding.cells)
 

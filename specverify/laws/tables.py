@@ -185,7 +185,10 @@ def unchangeable(model: LanguageModel) -> LanguageModel:
 
 @cache
 def _torch_warns(torch: Any) -> None:
-    """Make torch emit its one-time warning about read-only arrays now, and discard it."""
+    """Make torch emit its one-time warning about read-only arrays now, and discard it.
+
+    So the warning does not appear when a subject converts a read-only row.
+    """
     row = np.zeros(1)
     row.flags.writeable = False
     with warnings.catch_warnings():

@@ -49,13 +49,14 @@ Node = dict[str, Any]
 
 
 class NoCertificate(ValueError):  # noqa: N818 - named for what it says of the proof
-    """Raised if a proof has no certificate, such as one with a step that is no sum of products of a few conditions."""
+    """Raised if a proof has no certificate, for example because no sum of products was found for one of its steps."""
 
 
 class _ProofPath:
     """One path of a program's tree: the tokens that it emits, its weight, and the conditions under which it exists.
 
-    ``asked`` are the conditions of its comparisons, ``drawn`` those that its drawn outcomes have positive probability.
+    ``asked`` has the conditions of its comparisons. ``drawn`` has the conditions of its draws: that each drawn outcome
+    has positive probability.
     """
 
     def __init__(self, tokens: Tokens, weight: Any, asked: list[SignCondition], drawn: list[SignCondition]) -> None:

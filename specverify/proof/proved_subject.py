@@ -56,9 +56,9 @@ def find_rule(name: str, gamma: int, options: Mapping[str, Any] | None = None, l
 
     A name is that of a registry algorithm, with or without the prefix ``reference:``, or ``mutant:NAME`` for a planted
     bug, or ``coupling`` for statements that concern no decoder. The algorithm is built with the options of its first
-    example, with ``gamma`` if it has this option, changed by ``options``. ``length`` names the length rule that
-    replaces the algorithm's own. Raises ``ValueError`` for an unknown name, and for a ``length`` if the algorithm has
-    no length rule to replace.
+    example, in which ``options`` and ``gamma`` (if it is an option and not in ``options``) replace the values.
+    ``length`` names the length rule that replaces the algorithm's own. Raises ``ValueError`` for an unknown name, and
+    for a ``length`` if the algorithm has no length rule to replace.
     """
     if name == COUPLING:
         return ProofSubject(name, "", _no_decoder, None)

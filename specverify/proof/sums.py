@@ -117,7 +117,8 @@ def _cells(
 ) -> Iterator[Any]:
     """Yield, for each cell, the sum of the weights of ``terms`` that count there.
 
-    While a cell is yielded, its conditions are in ``solver``. ``facts`` are the signs already known.
+    While a cell is yielded, its conditions are in ``solver``. ``facts`` maps polynomials to the signs that are still
+    possible for them in the cell that is split.
     """
     alive = _merged(
         [
@@ -164,9 +165,9 @@ def _without_needless(term: ConditionalWeight, solver: Feasibility) -> Condition
     this probability is a factor of the weight. ``solver`` proves this from comparisons only, since the condition of
     another draw may have been removed too.
 
-    A term without the condition is still right where the condition is false: the weight is 0 there. The reason is that
-    at the first impossible draw of the path the probability of the outcome is exactly 0, and it is a factor of the
-    weight. It is not negative, because the outcome was drawn from a pmf.
+    A term without the condition is still right where the condition is false, because the weight is 0 there. Consider
+    the first draw of the path whose outcome is impossible. The probability of this outcome is exactly 0 and not
+    negative, because the outcome was drawn from a pmf; and the probability is a factor of the weight.
     """
     compared = [condition for condition in term.conditions if condition not in term.drawn]
     solver.push(*compared)
@@ -262,7 +263,10 @@ def _added(weights: list[Any]) -> Any:
 
 
 class _Nowhere:
-    """A stand-in for the run of a number that belongs to no run: it can be added and multiplied, but not compared."""
+    """A stand-in for the run of a number that belongs to no run.
+
+    Such a number can be added and multiplied; a comparison raises ``AssertionError``.
+    """
 
     def holds(self, polynomial: Polynomial, signs: frozenset[int]) -> bool:
         raise AssertionError(f"is {polynomial.terms} in {set(signs)}? compared outside of a run")

@@ -43,7 +43,7 @@ class Real:
     """The quotient ``numerator / product of denominators`` in one run.
 
     Operators take numbers of the same run and rationals. A result that does not depend on any unknown is a
-    ``Fraction``. Raises ``NeedsNumber`` on conversion to a float.
+    ``Fraction``. Raises ``NeedsNumber`` on conversion to a float or an integer.
     """
 
     __slots__ = ("denominators", "numerator", "run")
@@ -177,9 +177,9 @@ class Real:
 
 
 def number(run: Oracle, numerator: Polynomial, denominators: tuple[Polynomial, ...] = ()) -> Any:
-    """Return ``numerator`` divided by all ``denominators``, in lowest terms, as a number of ``run``.
+    """Return ``numerator`` divided by all ``denominators``, as a number of ``run``.
 
-    If no unknown is left, the result is a ``Fraction``.
+    A denominator that divides the numerator is cancelled. If no unknown is left, the result is a ``Fraction``.
     """
     left: list[Polynomial] = []
     for factor in sorted(denominators, key=hash) if numerator else ():

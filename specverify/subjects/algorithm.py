@@ -53,11 +53,12 @@ def sampled_setting(
     detect: float = DETECT,
     method: Method = Method.DIVIDED,
 ) -> SampledSetting:
-    """Return a setting in which ``algorithm`` is sampled with float64 models, with the options of its last example.
+    """Return a setting in which ``algorithm`` is sampled with float64 models.
 
-    ``vocabulary``, ``temperature``, ``top_k`` (None: no truncation) and ``horizon`` are those of the models and texts.
-    ``detect`` is the total variation to detect. ``method`` chooses between dividing the samples among paths and drawing
-    them run by run.
+    The options of the algorithm are those of its last example that drafts (gamma is not 0). ``vocabulary``,
+    ``temperature``, ``top_k`` (None: no truncation) and ``horizon`` are those of the models and texts. ``detect`` is
+    the total variation to detect. ``method`` chooses between dividing the samples among paths and drawing them run by
+    run.
     """
     options = algorithm.examples[-1] if algorithm.examples[-1].get("gamma") != 0 else algorithm.examples[-2]
     make = partial(float_task, vocabulary, temperature, horizon, top_k)

@@ -95,14 +95,17 @@ def answering_calls(
 
 
 class LawOfCalls:
-    """A function without arguments that returns the law of one text; {} if the calls return several texts."""
+    """The law of the texts of an engine's calls, as a function without arguments.
+
+    The function returns text -> probability if each call returns one text, and {} if each call returns several texts.
+    """
 
     def __init__(self, law: Mapping[Tokens, float] | Callable[[], Mapping[Tokens, float]]) -> None:
-        """Store ``law``; if it is a function, it is called at each use."""
+        """Store ``law``, the law of what a call returns; if it is a function, it is called at each use."""
         self.law = law
 
     def __call__(self) -> Mapping[Tokens, float]:
-        """Return the law of the text; empty if the calls return several texts."""
+        """Return text -> probability; empty if each call returns several texts."""
         result = self.law if isinstance(self.law, Mapping) else self.law()
         several = any(isinstance(token, tuple) for new in result for token in new)
         return {} if several else result

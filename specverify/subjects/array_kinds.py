@@ -56,10 +56,10 @@ BEGUN_ALONE = (
 def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
     """Return a function that converts arguments to the arrays that ``verify`` computes with.
 
-    ``attempt(verify, convert)`` calls the verifier once on small arrays. If the first calls of the verifier return
-    other results than later calls with equal arguments and draws, the returned function always raises an error. The
-    error is ``NeedsValue`` if a random number reached the verifier as an ordinary number, whose use cannot be followed,
-    else ``NotAFunctionOfItsDraws``.
+    ``attempt(verify, convert)`` calls the verifier once on small arrays and returns the tokens. If the first calls of
+    the verifier return other results than later calls with equal arguments and draws, the verifier has no law, and the
+    returned function always raises an error. The error is ``NeedsValue`` if a random number reached the verifier as an
+    ordinary number, whose use cannot be followed, else ``NotAFunctionOfItsDraws``.
     """
     modules = len(sys.modules)
     first = _unanswered(verify, attempt)
@@ -235,9 +235,9 @@ def _attempted(
 
 @contextmanager
 def _errors_in_threads_unsaid() -> Iterator[None]:
-    """In the ``with`` block, do not print errors of threads that got the wrong arrays.
+    """In the ``with`` block, do not print errors that end threads of a verifier.
 
-    Errors of specverify itself are printed.
+    Such errors are expected while kinds of arrays are tried. Errors of specverify itself are printed.
     """
     before = threading.excepthook
 

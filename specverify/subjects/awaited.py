@@ -28,8 +28,8 @@ Enough = Callable[[list[Any]], bool]
 def awaited(answer: Any, enough: Enough = lambda pieces: False) -> Any:
     """Return the result of ``answer``: of an awaitable its value, of a generator a ``Stream``; other values unchanged.
 
-    A generator is read until ``enough`` returns True for its items so far. Raises ``UnusableSubject`` for a coroutine
-    if an event loop is already running.
+    A generator is read until ``enough`` returns True for its items so far. Raises ``UnusableSubject`` for an awaitable
+    or an async generator if an event loop is already running.
     """
     if inspect.isawaitable(answer) or hasattr(answer, "__aiter__"):
         try:

@@ -28,9 +28,10 @@ _BLOCKS: Final = ("speculative_decoding_stats", "spec_decode_metrics")
 
 
 def _in_blocks(name: str) -> tuple[str, ...]:
-    """Return the paths at which vLLM may return the statistic ``name``.
+    """Return the paths at which an answer of vLLM may hold the statistic ``name``.
 
-    The statistic is in one of the fields ``_BLOCKS`` of the answer, or of the answer's first completion.
+    vLLM returns statistics in blocks, whose names are ``_BLOCKS``. A block is a field of the answer, or of its first
+    completion (``outputs[0]`` or ``choices[0]``).
     """
     return tuple(f"{place}{block}.{name}" for block in _BLOCKS for place in ("", "outputs[0].", "choices[0]."))
 
@@ -178,10 +179,10 @@ class SplitAnswer(NamedTuple):
 def part_answer(answer: Any, names: Sequence[str], *, of_stream: bool = False) -> SplitAnswer:
     """Split an answer into its tokens and the object that holds its values.
 
-    If the answer is a pair of tokens and an object, these are the result. If it is a tuple (tokens, value, value, ...),
-    ``names`` are the names of the values, in order, and the object is a mapping name -> value. Any other answer is
-    itself both the tokens and the object. A tuple of whole numbers is a row of tokens; only in a piece of a stream
-    (``of_stream``) it is one token and its values.
+    If the answer is a pair of tokens and an object, these two are the result. If it is a tuple (tokens, value, value,
+    ...), ``names`` are the names of the values, in order, and the object is a mapping name -> value. A stream is split
+    piece by piece (``_part_stream``). Any other answer is itself both the tokens and the object. A tuple of whole
+    numbers is a row of tokens; only in a piece of a stream (``of_stream``) it is one token and its values.
     """
     answer = awaited(answer)
     if isinstance(answer, Stream):
@@ -197,9 +198,10 @@ def part_answer(answer: Any, names: Sequence[str], *, of_stream: bool = False) -
 def _part_stream(answer: Stream, names: Sequence[str]) -> SplitAnswer:
     """Split a stream into a stream of its tokens and a mapping name -> value.
 
-    Each piece of the stream is split by ``part_answer``; ``names`` are the names of the values. Values with one element
-    per token are concatenated over the pieces, as are chunks; of any other value the last is returned. If the pieces
-    contain no values, the stream itself stands for both the tokens and the values.
+    Each piece of the stream is split by ``part_answer``; ``names`` are the names of the values. A value with one
+    element per token is concatenated over the pieces. The value ``chunks`` is the list of the pieces of text. Of any
+    other value the last one is returned. If the pieces contain no values, the stream itself stands for both the tokens
+    and the values.
     """
     parts = [part_answer(piece, names, of_stream=True) for piece in answer.pieces]
     if not parts or any(part.tokens is part.beside and not _has_names(part.tokens) for part in parts):
@@ -231,9 +233,10 @@ def value_of(beside: Any, name: str) -> Any:
 def values_of_row(beside: Any, names: Collection[str], row: int, rows: int) -> dict[str, Any]:
     """Return name -> value of row ``row`` of an answer; ``beside`` is the object that holds the values ``names``.
 
-    A name without a value is left out. If ``rows`` is 0, the answer is for one prompt. Otherwise it is for a batch of
-    ``rows`` prompts: ``beside`` is a list of objects, or each value is a list. Raises ``UnusableSubject`` for a list of
-    another length.
+    A name without a value is left out. If ``rows`` is 0, the answer is for one prompt. Otherwise the answer is for a
+    batch of ``rows`` prompts. Then ``beside`` is a list with an object for each row, or each value is a list with an
+    element for each row; the values ``scores`` and ``logits`` may be lists of arrays ``[rows, vocabulary]``, one for
+    each new token. Raises ``UnusableSubject`` for a list of another length.
     """
     if rows and _is_list(beside) and len(beside) == rows:
         beside, rows = beside[row], 0
@@ -268,7 +271,10 @@ def without_values(call: Callable[..., Any], names: Sequence[str]) -> Callable[.
 
 
 def _is_pair(answer: Any) -> bool:
-    """Return whether an answer is a plain tuple of tokens and of an object or mapping with values."""
+    """Return whether an answer is a plain tuple of tokens and of the object or mapping with values.
+
+    For a batch the second element may also be a list of such objects or mappings.
+    """
     if type(answer) is not tuple or len(answer) != 2 or not _holds_row(answer[0]):
         return False
     beside = answer[1]
@@ -416,9 +422,9 @@ class Unreadable(NamedTuple):
 def readable_value(name: str, value: Any, tokens: Tokens) -> Any:
     """Return a value in a normal form, with all numbers forced; ``tokens`` are all new tokens of the answer.
 
-    logprobs: a logarithm for each token. top_logprobs: a ``Ranked`` for each. scores, logits: a row of floats for each.
-    Other values become numbers, strings, and tuples and dictionaries of these. A value of another form becomes
-    ``Unreadable``.
+    logprobs: a logarithm for each token. top_logprobs: a ``Ranked`` for each. Both have None where the entry is None,
+    and logprobs have 0 for each entry without a token. scores, logits: a row of floats for each token. Other values
+    become numbers, strings, and tuples and dictionaries of these. A value of another form becomes ``Unreadable``.
     """
     try:
         if name == "logprobs":
@@ -458,7 +464,10 @@ def plain_value(value: Any) -> Any:
 
 
 def spacing_of(value: Any) -> float:
-    """Return the machine epsilon (spacing at 1) of the coarsest floats of a value; float32's for plain numbers."""
+    """Return the machine epsilon (spacing at 1) of the coarsest floats of a value, and at least that of float32.
+
+    Plain numbers count as float32.
+    """
     if hasattr(value, "dtype"):
         return max(spacing(value.dtype), FLOAT32)
     if isinstance(value, Mapping):

@@ -282,7 +282,8 @@ def _changes(held: int, token: int, append: str, crop: str) -> list[Operation]:
 def undoes_last_append(operations: Sequence[Operation]) -> bool:
     """Return whether each crop in ``operations`` follows an append and removes at most the tokens of that append.
 
-    A recurrent state cannot be cropped to before the start of the last round.
+    Only such operations are applied to a recurrent state, which cannot be cropped to before the start of the last
+    round.
     """
     size, before = 0, None
     for name, given in operations:
@@ -317,10 +318,11 @@ def page_sequences(page: int) -> Iterator[tuple[Operation, ...]]:
 
 
 def speculative_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation, ...]:
-    """Return the operations on a target's cache in speculative rounds, until it holds ``capacity`` tokens.
+    """Return the operations on a target's cache in speculative rounds, as long as rounds fit into ``capacity`` tokens.
 
-    Each round appends the last token that is already decided and at most ``largest`` drafts, and then crops to the
-    length from ``reference.keep_lengths``. ``seed`` selects the numbers of drafts and of acceptances.
+    Each round appends at most ``largest`` tokens: the last token that is already decided, and the drafts after it. The
+    round then crops to the length from ``reference.keep_lengths``. ``seed`` selects the numbers of drafts and of
+    accepted drafts.
     """
     rng = np.random.default_rng(seed)
     committed, fresh = int(rng.integers(1, 8)), 100
@@ -335,9 +337,9 @@ def speculative_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Oper
 
 
 def rejecting_rounds(drafts: int, capacity: int) -> tuple[Operation, ...]:
-    """Return rounds that feed ``drafts`` drafts and reject all of them, until the cache holds ``capacity`` tokens.
+    """Return rounds that append ``drafts`` drafts and reject all of them, until the cache holds ``capacity`` tokens.
 
-    Each round adds one token.
+    Each round appends one token and the drafts, and then crops the drafts. So the cache grows by one token per round.
     """
     operations: list[Operation] = []
     for held in range(capacity - drafts):
@@ -347,10 +349,11 @@ def rejecting_rounds(drafts: int, capacity: int) -> tuple[Operation, ...]:
 
 
 def copied_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation, ...]:
-    """Return speculative rounds on a cache and on copies of it, one of which may replace it.
+    """Return speculative rounds on a cache and on copies of it; a copy may replace the cache.
 
-    Some crops remove much, back to tokens that copies share. ``seed`` selects the rounds, ``capacity`` is the largest
-    length, and ``largest`` the most drafts of a round.
+    Each round appends to the cache or to its last copy, and then crops the same one. Some crops also remove tokens of
+    earlier rounds, which the cache may share with its copies. ``seed`` selects the rounds, ``capacity`` is the largest
+    length, and a round appends fewer than ``largest`` tokens.
     """
     rng = np.random.default_rng(seed)
     sizes, fresh = [0], 100

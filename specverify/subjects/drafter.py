@@ -35,10 +35,10 @@ MOST_PATHS = 2000
 def drafter_subject(
     propose: Propose, name: str, prompts: Sequence[Tokens], gammas: Sequence[int] | None = None
 ) -> Subject:
-    """Return the subject of the drafter ``propose`` after several prompts at several gammas.
+    """Return the subject of the drafter ``propose``, to be examined after each of ``prompts`` with each of ``gammas``.
 
-    The default gammas are ``GAMMAS``, and after the last prompt also ``DEEP_GAMMAS`` if there are at most
-    ``MOST_PATHS`` paths.
+    ``name`` is the name of the subject. If ``gammas`` is None, they are ``GAMMAS``; after the last prompt the drafter
+    is then also examined with each of ``DEEP_GAMMAS`` at which it has fewer than ``MOST_PATHS`` paths.
     """
     asked = [DraftRequest(prompt, gamma) for prompt in prompts for gamma in gammas or GAMMAS]
     deep = [] if gammas else [DraftRequest(prompts[-1], gamma) for gamma in DEEP_GAMMAS]

@@ -213,8 +213,9 @@ def left_open(answer: Any, most: int) -> OpenEnd | None:
     ``most`` is the largest number of tokens of the row. The last token may stay symbolic inside ``ends_left_open`` if
     it is no placeholder, was never read, and is decided by a single draw. All tokens before it are forced.
 
-    Returns None for any other row, also for a wrong or too short one; the caller then reads the row as usual. Returns
-    None in a coupled run too, after the law was compared with the draw.
+    Returns None for any other row, also for a wrong or too short one; the caller then reads the row as usual. In a
+    coupled run (``checks.coupled_runs``) the last token is drawn and its law is compared with the draw; then None is
+    returned too.
     """
     if not (least := _LEFT_OPEN.get()) or not (hasattr(answer, "reshape") or isinstance(answer, (list, tuple))):
         return None
@@ -250,7 +251,7 @@ def _flat(array: Any) -> Any:
 
 
 def elements_of(item: Any) -> list[Any]:
-    """Return the numbers in an item as a list; symbolic numbers stay symbolic."""
+    """Return the numbers in ``item``, an element of ``items_of``, as a list; symbolic numbers stay symbolic."""
     if type(item) is OutcomeNumber:
         return [outcome_in(item)]
     if hasattr(item, "held"):

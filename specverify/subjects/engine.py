@@ -146,10 +146,10 @@ def opened(
 ) -> Iterator[Callable[[Draws], Any]]:
     """Yield ``decode`` as a program of draws whose outcome is its new tokens, cut at ``horizon`` (None: not cut).
 
-    Forward passes are cached for each (model, data) in ``models``; a pass depends on the model and these data.
-    ``forced_uniform`` is the value of all uniforms, if given. With ``anew``, every run first constructs its call by
-    ``anew()``, and draws made there are not part of the run. The outcome is one text; with ``like``, it is a tuple of
-    as many texts as the call ``like`` returns.
+    ``models`` has pairs (model, data). The forward passes of each model are cached between runs; the result of a pass
+    depends on its arguments, the model and these data. ``forced_uniform`` is the value of all uniforms, if given. With
+    ``anew``, every run first constructs its call by ``anew()``, and draws made there are not part of the run. The
+    outcome is one text; with ``like``, it is a tuple of as many texts as the call ``like`` returns.
     """
     rows = 1 if like is None else _rows_returned(like)
     if like is not None:

@@ -78,8 +78,9 @@ def verifier_subject_of(
 ) -> Subject:
     """Return the subject of a verifier in the given ``form``, else in the form that its parameters determine.
 
-    If neither is known, the verifier decides one row. ``gammas`` are the numbers of drafts of a chain, ``trees`` the
-    shapes of trees; None means the defaults. The subject gets the name by which the command line finds it.
+    If neither is known, the verifier decides one row. ``name`` is its name as ``module:attribute``. The subject is
+    called ``name`` if its parameters determine the form, else ``form=name``, as on the command line. ``gammas`` are the
+    numbers of drafts of a chain, ``trees`` the shapes of trees; None means the defaults.
     """
     verify = keyed(verify)
     if form is not None and form.drafts is not None:
@@ -96,7 +97,8 @@ def verifier_subject_of(
 def verifier_form(function: ForeignFunction, name: str) -> Form | None:
     """Return the form that a verifier's parameters determine; None if they determine none.
 
-    Raises ``UnusableSubject`` for a verifier of trees.
+    Raises ``UnusableSubject``, naming the verifier ``name``, for a verifier of trees: the parameters do not show how
+    its trees are drawn.
     """
     try:
         names = set(inspect.signature(function).parameters)

@@ -48,10 +48,11 @@ def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subj
 
 
 def given_calls(verify: BareVerifier, calls: Sequence[Any]) -> tuple[GivenCall, ...]:
-    """Return the rows of ``calls`` to examine: the only row of a call, or the first, middle and last row of a batch.
+    """Return the rows of ``calls`` to examine, each as a call of ``verify`` in which this row is random.
 
-    A call is one of ``recorded_calls``, or an object with a ``name`` and a method ``call()`` that generates one. Raises
-    ``ValueError`` with one sentence for an invalid call.
+    Of a call of one row this is its only row. Of a batch these are the first, the middle and the last row; a row
+    without drafts is left out there. A call is one of ``recorded_calls``, or an object with a ``name`` and a method
+    ``call()`` that generates one. Raises ``ValueError`` with one sentence for an invalid call.
     """
     result = []
     for call in calls:
@@ -185,9 +186,9 @@ def _parameters(verify: BareVerifier, call: LogitsCall) -> dict[str, Any]:
 
 
 def _of_batch(verify: BareVerifier, call: BatchedCall, rows: Sequence[Call], place: int) -> OpenedCall:
-    """Return the call of a batch in which only row ``place`` is random; all other rows are replaced by certain ones.
+    """Return a call of ``verify`` on the batch ``call`` in which only row ``place`` is random.
 
-    ``call`` is the batch as given, and ``rows`` are its rows. The call is one of ``verify``.
+    All other rows are replaced by rows with certain outcomes and as many drafts. ``rows`` are the rows of ``call``.
     """
     mine = rows_of(rows[place])
     p, q, drafts = (_copied(_owned(array)) for array in (call.p, call.q, call.draft_tokens))

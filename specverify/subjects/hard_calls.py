@@ -96,9 +96,10 @@ def at_edges(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def peaked(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights like those of a confident model: one token has most of the mass, the others have rapidly less.
+    """Return weights like those of a confident model: one token has almost half of the mass.
 
-    The result has the weights of p and those of q, each ``[vocabulary]``; ``rng`` draws them.
+    The masses of the other tokens fall rapidly with their rank. p and q are drawn independently. The result has the
+    weights of p and those of q, each ``[vocabulary]``; ``rng`` draws them.
     """
 
     def row() -> Any:

@@ -126,7 +126,7 @@ def ids_of(vocabulary: int, *, within: bool = False) -> tuple[int, ...]:
     """Return the ids of the three tokens with positive probability.
 
     Let b be the second largest power of two below the vocabulary size. The ids are b - 1, b and the last id; with
-    ``within`` they are b, b + 1 and the last id.
+    ``within`` they are b, b + 1 and the last id. In a vocabulary of three tokens they are 0, 1 and 2.
     """
     edge = 1 << (vocabulary - 1).bit_length() - 2
     first = edge if within else edge - 1
@@ -181,7 +181,8 @@ def launched(rounds: KernelRounds, cases: Any, uniforms: Any, seed: int = 0) -> 
 def decided(rounds: KernelRounds, cases: Any, uniforms: Any) -> Any:
     """Return the kernel's tokens from one launch, whose rows have these ``cases`` and ``uniforms``, in this order.
 
-    The arguments and the numbers of the tokens are those of ``launched``. ``rounds`` has the kernel and its cases.
+    ``cases`` and ``uniforms`` have the form that ``launched`` describes, and the tokens are numbered as there.
+    ``rounds`` has the kernel and its cases.
     """
     batch = KernelBatch(*(values[cases] for values in rounds.batch))
     answer = called(rounds.kernel, given_batch(rounds.kernel, batch), random_of(rounds, cases, uniforms))

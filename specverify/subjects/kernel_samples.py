@@ -53,9 +53,11 @@ class KernelAnswer(NamedTuple):
 def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Iterator[KernelAnswer]:
     """Yield the result of each call of the kernel, on rows of ``design``; ``seed`` seeds the rows and the kernel.
 
-    A key of ``calls`` gives the seed and the offset of one call. If ``calls`` has keys, there is one call for each key,
-    and all calls get the same rows. If it has none, there are as many calls as ``samples`` rows require; the kinds of
-    their rows are drawn, and the offset differs from call to call.
+    ``calls.rows`` is the largest number of rows of a call. If ``calls`` has no keys, there are as many calls as
+    ``samples`` rows in all require. Then the kinds of the rows are drawn, and the offset differs from call to call.
+
+    If ``calls`` has keys, there is one call for each key, which gives the seed and the offset of the call. All calls
+    then get the same rows, at most ``samples`` and at most ``calls.rows``.
     """
     rng = np.random.default_rng(seed)
     size = max(1, min(calls.rows, samples, ENTRIES // ((2 * design.gamma + 1) * design.batch.p.shape[-1])))

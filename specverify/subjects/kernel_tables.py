@@ -63,7 +63,7 @@ def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ..
 def deep_situations(kernel: Kernel) -> tuple[Situation, ...]:
     """Return situations of ``KERNEL_GAMMA`` drafts whose pmfs are one-hot except at two positions.
 
-    In the first situation p and q are nearly equal at the first of these positions.
+    In the first situation p and q are nearly equal at both positions (``apart_tables``).
     """
     exponent = 7 if kernel.short else 11
     result = [certain_but((0, 2), exponent, apart_tables(exponent), PAIRS[1])]

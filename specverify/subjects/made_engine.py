@@ -151,9 +151,10 @@ def widened(make: Make | WithVocabulary, scenario: Scenario) -> Scenario:
 
 
 class WithParameters(NamedTuple):
-    """A factory of an engine whose calls get the parameters of each row of the batch.
+    """A factory of engines whose calls take only prompts, made from engines whose calls also take parameters.
 
-    The engine that ``make`` creates has the parameters in ``Made.parameters``.
+    An engine of ``make`` has parameters for requests (``Made.parameters``), and takes a list with those of each row.
+    The calls here pass this list.
     """
 
     make: Make
@@ -161,7 +162,7 @@ class WithParameters(NamedTuple):
     """The index of the parameters that every row gets; if None, each row gets its own."""
 
     def __call__(self, scenario: EngineScenario) -> Any:
-        """Return the engine for ``scenario``, with its parameters passed to each call; unchanged if it has none."""
+        """Return the engine for ``scenario``, with calls that pass its parameters; unchanged if it has none."""
         made = self.make(scenario)
         if not isinstance(made, Made) or len(made.parameters) == 0:
             return made
@@ -179,10 +180,10 @@ class WithParameters(NamedTuple):
 
 
 def placed(make: Any, place: int) -> Any:
-    """Return ``make`` for an engine in which every row of a batch has the parameters of the row at ``place``.
+    """Return a factory like ``make`` whose engines use one set of parameters for every row of a batch.
 
-    ``make`` is a factory of engines, possibly inside other factories. It is returned unchanged if its engines have no
-    parameters for each row.
+    These are the parameters of the row at ``place``. ``make`` is a factory of engines, possibly inside other factories.
+    It is returned unchanged if its engines have no parameters for each row.
     """
     if isinstance(make, WithParameters):
         return make._replace(place=place)
@@ -205,7 +206,7 @@ class WithGamma(NamedTuple):
 
 
 def with_gamma(make: Make | WithVocabulary, gamma: int) -> Any:
-    """Return ``make`` for engines with ``gamma`` drafts per round; ``make`` itself if ``gamma`` is 0."""
+    """Return a factory of engines of ``make`` with ``gamma`` drafts per round; ``make`` itself if ``gamma`` is 0."""
     if not gamma:
         return make
     if isinstance(make, WithVocabulary):
@@ -311,8 +312,8 @@ def _place(requests: Requests, index: int) -> int:
 def _drafted(make: Make, scenario: Scenario, tokens: Tokens) -> Pmf:
     """Return the pmf from which the draft after ``tokens`` should be drawn, as the observer of the engine states it.
 
-    The engine is created for ``scenario``. ``make`` creates the engine. Raises ``UnusableSubject`` if its observer has
-    no such pmf.
+    ``make`` creates the engine for ``scenario``. Raises ``UnusableSubject`` if the engine has no observer, or if the
+    observer has no such pmf.
     """
     observer = _made_once(make, scenario).observer
     if observer is None or observer.draft is None:
@@ -614,8 +615,8 @@ def law_in_scenario(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
 def law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
     """Return the expected law of the concatenated texts of several requests.
 
-    The texts are independent, each with the law of ``law_in_scenario``. ``make`` creates the engine, whose call without
-    speculation or whose constraint that law depends on.
+    The texts are independent, each with the law of ``law_in_scenario``. ``make`` creates the engine; the law depends on
+    its call without speculation or on its constraint, if it has one of them.
     """
     return law_of_all(
         law_in_scenario(placed(make, place), each)
@@ -646,9 +647,10 @@ def constrained(target: LanguageModel, allowed: Callable[[Tokens], Any], prompt:
 
 
 def allowed_after(allowed: Callable[[Tokens], Any], new: Tokens) -> Any:
-    """Return the weights ``[vocabulary]`` of the constraint ``allowed`` after the tokens ``new``.
+    """Return the weights ``[vocabulary]`` of the constraint ``allowed`` after the tokens ``new``, in float64.
 
-    Raises ``UnusableSubject`` for an invalid mask.
+    ``allowed(new)`` returns a mask, or weights; the weight 0 forbids a token. Raises ``UnusableSubject`` unless the
+    result is a vector of finite numbers that are not negative.
     """
     given = allowed(new)
     try:

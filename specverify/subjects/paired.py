@@ -44,9 +44,9 @@ class Served(NamedTuple):
 class Pairing(NamedTuple):
     """An engine in one scenario, to be run with its own random numbers.
 
-    ``make`` creates the engine with speculation, and ``plain`` the same without (None: there is none). Four fields
-    state what its calls take: ``takes_seed`` a seed, ``takes_prompt`` a prompt, ``batched`` a list of prompts, and
-    ``seeds_each_row`` one seed for each prompt of such a list.
+    ``make`` creates the engine with speculation, and ``plain`` the same engine without (None: there is none). Four
+    fields state whether its calls take a seed (``takes_seed``), a prompt (``takes_prompt``), a list of prompts
+    (``batched``), and one seed for each prompt of such a list (``seeds_each_row``).
     """
 
     name: str
@@ -97,7 +97,10 @@ def paired_made(make: Make) -> tuple[Pairing, ...]:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def pairing_in(make: Make, scenario: Scenario) -> Pairing:
-    """Return the pairing of the engine ``make`` in ``scenario``."""
+    """Return the pairing of the engine that ``make`` creates in ``scenario``.
+
+    It has the call without speculation if the engine has such a call.
+    """
     made = made_in(make, scenario)
     seeds = takes_seed(made.speculative)
     each = made.batched and seeds_each_row(made.speculative)

@@ -36,7 +36,7 @@ def check_order(verify: Callable[..., Any], name: str) -> None:
 
 
 def _role(parameter: str) -> str:
-    """Return the role (p, q or drafts) that a parameter's name indicates; "" if none."""
+    """Return the role that a parameter's name indicates: "p", "q" or "draft_tokens"; "" if none."""
     words = set(re.split(r"_+", parameter.lower()))
     if words & _TOKENS:
         return "draft_tokens"

@@ -48,7 +48,10 @@ class Group(Protocol):
         ...
 
     def all_gather(self, value: Any) -> list[Any]:
-        """Return the values of all ranks, in the order of their ranks."""
+        """Return the values of all ranks, in the order of their ranks; ``value`` is that of this rank.
+
+        Every rank of the group must call this.
+        """
         ...
 
     def barrier(self) -> None:
@@ -122,16 +125,16 @@ class _OfGloo(NamedTuple):
 
 
 class Unlike(NamedTuple):
-    """The result of a job that cannot end: ranks wait in different calls, or one ended while another waits.
+    """The result of a job on several ranks that cannot end.
 
-    ``said`` describes it.
+    The ranks wait in different calls of the group, or one rank ended while another waits. ``said`` describes this.
     """
 
     said: str
 
 
 class Silent(NamedTuple):
-    """The result of a job in which a rank did not return in time."""
+    """The result of a job on several ranks if one rank did not return in time; ``said`` names the rank."""
 
     said: str
 

@@ -98,7 +98,8 @@ def rows_of(call: Call | LogitsCall) -> Rows:
 def _of_shape(array: Any, name: str, dimensions: int) -> Any:
     """Return ``array`` in float64.
 
-    Raise ``ValueError``, naming it ``name``, unless it has this number of dimensions.
+    Raises ``ValueError``, calling the array ``name``, unless it is a float array of NumPy or torch with this number of
+    dimensions, without NaN.
     """
     wanted = {2: "[rows, vocabulary]", 3: "[batch, rows, vocabulary]"}[dimensions]
     if not hasattr(array, "shape") or not hasattr(array, "dtype"):

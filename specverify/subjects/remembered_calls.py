@@ -99,7 +99,7 @@ def memoised(
 
 
 def _drawn(law: _EmissionLaw, draws: Draws) -> Any:
-    """Draw one possible result from ``law``, and record the rounding of the call."""
+    """Draw one possible result from ``law`` by ``draws``, record the rounding of the call, and return the result."""
     result = law.emitted[draws.categorical(law.masses, ("verified", len(law.masses)))]
     _note(result.rounding)
     return result.answer
@@ -122,9 +122,10 @@ def _worked_out(call: Callable[[Draws], Any]) -> _EmissionLaw:
 
 
 def _note(seen: Rounding) -> None:
-    """Record the rounding ``seen`` of a memoised call as a real run of the call would.
+    """Record the rounding ``seen`` of a memoised call, as if the call were run.
 
-    The one draw that samples the result is already recorded.
+    One draw less than in ``seen`` is recorded, because the draw of the result from the memoised law is already
+    recorded.
     """
     rounding.saw(_DTYPES.get(seen.epsilon, "float64"))
     for _ in range(seen.decisions - 1):

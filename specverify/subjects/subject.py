@@ -387,7 +387,10 @@ class InScenario(NamedTuple):
 
 
 class KernelSetting(NamedTuple):
-    """A setting of a kernel, identified by its name; only the kernel checks use it."""
+    """A situation that is identified by its name alone, such as a setting of a kernel or of an engine's promise.
+
+    Each check that uses it finds its own data about the situation by the name.
+    """
 
     name: str
 

@@ -129,9 +129,9 @@ def build(
     """Return the decoder that drafts gamma tokens from q and decides them by ``verify``, in a batch or alone.
 
     ``arguments`` describes the arguments of ``verify``, and ``company`` makes the other rows of the batch (None: the
-    row is decided alone). A round without drafts reaches the verifier only in a batch with rows that have drafts.
-    ``answered(draws)`` is the context of the call; by default it intercepts random calls. The models of ``task`` are
-    ``processed`` ones for a verifier of logits.
+    row is decided alone). A round without drafts reaches the verifier only if there are other rows and ``verify`` takes
+    the numbers of drafts; else it is one draw from p. ``answered(draws)`` is the context of the call; by default it
+    intercepts random calls. The models of ``task`` are ``processed`` ones for a verifier of logits.
     """
     batched, ragged = arguments.form.batched, takes_lengths(verify)
     memory: dict[tuple[Tokens, Tokens], Callable[[Draws], Any]] = {}

@@ -61,10 +61,11 @@ def setting_of_decoder(
 ) -> SampledSetting:
     """Return the decoder ``make(task, answered)`` as a setting that is sampled with its own random numbers.
 
-    The setting covers sizes beyond enumeration; its name contains ``label``. The horizon is one more than the largest
-    number of ``drafts`` per round, so that a first round drafts all of them: fewer are drafted near the end of a text,
-    and a verifier may treat many drafts differently. ``least`` is the smallest vocabulary. ``process`` applies sampling
-    parameters to the models of a task (None: there are none); the expected law is that of the processed target.
+    The setting covers sizes beyond enumeration; its name contains ``label``. ``drafts`` is the largest number of drafts
+    per round. The horizon is one more, and at least 3, so that a first round drafts all of them: fewer are drafted near
+    the end of a text, and a verifier may treat many drafts differently. ``least`` is the smallest vocabulary.
+    ``process`` applies sampling parameters to the models of a task (None: there are none); the expected law is that of
+    the processed target.
     """
     horizon = max(3, drafts + 1)
     vocabulary = max(least, *(size for size in range(1, 9) if size**horizon <= MOST_TEXTS))

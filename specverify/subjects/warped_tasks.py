@@ -22,9 +22,9 @@ class Processed(NamedTuple):
 
 
 def bare(model: LanguageModel | None) -> Callable[[Tokens], Any]:
-    """Return the function from tokens to unprocessed logits or pmfs of a ``Processed`` model.
+    """Return the function from tokens to unprocessed logits or pmfs, the field ``bare`` of a ``Processed`` model.
 
-    Raises ``TypeError`` for any other model.
+    Unprocessed means: before sampling parameters or a penalty are applied. Raises ``TypeError`` for any other model.
     """
     if not isinstance(model, Processed):
         raise TypeError("the model is not processed, expected one that keeps what it was made of")

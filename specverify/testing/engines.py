@@ -161,8 +161,8 @@ def _check_not_of_made(sizes: Any, promises: Collection[str]) -> None:
 class Stated(NamedTuple):
     """The promises of an engine other than the law of its tokens.
 
-    ``values`` maps the name of each returned value to its promise. ``pairs`` has the names of the promises that are
-    tested in pairs of runs, whose texts must be equal.
+    ``values`` maps the name of each returned value to its promise. ``pairs`` has the names of all other promises; most
+    of them are tested in pairs of runs, whose texts must be equal.
     """
 
     values: Mapping[str, Kind]

@@ -56,7 +56,7 @@ class SpeculationWarning(UserWarning):
 
 
 def judged(*taken: str) -> Callable[[Callable[Parameters, Verdicts]], Callable[Parameters, Verdicts]]:
-    """Return the decorator of a check function: the plan that the function returns is passed to ``judge``.
+    """Return the decorator of a check function, a function that makes a plan and returns ``judge(plan)``.
 
     The decorated function validates the shared options first and shows them in its signature. Its attribute ``plan`` is
     a function of the same arguments that returns the plan and runs nothing. ``taken`` names the options in
@@ -158,7 +158,11 @@ def settle(plan: Plan, fault: Exception | None) -> None:
 
 
 def fault_of(plan: Plan, verdicts: Sequence[Verdict]) -> Exception | None:
-    """Return the error to raise for these verdicts of the plan's checks; None if all are as expected."""
+    """Return the error to raise for these verdicts of the plan's checks; None if all are as expected.
+
+    If there are no verdicts, the error states that no check applies, unless only checks that are expected to fail were
+    selected.
+    """
     expected = plan.options.get("expected_failures") or {}
     wrong = [verdict for verdict in verdicts if _is_wrong(plan, verdict, verdicts)]
     right = {verdict.check for verdict in verdicts} - {verdict.check for verdict in wrong}

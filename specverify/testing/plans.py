@@ -208,7 +208,10 @@ def check_common(options: Mapping[str, Any]) -> None:
 
 
 def check_names(names: Any, what: str, known: Sequence[str]) -> None:
-    """Raise ``ValueError``, naming ``what``, unless ``names`` is None or at least one name in ``known``."""
+    """Raise ``ValueError``, naming ``what``, unless ``names`` is None or has at least one name, each in ``known``.
+
+    Expected failures may also be empty.
+    """
     if names is None or (what == "expected_failures" and not names):
         return
     if isinstance(names, str) or not isinstance(names, Collection) or not names:
@@ -310,7 +313,7 @@ def name_of(function: Any) -> str:
 
 
 def _told(value: Any) -> str:
-    """Return ``repr(value)`` on one line, without memory addresses, which differ in every run."""
+    """Return ``repr(value)`` on one line and without memory addresses, which would differ in every run."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", " ".join(repr(value).split()))
 
 

@@ -40,9 +40,9 @@ def promised_values(returns: Any) -> Mapping[str, Kind]:
 def promised_pairs(promises: Any, known: Collection[str]) -> frozenset[str]:
     """Return the names in ``promises`` after validation.
 
-    Each names a promise that is tested in pairs of runs, whose texts must be equal. ``promises`` is a collection of
-    names, or None if nothing is promised; ``known`` are the valid names. Raises ``ValueError`` for another form, and
-    for a name that is not valid.
+    Each names a promise about texts; most of them are tested in pairs of runs, whose texts must be equal. ``promises``
+    is a collection of names, or None if nothing is promised; ``known`` are the valid names. Raises ``ValueError`` for
+    another form, and for a name that is not valid.
     """
     if promises is None:
         return frozenset()

@@ -17,7 +17,7 @@ from specverify.promises.pairs import OF_PROMISE, PROMISES, judge_pairs
 from specverify.promises.sampled import judge_values, tokens_sampled
 from specverify.reference import Tokens
 from specverify.run.greedy import judged_greedily
-from specverify.run.paths_of_samples import ExplainedSampler, explained_verdict
+from specverify.run.paths_of_samples import ExplainedSampler, explained_verdicts
 from specverify.run.sequential_samples import SamplingPlan, check_plan, sampled_verdicts, seeds_of
 from specverify.subjects.sampler import Sampler
 from specverify.subjects.subject import UnusableSubject
@@ -263,7 +263,7 @@ def _after_each(sampler: Sampler, laws: Mapping[Any, Any], plan: SamplingPlan, a
 
 
 def _after(sampler: Sampler, prefix: Any) -> Sampler:
-    """Return ``sampler`` as one that continues ``prefix``."""
+    """Return a sampler whose sequences continue ``prefix``: each call of ``sampler`` gets the prefix too."""
     return Sampler(f"{sampler.name} after {prefix}", lambda seed, n: sampler.sample(seed, n, prefix))  # type: ignore[call-arg]
 
 
@@ -277,25 +277,30 @@ def _some_verdicts(
 ) -> Iterable[Verdict]:
     """Return the verdicts of the checks ``names``, which all use the same samples.
 
-    If ``known`` contains these verdicts, they are returned. Otherwise ``work`` draws the samples and returns the
-    verdicts, within ``seconds``. ``name`` is the name of the subject, and ``samplers`` maps the names in verdicts to
-    the samplers, whose paths explain a refutation.
+    If ``known`` contains all these verdicts, they are returned. Otherwise ``work`` draws the samples and returns the
+    verdicts, within ``seconds``. If ``work`` fails, there is only a verdict of the first check, with the reason.
+    ``name`` is the name of the subject. ``samplers`` maps the subject's name in a verdict to its sampler, from which
+    the cause of a refutation is found.
     """
     if set(names) <= set(known):
         return [known[check] for check in names]
     verdicts = _verdicts(name, work, seconds, next(iter(names)))
-    return [_explained(verdict, samplers) for verdict in verdicts if verdict.check in names]
+    explained = {
+        subject: iter(_explained([verdict for verdict in verdicts if verdict.subject == subject], here))
+        for subject, here in samplers.items()
+    }
+    verdicts = [next(explained[one.subject]) if one.subject in explained else one for one in verdicts]
+    return [verdict for verdict in verdicts if verdict.check in names]
 
 
-def _explained(verdict: Verdict, samplers: Mapping[str, ExplainedSampler]) -> Verdict:
-    """Return ``verdict`` with its cause if it is a refutation whose sampler, one of ``samplers`` by name, shows one.
+def _explained(verdicts: Sequence[Verdict], here: ExplainedSampler) -> Sequence[Verdict]:
+    """Return ``verdicts`` on the sampler of ``here``, with the cause of a refutation added if one is found.
 
-    The search for the cause is limited to ``EXPLAINING`` seconds and never changes the status.
+    The search for the cause is limited to ``EXPLAINING`` seconds and never changes a status.
     """
-    if verdict.status is not Status.REFUTED or verdict.subject not in samplers:
-        return verdict
-    search = partial(or_none, explained_verdict, verdict, samplers[verdict.subject])
-    return guarded(search, EXPLAINING).result or verdict
+    if all(verdict.status is not Status.REFUTED for verdict in verdicts):
+        return verdicts
+    return guarded(partial(or_none, explained_verdicts, verdicts, here), EXPLAINING).result or verdicts
 
 
 def _verdicts(name: str, work: Callable[[], Sequence[Verdict]], seconds: float, first: str) -> Sequence[Verdict]:

@@ -124,8 +124,8 @@ def trees(
     """Return a strategy for trees of ``nodes`` drafts with parents from ``shapes``; None for trees of any shape.
 
     Each token has positive probability under its pmf. Siblings are drawn from one pmf, independently. Without
-    ``replacement`` the pmf of a sibling lacks the earlier siblings, renormalised; if nothing is left of it, the token
-    becomes a child of the node before it.
+    ``replacement`` the pmf of a sibling lacks the earlier siblings, renormalised; if no mass is left in this pmf, the
+    token becomes a child of the previous node instead.
     """
     check_choice(dtype, "the dtype", _EXACT_OR)
     check_integer(nodes, "the number of nodes")

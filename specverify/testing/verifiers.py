@@ -20,10 +20,17 @@ from specverify.subjects.external import decode_subject, verifier_subject_of
 from specverify.subjects.forms import Drafts, checked_trees, form_of_chains, tree_form
 from specverify.subjects.given_calls import calls_subject
 from specverify.subjects.hard_calls import HardCall
+from specverify.subjects.logits_verifier import parameters_of, passed
 from specverify.subjects.recorded_calls import AnyCall
 from specverify.subjects.seeded import seeded
 from specverify.testing.judged import judge, judged
 from specverify.testing.plans import HINT_SECONDS, CheckOptions, checked_gammas, name_of, seconds_of, subject_plan
+
+_ROWS = np.array([[2, 1], [1, 2]]) / 3
+GREEDY_HINT = (
+    "It raises at temperature=0, which means greedy. If greedy decoding is other code of yours, call that code at "
+    "temperature=0 in a wrapper, or check a wrapper that has no parameter temperature with form='logits'."
+)
 
 
 @judged("claims", "sampled", "tv", "seed", "certificate")
@@ -96,8 +103,8 @@ def check_verifier(
         _check_unsaid(form, drafts=drafts, trees=trees, same_tree=same_tree or None)
     value = form_of_chains(form) if form not in {"tree", "batched_tree"} else tree_form(form, drafts, same_tree)
     subject = verifier_subject_of(verify, name, value, chosen, checked_trees(trees))
-    hint = cache(partial(_batch_hint, verify, min(seconds_of(options), HINT_SECONDS))) if form is None else str
-    return judge(subject_plan(subject, options, hint=hint))
+    hint = partial(_hint, verify, form, min(seconds_of(options), HINT_SECONDS))
+    return judge(subject_plan(subject, options, hint=cache(hint)))
 
 
 @judged("claims", "sampled", "tv", "seed", "certificate")
@@ -128,30 +135,35 @@ def check_decoder(decode: Callable[..., Any] | Algorithm, **options: Unpack[Chec
     return judge(subject_plan(subject, options))
 
 
-def _batch_hint(verify: Callable[..., Any], seconds: float) -> str:
-    batched = _takes_batches(verify, seconds)
-    return "It fails on a row and answers a batch of one: is it to be given form='batched'?" if batched else ""
+def _hint(verify: Callable[..., Any], form: str | None, seconds: float) -> str:
+    """Return a sentence about the arguments on which ``verify`` raises; "" if none applies.
 
-
-def _takes_batches(verify: Callable[..., Any], seconds: float) -> bool:
-    """Return whether the verifier ``verify`` fails on one row of arrays but accepts a batch of one such row.
-
-    Returns False if this is not decided within ``seconds``.
+    ``form`` is the form that the caller gave. What is not decided within ``seconds`` does not apply.
     """
-    row = (np.array([[2, 1], [1, 2]]) / 3, np.array([[1, 2]]) / 3, np.array([1]))
+    batched = str(form).startswith("batched")
     as_tensors = [sys.modules["torch"].from_numpy] if "torch" in sys.modules else []
 
-    def answers(batch: bool) -> bool:
+    def answers(*, batch: bool, **changed: float) -> bool:
+        parameters = {**passed(verify, (), _ROWS.shape[-1]), **changed}
+        rows = np.log(_ROWS) if "temperature" in parameters else _ROWS
         for made in (np.copy, *as_tensors):
             with suppress(Exception), seeded(0):
-                answer = verify(*(made(array[None] if batch else array) for array in row))
+                given = (made(array[None] if batch else array) for array in (rows, rows[1:], np.array([1])))
+                answer = verify(*given, **parameters)
                 return not batch or (len(answer) == 1 and len(answer[0]) > 0)
         return False
 
+    def said() -> str:
+        if form is None and not answers(batch=False) and answers(batch=True):
+            return "It fails on a row and answers a batch of one: is it to be given form='batched'?"
+        if "temperature" not in parameters_of(verify) or answers(batch=batched, temperature=0.0):
+            return ""
+        return GREEDY_HINT if answers(batch=batched) else ""
+
     try:
-        return bool(guarded(lambda: not answers(batch=False) and answers(batch=True), seconds).result)
+        return guarded(said, seconds).result or ""
     except Exception:  # noqa: BLE001 - what goes wrong here says nothing more than was said
-        return False
+        return ""
 
 
 def _check_unsaid(form: str | None, **options: Any) -> None:
@@ -162,9 +174,9 @@ def _check_unsaid(form: str | None, **options: Any) -> None:
 
 
 def _cases(cases: Any) -> Sequence[Any]:
-    """Return ``cases``, the calls on which a verifier is examined, after validation.
+    """Return ``cases``, the calls on which a verifier is examined, as a list after validation.
 
-    Raises ``ValueError`` unless they are a collection of calls.
+    Raises ``ValueError`` unless they are a collection of at least one call.
     """
     if isinstance(cases, tuple) and hasattr(cases, "_fields"):
         raise ValueError(f"cases is one {type(cases).__name__}, expected a sequence of calls, such as [call]")

@@ -53,3 +53,9 @@ def test_a_token_that_is_drawn_twice_at_one_position_is_named():
     assert drawn_again(again[:1]) == ""
     assert drawn_again([path_of_two_draws(0, 1, 0), path_of_two_draws(1, 0, 1)]) == ""
     assert drawn_again([path_of_two_draws(0, 1, 1, ((0, 0),)), path_of_two_draws(1, 0, 0, ((0, 1),))]) == ""
+
+
+def test_draws_of_an_engine_without_recorded_queries_are_at_no_known_position():
+    again = [path_of_two_draws(0, 1, 1), path_of_two_draws(1, 0, 0)]
+    unknown = [(draws, new, models._replace(prompt=(), queries=())) for draws, new, models in again]
+    assert drawn_again(unknown) == ""

@@ -25,7 +25,13 @@ from specverify.checks.explaining.engine_paths import (
     told,
     with_pmfs,
 )
-from specverify.checks.explaining.engine_rounds import EngineRounds, engine_rounds, is_by_other_text, model_of_law
+from specverify.checks.explaining.engine_rounds import (
+    EngineRounds,
+    engine_rounds,
+    is_by_other_text,
+    model_of_law,
+    without_unseen_row,
+)
 from specverify.checks.explaining.engine_traces import (
     KEPT,
     argmax_without_draw,
@@ -40,12 +46,19 @@ from specverify.checks.explaining.first_difference import CERTAIN, END, Differen
 from specverify.checks.explaining.given_drafts import GENERIC
 from specverify.checks.explaining.reused_rows import REUSED
 from specverify.checks.explaining.round_faults import RoundFault, fault_of_rounds
-from specverify.checks.explaining.round_readings import ROLES, Models, Reading, items_of_decisions, reading_of
+from specverify.checks.explaining.round_readings import (
+    ROLES,
+    UNDRAWN_WORDS,
+    Models,
+    Reading,
+    items_of_decisions,
+    reading_of,
+)
 from specverify.checks.explaining.round_rules import same_row
 from specverify.checks.explaining.round_stories import given_of_path, impossible_step, rounds_of_path
 from specverify.checks.explaining.token_rules import name_of_token
 from specverify.checks.explaining.tree_readings import tree_reading
-from specverify.checks.explaining.tree_rules import TreeRound, name_of_tree_rule
+from specverify.checks.explaining.tree_rules import TreeRound, has_tree_rule, name_of_tree_rule
 from specverify.checks.explaining.wording import apart, listed, short, short_row
 from specverify.laws.draws import Decision, Replayed
 from specverify.laws.enumeration import program_law, run_toward, whole_run
@@ -161,7 +174,7 @@ def program_counterexample(
     texts = [*[worst] * len(heaviest), *(max(outcomes_of(path.outcome), key=lambda end: end[1])[0] for path in more)]
     open_ends = [len(outcomes_of(path.outcome)) > 1 for path in (*(path for _, path in heaviest), *more)]
     rounds = or_none(_rounds_of, program, drawn, traces, texts, expected, open_ends)
-    readings = rounds.readings[: len(heaviest)] if rounds else [None] * len(heaviest)
+    readings = _told_as_rounds(rounds.readings[: len(heaviest)], traces) if rounds else [None] * len(heaviest)
     because, shown = _stories_of(heaviest, drawn[: len(heaviest)], readings)
     example = Counterexample(
         let=(described(program), *_rows({**program.rows(worst), **_rows_used(trace, shown)}, shown)),
@@ -170,14 +183,9 @@ def program_counterexample(
     )
     if difference is None:
         return example
-    index = difference.request
-    alone = "" if index is None else or_none(right_alone, program, index)
-    beside = or_none(_rule_of_batch, trace, law, expected) if trace is not None and program.split is not None else ""
-    if beside:
-        rows = (f"{alone}: {difference.sentence}" if alone else difference.fault, *difference.rows)
-        return example._replace(fault=beside, rows=rows)
-    if alone:
-        return example._replace(fault=f"{alone}: {difference.sentence}", rows=difference.rows)
+    beside = _named_beside(program, trace, (law, expected), difference)
+    if beside is not None:
+        return example._replace(fault=beside[0], rows=beside[1:])
     named = or_none(token_without_draw, program, engine) or (rounds.fault if rounds else "")
     if not named and trace is not None and trace.target is not None and program.split is None:
         candidates = (
@@ -189,11 +197,32 @@ def program_counterexample(
     if not named:
         paths_drawn = _Paths(engine, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells)
         read = next((reading.fault for reading in shown if reading.fault), "") if trace else ""
-        read = "" if is_by_other_text(read) and len(readings) > 1 else read  # the paths do not agree
+        read = without_unseen_row(read)
+        if UNDRAWN_WORDS in read or (is_by_other_text(read) and len(readings) > 1):
+            read = ""  # the reading only fails to find a draw, or the paths do not agree
         named = _token_named(difference, program.rows(worst), paths_drawn, size, read)
     if not named:
         return example._replace(fault=difference.fault, rows=difference.rows, named=False)
     return example._replace(fault=named, rows=(difference.fault, *difference.rows))
+
+
+def _named_beside(
+    program: EngineProgram,
+    trace: Trace | None,
+    laws: tuple[Mapping[Any, Any], Mapping[Any, Any]],
+    difference: Difference,
+) -> tuple[str, ...] | None:
+    """Return the sentence that a request is wrong beside or after others, and its rows; None if there is no such fact.
+
+    A rule by which one row of a batch decides about another stands first. ``laws`` are the observed and the expected
+    law, ``difference`` is their first difference, and ``trace`` has the model queries of a path of ``program``.
+    """
+    alone = "" if difference.request is None else or_none(right_alone, program, difference.request)
+    shown = f"{alone}: {difference.sentence}" if alone else difference.fault
+    rule = or_none(_rule_of_batch, trace, *laws) if trace is not None and program.split is not None else ""
+    if rule:
+        return rule, shown, *difference.rows
+    return (shown, *difference.rows) if alone else None
 
 
 def token_without_draw(program: EngineProgram, engine: KeptPaths) -> str:
@@ -248,6 +277,18 @@ def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
     ``program`` is the engine.
     """
     return or_none(program.trace, path.choices) if program.trace else None
+
+
+def _told_as_rounds(readings: Sequence[Reading | None], traces: Sequence[Trace | None]) -> list[Reading | None]:
+    """Return ``readings``, with None for those that cannot be right because a program draws in another order.
+
+    A program may draw the tokens of all its positions, then all its coins. Read round by round, a token of such a path
+    comes without a draw. Only model queries (``traces``; None if they are not recorded) show that a token really does.
+    """
+    return [
+        None if reading is not None and trace is None and UNDRAWN_WORDS in reading.fault else reading
+        for reading, trace in zip(readings, traces, strict=False)
+    ]
 
 
 def _stories_of(
@@ -612,13 +653,15 @@ def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
     The examined rounds are ``rounds``, further rounds in this scenario, and rounds in a scenario with a vocabulary of
     three. ``here`` is the decoder in its scenario.
     """
-    more: list[TreeRound] = []
+    seen = list(rounds)
     for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
+        if not has_tree_rule(seen):
+            return ""
         program = whole_run(place.variant.build(place.task), place.prompt)
         for _, path in heaviest_paths(program, lambda _: 1, SEARCHED_TREES, MOST_TREE_PATHS):
             result = tree_reading(place, path.choices)
-            more += result.rounds if result else ()
-    return name_of_tree_rule([*rounds, *more])
+            seen += result.rounds if result else ()
+    return name_of_tree_rule(seen)
 
 
 def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> str:

@@ -819,7 +819,7 @@ MOVEMENT = table(
         _movement("broadcast_to", torch=("expand",), jax=("broadcast_in_dim", "broadcast")),
         _movement("transpose", torch=("t", "transpose", "permute"), jax=("transpose",)),
         _movement("slice", torch=("slice", "select"), jax=("slice", "dynamic_slice")),
-        _movement("split", torch=("split", "unbind"), jax=("split", "unstack")),
+        _movement("split", torch=("split", "split_with_sizes", "unbind"), jax=("split", "unstack")),
         _movement("sliding_window_view", torch=("unfold",)),
         _movement("diagonal", torch=("diagonal",)),
         _movement("view", torch=("alias", "detach")),
