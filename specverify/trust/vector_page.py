@@ -117,7 +117,10 @@ def _kinds() -> list[str]:
         fields = "; ".join(f"`{field}`: {said}" for field, said in kind.fields.items())
         lines.append(f"| `{kind.name}` | {kind.summary} | {fields} | {counts[kind.name]} |")
     of_group = Counter(vector.group for vector in all_vectors().values())
-    lines += ["\n| group | vectors | convention |", "|---|---:|---|"]
+    lines.append(
+        "\nA group is a part of a kind. *Convention*: how the answer follows from the inputs and random numbers.\n"
+    )
+    lines += ["| group | vectors | convention |", "|---|---:|---|"]
     algorithms = 0
     for group, number in of_group.items():
         flag = group.partition("/")[2]
