@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -26,7 +27,8 @@ def marked():
     for file in sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("test_*.py")):
         if file.parent.name in collect_ignore:
             continue
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        text = file.read_text("utf-8")
+        for node in ast.walk(ast.parse(text)) if "mark.thorough" in text else ():
             for decorator in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
                 if keep_of(decorator) is not None:
                     found[f"{file.relative_to(ROOT)}::{node.name}"] = keep_of(decorator)
@@ -59,7 +61,8 @@ def test_always():
 
 def collected(directory, *arguments):
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *arguments]
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # plugins take most of such a run
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False, env=alone)
     return [line.rpartition("::")[2] for line in done.stdout.splitlines() if "::" in line]
 
 

@@ -54,6 +54,18 @@ def test_a_row_whose_named_check_does_not_kill_is_not_as_expected(rows):
     assert not rows[0]._replace(control="refuted").as_expected
 
 
+@pytest.mark.parametrize("name", ["residual-from-target", "residual-floor", "state-forgets-its-round"])
+def test_a_decoder_without_a_counterexample_has_the_same_verdict(name):
+    mutant = next(item for item in mutants() if item.name == name)
+    check, subject = check_named(mutant.killed_by), warmed_up(mutant.open())
+    one, other = (
+        run_check(subject, check, Checklist((check,), Conditions(explained=explained))) for explained in (True, False)
+    )
+    assert one.status is other.status is Status.REFUTED
+    assert (one.statement, one.figures) == (other.statement, other.figures)
+    assert (one.counterexample is None, other.counterexample is None) == (False, True)
+
+
 EDGES = PAGE.with_name("edges.md").read_text("utf-8")
 NOTES = re.findall(r"`([a-z-]+)`", EDGES.partition("these are notes by default:")[2].partition("\n\n")[0])
 

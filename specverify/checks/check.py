@@ -68,6 +68,8 @@ class Conditions(NamedTuple):
     """A fault that occurs only at an extreme value of a random number refutes from this probability per draft on."""
     replays: int = 140
     """The most replays of one engine program with other initial states, such as other seeds."""
+    explained: bool = True
+    """Whether the refutation of a decoder has a counterexample, which can take longer than the law."""
 
 
 class Case(NamedTuple):

@@ -36,7 +36,9 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
             "the state leaves out something the next round depends on",
             failed=True,
             rational=rational,
-            counterexample=law_counterexample(here, merged.probabilities, unmerged.probabilities),
+            counterexample=law_counterexample(here, merged.probabilities, unmerged.probabilities)
+            if conditions.explained
+            else None,
             figures=figures,
         )
     return Examination("merged and unmerged laws are equal", rational=rational, figures=figures)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from specverify.base.verdict import Examination
+from specverify.base.verdict import Counterexample, Examination
 from specverify.checks.check import Conditions, law_in
 from specverify.checks.explaining.counterexamples import outcome_counterexample, readable
 from specverify.laws.law import is_rational
@@ -12,6 +12,7 @@ from specverify.laws.rounding import Rounding
 from specverify.reference import Task, Tokens
 from specverify.subjects.subject import InScenario
 
+CauseOf = Callable[[InScenario, Tokens], str]
 FaultOf = Callable[[Task, Tokens, Tokens], str | None]
 """``fault(task, prompt, new)`` describes what is wrong with the new tokens, or returns None."""
 
@@ -20,7 +21,7 @@ def examine_outcomes(
     fault: FaultOf,
     held: str,
     forgives: Callable[[Rounding], float] = lambda rounding: 0.0,
-    cause: Callable[[InScenario, Tokens], str] = lambda situation, new: "",
+    cause: CauseOf = lambda situation, new: "",
 ) -> Callable[[InScenario, Conditions], Examination]:
     """Return an examination that searches the possible outputs for the most probable one with a fault.
 
@@ -39,8 +40,7 @@ def examine_outcomes(
         if faulty:
             worst = max(faulty, key=lambda new: (faulty[new], new))
             statement = f"{fault(task, prompt, worst)} (probability {readable(faulty[worst])})"
-            example = outcome_counterexample(situation, worst, f"the output {worst} is impossible, but: {statement}")
-            example = example._replace(fault=cause(situation, worst))
+            example = _shown(situation, worst, statement, cause) if conditions.explained else None
             return Examination(
                 statement, failed=True, rational=is_rational(law), counterexample=example, figures=figures
             )
@@ -50,3 +50,12 @@ def examine_outcomes(
         return Examination(held, rational=is_rational(law), figures=figures)
 
     return examine
+
+
+def _shown(situation: InScenario, worst: Tokens, statement: str, cause: CauseOf) -> Counterexample:
+    """Return the counterexample of a decoder that emits the faulty output ``worst``.
+
+    ``statement`` describes the fault. ``situation`` and ``cause`` are as in ``examine_outcomes``.
+    """
+    example = outcome_counterexample(situation, worst, f"the output {worst} is impossible, but: {statement}")
+    return example._replace(fault=cause(situation, worst))

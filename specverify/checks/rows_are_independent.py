@@ -59,7 +59,7 @@ def examine(situation: InScenario, conditions: Conditions) -> Examination:
         example = rows.explain(law, expected)
         return example._replace(let=(described(situation), *example.let))
 
-    unnamed = rows._replace(name="", explain=explain)
+    unnamed = rows._replace(name="", explain=explain, selects=False)
     result = compare(unnamed, alone, expected, "the product of the rows' laws")
     statement = "rows have the product of their targets' laws"
     if result.failed:

@@ -1,5 +1,8 @@
 """A time limit, with a description of what the subject was doing when the time was over.
 
+The limit does not include the time in which the subject waits for a processor (``base.own_time``), so that other
+programs on the machine do not decide a verdict.
+
 In the main thread a signal ends the subject, even in a sleep or a wait. In another thread an asynchronous exception is
 raised at the next line of Python; a blocking call is not interrupted. Neither can end a single call of C that ignores
 signals, or a loop that catches ``BaseException`` and continues. Such code needs a process of its own (``worker``).
@@ -9,17 +12,20 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from time import monotonic  # by name: foreign code is run at other times, and this goes on
 from traceback import walk_stack
 from types import FrameType
 
 from specverify import intercept
+from specverify.base.own_time import Clock, own_clock
 from specverify.foreign.draws_made import draws_made, run_of
 from specverify.foreign.loops import MONITORED, LoopWatch
 from specverify.foreign.places import is_foreign, is_ours, place_of_frame
@@ -41,6 +47,8 @@ _AGAIN = 1.0
 OURS = 1e6 + 0.25
 """Interval of the limit's timer in seconds, never reached: a mark that tells this timer from one that a subject sets.
 """
+PROLONGED: ContextVar[Callable[[float], None]] = ContextVar("prolonged", default=lambda left: None)
+"""``prolonged(left)`` is called now and then while a limit runs, with the seconds that are left of it."""
 _INSTALLED = {"site-packages", "dist-packages"}
 _INTERCEPT = Path(str(intercept.__file__)).parent
 
@@ -58,12 +66,20 @@ class LoopsWithoutDrawing(OutOfTime):
 
 @contextmanager
 def time_limit(seconds: float, *, watch_loops: bool = False) -> Iterator[None]:
-    """In the ``with`` block, raise ``OutOfTime`` after ``seconds``.
+    """In the ``with`` block, raise ``OutOfTime`` after ``seconds``, measured by ``own_clock``.
 
     If the subject catches the exception, it is raised again every second and at the end of the block. With
     ``watch_loops``, raise ``LoopsWithoutDrawing`` as soon as a loop has had too many iterations without a draw.
     """
-    observer = _ActivityWatcher(seconds)
+    with own_clock() as now:
+        observer = _ActivityWatcher(seconds, now)
+        PROLONGED.get()(seconds)
+        with _limited(observer, watch_loops=watch_loops):
+            yield
+
+
+@contextmanager
+def _limited(observer: _ActivityWatcher, *, watch_loops: bool) -> Iterator[None]:
     main = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
     if watch_loops and (main or MONITORED):
         observer.watch_loops(threading.get_ident())
@@ -83,9 +99,12 @@ def time_limit(seconds: float, *, watch_loops: bool = False) -> Iterator[None]:
 class _ActivityWatcher:
     """Samples what the subject does in the last quarter of its time limit, and describes it in one sentence."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, now: Clock) -> None:
+        self.now = now
+        self.latest = math.inf
+        """The time, by ``monotonic``, at which the limit ends in any case."""
         self.watched = seconds * _WATCHED
-        self.deadline = monotonic() + seconds
+        self.deadline = now() + seconds
         self.next = self.deadline - self.watched
         self.said = ""
         self._loops: LoopWatch | None = None
@@ -118,29 +137,37 @@ class _ActivityWatcher:
         """
         if not self.said:
             self.said, self._loop_found = loop, True
-        self.deadline = monotonic()
+        self.deadline = self.now()
         self.next = self.deadline + _AGAIN
         raise self.reason()
 
     def wait(self) -> float:
         """Return in how many seconds ``is_over`` must be called again."""
-        due = self.next if self._loops is None else min(self.next, self._loops.next)
-        return max(due - monotonic(), 1e-4)
+        latest = self.latest if self._loops is None else min(self.latest, self._loops.next)
+        return max(min(self.next - self.now(), latest - monotonic()), 1e-4)
 
     def is_over(self, frame: FrameType | None) -> bool:
         """Sample the activity of the subject at its active ``frame``; return whether its time is over.
 
         If it is, the attribute ``said`` afterwards holds the description of the activity.
         """
+        over = self._is_over(frame)
+        if not over:
+            PROLONGED.get()(max(self.deadline - self.now(), 0.0))
+        return over
+
+    def _is_over(self, frame: FrameType | None) -> bool:
         if self._loops is not None and monotonic() >= self._loops.next:
             self._loops.look(frame, self._thread, importing=_is_importing(frame))
-        if monotonic() < self.next:
+        now = self.now()
+        if monotonic() >= self.latest:
+            self.deadline = self.next = min(self.deadline, now)
+        if now < self.next:
             return False
         run = run_of(frame)
         draws = draws_made(run)
         self._drew |= _is_answering(frame) or (self._looks > 0 and (run is not self._run or draws != self._draws))
         self._run, self._draws, self._looks = run, draws, self._looks + 1
-        now = monotonic()
         over = now >= self.deadline
         if over and self._patience and (_is_in_ours(frame) or _is_ignoring(frame)):
             self._patience -= 1
@@ -189,8 +216,7 @@ def _by_signal(observer: _ActivityWatcher) -> Iterator[None]:
     theirs, every = signal.setitimer(signal.ITIMER_REAL, observer.wait(), OURS)
     started = monotonic()
     if theirs:  # another timer of this process is kept in time, and goes on with what is left of it
-        observer.deadline = min(observer.deadline, started + theirs)
-        observer.next = min(observer.next, observer.deadline)
+        observer.latest = started + theirs
         signal.setitimer(signal.ITIMER_REAL, observer.wait(), OURS)
     try:
         yield

@@ -10,7 +10,6 @@ import multiprocessing
 import os
 import signal
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -19,6 +18,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, Self
 
+from specverify.base.own_time import Clock, clock_of_process
 from specverify.base.verdict import Status, Verdict
 from specverify.checks import Check, check_named
 from specverify.foreign.places import place_in_report
@@ -88,24 +88,32 @@ class Worker:
         If the process dies, or does not answer for longer than ``seconds`` and some grace, the last message reports
         this.
         """
-        until = time.monotonic() + seconds + GRACE + STARTING
         self.busy = True
         try:
             self._line.send((partial(request, *given, seconds), seconds))
-            while self._answered(until):
-                message = self._line.recv()
-                if message is None:
-                    self.busy = False
-                    return
-                yield message
-            yield Stopped(Status.UNKNOWN, f"not finished after {seconds:g} s, and its process does not answer")
+            with clock_of_process(self._leader) as now:
+                yield from self._answers(now() + seconds + GRACE + STARTING, now)
+            if self.busy:
+                yield Stopped(Status.UNKNOWN, f"not finished after {seconds:g} s, and its process does not answer")
         except (EOFError, OSError):
             yield self._death(seconds)
 
-    def _answered(self, until: float) -> bool:
-        """Return whether a message arrives before the time ``until``; meanwhile, limit the size of the output file."""
+    def _answers(self, until: float, now: Clock) -> Iterator[Message]:
+        """Yield the messages that answer a request, up to its last one or to the time ``until`` by the clock ``now``.
+
+        ``busy`` is then True only if the time was over.
+        """
+        while self._answered(until, now):
+            message = self._line.recv()
+            if message is None:
+                self.busy = False
+                return
+            yield message
+
+    def _answered(self, until: float, now: Clock) -> bool:
+        """Return whether a message arrives before ``until`` by the clock ``now``; until then, limit the output file."""
         answered: bool = self._line.poll(0)
-        while not answered and (left := until - time.monotonic()) > 0:
+        while not answered and (left := until - now()) > 0:
             answered = self._line.poll(min(left, BETWEEN_CUTS))
             self._was_cut |= cut_short(self.printed)
         return answered

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from specverify.base.default_limits import SECONDS
 from specverify.base.edges import edge_lines
 from specverify.base.figures import merged_figures
+from specverify.base.own_time import Clock, own_clock
 from specverify.base.parallel import in_parallel
 from specverify.base.process import NOTHING, Changes, joined_changes
 from specverify.base.verdict import DoesNotApply, Evidence, Examination, Status, Verdict
@@ -57,6 +58,22 @@ class Checklist(NamedTuple):
     """Whether to examine only the cases of the quick plan (``specverify.run.quick``)."""
 
 
+class _Time(NamedTuple):
+    """The time limit of all checks of a subject."""
+
+    deadline: float
+    now: Clock
+    """The clock by which ``deadline`` is reached."""
+
+    def left(self, kept: float = 0.0) -> float:
+        """Return the seconds left without the last ``kept`` ones; a small positive number if none are left."""
+        return max(self.deadline - kept - self.now(), 1e-3)
+
+    def is_over(self, kept: float = 0.0) -> bool:
+        """Return whether the time is over, without its last ``kept`` seconds."""
+        return self.now() >= self.deadline - kept
+
+
 CheckTold = Callable[[str, int, int], None]
 """``told(check, examined, cases)`` reports the numbers of examined cases and of all cases (0 if unknown) of a check."""
 
@@ -76,8 +93,21 @@ def verify_subject(
     examines its cases. Exact checks of foreign code rest on the check ``program_is_its_draws``. It runs before them
     even if the checklist does not contain it; its verdict is then yielded only if it fails.
     """
-    deadline = time.perf_counter() + checklist.seconds - spent
-    subject, result = _settled_in_time(subject, left_until(deadline))
+    with own_clock() as now:
+        clock = _Time(now() + checklist.seconds - spent, now)
+        yield from _verdicts(subject, checklist, progress, clock, changes, known or {})
+
+
+def _verdicts(
+    subject: Subject,
+    checklist: Checklist,
+    progress: CheckTold,
+    clock: _Time,
+    changes: Changes,
+    known: Mapping[str, Verdict],
+) -> Iterator[Verdict]:
+    """Yield the verdicts of ``verify_subject``, within the time of ``clock``."""
+    subject, result = _settled_in_time(subject, clock.left())
     unsaid = joined_changes(joined_changes(changes, result.changes), Changes((result.ended,) if result.ended else ()))
     over, blocked, refused, last, hidden = _never_warm(result, checklist.seconds), "", "", "being loaded", False
     kept = FOR_SAMPLES * checklist.seconds if any(_samples(subject, check) for check in checklist.checks) else 0.0
@@ -85,7 +115,7 @@ def verify_subject(
         progress(check.name, 0, 0)
         started, samples = time.perf_counter(), check.evidence is Evidence.STATISTICAL
         left, late = 0.0 if samples else kept, ""
-        if started >= deadline - left:
+        if clock.is_over(left):
             whose = "the exact checks of the subject" if left else "the subject"
             late = f"not reached: the {checklist.seconds - left:g} s for {whose} were over in {last}"
         stopped = over or late or ("" if hidden and samples else blocked)
@@ -93,16 +123,16 @@ def verify_subject(
         if verdict is None and stopped:
             verdict = verdict_of(subject.name, check, Status.UNKNOWN, stopped)
         elif verdict is None:
-            within = checklist._replace(seconds=left_until(deadline - left))
+            within = checklist._replace(seconds=clock.left(left))
             told = partial(progress, check.name)
-            verdict, last = (known or {}).get(check.name) or run_check(subject, check, within, told), check.name
+            verdict, last = known.get(check.name) or run_check(subject, check, within, told), check.name
             verdict = with_changes(verdict, unsaid)
         if verdict.status is Status.REFUSED:
             refused = "the engine refuses the setting"
         over = verdict.statement if verdict.figures.get("looping") else over  # samples would not end either
         if stops := _stops_exact_checks(verdict):
             blocked, hidden = stops, True
-        elif verdict.status is Status.UNKNOWN and time.perf_counter() >= deadline - left:
+        elif verdict.status is Status.UNKNOWN and clock.is_over(left):
             hidden = True  # it says where the time went
         if check in checklist.checks or hidden or verdict.status is Status.UNUSABLE:
             unsaid = unsaid if verdict.status is Status.NOT_APPLICABLE else NOTHING
@@ -163,11 +193,6 @@ def unready(found: Guarded[Any], what: str, seconds: float) -> tuple[Status, str
     return Status.UNUSABLE, f"it {found.ended} when it is {what}"
 
 
-def left_until(deadline: float) -> float:
-    """Return the seconds left until ``deadline``; a small positive number if it has passed."""
-    return max(deadline - time.perf_counter(), 1e-3)
-
-
 def warmed_up(subject: Subject) -> Subject:
     """Return the subject after its warm-up, with its arithmetic (rationals or floats) determined.
 
@@ -222,12 +247,14 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
         except Exception as error:  # noqa: BLE001 - a subject may raise anything; it is named, never passed
             return verdict_of(subject.name, check, Status.UNUSABLE, sentence_of(error))
 
-    started = time.perf_counter()
-    done = guarded(partial(patches.again, examined), seconds, watch_loops=True)
+    with own_clock() as now:
+        started = now()
+        done = guarded(partial(patches.again, examined), seconds, watch_loops=True)
+        used = now() - started
     if done.looping:
         verdict = verdict_of(subject.name, check, Status.UNKNOWN, done.out_of_time)._replace(figures={"looping": True})
     elif done.out_of_time:
-        elapsed = f"{time.perf_counter() - started:.2g}" if seconds < 10 else f"{seconds:.0f}"
+        elapsed = f"{used:.2g}" if seconds < 10 else f"{seconds:.0f}"
         of_verifiers = FEWER_OF_VERIFIERS if done.out_of_time.startswith("it was drawing") else ""
         fewer = FEWER if subject.programs else of_verifiers
         said = f"not finished after {elapsed} s: {done.out_of_time}{fewer if foreign else ''}"

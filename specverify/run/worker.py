@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from specverify.base.process import Changes
 from specverify.base.verdict import Status, Verdict
@@ -25,6 +25,7 @@ from specverify.checks.forgetting import forget_laws
 from specverify.checks.samples_fit_law import tests_of
 from specverify.engines import found_engines
 from specverify.foreign.guard import guarded
+from specverify.foreign.limit import PROLONGED
 from specverify.foreign.places import sentence_of
 from specverify.run.catalogue import find_subject
 from specverify.run.replays import named_by
@@ -98,13 +99,31 @@ def serve(line: Connection, report: str, environment: Mapping[str, str]) -> None
         found_engines()  # looked for once, in nobody's time
         while True:
             request, seconds = line.recv()
-            faulthandler.dump_traceback_later(seconds + GRACE, exit=True, file=file)
+            PROLONGED.set(_ended_after(seconds, file))
             try:
                 request(line.send)
             except Exception as error:  # noqa: BLE001 - of ours or of the subject's, it is told and not passed
                 line.send(Stopped(Status.UNUSABLE, sentence_of(error)))
             faulthandler.cancel_dump_traceback_later()
             line.send(None)
+
+
+def _ended_after(seconds: float, file: TextIO) -> Callable[[float], None]:
+    """Have this process ended after ``seconds`` and some grace, also in code that no signal reaches.
+
+    The report of its end is written to ``file``. Returns a function of the seconds that are left of a time limit; it
+    puts the end off if the limit ends later, because the process waited for a processor.
+    """
+    until = time.monotonic() + seconds + GRACE
+    faulthandler.dump_traceback_later(seconds + GRACE, exit=True, file=file)
+
+    def prolonged(left: float) -> None:
+        nonlocal until
+        if time.monotonic() + left + GRACE > until:
+            until = time.monotonic() + left + GRACE
+            faulthandler.dump_traceback_later(left + GRACE, exit=True, file=file)
+
+    return prolonged
 
 
 def printed_file(report: str) -> Path:

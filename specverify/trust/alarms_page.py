@@ -8,23 +8,30 @@ from specverify.trust.false_alarms import DETECTABLE, CountedAlarms
 
 PAGE = """# False alarms, counted
 
-A tool that refutes correct code is worthless. Here correct subjects are examined, and refutations are counted.
+This page counts how often specverify refutes correct code. Correct subjects of three groups are examined; every
+refutation is a false alarm.
 
-The statistical layer judges samples of the registry's algorithms against their own laws, planned for total variations
-of {detectable}, at a false-alarm probability of {budget:g} per run. This is far more than the 1e-06 of a whole run of
-the suite, so that there is something to count. A run refutes only if a second, fresh sample confirms the first
-suspicion, and each stage may reject a correct subject with the square root of the false-alarm probability. The declared
-figure is a bound: the level of the test is set for the hardest known law. The interval is the exact binomial one at 99
-percent.
+*Checks that sample* (the first two lines of the table). A run samples a random algorithm of the library and compares
+the sample with the algorithm's own law. The sample size is planned for a total variation
+that is chosen at random from {detectable}. The
+declared false-alarm probability is {budget:g} per run, far more than the 1e-06 of a whole run of the suite, because
+rarer alarms could not be counted. A run has two stages: if a first sample rejects the subject, a second, fresh sample
+is drawn. Only a run in which both samples reject is a refutation. Each stage may reject a correct subject with a
+probability of at most the square root of the declared one. The declared probability is an upper bound, because the
+test's level is set for the law at which false alarms are most frequent. So the counted rate may be lower.
 
-The exact layer examines random correct configurations by every exact check that applies: a registry row at one of its
-examples, with random rational tables, vocabulary, prompt, horizon and end-of-sequence tokens.
+*Exact checks* (the last line). A run examines an algorithm of the library, with the options of one of its examples, by
+every exact check that applies. Pmfs (rationals), vocabulary, prompt, horizon and end-of-sequence tokens are random.
 
-The checks of promises examine random right engines too: see [below](#promises).
-[Promises](promises.md#wrong-engines-and-right-ones) counts the right engines that were written by hand, in process, as
-samplers and over HTTP.
+*Checks of promises* examine random right engines: see [below](#promises).
+[Promises](promises.md#wrong-engines-and-right-ones) counts the right engines that were written by hand: functions in
+the process, samplers, and servers over HTTP.
 
-| what | runs | declared | counted | rate | 99 % interval | as declared |
+In the table, *declared* is the declared probability of the event per run, *counted* the number of runs in which it
+happened, and *rate* the counted fraction of the runs. The interval is the exact binomial confidence interval of the
+rate. The last column is *yes* if the interval does not lie above the declared probability as a whole.
+
+| event | runs | declared | counted | rate | 99 % interval | as declared |
 |---|---|---|---|---|---|---|
 {rows}
 
@@ -32,10 +39,12 @@ Seed {seed}. Repeat it with `nox -s pages -- alarms`.
 
 ## Promises
 
-Random right engines, each examined by the check of one promise with its quick list of scenarios. An engine is drawn
-from the rule that accepts, one to three drafts, the bonus token, the temperature, the library of the random numbers,
-the form of the call and the shape of the answer. The declared rate is 0: no pair and no value refutes a right engine.
-`tools/pages/promise_alarms.py` draws the engines.
+A promise is a statement of an engine beside the law, such as the log-probabilities that it returns. Each line counts
+random right engines, examined by the check of one promise with the scenarios of its quick plan. These properties of an
+engine are random: the acceptance rule, the number of drafts (one to three), whether there is a bonus token, the
+temperature, the library of the random numbers, the form of the call and the form of the answer. The declared rate is 0,
+because these checks refute only by a wrong value or a wrong text. The last column is the upper end of the 99 % interval
+of the rate; it is large because only a few engines were examined. `tools/pages/promise_alarms.py` draws the engines.
 
 <!-- computed: promises -->
 <!-- end -->

@@ -264,7 +264,7 @@ def _thinned(subject: Subject) -> Subject:
 
 
 def _checklist(checks: Sequence[str], conditions: Conditions, only: tuple[Check, ...] = ()) -> Checklist:
-    return Checklist(only or checks_named(checks), conditions._replace(edge=0.0), seconds=300.0)
+    return Checklist(only or checks_named(checks), conditions._replace(edge=0.0, explained=False), seconds=300.0)
 
 
 def _cell(verdict: Verdict) -> MatrixCell:

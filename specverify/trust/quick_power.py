@@ -353,13 +353,16 @@ def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(
         [
             HEAD,
-            "| kind of subject | bugs | refuted by full | of these by quick | not by quick, full not run | cases |",
+            (
+                "| kind of subject | bugs | refuted by full | of these, refuted by quick | not by quick, full not run "
+                "| cases of quick |"
+            ),
             "|---|---|---|---|---|---|",
             *rows,
             "",
             together,
             "",
-            "Refuted by full and not by quick:",
+            "Refuted by full (by the check that is named) and not by quick:",
             "",
             *(listed or ["* none"]),
             "",
@@ -382,27 +385,39 @@ def _counted(lines: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
 
 HEAD = """# The quick plan
 
-`quick=True` and `specverify verify --quick` examine a fixed list of cases for each kind of subject and each check. The
-list is the same on every machine, and does not depend on time: `specverify/run/quick.toml`. A case that has more than
-20 000 runs is left out, and the verdict says so.
+`quick=True` and `specverify verify --quick` examine a fixed list of cases instead of all. This page states how the list
+was chosen, and which bugs it misses. A *case* is one situation in which one check examines a subject: options of the
+subject with small models, a prompt and a horizon. The *full plan* is the list of all cases.
 
-The cases are chosen greedily from those of the full plan. The next case is always the one that refutes the most
-remaining bugs per run, until two cases refute each bug (or one, where no second case does). The bugs are planted bugs
-(`planted:` below), engines with one fault (`engine:`), bare verifiers (`bare:`) and wrong versions of common idioms.
-If no case of the list can be enumerated for a subject, other cases are tried until one can.
+The list, `specverify/run/quick.toml`, has cases for each kind of subject and each check. It is the same on every
+machine and does not depend on elapsed time. A *run* is one execution of the subject on one path of its random
+choices. A case of more than 20 000 runs is skipped, and the verdict states this. If no case of the list can be
+enumerated for a subject, other cases are tried until one can.
 
-A kind of subject that is not in the table below has no list. It gets at most a third of its cases, and at most sixteen
-of each check, in this order:
+The list was built case by case. Each step adds the case that refutes the most remaining bugs per run. A bug remains
+until two cases of the list refute it (or one, if no second case does). There are four groups of bugs:
 
-1. every variant of the subject with one generic scenario of three tokens;
-2. the scenarios that refute most bugs of the kind `row`; for a check that single rows do not have, one scenario of each
-   shape of tables, with the smallest and the largest vocabulary in turn;
+* `planted:` planted bugs of the suite;
+* `engine:` engines with one fault;
+* `bare:` the faulty verifier of a planted bug of another kind, such as an engine, examined alone;
+* `idiom:` wrong versions of the usual ways to write a verifier.
+
+A kind of subject that is not in the table below has no list. Of each check it gets at most a third of the cases, and at
+most sixteen, in this order:
+
+1. every variant (set of options) of the subject with one scenario of generic pmfs and three tokens;
+2. the scenarios that refute most bugs of the kind `row`. A check that does not apply to that kind gets instead one
+   scenario of each kind of pmfs, in turn with the smallest and with the largest vocabulary;
 3. the other cases, at even distances.
 
 The subcommands `kills`, `plan`, `compare` and `page` of `python -m specverify.trust.quick_power` compute the list and
 this page.
 
 ## What it refutes
+
+The kinds of subjects are a decoder or an algorithm of the library (`decoder`), an engine (`engine`), a verifier of
+one sequence that takes p and q (`row`) or logits (`logits`). The columns count bugs, except the last, which counts
+the cases of the list. The fifth column counts bugs that quick does not refute and on which the full plan was not run.
 """
 
 

@@ -69,14 +69,15 @@ def with_mistake(function: Any, right: str, wrong: str) -> Any:
     return FunctionType(twin.__code__, function.__globals__, twin.__name__, twin.__defaults__)
 
 
-def worst_of(subject, place, shares):
+def worst_of(subject, place, shares, checks=EXACT_CHECKS):
     """Return the worst status of the exact checks that had a case, and its statement; stops at a refutation.
 
-    The checks run in one of several shares of the scenarios; ``place`` selects the share.
+    The checks run in one of several shares of the scenarios; ``place`` selects the share. ``checks`` are those that
+    run.
     """
     subject = subject._replace(scenarios=subject.scenarios[place % shares :: shares])
     worst = Status.HOLDS.value, ""
-    for verdict in verify_subject(subject, Checklist(EXACT_CHECKS)):
+    for verdict in verify_subject(subject, Checklist(checks)):
         if verdict.status in WORST and not verdict.statement.startswith("no case applies"):
             said = verdict.status.value, f"{verdict.check}: {verdict.statement}"
             worst = min(worst, said, key=lambda each: WORST.index(each[0]))

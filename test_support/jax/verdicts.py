@@ -10,6 +10,7 @@ from specverify.subjects.verifier import verifier_subject
 from test_support.idioms.judged import worst_of
 
 SHARES = 24
+LAW = tuple(check for check in EXACT_CHECKS if check.name == "law_is_target")
 
 
 def said(verify, check, gamma=2, shares=SHARES):
@@ -20,11 +21,18 @@ def said(verify, check, gamma=2, shares=SHARES):
     return next(iter(verify_subject(subject, Checklist(checks))))
 
 
-def told(verify, gamma, place):
+def told(verify, gamma, place, checks=EXACT_CHECKS):
     """Return the worst status of the exact checks that had a case, and its statement; stops at a refutation."""
-    return worst_of(verifier_subject(keyed(verify), verify.__name__, (gamma,)), place, SHARES)
+    return worst_of(verifier_subject(keyed(verify), verify.__name__, (gamma,)), place, SHARES, checks)
 
 
 def refuted(verify, gamma, place):
-    """Return whether a check refutes a verifier in one of the shares of the scenarios, from ``place`` on."""
-    return any(told(verify, gamma, place + later)[0] == Status.REFUTED.value for later in range(SHARES))
+    """Return whether a check refutes a verifier in one of the shares of the scenarios, from ``place`` on.
+
+    The law alone is examined first, in all shares: most mistakes change it.
+    """
+    return any(
+        told(verify, gamma, place + later, checks)[0] == Status.REFUTED.value
+        for checks in (LAW, EXACT_CHECKS)
+        for later in range(SHARES)
+    )

@@ -13,10 +13,15 @@ from specverify.subjects.seeded import seeded
 from test_support.idioms.judged import DRAFTS, P, Q, distance_of
 
 
+def call_of(verify, gamma):
+    """Return a function without arguments that calls a sampler once and returns the tokens that it emits."""
+    with_a_key, arrays = keyed(verify), [jnp.asarray(each) for each in (P[: gamma + 1], Q[:gamma], DRAFTS[:gamma])]
+    return lambda: emitted_row(with_a_key(*arrays), gamma)
+
+
 def once(verify, gamma):
-    """Return the tokens that a sampler emits in one call."""
-    arrays = P[: gamma + 1], Q[:gamma], DRAFTS[:gamma]
-    return emitted_row(keyed(verify)(*map(jnp.asarray, arrays)), gamma)
+    """Return the tokens that a sampler emits in one call, with all of its arrays made in the call."""
+    return call_of(verify, gamma)()
 
 
 def distance(verify, gamma):
@@ -26,5 +31,6 @@ def distance(verify, gamma):
 
 def sample(verify, gamma, number, seed):
     """Return the counts of the rows that the sampler emits with its own random numbers."""
+    call = call_of(verify, gamma)
     with seeded(seed):
-        return Counter(once(verify, gamma) for _ in range(number))
+        return Counter(call() for _ in range(number))

@@ -27,11 +27,15 @@ import numpy as np
 
 from reference import ALGORITHMS, Task
 from reference.algorithms import speculative_sampling
+from specverify.checks import EXACT_CHECKS
+from specverify.checks.compared_laws import law_of_opened
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.laws.enumeration import decoder_law, program_law
+from specverify.laws.enumeration import DEFAULT_RUNS, decoder_law, program_law
 from specverify.laws.tables import as_float64, mixed_with, softmax_table, table_pair
 from specverify.mutants.made_engines import serving
+from specverify.run.catalogue import find_subject
 from specverify.run.stats import SIZES
+from specverify.run.verify import Checklist, verify_subject
 from specverify.statistics.goodness_of_fit import detectable_total_variation, goodness_of_fit
 from specverify.subjects.algorithm import sampled_setting
 from specverify.subjects.subject import Method
@@ -44,16 +48,22 @@ SAMPLES, ALARM, MISS = 100_000, 1e-6, 1e-3
 """Of the test that a user would write instead: texts, probability of a false alarm, probability of a miss."""
 PAGE = """# Benchmarks
 
-Written by `nox -s pages -- benchmarks`. Seconds are CPU seconds of one processor; no test depends on them. A reference
-loop is {iterations:,} rounds of an empty loop of CPython, measured before and after each figure: {loop:.3f} s here at
-the least. Copying memory goes at {bandwidth:.1f} GB/s. {machine}.
+This page states what operations of specverify cost. `nox -s pages -- benchmarks` measures it again. Seconds are CPU
+seconds on one processor. To compare machines, the last column divides them by the time of a *reference loop*,
+{iterations:,} rounds of an empty loop of CPython. The loop is timed before and after each figure, because the load of
+the machine changes; the shortest time on this page was {loop:.3f} s. Machine: {machine}, memory
+copied at {bandwidth:.1f} GB/s.
 
 ## Checks, and the test that a user would write instead
 
 The chi-square test compares {samples:,} texts of the same verifier with the target's law, at a false-alarm probability
-of {alarm:g}. It examines one pair of models, gamma 3, at ordinary random numbers. The column "how much" states the
-total variation that it detects with probability {power:g}. The checks decide by exact laws over all their cases, and
+of {alarm:g}. It examines one pair of models, gamma 3, at ordinary random numbers. It detects the total
+variation in its line with probability {power:g}. The checks decide by exact laws over all their cases, and
 examine boundary draws, inputs, outputs and the use of random numbers.
+
+A *row sampler* is a verifier of one sequence that is written with the named library. A *made engine* is one that
+`check_engine(make)` makes. *Quick* is the [quick plan](quick.md), a fixed part of the cases. The column "how much"
+states the size of the work.
 
 | what | how much | seconds | reference loops |
 |---|---|---:|---:|
@@ -63,14 +73,16 @@ examine boundary draws, inputs, outputs and the use of random numbers.
 
 * *Samples run by run*: every sample is a run of its own. *Divided samples*: at each draw one multinomial divides the
   number of samples among the outcomes, and each outcome is followed once ([statistics](statistics.md)).
-* *Coins by name* are drawn by `draws.categorical`. *Coins of NumPy* and *of torch* are intercepted calls of a library.
-* *Runs* of an exact law are the enumerated paths. *Cut off*: not all paths were followed.
+* *Coins* are random decisions between two outcomes; each line enumerates all outcomes of 8 coins. *By name*: drawn by
+  `draws.categorical`. *Of NumPy* and *of torch*: drawn by intercepted calls of the library.
+* *Exact law*: the enumeration of one decoder, with V the vocabulary size, gamma the number of drafts a round, and
+  horizon the number of new tokens. *Runs* are the enumerated paths. *Cut off*: not all paths were followed.
 
 | what | how much | seconds | reference loops |
 |---|---|---:|---:|
 {rows}
 
-Divided sampling takes {ratio:.0f} times less than sampling run by run, for {equal:,} samples of each of the
+Divided sampling takes {ratio:.0f} times less CPU time than sampling run by run, for {equal:,} samples of each of the
 {algorithms} algorithms of the registry. The time of sampling run by run is extrapolated from {plain:,} samples of each.
 """
 ITERATIONS = 10_000_000
@@ -253,19 +265,34 @@ def chi_square(name: str) -> Iterator[Figure]:
     yield Figure(f"a chi-square test of a row sampler of {library}", amount, seconds)
 
 
+def assisted() -> Iterator[Figure]:
+    """Yield the cost of assisted generation of transformers: the law of five new tokens, and every exact check."""
+    from specverify.engines.huggingface.programs import FIVE_TOKENS, assisted_engine, engine_program
+
+    program = engine_program(FIVE_TOKENS, assisted_engine)
+    seconds, law = seconds_of(lambda: law_of_opened(program.open, DEFAULT_RUNS, 1))
+    yield Figure("five tokens of assisted generation of transformers", f"exact law: {law.runs} runs", seconds)
+    subject = find_subject("hf:assisted")
+    seconds, verdicts = seconds_of(lambda: list(verify_subject(subject, Checklist(EXACT_CHECKS))))
+    cases = sum(verdict.figures.get("cases", 0) for verdict in verdicts)
+    yield Figure("every exact check of `hf:assisted`", f"{len(verdicts)} checks, {cases:,} cases", seconds)
+
+
 CHECKS: dict[str, Callable[[], Iterator[Figure]]] = {
     **{f"{name}-{kind}": partial(checks, name, quick=kind == "quick")
        for name in SAMPLERS for kind in ("quick", "full")},
     "numpy-chi-square": partial(chi_square, "numpy"),
     "torch-chi-square": partial(chi_square, "torch"),
     "engine-quick": partial(checks, "engine", quick=True),
+    "transformers": assisted,
 }  # fmt: skip
 """Name -> figures that are measured in a process of their own."""
 
 
 def in_own_process(name: str) -> list[Figure]:
-    """Return the figures called ``name``, measured in a new process; for JAX, none if it is not installed."""
-    if name.startswith("jax") and find_spec("jax") is None:
+    """Return the figures called ``name``, measured in a new process; none if the library in the name is missing."""
+    library = name.partition("-")[0]
+    if library in {"jax", "transformers"} and find_spec(library) is None:
         return []
     command = [sys.executable, "-m", "tools.pages.benchmarks_page", "figures", name]
     lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()

@@ -12,17 +12,24 @@ from specverify.intercept.refusals import REASONS
 
 HEAD = """# Why a program is refused
 
-Random numbers have no value while a program is enumerated. What cannot be followed is refused, and the verdict is
-UNKNOWN: it is never guessed. A refusal names the operation of your library, your line, the reason and a way out:
+specverify computes an exact law by *enumeration*: it runs your program on every path of its random choices. On a path
+a random number has no value. It is known only by the results of its comparisons so far. If your program uses the
+number in an operation for which there is no rule, the run is *refused* and the verdict is UNKNOWN. This page explains
+each reason and what you can change. The message of a refusal names the operation of your library, your line, the
+reason and a way out:
 
 ```
 torch.lgamma at my_sampler.py:31: the value of a uniform random number is needed, not only a comparison with it; ...
 ```
 
-A refusal decides the verdict even if your code catches it, or raises another error because of it. The kind of arrays
-that your code takes is found by trials; if every trial was refused, the refusal is reported and not the errors of type.
-Each refusal is an exception with the fields `code`, `reason`, `operation`, `place` and `way_out`. These are the codes;
-`sampled=True` is an option of `check_engine`, and a *real vocabulary* has thousands of tokens.
+A refusal decides the verdict even if your code catches it, or raises another error because of it. It is an exception
+with the fields `code`, `reason`, `operation`, `place` and `way_out`. specverify finds by trial calls which kind of
+arrays your code takes. If every trial call was refused, the verdict states the refusal and not the type errors of the
+other calls.
+
+Terms of the table: a *race* takes the argmax of weights over exponential noise, or of logits plus Gumbel noise.
+*Noise* is an array of random numbers. A *clamp* limits a number to a range. A *real vocabulary* has thousands of
+tokens. *Let samples decide*: pass `sampled=True` to the check function, which then also runs the checks that sample.
 
 | code | reason | way out |
 |---|---|---|

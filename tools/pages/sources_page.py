@@ -11,12 +11,22 @@ RIGHT, WRONG = 0.9, 0.6
 PAGE = Path(__file__).parents[2] / "docs" / "sources-of-randomness.md"
 HEAD = f"""# Where an engine takes its randomness from
 
-Each line is an engine that tosses one coin by that source of random numbers. The right engine gets heads with
-probability {RIGHT}, like the call without speculation; the wrong engine with probability {WRONG}. A source that is
-*answered* has an exact law: the right engine holds and the wrong one is refuted. A source that cannot be answered is
-*named*: both engines are UNKNOWN, and the verdict has the file, the line and the way out. No right engine is refuted,
-and no wrong one holds. `engine_tests/soundness/test_sources_of_randomness.py` compares each line with what is computed,
-and `tools/pages/sources_page.py` writes the page. [Soundness](soundness.md) lists what could still be missed.
+This page shows from which sources of random numbers specverify can compute an exact law, and which sources lead to
+the verdict UNKNOWN. Each line of the table tests one source with two engines, which toss one coin by this source. The
+right engine gets heads with probability {RIGHT}, like the call without speculation; the wrong engine with probability
+{WRONG}.
+
+* *Answered*: specverify intercepts the source's draws and answers them, so the engine has an exact law. The check
+  `law_is_target` holds for the right engine and is refuted for the wrong one.
+* *Named*: the draws cannot be answered. Both engines are UNKNOWN, and the verdict names the file, the line and a
+  possible change of the code.
+
+No right engine is refuted, and no wrong engine holds. Some lines state where the engine keeps its generator (in the
+module, in a closure), because a method of a generator may be bound before specverify can replace it. In the three lines
+*beside the coin* the engine also reads a source on which no token depends.
+
+`engine_tests/soundness/test_sources_of_randomness.py` computes each line again, and `tools/pages/sources_page.py`
+writes the page. [Soundness](soundness.md) lists what could still be missed.
 
 | source | right engine | wrong engine | draws are |
 |---|---|---|---|

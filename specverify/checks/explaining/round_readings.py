@@ -48,6 +48,7 @@ UNLIKELY = 0.25
 
 UNDRAWN_WORDS = "chosen without a draw"
 """The beginning of the words about a token that no draw produced although several tokens are possible."""
+CHOSEN_DRAFT = "draft {} ({}) is the argmax of q, without a draw, but is tested as if it were drawn from q"
 IN_PLACE = " (with token "
 """The beginning of a phrase about a text that differs in its last token."""
 ROLES: Mapping[str, frozenset[str]] = {
@@ -82,6 +83,8 @@ class Models(NamedTuple):
     """Whether the last token of the path may be a draw that nothing reads."""
     learned: Mapping[Tokens, Row] = {}
     """Text -> the row that drafts after it are drawn from on most paths, if the draft model is unknown."""
+    greedy: bool = False
+    """Whether a draft may be the argmax of q, without a draw."""
 
 
 class ReadRound(NamedTuple):
@@ -480,6 +483,11 @@ class _PathReader:
             yield self._with(drafted, item.interval, item.widths, at + 1, cost, place=item.place, drawn=True)
         if not self.asks_draft:
             yield from self._guesses(drafted, here)
+        elif known and self.models.greedy and ("draft", here) in self.first and sure is None:
+            token = max(range(len(row)), key=row.__getitem__)
+            yield self._with(drafted, token, _sure(token, self.size), at, late + UNLIKELY)
+            said = f"{CHOSEN_DRAFT.format(len(drafted.tokens) + 1, token)} (q = {short(row[token])}), expected q = 1"
+            yield self._with(drafted, token, row, at, late + OTHER_NUMBER, said)
 
     def _may_draw(self, item: PathDraw) -> bool:
         """Return whether ``item``, which compares a uniform, may draw one of two tokens.
@@ -587,7 +595,8 @@ class _PathReader:
             yield from self._emitted(last, text, emitted, words, then.cost + DROPPED, fault, used, None, gone, record)
             if i + 1 < len(drafts):
                 wrong = (
-                    f"draft {i + 2} ({drafts[i + 1]}) is still tested after draft {i + 1} ({drafts[i]}) was rejected"
+                    f"the round goes on with draft {i + 2} ({drafts[i + 1]}) after draft {i + 1} ({drafts[i]}) "
+                    "was rejected"
                 )
                 on = then._replace(out=(*now.out, new), structure=wrong, fault=now.fault or wrong)
                 yield from self._decided(last, on._replace(cost=then.cost + DROPPED))

@@ -113,6 +113,14 @@ def name_of_tree_rule(rounds: Sequence[TreeRound]) -> str:
     return names[0] if names and all(name.startswith(names[0]) for name in names) else ""
 
 
+def has_tree_rule(rounds: Sequence[TreeRound]) -> bool:
+    """Return whether the right rule or a wrong one that has a name predicts every draw of ``rounds``.
+
+    Without such a rule, ``name_of_tree_rule`` returns "" for ``rounds`` with any further rounds too.
+    """
+    return any(_fits(rounds, *rule) for rule in product(Q_RULES, RESIDUALS))
+
+
 def _fits(rounds: Sequence[TreeRound], q_rule: str, residual: str) -> bool:
     return all(_follows(one, Q_RULES[q_rule], RESIDUALS[residual]) for one in rounds)
 
