@@ -225,6 +225,8 @@ def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Readin
     moments = [at for at, _, _ in models.queries]
     if any(are_candidates(one, other, moments) for one, other in combinations(items, 2)):
         return None  # candidates for one position, and not a chain
+    if _drafts_twice(items, models):
+        return None
     reader = _PathReader(items, models, models.prompt + new)
     return reader.read(0, models.prompt, (), 1)
 
@@ -255,6 +257,31 @@ def are_candidates(one: PathDraw, other: PathDraw, moments: Sequence[int]) -> bo
         and bool(one.pmf)
         and same_row(one.pmf, other.pmf, NEAR)
     )
+
+
+def _drafts_twice(items: Sequence[PathDraw], models: Models) -> bool:
+    """Return whether two of the draws ``items`` are drafts for one position, as of a program with several chains.
+
+    Such draws come from one row, and before each the draft model was queried anew with one text; ``models`` has the
+    queries. The row of p after this text does not count: a token of p may be drawn after the same query.
+    """
+    drafted: list[tuple[int, Tokens, Row]] = []
+    for item in items:
+        asked = (
+            (i, text) for i, (at, name, text) in enumerate(models.queries) if name == "draft" and at <= len(item.before)
+        )
+        number, text = max(asked, default=(-1, ()))
+        if number < 0 or not item.pmf or same_row(item.pmf, _floats(models.p(text)), NEAR):
+            continue
+        for i, other, row in drafted:
+            if i != number and text == other and same_row(item.pmf, row, NEAR):
+                return True
+        drafted.append((number, text, item.pmf))
+    return False
+
+
+def _floats(row: Any) -> list[float]:
+    return [float(mass) for mass in row.tolist()]
 
 
 def _is_readable(item: PathDraw) -> bool:
