@@ -221,3 +221,35 @@ def test_a_call_of_two_arguments_is_refused():
 def test_texts_laid_end_to_end_have_the_product_of_their_laws():
     law = law_of_all([{(0,): 0.25, (1,): 0.75}, {(2, 3): 0.5, (3, 2): 0.5}])
     assert law == {(0, 2, 3): 0.125, (0, 3, 2): 0.125, (1, 2, 3): 0.375, (1, 3, 2): 0.375}
+
+
+@pytest.mark.parametrize("cleared", [True, False])
+def test_a_draft_left_over_from_the_end_of_a_text_must_not_be_tested_in_the_next(cleared):
+    """The engine drafts ahead after each rejection, also after the last token of a text."""
+    rng = np.random.default_rng()
+
+    def make(scenario):
+        ahead = []
+
+        def decode(prompt):
+            if cleared:
+                ahead.clear()
+            text = prompt
+            while len(text) < len(prompt) + scenario.horizon:
+                p, q = scenario.target(text), scenario.draft(text)
+                x = ahead.pop() if ahead else drawn(rng, q)
+                if rng.random() * q[x] < p[x]:
+                    text = (*text, x)
+                else:
+                    more = np.maximum(p - q, 0)
+                    text = (*text, drawn(rng, more / more.sum() if more.any() else p))
+                    ahead.append(drawn(rng, scenario.draft(text)))
+            return text[len(prompt) :]
+
+        return decode
+
+    subject = made_subject(make, "an engine")
+    here = [each for each in subject.programs if each.name.startswith("open_after_3_4-") and ", then " in each.name]
+    subject = subject.with_situations(EngineProgram, here)
+    verdict = run_check(subject, check_named("law_is_target"), Checklist(()))
+    assert (verdict.status, len(here)) == (Status.HOLDS if cleared else Status.REFUTED, 1)

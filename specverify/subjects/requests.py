@@ -118,6 +118,15 @@ def _continued(scenario: Scenario) -> Requests:
     return Requests(scenario, (scenario.prompt + answer,))
 
 
+def _open_end_and_beginning(first: Tokens, second: Tokens) -> Requests:
+    """Return two requests with the prompts ``first`` and ``second``, of three new tokens each.
+
+    The last new token of the first request and the first one of the second request are random. So a draft that is left
+    over from a rejection at the end of the first text would be tested at a random token, which shows in the law.
+    """
+    return Requests(Scenario(open_after(len(first) + 2, len(second)), 3, first, 3, seed=64), (second,))
+
+
 IN_TURN: Final = (
     *(
         Requests(Scenario(CERTAIN, 4, first, _HORIZON, seed=40 + 10 * again + number), others)
@@ -130,6 +139,7 @@ IN_TURN: Final = (
         Requests(Scenario(open_after(len(first) + 1), 3, first, 3, seed=61), others)
         for first, others in (((0, 1, 2, 0), ((2,),)), ((1, 2), ((0, 1, 2, 0),)), ((0, 1, 2), ((0, 1, 2),)))
     ),
+    *map(_open_end_and_beginning, ((0,), (0, 1, 2, 1, 0)), ((2, 1, 0, 1), (2, 0))),
     *(
         _continued(Scenario(CERTAIN, 4, prompt, _HORIZON, seed=62 + seed))
         for seed, prompt in enumerate(((0,), (0, 1, 2, 3, 0)))
