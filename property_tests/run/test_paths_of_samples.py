@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Counterexample, Status, Verdict
-from specverify.run.paths_of_samples import ExplainedSampler, explained_verdict
+from specverify.run.paths_of_samples import ExplainedSampler, explained_verdicts
 from specverify.subjects.sampler import Sampler, drawn
 
 P = {(): (0.5, 0.3, 0.2), (0,): (0.2, 0.5, 0.3), (1,): (0.6, 0.1, 0.3), (2,): (0.3, 0.3, 0.4)}
@@ -53,7 +53,7 @@ def explained(sample, *, reference=None):
     example = Counterexample(("samples",), "then", fault=DIFFERENCE)
     verdict = Verdict("s", check, Status.REFUTED, "", counterexample=example, figures={"tally": tally})
     here = ExplainedSampler(tested, None if reference else LAW, reference and Sampler("plain", reference))
-    result = explained_verdict(verdict, here)
+    (result,) = explained_verdicts([verdict], here)
     assert result._replace(counterexample=None) == verdict._replace(counterexample=None)
     return result.counterexample
 
@@ -106,6 +106,23 @@ def test_generators_with_one_seed_are_named_and_not_the_rule_that_seems_to_follo
         return texts
 
     assert explained(sample).fault.startswith("random numbers are used twice: the generator is seeded with the same")
+
+
+def test_a_text_that_continues_after_its_end_is_named_in_both_refutations():
+    law = {(2,): 0.25, (0, 0): 0.75}
+
+    def sample(seed, n):
+        r = random.Random(seed)
+        return [(0, 0) if r.random() < 0.75 else (2, r.choices((0, 1), (1, 3))[0]) for _ in range(n)]
+
+    tested = Sampler("s", sample)
+    tally = {"samples": 400, "shown": [["(2,)", 0.25, 0], ["(0, 0)", 0.75, 300]]}
+    example = Counterexample(("samples",), DIFFERENCE)
+    refuted = Verdict("s", "samples_fit_law", Status.REFUTED, "", counterexample=example, figures={"tally": tally})
+    both = [refuted._replace(check="samples_are_supported", figures={}), refuted]
+    for verdict in explained_verdicts(both, ExplainedSampler(tested, law)):
+        assert verdict.counterexample.fault.startswith("the text continues after its end: 0 follows (2,) (test_paths")
+        assert verdict.counterexample.rows == (DIFFERENCE,)
 
 
 def test_paths_that_do_not_explain_the_counts_are_not_shown():

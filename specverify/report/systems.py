@@ -116,8 +116,8 @@ def systems_markdown() -> str:
         "",
         "## What only a trained network can show",
         "",
-        "The small tables of this project cannot show these properties. *Lost exactness* means that the law of the",
-        "output is not p; *alpha* is the probability that a draft is accepted.",
+        "The value of these algorithms depends on properties that the small tables of this project cannot show. *Lost",
+        "exactness* means that the law of the output is not p; *alpha* is the probability that a draft is accepted.",
         "",
         *(f"* {rows}: {text}" for text, rows in _by_missing_property().items()),
     ]
@@ -145,10 +145,13 @@ def _by_missing_property() -> dict[str, str]:
 def _preface() -> list[str]:
     p, q = (", ".join(map(str, row)) for row in (P, Q))
     return [
-        f"Every row decodes {HORIZON} tokens after the prompt {PROMPT}, with the options of its first example.",
+        "This page compares all algorithms of the registry on one pair of models. Each decodes",
+        f"{HORIZON} tokens after the prompt {PROMPT}, with the options of its first example.",
         f"The target is p = ({p}) and the drafter q = ({q}), whatever the context.",
         "All random outcomes are enumerated and weighted with rational numbers: nothing is sampled or rounded.",
         "",
+        "* **row**: the algorithm, and these options. **systems**: its names in papers and engines.",
+        "* **rule**: d is a draft, z a draw from p, (x)+ is max(x, 0), norm(f) is f over its sum, H is the entropy.",
         f"* **law**: the joint law of the {HORIZON} new tokens, against that of sampling them from p. *exact*: they",
         "  are equal as rationals. Otherwise the total variation (TV) of the first new token, and that of all.",
         "* **at temperature 0**: the law of all new tokens if p is one-hot on its argmax.",
@@ -165,7 +168,7 @@ def _preface() -> list[str]:
         "  Theorems whose name ends in `_law` give the law of a biased row, the others losslessness for the target",
         "  that the row declares.",
         "",
-        "One pair proves nothing about others: whether a row keeps its claims is what `specverify verify` examines.",
+        "One pair proves nothing about others. `specverify verify` examines whether an algorithm keeps its claims.",
     ]
 
 

@@ -7,14 +7,15 @@ engine. This changes no verdict. The paths explain the samples only if their law
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from specverify.base.verdict import Counterexample, Verdict
+from specverify.base.verdict import Counterexample, Status, Verdict
 from specverify.checks.draws_are_independent import USED_TWICE, reuse_in_words
 from specverify.checks.explaining.counterexamples import program_counterexample
 from specverify.checks.explaining.engine_paths import KeptPaths
+from specverify.checks.explaining.given_drafts import place_of
 from specverify.intercept.audit import audited
 from specverify.laws.known_law import OTHERS, known_law
 from specverify.laws.paths import outcomes_of
@@ -24,7 +25,8 @@ from specverify.subjects.engine import program_of
 from specverify.subjects.sampler import Sampler, drawn
 from specverify.subjects.subject import EngineProgram
 
-OF_A_LAW, OF_A_REFERENCE = "samples_fit_law", "samples_fit_reference"
+OF_LAWS = ("samples_fit_law", "samples_fit_reference")
+OF_SUPPORT = "samples_are_supported"
 SEED = 1
 MOST_PATHS = 1000
 """A sample with more paths is not explained."""
@@ -50,19 +52,30 @@ class _FollowedPaths(NamedTuple):
     reuse: str
 
 
-def explained_verdict(verdict: Verdict, here: ExplainedSampler) -> Verdict:
-    """Return ``verdict`` with the cause as the first sentence of its message, if it refutes the law of samples.
+def explained_verdicts(verdicts: Sequence[Verdict], here: ExplainedSampler) -> Sequence[Verdict]:
+    """Return ``verdicts`` on one sampler; if its law is refuted, with the cause as first sentence of the messages.
 
-    The previous first sentence becomes the first of the rows. The result is ``verdict`` itself if no cause is found, or
-    if it does not refute the law. ``here`` has the sampler and the expected law.
+    The previous first sentence follows in the rows. Without a cause the result is ``verdicts``. ``here`` has the
+    sampler and the expected law.
     """
+    tally = next(
+        (
+            one.figures["tally"]
+            for one in verdicts
+            if one.check in OF_LAWS and one.status is Status.REFUTED and "tally" in one.figures
+        ),
+        None,
+    )
+    cause = None if tally is None else _cause(here, tally)
+    return verdicts if cause is None else [_with_cause(one, cause) for one in verdicts]
+
+
+def _with_cause(verdict: Verdict, cause: Counterexample) -> Verdict:
+    """Return ``verdict`` with the sentence and the paths of ``cause``, if it is a refutation of the law of samples."""
     example = verdict.counterexample
-    if verdict.check not in {OF_A_LAW, OF_A_REFERENCE} or example is None or "tally" not in verdict.figures:
+    if verdict.check not in {*OF_LAWS, OF_SUPPORT} or verdict.status is not Status.REFUTED or example is None:
         return verdict
-    cause = _cause(here, verdict.figures["tally"])
-    if cause is None:
-        return verdict
-    rows = tuple(filter(None, [example.fault, *example.rows]))
+    rows = tuple(filter(None, [example.fault or example.then, *example.rows]))
     return verdict._replace(counterexample=example._replace(fault=cause.fault, rows=rows, because=cause.because))
 
 
@@ -75,11 +88,29 @@ def _cause(here: ExplainedSampler, tally: Mapping[str, Any]) -> Counterexample |
     paths = None if expected is None else _followed(here.sampler, expected)
     if expected is None or paths is None or not _fits(paths.law, tally):
         return None
+    if continued := _after_end(paths, expected):
+        return Counterexample((), "", fault=continued)
     with paths.program.open() as run:
         example = program_counterexample(paths.program, run, paths.law, expected, paths.engine)
     if paths.reuse:
         return example._replace(fault=USED_TWICE + paths.reuse)
     return example if example.named else None
+
+
+def _after_end(paths: _FollowedPaths, expected: Mapping[Tokens, float]) -> str:
+    """Return the sentence that a text continues after its end, with the program line of the last draw; "" if none does.
+
+    A text of ``expected`` has ended if no longer text of ``expected`` begins with it.
+    """
+    begun = {text[:length] for text in expected for length in range(len(text))}
+    for path in paths.engine:
+        for text, _ in outcomes_of(path.outcome):
+            for length in range(1, len(text)):
+                if text[:length] in expected and text[:length] not in begun:
+                    place = place_of(path.decisions[-1]) if path.decisions else ""
+                    at = f" ({place})" if place else ""
+                    return f"the text continues after its end: {text[length]} follows {text[:length]}{at}"
+    return ""
 
 
 def _expected(here: ExplainedSampler) -> Mapping[Tokens, float] | None:

@@ -17,7 +17,7 @@ from specverify.promises.pairs import OF_PROMISE, PROMISES, judge_pairs
 from specverify.promises.sampled import judge_values, tokens_sampled
 from specverify.reference import Tokens
 from specverify.run.greedy import judged_greedily
-from specverify.run.paths_of_samples import ExplainedSampler, explained_verdict
+from specverify.run.paths_of_samples import ExplainedSampler, explained_verdicts
 from specverify.run.sequential_samples import SamplingPlan, check_plan, sampled_verdicts, seeds_of
 from specverify.subjects.sampler import Sampler
 from specverify.subjects.subject import UnusableSubject
@@ -285,19 +285,22 @@ def _some_verdicts(
     if set(names) <= set(known):
         return [known[check] for check in names]
     verdicts = _verdicts(name, work, seconds, next(iter(names)))
-    return [_explained(verdict, samplers) for verdict in verdicts if verdict.check in names]
+    explained = {
+        subject: iter(_explained([verdict for verdict in verdicts if verdict.subject == subject], here))
+        for subject, here in samplers.items()
+    }
+    verdicts = [next(explained[one.subject]) if one.subject in explained else one for one in verdicts]
+    return [verdict for verdict in verdicts if verdict.check in names]
 
 
-def _explained(verdict: Verdict, samplers: Mapping[str, ExplainedSampler]) -> Verdict:
-    """Return ``verdict`` with the cause of its refutation added to the message, if a cause is found.
+def _explained(verdicts: Sequence[Verdict], here: ExplainedSampler) -> Sequence[Verdict]:
+    """Return ``verdicts`` on the sampler of ``here``, with the cause of a refutation added if one is found.
 
-    Otherwise, and if it is no refutation, return it unchanged. ``samplers`` maps the subject's name in a verdict to its
-    sampler. The search for the cause is limited to ``EXPLAINING`` seconds and never changes the status.
+    The search for the cause is limited to ``EXPLAINING`` seconds and never changes a status.
     """
-    if verdict.status is not Status.REFUTED or verdict.subject not in samplers:
-        return verdict
-    search = partial(or_none, explained_verdict, verdict, samplers[verdict.subject])
-    return guarded(search, EXPLAINING).result or verdict
+    if all(verdict.status is not Status.REFUTED for verdict in verdicts):
+        return verdicts
+    return guarded(partial(or_none, explained_verdicts, verdicts, here), EXPLAINING).result or verdicts
 
 
 def _verdicts(name: str, work: Callable[[], Sequence[Verdict]], seconds: float, first: str) -> Sequence[Verdict]:

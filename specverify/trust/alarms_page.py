@@ -12,7 +12,8 @@ This page counts how often specverify refutes correct code. Correct subjects of 
 refutation is a false alarm.
 
 *Checks that sample* (the first two lines of the table). A run samples a random algorithm of the library and compares
-the sample with the algorithm's own law. The size of the sample is planned for a total variation of {detectable}. The
+the sample with the algorithm's own law. The sample size is planned for a total variation
+that is chosen at random from {detectable}. The
 declared false-alarm probability is {budget:g} per run, far more than the 1e-06 of a whole run of the suite, because
 rarer alarms could not be counted. A run has two stages: if a first sample rejects the subject, a second, fresh sample
 is drawn. Only a run in which both samples reject is a refutation. Each stage may reject a correct subject with a

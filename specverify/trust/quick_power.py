@@ -399,7 +399,7 @@ until two cases of the list refute it (or one, if no second case does). There ar
 
 * `planted:` planted bugs of the suite;
 * `engine:` engines with one fault;
-* `bare:` the faulty verifier of a planted bug of another kind, such as an engine, examined without it;
+* `bare:` the faulty verifier of a planted bug of another kind, such as an engine, examined alone;
 * `idiom:` wrong versions of the usual ways to write a verifier.
 
 A kind of subject that is not in the table below has no list. Of each check it gets at most a third of the cases, and at

@@ -15,8 +15,8 @@ from specverify.vectors.vector import FORMAT_VERSION, RESULTS_FORMAT
 
 INTRODUCTION = f"""# Test vectors for any language
 
-`vectors/` holds questions with known answers, as JSON. A program in any language reads them, writes its answers to a
-file, and is graded. Only the grading needs Python.
+`vectors/` has test vectors for implementations in any language: questions with known answers, as JSON. Your program
+reads them and writes its answers to a file, which `specverify vectors check` grades. Only the grading needs Python.
 
 ```
 specverify vectors export DIR                  writes the files, which are the same every time
@@ -24,16 +24,21 @@ my_program DIR > results.json
 specverify vectors check results.json --only verify_chain/inverse-cdf --only boundary
 ```
 
-Numbers are strings, `"3/8"`, so that every language reads them exactly. Uniforms are dyadic with 24 bits, so float32
-holds them. They lie well inside the interval that decides, except in `boundary`, where all numbers are dyadic and
-float32 is exact. So a correct program in float32 answers every vector of the conventions that it follows. All answers
-are computed from `reference/`, in rationals. `schema.json` defines the format, version {FORMAT_VERSION}; the id of a
+Numbers are strings such as `"3/8"`, so that every language reads them exactly. Uniforms are multiples of 2^-24, so
+float32 represents them exactly. Each uniform is far enough from every threshold that rounding in float32 changes no
+decision. In `boundary` uniforms are at thresholds, but all numbers are multiples of powers of two, so float32 is
+exact. So a correct program in float32 answers every vector of the conventions that it follows. All answers are
+computed from `reference/`, in rationals. `schema.json` defines the format, version {FORMAT_VERSION}; the id of a
 vector does not change when others are added.
 
-A vector has a `result`. `valid`: the answer under `expected` is right. `acceptable`: each convention has a right
-answer, and a program follows one convention in all its answers. `invalid`: the program must refuse the input, or at
-least give no answer that `must_not` describes. `flags` are the conventions to which the vector belongs. `notes` are the
-classes of bugs that it detects, each with records in public projects. The head of each file explains both.
+The field `result` of a vector has one of three values:
+
+* `valid`: the answer under `expected` is right.
+* `acceptable`: each convention has its own right answer. A program must follow one convention in all its answers.
+* `invalid`: the program must refuse the input, or at least give no answer that `must_not` describes.
+
+`flags` are the conventions to which the vector belongs. `notes` are the classes of bugs that it detects, each with
+records in public projects. The head of each file explains both.
 
 The answers are one file:
 
@@ -49,27 +54,33 @@ The answers are one file:
 
 `check` prints how many answers of each group are right, the first wrong ones, and, where there is a choice, the
 convention that the answers follow. A program that mixes two conventions fails, with a message. A missing answer is
-never a pass: name with `--only` what your program does. Exit status: 0 all right, 1 one wrong or two conventions mixed,
-2 no file of results, 3 something not answered or not decided.
+never a pass; use `--only` to name the groups that your program answers. Exit status: 0 all right, 1 one wrong or two
+conventions mixed, 2 no file of results, 3 something not answered or not decided.
 
-A law is given as strings, which must be equal, or as numbers: right within the rounding of float64, wrong beyond that
-of float32, undecided between the two (`specverify/laws/rounding.py`). A sampler gives `counts`, which a chi-square test
+A program may answer with a law, as strings or as numbers. Strings must be equal to the expected ones. Numbers are right
+within the rounding of float64, wrong beyond that of float32, and undecided between the two
+(`specverify/laws/rounding.py`). A program that samples answers with `counts`, which a chi-square test
 decides at the false-alarm rate {ALARM:g} per vector; too few samples to detect a total variation of {DETECT:g} are
 undecided.
 
-`examples/consumers/` has one program each in C++, Rust and JavaScript: a single file, without libraries. Each has a bug
-that can be switched on, and that the grading detects.
+`examples/consumers/` has one program each in C++, Rust and JavaScript: a single file, without libraries. Each has an
+option that switches on a bug, which the grading detects.
 """
 
 OF_BUGS = """
 ## Which planted bugs the vectors refute
 
-Every planted bug (`docs/kill-matrix.md`) answers all vectors that its kind of program can answer. A decoder or a
-verifier is enumerated with the models of `law_of_round`, decodes the texts of `stop`, and has its drafts set to those
-of `verify_chain` and its other draws answered by the uniforms of the vector; in `boundary` all uniforms are at one
-end. An engine that takes requests decodes texts, also under sampling parameters; if its passes can be recorded, it
-also answers `cache_lengths` for its rounds. A vector counts only if the same program without the bug answers it
-correctly.
+The tables show how many faults the vectors detect by themselves. Every planted bug (`docs/kill-matrix.md`) answers all
+vectors that its kind of program can answer:
+
+* A decoder or a verifier is enumerated with the models of `law_of_round`, and decodes the texts of `stop`. For
+  `verify_chain` its drafts are set to those of the vector, and its other draws are answered by the uniforms of the
+  vector. For `boundary` all uniforms are at one end of their interval.
+* An engine that takes requests decodes texts, also under sampling parameters. If its passes can be recorded, it also
+  answers `cache_lengths` for its rounds.
+
+A vector counts only if the same program without the bug answers it correctly. *First refuted by* is the id of the first
+vector whose answer is wrong.
 
 Generated by `specverify vectors mutants --markdown docs/vectors.md`.
 """
@@ -106,7 +117,10 @@ def _kinds() -> list[str]:
         fields = "; ".join(f"`{field}`: {said}" for field, said in kind.fields.items())
         lines.append(f"| `{kind.name}` | {kind.summary} | {fields} | {counts[kind.name]} |")
     of_group = Counter(vector.group for vector in all_vectors().values())
-    lines += ["\n| group | vectors | convention |", "|---|---:|---|"]
+    lines.append(
+        "\nA group is a part of a kind. *Convention*: how the answer follows from the inputs and random numbers.\n"
+    )
+    lines += ["| group | vectors | convention |", "|---|---:|---|"]
     algorithms = 0
     for group, number in of_group.items():
         flag = group.partition("/")[2]
@@ -142,7 +156,7 @@ def _left_out(rows: Sequence[VectorRow]) -> list[str]:
     silent = [row for row in rows if not row.asked]
     lines = [
         "\n### Bugs that answer as without the bug\n",
-        "The fault is in no answer, or not at these sizes. The check in the last column detects it.\n",
+        "The fault changes no answer, or only at sizes that no vector has. The check in the last column detects it.\n",
         "| mutant | what is wrong | vectors answered | the check that detects it |",
         "|---|---|---:|---|",
     ]

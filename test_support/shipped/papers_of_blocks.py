@@ -74,9 +74,10 @@ BLOCKS_AND_LOOSE_RULES = (
         claims=NOTHING,
         beside=(Beside("fly", decoder=partial(fly_at_zero, 2, 0.5, 4), untrimmed=4),),
         note=(
-            "The row as it decodes where the target's two draws are its argmax; entropies are of p as it is. A "
-            "vocabulary of two raises: there are no three largest entries. Where one of them is 0 its entropy is "
-            "NaN, which is below no threshold, and the miss is excused; no table here has one."
+            "The algorithm is compared where both draws of the target are its argmax; entropies are those of p. "
+            "A vocabulary of two raises, because there are no three largest entries. If one of the three is 0, "
+            "the entropy is NaN, which is below no threshold, and the mismatch is excused; no table here has "
+            "such an entry."
         ),
     ),
     Released(
@@ -91,10 +92,10 @@ BLOCKS_AND_LOOSE_RULES = (
         claims=EVERYTHING,
         expected={LAW: WRONG, BOUNDARY: WRONG},
         note=(
-            "Where a sibling of the path is accepted above its last level, nothing hangs below it, and padding is "
-            "tried: token 0 as if it had been drafted with q = 1. It is accepted with probability p(0), what "
-            "follows it is read at the last node of the tree, and after a rejection at another place's rows. "
-            "Padded with -1, which the function skips, it holds."
+            "If a sibling of the path is accepted above the last level, nothing hangs below it, and padding is "
+            "tried: token 0, as if it had been drafted with q = 1. It is accepted with probability p(0). The "
+            "token after it is read at the last node of the tree, and after a rejection from the rows of "
+            "another place. With padding of -1, which the function skips, the checks hold."
         ),
     ),
     Released(
@@ -122,10 +123,10 @@ BLOCKS_AND_LOOSE_RULES = (
         expected={LAW: WRONG},
         beside=(Beside("spectr-gbv-released", {"candidates": 1, "gamma": 2}, untrimmed=2),),
         note=(
-            "With one block it is the greedy block verification of 2403.10444: min(p, q) of every prefix is kept, "
-            "more than block verification keeps, and the rounds after it owe another target than p. They go on "
-            "with p. With more blocks, which cost minutes to follow here, the first token is off as well: see the "
-            "row."
+            "With one block this is the greedy block verification of 2403.10444: min(p, q) of every prefix is "
+            "kept, more than block verification keeps, so later rounds must use another target than p. The code "
+            "uses p. With more blocks, which take minutes to enumerate here, the first token is wrong as well: "
+            "see `spectr-gbv-released`."
         ),
     ),
 )

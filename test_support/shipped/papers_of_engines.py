@@ -63,8 +63,8 @@ SHIPPED_RULES = (
         SHORT,
         loop=True,
         note=(
-            "A sweep that goes on behind a rejection, as released. Drafts that stay there are judged again in the next "
-            "sweep against the row of this one, and the law is p."
+            "As released, a sweep continues after a rejection. Drafts that are kept there are verified again in "
+            "the next sweep against the row of this sweep, and the law is p."
         ),
     ),
     Released(
@@ -78,8 +78,9 @@ SHIPPED_RULES = (
         loop=True,
         expected={LAW: Status.REFUTED},
         note=(
-            "Where every draft of a window stays, the next token of the text is taken from the even rows that pad the "
-            "residuals (lines 201 to 208), and p behind the last draft is not read. A window of 64 seldom stays whole."
+            "If every draft of a window is kept, the next token of the text is drawn from the uniform rows that "
+            "pad the residuals (lines 201 to 208), and p after the last draft is not read. In a window of 64 "
+            "this is rare."
         ),
     ),
     Released(
@@ -93,9 +94,10 @@ SHIPPED_RULES = (
         loop=True,
         expected={LAW: Status.REFUTED},
         note=(
-            "The siblings of the first sweep are drawn independently (`get_multi_token_for_preparation`) and judged as "
-            "if without replacement: an equal pair leaves a residual of nothing, and an even draw. Among 8 192 image "
-            "tokens a pair is seldom equal."
+            "The siblings of the first sweep are drawn independently (`get_multi_token_for_preparation`) and "
+            "verified as if they were drawn without replacement. If both siblings are the same token, the "
+            "residual is empty, and the token is drawn uniformly. With 8 192 image tokens equal siblings are "
+            "rare."
         ),
     ),
     Released(
@@ -118,8 +120,9 @@ SHIPPED_RULES = (
         aligned.token_timing,
         (1, 2),
         note=(
-            "Each row that the alignment yields has one finite logit, at the drafted token: its softmax is 1 there, "
-            "whatever probability was carried over. A draft is kept with p(t), by `<=` at a uniform of 0."
+            "Each row that the alignment returns has one finite logit, at the drafted token, so its softmax is "
+            "1 there, whatever the drafter's probability was. A draft is kept with probability p(t); the "
+            "comparison is `<=`, so a uniform of 0 keeps a draft with p(t) = 0."
         ),
         expected={BOUNDARY: Status.REFUTED},
     ),
@@ -132,9 +135,9 @@ SHIPPED_RULES = (
         aligned.sampled_rows,
         (1, 2),
         note=(
-            "The fork divides p(d) by the largest entry of q and not by q(d) (`q_i_values, _ = q.max(dim=-1)`), which "
-            "its own one-hot rows do not show. Assisted generation of one vocabulary goes the same way: where p = q it "
-            "rejects, nothing is left of p - q, and `torch.multinomial` raises."
+            "The fork divides p(d) by the largest entry of q and not by q(d) (`q_i_values, _ = q.max(dim=-1)`); "
+            "with its own one-hot rows both are equal. Assisted generation with one vocabulary uses the same "
+            "code. If p = q, it rejects, nothing is left of p - q, and `torch.multinomial` raises."
         ),
         scenarios=APART,
         expected={LAW: Status.REFUTED, SUPPORT: Status.UNKNOWN, BOUNDARY: Status.UNUSABLE},

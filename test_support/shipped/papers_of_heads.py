@@ -24,8 +24,9 @@ HEADS_AND_MORE = (
         loop=True,
         expected={LAW: WRONG},
         note=(
-            "Beams are found, not drawn, and each token of one is accepted with min(1, p/q) as if it had been drawn "
-            "from q; a rejected one leaves norm((p - q)+). Of several beams that with most tokens accepted is kept."
+            "Beams are searched, not drawn, but each token of a beam is accepted with min(1, p/q) as if it had "
+            "been drawn from q; a rejected token leaves norm((p - q)+). Of several beams the one with most "
+            "accepted tokens is kept."
         ),
     ),
     Released(
@@ -102,8 +103,8 @@ HEADS_AND_MORE = (
         (1, 2),
         expected={LAW: WRONG, BOUNDARY: WRONG},
         note=(
-            "The token behind drafts that are all accepted is the argmax of p (`common/verification.py`, line 482), "
-            "where all others are drawn."
+            "If all drafts are accepted, the next token is the argmax of p (`common/verification.py`, line "
+            "482). All other tokens are drawn."
         ),
     ),
     Released(

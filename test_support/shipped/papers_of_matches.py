@@ -33,7 +33,10 @@ MATCHES = (
         "top_k",
         TO_THE_LETTER,
         claims=GREEDY,
-        note="The code is Medusa's, which accepts padding; `max_accepts` ends every path where it ends.",
+        note=(
+            "The code is Medusa's, which accepts padding; here `max_accepts` prevents this, because it stops at "
+            "the end of every path."
+        ),
     ),
     Released(
         "Hydra, 2402.05109",
@@ -80,8 +83,8 @@ MATCHES = (
         "without_replacement",
         expected={LAW: WRONG, BOUNDARY: WRONG},
         note=(
-            "The token behind drafts that are all accepted is drawn from the softmax of the logits themselves "
-            "(`utils.py`, line 411), without the temperature that every other row has gone through."
+            "If all drafts are accepted, the next token is drawn from the softmax of the unscaled logits "
+            "(`utils.py`, line 411). All other rows are divided by the temperature."
         ),
     ),
     Released(
@@ -108,10 +111,11 @@ MATCHES = (
         loop=True,
         expected={LAW: WRONG},
         note=(
-            "A block that is accepted appends the next one, of which its first token alone has been verified, and the "
-            "text may end there (`pearl_model_runner.py`, line 650): of five tokens asked for the last is then the "
-            "small model's argmax. Where a block is rejected the text may end a token early: in the first scenario "
-            "30 % of the texts have four tokens, and (0, 1, 1, 0, 1) comes out with 0.0915 for 0.0558."
+            "After an accepted block the next block is appended, of which only the first token has been "
+            "verified, and the text may end there (`pearl_model_runner.py`, line 650). So of five requested "
+            "tokens the last may be the small model's argmax. After a rejected block the text may end one token "
+            "early: in the first scenario 30 % of the texts have four tokens. (0, 1, 1, 0, 1) is emitted with "
+            "probability 0.0915 in place of 0.0558."
         ),
     ),
     Released(

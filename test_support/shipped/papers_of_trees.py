@@ -72,8 +72,9 @@ ARGMAXES_AND_TREES = (
             Beside("bild-released", {"fallback": 0.5, "rollback": 1.0, "gamma": 2}),
         ),
         note=(
-            "Not a wrong law but another rule than Section 3: the first token is the large model's, a rollback is "
-            "followed by one more of its tokens, and a text may end on small tokens that it never saw."
+            "The law is not wrong, but it is the law of another rule than that of Section 3: the first token is "
+            "the large model's, a rollback is followed by one more of its tokens, and a text may end with "
+            "tokens of the small model that the large model has not verified."
         ),
     ),
     Released(
@@ -99,7 +100,7 @@ ARGMAXES_AND_TREES = (
         loop=True,
         claims=NOTHING,
         beside=(Beside("greedy-speculation", {"gamma": 1}),),
-        note="The release has no sampling: it is held to the greedy text, which the row has at temperature 0.",
+        note=("The release has no sampling. Its greedy text is compared with that of the algorithm at temperature 0."),
     ),
     Released(
         "Ouroboros, 2402.13720",
@@ -113,8 +114,8 @@ ARGMAXES_AND_TREES = (
         claims=NOTHING,
         beside=(Beside("greedy-speculation", {"gamma": 1}),),
         note=(
-            "The release has no sampling: it is held to the greedy text, which the row has at temperature 0. The "
-            "small model's own lookahead, which fills the pool too, is a plain greedy draft here."
+            "The release has no sampling. Its greedy text is compared with that of the algorithm at temperature "
+            "0. The small model's own lookahead, which also fills the pool, is a plain greedy draft here."
         ),
     ),
     Released(
@@ -129,9 +130,9 @@ ARGMAXES_AND_TREES = (
         expected={LAW: WRONG},
         beside=(Beside("rest-released", decoder=rest_decoder),),
         note=(
-            "Every path draws its own token at a place that paths share, and the token behind the longest match "
-            "is drawn anew, whatever was drawn there before: a candidate d comes out with p(d) (2 - p(d)) where "
-            "it is alone."
+            "Paths that share a place draw a token for it each. The token after the longest match is drawn "
+            "anew, whatever was drawn there before. So a candidate d that has no siblings is emitted with "
+            "probability p(d) (2 - p(d))."
         ),
     ),
     Released(
@@ -158,7 +159,8 @@ ARGMAXES_AND_TREES = (
         claims=NOTHING,
         beside=(Beside("lantern-released", decoder=partial(lantern_decoder, 1, 0.3)),),
         note=(
-            "The paper relaxes the law on purpose. The row is the release's; that of the text alone is not among ours."
+            "The paper relaxes the law on purpose. The algorithm compared is that of the release; `reference/` "
+            "has none for the rule of the paper's text."
         ),
     ),
     Released(
@@ -197,8 +199,9 @@ ARGMAXES_AND_TREES = (
         "without_replacement",
         expected={LAW: WRONG, BOUNDARY: WRONG},
         note=(
-            "`candidates.shape[1]` is the number of paths, not the depth: a first draft that is rejected leaves p "
-            "and not the residual. Larger tables, in `findings/tree-verifiers.md`, refute *greedy is argmax* too."
+            "`candidates.shape[1]` is the number of paths, not the depth. So after a first draft is rejected, "
+            "the code draws from p and not from the residual. Larger tables, in `findings/tree-verifiers.md`, "
+            "also refute *greedy is argmax*."
         ),
     ),
     Released(
@@ -250,8 +253,9 @@ ARGMAXES_AND_TREES = (
         claims=GREEDY,
         expected={ARGMAX: WRONG},
         note=(
-            "Padding is accepted as a draft where the target wants token 0 behind the leaf of a short path; what comes "
-            "after it is read at another node. It takes texts of 5 tokens to see. More in `findings/tree-verifiers.md`."
+            "If the target's token after the leaf of a short path is token 0, padding is accepted as a draft, "
+            "and the next token is read at another node. The fault needs texts of 5 tokens. More in "
+            "`findings/tree-verifiers.md`."
         ),
     ),
     Released(
@@ -279,7 +283,8 @@ ARGMAXES_AND_TREES = (
         claims=NOTHING,
         beside=(Beside("typical-sampling-released", {"epsilon": 0.4, "delta": 0.8}, parts=True),),
         note=(
-            "`get_typical_posterior_mask` takes five arguments and is given six: no call of this mode comes to an end."
+            "`get_typical_posterior_mask` takes five arguments and is called with six, so every call in this "
+            "mode raises."
         ),
     ),
 )

@@ -41,10 +41,10 @@ SAMPLING = (
         "its tabs read as four spaces",
         untabbed=True,
         note=(
-            "The file cannot be imported as it is released: line 5366 has tabs among spaces, and Python ends in a "
-            "TabError. With tabs of four spaces it can, and the block is kept with min(1, r) where r is the plain "
-            "product of p/q, while all other coins know the largest product before them. Two drafts are needed "
-            "for it to show."
+            "The released file cannot be imported: line 5366 has tabs among spaces, and Python raises a "
+            "TabError. It is examined with tabs of four spaces. Its fault: the block is kept with min(1, r), "
+            "where r is the plain product of p/q, while all other coins use the largest product of the prefixes "
+            "before them. The fault needs two drafts."
         ),
     ),
     hierarchical("the last commit that can be imported", f"{HSD}-compiles"),
@@ -54,8 +54,8 @@ SAMPLING = (
         capped=True,
         control=True,
         note=(
-            "`r_i <= probability_ratio` divided by the running maximum of the ratio, at least 1. Nothing else is "
-            "changed, and the law is p."
+            "The fix: `r_i <= probability_ratio` is divided by the running maximum of the ratio, at least 1. "
+            "Nothing else is changed, and the law is p."
         ),
     ),
     Released(
@@ -68,9 +68,9 @@ SAMPLING = (
         loop=True,
         expected={LAW: WRONG},
         note=(
-            "Where one token is left to write, nothing may be drafted, `candidate_length > 0` is false, and the "
-            "branch of greedy decoding is taken (`eval_specbench.py`, line 226) although `args.sample` is set: "
-            "the last token is the argmax of p. It happens to at most one token of a text."
+            "If one token is left to generate, nothing may be drafted. Then `candidate_length > 0` is false, "
+            "and the branch for greedy decoding is taken (`eval_specbench.py`, line 226) although `args.sample` "
+            "is set: the last token is the argmax of p. This concerns at most one token of a text."
         ),
     ),
     Released(
@@ -103,8 +103,8 @@ SAMPLING = (
         loop=True,
         expected=dict.fromkeys(("program_is_its_draws", LAW, BOUNDARY), RAISES),
         note=(
-            "`sample` raises a RuntimeError whenever token 0 is drawn (`sampling/utils.py`, line 53), from p and "
-            "from q. It is no wrong law, but no law either, for a vocabulary that has such a token."
+            "`sample` raises a RuntimeError whenever token 0 is drawn (`sampling/utils.py`, line 53), from p "
+            "and from q. So the code has no law for a vocabulary with a token 0."
         ),
     ),
     Released(
@@ -130,9 +130,9 @@ SAMPLING = (
         expected={LAW: WRONG},
         beside=(Beside("nasd-released", {"order": 3, "gamma": 2, "filler_top_k": 2}),),
         note=(
-            "A draw from p is compared with the guess, and after a miss another one is written: a guess comes out "
-            "with p (2 - p). A prompt of two tokens ends in a KeyError (`ngram_storage.py`, line 174), so all "
-            "have three."
+            "A draw from p is compared with the guess, and after a mismatch another draw is emitted. So a guess "
+            "is emitted with probability p (2 - p). A prompt of two tokens raises a KeyError "
+            "(`ngram_storage.py`, line 174), so all prompts here have three."
         ),
     ),
     Released(
@@ -182,9 +182,10 @@ SAMPLING = (
         loop=True,
         expected={BOUNDARY: RAISES},
         note=(
-            "Where q is 1 at a token, the second of the pair has no law and `torch.multinomial` raises "
-            "(`cnets.py`, line 746). Where p of the hub is above 0.999 it is taken at once; no table here is so "
-            "near to 1 without being 1. At a uniform next to 1 a pair that p owes all of is rejected, and NaN is left."
+            "If q is 1 at a token, the second token of the pair has no law and `torch.multinomial` raises "
+            "(`cnets.py`, line 746). If p of the hub is above 0.999, the hub is taken without a draw; no table "
+            "here has a p between 0.999 and 1. If a uniform is next to 1, a pair that must be accepted is "
+            "rejected, and the rest is NaN."
         ),
     ),
     Released(
@@ -217,9 +218,9 @@ SAMPLING = (
         claims=EVERYTHING,
         expected={BOUNDARY: WRONG},
         note=(
-            "The decision of a sweep alone, given drafts and the rows that they were drawn from; what is drawn anew "
-            "behind a rejection is not looked at. Where p = q up to rounding, a uniform next to 1 rejects, nothing "
-            "is left to draw from, and it raises."
+            "Only the decision of one sweep is examined, given drafts and the rows from which they were drawn. "
+            "Tokens that are drawn anew after a rejection are not examined. If p = q up to rounding, a uniform "
+            "next to 1 rejects, nothing is left to draw from, and the code raises."
         ),
     ),
 )

@@ -32,15 +32,21 @@ HEAD = """# Coupled runs of every group of subjects
 `program_is_its_draws` runs a program without interception, records its random numbers, runs it under interception with
 the same numbers, and compares the results ([soundness](soundness.md#5-the-program-that-was-run-is-the-program)). The
 two runs are a *pair* of *coupled runs*. A *fed run* goes the other way: a path of the enumeration is sampled, and the
-program runs without interception on numbers of that path. A survey does both for the subjects of this project.
-`nox -s pages -- coupled-runs` writes this page.
+program runs without interception on numbers of that path. This page has the results of both for the subjects of this
+project, their cost, and a test of their power. `nox -s pages -- coupled-runs` writes it.
 
-A difference makes the exact checks of its subject UNKNOWN. *Pairs* counts the pairs with equal results, *fed* the fed
-runs with equal results, and *ties* the pairs with different results that rounding may explain. *Noticed* is a
-probability: if the runs of a pair differ with at least this probability, the pairs of the median subject miss it with
-probability at most {miss}. Some subjects have no pairs: decoders that draw only through `draws`, by name, and so need
-no interception, and subjects for which an earlier step of the check decides. Engines of other packages are examined
-where they are installed (`nox -s engines`): the same check runs before their exact checks.
+A difference makes the exact checks of its subject UNKNOWN. The columns of the table:
+
+* *subjects*, *surveyed*, *with pairs*: numbers of subjects. Two kinds of subjects have no pairs: decoders that draw
+  only by name, through `draws`, need no interception; for others an earlier step of the check decides.
+* *pairs* and *fed*: the pairs and the fed runs with equal results. *Ties*: the pairs with different results that
+  rounding may explain.
+* *noticed*: a probability. If the runs of a pair differ with at least this probability, the pairs of the median subject
+  miss it with probability at most {miss}.
+* *differences*: the subjects with a pair or a fed run that differs.
+
+Engines of other packages are examined where they are installed (`nox -s engines`): the same check runs before their
+exact checks.
 
 | group | subjects | surveyed | with pairs | pairs | fed | ties | noticed | differences |
 |---|---:|---:|---:|---:|---:|---:|---:|---:|
@@ -54,6 +60,9 @@ equal.
 NUMBERS = """
 ## Numbers of runs, and cost
 
+The table has the numbers of runs for one subject. A *replay* is a run with the same choices in which the generators
+have another state ([soundness](soundness.md#1-every-draw-was-seen)).
+
 | subject | coupled runs | fed runs |
 |---|---|---|
 | verifier | 4 in each short scenario, about 540 in all | 1 in each short scenario, about 135 in all |
@@ -62,8 +71,8 @@ NUMBERS = """
 | engine that draws through `draws` by name only | 3 in each setting, because no rule of interception is used | 1 in each |
 | single calls of a verifier | 40 of each of three small calls, 2 at the call's own size | of each small call every path if there are at most 24, otherwise 24; 1 at the call's own size |
 
-A pair is two runs, so the pairs of an engine add a tenth of the runs of its replays and its enumeration. The number of paths
-of the enumeration is estimated as the mean of 1 / P(path) over the replayed paths.
+A pair is two runs, so the pairs of an engine add a tenth of the runs of its replays and its enumeration. The number
+of paths of the enumeration is estimated as the mean of 1 / P(path) over the replayed paths.
 
 Coupled and fed runs add at most 15 % to the CPU time of the exact checks:
 
@@ -82,9 +91,10 @@ Coupled and fed runs add at most 15 % to the CPU time of the exact checks:
 
 ## Rules that were changed
 
-In this test a single rule of interception is made wrong, for example by the wrong side of a bound, a lost constraint, a
-swapped winner of a race, a dtype that is not rounded, a generator that is not advanced or a result that is cached too long.
-No other check is active:
+This test shows which faults of interception the runs find. It makes a single rule of interception wrong, for example
+by the wrong side of a bound, a lost constraint, a swapped winner of a race, a dtype that is not rounded, a generator
+that is not advanced or a result that is cached too long. No other check is active. A cell counts the wrong rules that
+the runs find:
 
 | changed rules | number | found by coupled runs | found by fed runs |
 |---|---:|---:|---:|
@@ -93,19 +103,22 @@ No other check is active:
 | of JAX (`engine_tests/in_jax/test_coupled_rules_of_jax.py`) | 9 | 9 | 0; numbers of JAX are not fed |
 | of tokens that are never read (`engine_tests/checks/test_coupled_open_ends.py`) | 5 | 5 | not run |
 
-Twenty of these changes were written after the checks, in code that had recently changed. One was not found at first: if
-one outcome of a real vocabulary is compared twice, coupled runs did not compare the set of tokens that remain possible. Now
-they do.
+Twenty of these changes were written after the checks, in code that had recently changed. One of the twenty was not
+found at first. If a program compares one outcome of a real vocabulary twice, some tokens remain possible after both
+comparisons; coupled runs now compare this set too.
 
-Forty-eight programs that draw in unusual ways, each beside a wrong twin, are decided
-(`engine_tests/soundness/test_stranger_coins.py`): generators that are spawned, copied, forked, seeded by a draw or put back,
-draws in executors and coroutines, draws without effect, loops that reject, clocks, caches.
+Forty-eight programs that draw in unusual ways hold, and the wrong twin of each is refuted
+(`engine_tests/soundness/test_stranger_coins.py`): generators that are spawned, copied, forked, seeded by a draw or
+put back, draws in executors and coroutines, draws without effect, loops that reject, clocks, caches.
 """  # noqa: E501 - rows of tables
 
 WITHOUT = """
 ## Without a decision
 
-These subjects were decided before any pair was run, were refused by the library, or are not installed here (`error`).
+These subjects have no pairs that decide. Each line has the status and the reason, cut after 200 characters.
+*Unusable*: the subject raised an error. *Refused*: the library raised an error because it does not support the
+setting. *Unknown*: a draw could not be answered, or the program depends on more than its draws. *Error*: the subject
+is not installed here.
 
 """
 

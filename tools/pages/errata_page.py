@@ -42,15 +42,22 @@ Many people learn speculative decoding from five widely copied notes in Chinese:
 
 {documents}
 
-They are good introductions, and they hold false theorems, formulas that contradict each other, and code that is biased
-or fails. Here are {count} of their claims by document and section, true ones among them: the sentence as it is printed,
-the same in English, what becomes of it as printed, and of the reading that its author most plausibly meant.
+They are good introductions, but they contain false theorems, formulas that contradict each other, and code that is
+biased or fails. This page judges {count} of their claims, true ones included, by document and section. *As printed*
+is the verdict on the claim as it is printed, *as meant* the verdict on the reading that its author most plausibly
+meant:
+
+* *true*, *false*, and *true under a condition*, which the last column states;
+* *inconsistent*: the note contradicts itself;
+* *defect*: code or a procedure that fails, or gives wrong results.
 
 Each row is a test. It computes the numbers of its row, most by exact enumeration in rational arithmetic, and fails if
-the claim turns out otherwise than the verdict says. The page is written from the tests, and a test compares the two.
-p is the target, q the draft (the survey has them the other way round), alpha the acceptance probability of one drafted
-token unless it says otherwise, gamma or k the number of drafts, TV the total variation, and a distance is the total
-variation to the law of sampling from p. Shares of random samples have a fixed seed and an exact interval.
+the result contradicts the verdict. The page is generated from the tests.
+
+In the table, p is the target and q the draft; the survey swaps the two letters. Unless stated otherwise, alpha is the
+probability that one drafted token is accepted. gamma and k are the number of drafts, TV is the total variation, and a
+distance is the total variation from the law of sampling from p. Shares of random samples have a fixed seed and an exact
+95 % interval.
 
 {counts}
 """

@@ -27,26 +27,30 @@ LONGEST = 160
 """Longer code is read in the table itself."""
 EXACT, ROUNDED = 1e-12, 1e-6
 """A law as near as float64 is exact; what float32 rounds of one is less than the second."""
-_COLUMNS = ("idiom", "code", "twin", "law", "of the twin", "before", "said", "of the twin")
+_COLUMNS = (
+    *("idiom", "code", "twin", "law off by", "twin's law off by", "first version", "verdict", "twin's verdict"),
+)
 COLUMNS = f"| {' | '.join(_COLUMNS)} |\n{'|---' * len(_COLUMNS)}|\n"
 HEAD = """# Idioms: how rejection samplers use random numbers
 
-Each line is one step of a rejection sampler as published code writes it, and its twin: the same code with one
-mistake. Long code is shown by the piece that differs in the twin; the tables contain all of it. The code is examined
-unchanged: its calls of torch, NumPy and `random` are answered.
+This page shows in which ways published code uses random numbers, and that specverify judges each of them. Each line
+is one step of a rejection sampler, and its twin: the same code with one mistake. The code is examined unchanged: its
+calls of torch, NumPy and `random` are answered. The columns:
 
-* *law*: the total variation between the computed law of the idiom and that of rejection sampling in closed form, for
-  rows of three tokens with frequent rejections. "exact" is below 1e-12, "float32" below 1e-6, the rounding of the
-  idiom itself. The second number is that of the twin. If several uniforms decide together, the law is known between
-  bounds about a millionth apart; the comparison uses their middle.
-* *said*: the joint verdict of all exact checks on the idiom, in a sixth of its scenarios (the next idiom gets another
-  sixth), and the verdict on the twin.
-* *before*: the verdict of the first version of this project on the right version in the same scenarios, within a
-  minute; the first check that did not hold ended the examination. Later idioms were not part of it. The verdicts,
+* *code*: the code of the idiom. Of long code only the piece that differs in the twin is shown; the file below the
+  heading has all of it. *Twin*: "`a` for `b`" means that the twin has `a` in place of `b`.
+* *law off by*: the total variation between the computed law of the idiom and the law of rejection sampling in closed
+  form, for rows of three tokens with frequent rejections. "exact" is below 1e-12, "float32" below 1e-6, the rounding
+  of the idiom itself. If several uniforms decide together, the law is known between bounds about a millionth apart;
+  the comparison uses their middle. *Twin's law off by*: the same of the twin.
+* *verdict*: the joint verdict of all exact checks on the idiom, in a sixth of its scenarios (the next idiom gets
+  another sixth). *Twin's verdict*: the same of the twin.
+* *first version*: the verdict of the first version of this project on the idiom in the same scenarios, within a
+  minute; the first check that did not hold ended the examination. *Not asked*: the idiom was added later. The verdicts,
   counted: {before}.
 
 Each idiom and each twin also runs without interception, and a planned sample compares its own draws with the same
-closed form: the idioms fit, the twins do not. So each computed law has a real sample beside it.
+closed form: the idioms fit, the twins do not. So a real sample confirms each computed law.
 `engine_tests/idioms/test_idioms.py` compares every line with the computed values: a sixth of the laws and some of the
 samples in the default run, and all of them, with the verdicts, in the thorough run (`thorough.md`).
 `tools/pages/idioms_page.py` writes the page from the results of `test_support/idioms/verdicts.py`.
@@ -121,7 +125,7 @@ def page(found):
     """Return the text of ``docs/idioms.md``, given the verdicts on each idiom."""
     text = [HEAD.replace("{before}", _told_before())]
     for table, idioms in groupby(IDIOMS, lambda idiom: idiom.table):
-        text.append(f"\n## {table.replace('_', ' ').capitalize()}\n\n`engine_tests/idioms/{table}.py`\n\n")
+        text.append(f"\n## {table.replace('_', ' ').capitalize()}\n\n`test_support/idioms/{table}.py`\n\n")
         text.append(COLUMNS)
         for idiom in idioms:
             line = found[idiom.table, idiom.name]

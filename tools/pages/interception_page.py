@@ -20,24 +20,26 @@ SECTIONS = {"NumPy": NUMPY, "random and secrets": RANDOM, "torch": TORCH}
 MOST_SHOWN = 4
 HEAD = f"""# What happens to a call that draws
 
-While foreign code is enumerated, the random calls of torch, NumPy and Python's `random` are answered. This page lists
-every public call of them that draws, or might, with an example. A test compares the page with the installed libraries.
-It fails, and names the call, if one of these has no line here: an operation of torch with the tag
-`nondeterministic_seeded`; a function or class of torch whose code uses one; a distribution; a public name of
-`np.random`, `random` or `secrets`. It also fails if a line names a call that no longer exists. Other tests run the
-examples.
+While foreign code is enumerated, the random calls of torch, NumPy and Python's `random` are answered: the enumerator
+supplies their results. This page lists every public call that draws, or might draw, with an example and what happens
+to it. A test compares the page with the installed libraries. It fails, and names the call, if one of these has no
+line here: an operation of torch with the tag `nondeterministic_seeded`; a function or class of torch whose code uses
+one; a distribution; a public name of `np.random`, `random` or `secrets`. It also fails if a line names a call that no
+longer exists. Other tests run the examples.
 
-* **answered**: it has an exact law, which is compared with a sample that the library draws itself. The last column has
-  the sample size and the total variation that the sample detects with probability {1 - MISS:g} or more. The probability
-  of any false alarm, over all lines, is at most {ALARM:g}. Each test must also reject a deliberately wrong law.
-  `nox -s properties` uses larger samples, which detect 0.02.
+The column *what happens* has one of these entries:
+
+* **answered**: the call has an exact law, which is compared with a sample that the library draws itself. The last
+  column has the sample size and the total variation that the sample detects with probability {1 - MISS:g} or more.
+  The probability of any false alarm, over all lines, is at most {ALARM:g}. Each test must also reject a deliberately
+  wrong law. `nox -s properties` uses larger samples, which detect 0.02.
 * **many outcomes**: answered as well, but the call has more outcomes than are enumerated. The verdict states the
   probability of those that are missing.
 * **refused**: the run ends with the file and line of the call, and the verdict is UNKNOWN.
-* **harmless**: it draws nothing, or only sets the state of a generator.
-* **from outside**: its bytes come from the operating system, and a replay gets others. If a token depends on them, the
-  verdict is UNKNOWN.
-* **not here**: it cannot be called without another device. Operations with the tag `nondeterministic_seeded` are
+* **harmless**: the call draws nothing, or only sets the state of a generator.
+* **from outside**: the bytes come from the operating system, and a replay gets other bytes. If a token depends on
+  them, the verdict is UNKNOWN.
+* **not here**: the call needs another device than a CPU. Operations with the tag `nondeterministic_seeded` are
   intercepted on every device, so such a call is refused where it draws.
 
 A continuous random number stays symbolic. It can be compared with a number, looked up in a cumulative sum, or used in a

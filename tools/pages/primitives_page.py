@@ -12,13 +12,20 @@ from specverify.intercept.symbolic.primitives import PRIMITIVES, Blank
 
 HEAD = """# Operations on random numbers
 
-A random number has no value while a program is enumerated. Each operation that can be applied to one is a row of the
-table in `specverify/intercept/symbolic/primitives.py`. A row holds the rule of one number
-(`scalar`), of a noise vector at a real vocabulary (`vector`), and of a draw whose outcomes are computed all at once
-(`outcome`), and the names of the operation in each library. A front end maps names to rows; an operation without a row,
-or with a blank column, is refused with that reason. The scalar rule of a reduction, a scan, an order or a lookup takes
-a row of numbers and outcomes (`rows.py`). `torch.atan` is an example of a row with a rule of its own: one
-entry in `steps.RULES` and one row.
+Which operations a program may apply to a random number while it is enumerated. A random number is then symbolic: it
+has no value, and an operation on it needs a rule. Each operation is a row of the table in
+`specverify/intercept/symbolic/primitives.py`. The columns:
+
+* *scalar*: whether there is a rule for a single random number. For a reduction, a scan, an order or a lookup this
+  rule takes a whole array of numbers (`rows.py`).
+* *vector*: for a noise vector, one random number for each token of a real vocabulary.
+* *outcome*: for a draw with finitely many outcomes, such as a token, without choosing one.
+* *result*: the dtype of the result.
+* *torch*, *JAX*, `math`, *Python*: the names of the operation there. NumPy's name is the first column.
+
+"no (1)" refers to the reasons below the table. If a program uses an operation without a row or without the rule that
+it needs, it is refused with this reason, or the outcome is forced. To add an operation, add a row; `torch.atan` is an
+example: one entry in `steps.RULES` and one row.
 
 | operation | family | scalar | vector | outcome | result | torch | JAX | `math` | Python |
 |---|---|---|---|---|---|---|---|---|---|
@@ -41,7 +48,7 @@ def page() -> str:
         cells = (f"`{row.name}`", row.family.value, *columns, row.result.value, *names)
         rows.append(f"| {' | '.join(cells)} |\n")
     reasons = [f"* ({number}) {reason}\n" for reason, number in notes.items()]
-    return HEAD + "".join(rows) + "\nWhy a column is blank:\n\n" + "".join(reasons)
+    return HEAD + "".join(rows) + "\nWhy there is no rule:\n\n" + "".join(reasons)
 
 
 if __name__ == "__main__":

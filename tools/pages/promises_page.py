@@ -50,10 +50,15 @@ NUMBERS = (
 FIRST_WORDS = 110
 HEAD = """# Planted bugs of promises
 
-Engines whose law is right and which break one other promise (`specverify/mutants/promising.py`, `ranks.py`), each
-examined by the check of that promise: {refuted} of {total} are refuted. The same engines without a fault: {held}.
-*Recorded in* names the report that the bug was taken from; *plausible* ones have none. The bugs of laws are in the
-[kill matrix](kill-matrix.md).
+Each row is an engine with one planted bug that leaves the law of the tokens right and breaks one other
+[promise](promises.md) (`specverify/mutants/promising.py`, `ranks.py`). The check of that promise examines the engine:
+{refuted} of {total} are refuted. The same engines without a fault: {held}. The columns:
+
+* *bug*: its name. *Promise*: the value in `returns=`, or the word in `promises=`, that is wrong.
+* *recorded in*: the report that the bug was taken from; *plausible* if there is none.
+* *what it reports*: the beginning of the check's message.
+
+Bugs that change the law are in the [kill matrix](kill-matrix.md).
 
 | bug | promise | recorded in | check | verdict | what it reports |
 |---|---|---|---|---|---|
@@ -231,7 +236,7 @@ def engines_table() -> str:
         rows.append(f"| `{promise}` | {' | '.join(cells)} |\n")
     every = [engines for where in engines_of_promises().values() for engines in where.values()]
     wrong, right = (sum(column) for column in zip(*every, strict=True))
-    return head + "".join(rows) + f"\nIn all {wrong} wrong engines are refuted, and none of {right} right ones is.\n"
+    return head + "".join(rows) + f"\nIn total {wrong} wrong engines are refuted, and none of {right} right ones is.\n"
 
 
 def with_tables(text: str) -> str:

@@ -127,7 +127,7 @@ def test_queries_tell_the_round_of_a_draw():
         ),
         (bonus_from_q, 3, ": the token after accepted drafts, new token 2, is drawn from q = ("),
         (streams_rejected, 2, ": the rejected draft 1 (0) is emitted, and its replacement after it"),
-        (goes_on_when_rejected, 2, ") is still tested after draft 1 ("),
+        (goes_on_when_rejected, 2, "the round goes on with draft 2 ("),
         (leaves_out_rare, 2, ": draft 1 is left out after it is drawn (test_"),
         (more_of_the_draft_again, 2, " alone, which is new token 1, as if a penalty did not count it"),
         (warmer_target, 2, ": p has a further temperature of 2: draft "),

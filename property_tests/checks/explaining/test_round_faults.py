@@ -251,6 +251,16 @@ def test_one_wrong_number_in_replacement_and_bonus_is_named_once():
     assert "each token that is not a draft" not in fault_of_rounds(in_scenario(apart)).sentence
 
 
+def test_a_token_after_a_replacement_is_named_and_not_the_acceptance():
+    def by_length(p, q, draft_tokens):
+        tokens = verifier()(p, q, draft_tokens)
+        return [*tokens, drawn(p[-1])] if len(tokens) == len(draft_tokens) else tokens
+
+    said = "the round does not end with the token that replaces a rejected draft: draft 1 (1) is replaced by 0, and"
+    assert fault_of_rounds(in_scenario(by_length)).sentence.startswith(said)
+    assert "does not end" not in fault_of_rounds(in_scenario(verifier(accept=lambda p, q: 1))).sentence
+
+
 def test_a_product_that_does_not_start_again_is_named():
     def never_starts_again(p, q, draft_tokens):
         joint = 1.0

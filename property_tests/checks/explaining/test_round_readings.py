@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from specverify.checks.explaining.round_readings import Models, reading_of
-from test_support.checks.recorded_rounds import coin, model, read, token
+from test_support.checks.recorded_rounds import P, Q, coin, model, read, token
 
 
 def test_a_test_with_the_row_of_a_rejected_text_is_named():
@@ -66,3 +66,12 @@ def test_candidates_that_are_drawn_without_replacement_are_no_chain():
         rows = dict.fromkeys(((0,), (0, 1), (0, 2)), (0.3, 0.4, 0.3))
         models = Models(model(rows), model(dict.fromkeys(rows, (0.2, 0.5, 0.3))), (0,), 1)
         assert (reading_of([first, test, second], models, (2,)) is not None) == is_chain
+
+
+@pytest.mark.parametrize(("later", "is_chain"), [(((2, "draft", (0,)),), False), (((2, "draft", (0, 1)),), True)])
+def test_two_drafts_after_two_queries_with_one_text_are_no_chain(later, is_chain):
+    items = [token(1, *Q[0,]), coin(0.0, 0.625), token(0, *Q[0,]), coin(0.0, 1 - 1e-3)]
+    items = [item._replace(before=(0,) * at) for at, item in enumerate(items)]
+    for q in (model(Q), None):
+        models = Models(model(P), q, (0,), 2, queries=((0, "draft", (0,)), *later))
+        assert (reading_of(items, models, (1, 0)) is not None) == is_chain

@@ -25,7 +25,13 @@ from specverify.checks.explaining.engine_paths import (
     told,
     with_pmfs,
 )
-from specverify.checks.explaining.engine_rounds import EngineRounds, engine_rounds, is_by_other_text, model_of_law
+from specverify.checks.explaining.engine_rounds import (
+    EngineRounds,
+    engine_rounds,
+    is_by_other_text,
+    model_of_law,
+    without_unseen_row,
+)
 from specverify.checks.explaining.engine_traces import (
     KEPT,
     argmax_without_draw,
@@ -177,14 +183,9 @@ def program_counterexample(
     )
     if difference is None:
         return example
-    index = difference.request
-    alone = "" if index is None else or_none(right_alone, program, index)
-    beside = or_none(_rule_of_batch, trace, law, expected) if trace is not None and program.split is not None else ""
-    if beside:
-        rows = (f"{alone}: {difference.sentence}" if alone else difference.fault, *difference.rows)
-        return example._replace(fault=beside, rows=rows)
-    if alone:
-        return example._replace(fault=f"{alone}: {difference.sentence}", rows=difference.rows)
+    beside = _named_beside(program, trace, (law, expected), difference)
+    if beside is not None:
+        return example._replace(fault=beside[0], rows=beside[1:])
     named = or_none(token_without_draw, program, engine) or (rounds.fault if rounds else "")
     if not named and trace is not None and trace.target is not None and program.split is None:
         candidates = (
@@ -196,11 +197,32 @@ def program_counterexample(
     if not named:
         paths_drawn = _Paths(engine, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells)
         read = next((reading.fault for reading in shown if reading.fault), "") if trace else ""
-        read = "" if is_by_other_text(read) and len(readings) > 1 else read  # the paths do not agree
+        read = without_unseen_row(read)
+        if UNDRAWN_WORDS in read or (is_by_other_text(read) and len(readings) > 1):
+            read = ""  # the reading only fails to find a draw, or the paths do not agree
         named = _token_named(difference, program.rows(worst), paths_drawn, size, read)
     if not named:
         return example._replace(fault=difference.fault, rows=difference.rows, named=False)
     return example._replace(fault=named, rows=(difference.fault, *difference.rows))
+
+
+def _named_beside(
+    program: EngineProgram,
+    trace: Trace | None,
+    laws: tuple[Mapping[Any, Any], Mapping[Any, Any]],
+    difference: Difference,
+) -> tuple[str, ...] | None:
+    """Return the sentence that a request is wrong beside or after others, and its rows; None if there is no such fact.
+
+    A rule by which one row of a batch decides about another stands first. ``laws`` are the observed and the expected
+    law, ``difference`` is their first difference, and ``trace`` has the model queries of a path of ``program``.
+    """
+    alone = "" if difference.request is None else or_none(right_alone, program, difference.request)
+    shown = f"{alone}: {difference.sentence}" if alone else difference.fault
+    rule = or_none(_rule_of_batch, trace, *laws) if trace is not None and program.split is not None else ""
+    if rule:
+        return rule, shown, *difference.rows
+    return (shown, *difference.rows) if alone else None
 
 
 def token_without_draw(program: EngineProgram, engine: KeptPaths) -> str:

@@ -58,7 +58,10 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
         all_paths = [(items, new, models._replace(q=None)) for items, new, models in all_paths]
     if not names and not any(_is_test(item) for items, _, _ in all_paths for item in items):
         return EngineRounds([None] * len(all_paths), "")  # nothing is drafted
-    guesses = any(_begins_with_test(items) for items, _, _ in all_paths)
+    own_drafts = bool(names) and "draft" not in names
+    guesses = own_drafts or any(_begins_with_test(items) for items, _, _ in all_paths)
+    greedy = guesses and "draft" in names
+    all_paths = [(items, new, models._replace(greedy=greedy)) for items, new, models in all_paths]
     drawn = [(items, new, models._replace(guesses=False)) for items, new, models in all_paths]
     all_paths = [(items, new, models._replace(guesses=guesses and models.guesses)) for items, new, models in all_paths]
     best = _settled(drawn) if guesses and not names else []  # of two tokens, a draft may look like a test
@@ -252,6 +255,15 @@ _OTHER_TEXT = re.compile(
 """Matches the phrase with which a reading states that a row belongs to another text."""
 
 
+_AS_BY = re.compile(r", as by [pq].*? after .*?(?=; expected)")
+"""Matches the phrase about the rows with which a draft, accepted without a draw, would pass surely."""
+
+
+def without_unseen_row(said: str) -> str:
+    """Return the sentence ``said`` without its phrase about rows with which a draft would be accepted surely."""
+    return _AS_BY.sub("", said)
+
+
 def is_by_other_text(said: str) -> bool:
     """Return whether the sentence ``said`` explains a draw by the row of another text."""
     return _OTHER_TEXT.search(said) is not None
@@ -270,6 +282,8 @@ def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
         by_text = [(match.group(1), said) for said in faults if (match := _OTHER_TEXT.search(said))]
         if by_text:
             agree = len({kind for kind, _ in by_text}) == 1 and 2 * len(by_text) > len(faults)
+            if agree and all(_AS_BY.search(said) for _, said in by_text):
+                return without_unseen_row(by_text[0][1])  # no bound was seen that could tell one text from another
             return by_text[0][1] if agree else ""
     sure = fault is not None and (fault.named or any(models.queries or models.guesses for _, models in read))
     return f"{fault.sentence}{_as_with_q(read) if GUESSED in fault.sentence else ''}" if fault and sure else ""
@@ -286,7 +300,7 @@ def _all_given(read: Sequence[tuple[Reading, Models]]) -> list[GivenDrafts]:
         _given(one, before, models, learned)
         for reading, models in read
         for one, before in _evidence(reading)
-        if one.drafts and not one.structure
+        if one.drafts and not one.structure and all(sum(_of(models.p)(text)) > 0 for text in _texts_of(one))
     ]
 
 
@@ -336,6 +350,11 @@ def _given(one: ReadRound, before: ReadRound | None, models: Models, learned: Ma
         dict(_other_rows(one, before, models, rows)),
         of_engine=True,
     )
+
+
+def _texts_of(one: ReadRound) -> list[Tokens]:
+    """Return the texts after which round ``one`` uses a row of p."""
+    return [one.text + one.drafts[:i] for i in range(len(one.drafts) + (one.end[0] == "bonus"))]
 
 
 def _of(model: LanguageModel) -> Callable[[Tokens], Row]:

@@ -69,6 +69,8 @@ class GivenDrafts(NamedTuple):
     """Whether the numbers come from the path of an engine."""
     is_padded: bool = False
     """Whether p has further rows after the drafts, up to the longest row of a batch."""
+    goes_on: str = ""
+    """A sentence that a token follows the replacement of a draft in the round; "" if none does."""
     elsewhere: bool = False
     """Whether the round belongs to another scenario than the one that is explained."""
 
@@ -166,7 +168,26 @@ def _given(here: InScenario, state: State, draft: Draft, runs: Sequence[Any], *,
         slack(here, 2 * gamma + 2, epsilon),
         _under_other_parameters(here, state.tokens, tokens) if raw is not None else {},
         is_padded="without drafts" in here.variant.label,
+        goes_on=_goes_on(tokens, runs) if here.variant.intercepted and bonus else "",
     )
+
+
+def _goes_on(drafts: Tokens, runs: Sequence[Any]) -> str:
+    """Return the sentence that a verifier emits a token after the replacement of a draft; "" if it does not.
+
+    It has no row of p for such a token. ``runs`` are (path, round) of rounds with the drafts ``drafts``.
+    """
+    for path, done in runs:
+        *before, last = done.tokens or (0,)
+        changed = next((i for i, pair in enumerate(zip(drafts, before, strict=False)) if pair[0] != pair[1]), None)
+        if changed is not None:
+            place = place_of(path.decisions[-1]) if path.decisions else ""
+            draft = f"draft {changed + 1} ({drafts[changed]}) is replaced by {before[changed]}"
+            follows = " ".join(map(str, (*before[changed + 1 :], last)))
+            at = f" ({place})" if place else ""
+            said = "the round does not end with the token that replaces a rejected draft"
+            return f"{said}: {draft}, and {follows} follows{at}"
+    return ""
 
 
 def _under_other_parameters(here: InScenario, prefix: Tokens, tokens: Tokens) -> dict[str, ModelRows]:

@@ -173,7 +173,8 @@ def _exponent(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> f
     two, left = _two_open(law), _left(p, q)
     if two is None or min(left[two[0]], left[two[1]]) <= 0 or abs(left[two[0]] - left[two[1]]) < OPEN:
         return 0.0
-    return math.log(law[two[0]] / law[two[1]]) / math.log(left[two[0]] / left[two[1]])
+    power = math.log(law[two[0]] / law[two[1]]) / math.log(left[two[0]] / left[two[1]])
+    return power if abs(power - 1) > OPEN else 0.0
 
 
 def _share_of_p(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:

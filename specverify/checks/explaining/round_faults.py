@@ -125,6 +125,8 @@ def named_fault(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault
 
 def _named(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault:
     wrong = [part for part in PARTS if any(is_wrong(given, part) for given in all_given)]
+    if goes_on := next((given.goes_on for given in all_given if given.goes_on), ""):
+        return RoundFault(goes_on, frozenset(wrong))
     other = _other_rows(all_given, parameters)
     if other:
         return RoundFault(f"{other}: {_example(all_given, wrong[0])}", frozenset(wrong))

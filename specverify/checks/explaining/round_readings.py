@@ -48,6 +48,7 @@ UNLIKELY = 0.25
 
 UNDRAWN_WORDS = "chosen without a draw"
 """The beginning of the words about a token that no draw produced although several tokens are possible."""
+CHOSEN_DRAFT = "draft {} ({}) is the argmax of q, without a draw, but is tested as if it were drawn from q"
 IN_PLACE = " (with token "
 """The beginning of a phrase about a text that differs in its last token."""
 ROLES: Mapping[str, frozenset[str]] = {
@@ -82,6 +83,8 @@ class Models(NamedTuple):
     """Whether the last token of the path may be a draw that nothing reads."""
     learned: Mapping[Tokens, Row] = {}
     """Text -> the row that drafts after it are drawn from on most paths, if the draft model is unknown."""
+    greedy: bool = False
+    """Whether a draft may be the argmax of q, without a draw."""
 
 
 class ReadRound(NamedTuple):
@@ -222,6 +225,8 @@ def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Readin
     moments = [at for at, _, _ in models.queries]
     if any(are_candidates(one, other, moments) for one, other in combinations(items, 2)):
         return None  # candidates for one position, and not a chain
+    if _drafts_twice(items, models):
+        return None
     reader = _PathReader(items, models, models.prompt + new)
     return reader.read(0, models.prompt, (), 1)
 
@@ -252,6 +257,31 @@ def are_candidates(one: PathDraw, other: PathDraw, moments: Sequence[int]) -> bo
         and bool(one.pmf)
         and same_row(one.pmf, other.pmf, NEAR)
     )
+
+
+def _drafts_twice(items: Sequence[PathDraw], models: Models) -> bool:
+    """Return whether two of the draws ``items`` are drafts for one position, as of a program with several chains.
+
+    Such draws come from one row, and before each the draft model was queried anew with one text; ``models`` has the
+    queries. The row of p after this text does not count: a token of p may be drawn after the same query.
+    """
+    drafted: list[tuple[int, Tokens, Row]] = []
+    for item in items:
+        asked = (
+            (i, text) for i, (at, name, text) in enumerate(models.queries) if name == "draft" and at <= len(item.before)
+        )
+        number, text = max(asked, default=(-1, ()))
+        if number < 0 or not item.pmf or same_row(item.pmf, _floats(models.p(text)), NEAR):
+            continue
+        for i, other, row in drafted:
+            if i != number and text == other and same_row(item.pmf, row, NEAR):
+                return True
+        drafted.append((number, text, item.pmf))
+    return False
+
+
+def _floats(row: Any) -> list[float]:
+    return [float(mass) for mass in row.tolist()]
 
 
 def _is_readable(item: PathDraw) -> bool:
@@ -453,6 +483,11 @@ class _PathReader:
             yield self._with(drafted, item.interval, item.widths, at + 1, cost, place=item.place, drawn=True)
         if not self.asks_draft:
             yield from self._guesses(drafted, here)
+        elif known and self.models.greedy and ("draft", here) in self.first and sure is None:
+            token = max(range(len(row)), key=row.__getitem__)
+            yield self._with(drafted, token, _sure(token, self.size), at, late + UNLIKELY)
+            said = f"{CHOSEN_DRAFT.format(len(drafted.tokens) + 1, token)} (q = {short(row[token])}), expected q = 1"
+            yield self._with(drafted, token, row, at, late + OTHER_NUMBER, said)
 
     def _may_draw(self, item: PathDraw) -> bool:
         """Return whether ``item``, which compares a uniform, may draw one of two tokens.
@@ -560,7 +595,8 @@ class _PathReader:
             yield from self._emitted(last, text, emitted, words, then.cost + DROPPED, fault, used, None, gone, record)
             if i + 1 < len(drafts):
                 wrong = (
-                    f"draft {i + 2} ({drafts[i + 1]}) is still tested after draft {i + 1} ({drafts[i]}) was rejected"
+                    f"the round goes on with draft {i + 2} ({drafts[i + 1]}) after draft {i + 1} ({drafts[i]}) "
+                    "was rejected"
                 )
                 on = then._replace(out=(*now.out, new), structure=wrong, fault=now.fault or wrong)
                 yield from self._decided(last, on._replace(cost=then.cost + DROPPED))

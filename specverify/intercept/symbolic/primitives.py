@@ -686,7 +686,7 @@ COMPARISONS = table(
 # Rows of elements
 
 _NO_VECTOR = Blank("an element of a noise vector has no outcome")
-_NO_NUMBERS = Blank("it computes nothing")
+_NO_NUMBERS = Blank("it moves elements and computes no number from an outcome")
 
 
 def _logic(name: str, rule: Rule, **more: Any) -> Primitive:
