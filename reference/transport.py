@@ -89,9 +89,10 @@ def _augmenting_path(
 ) -> list[tuple[TokenSet, int]]:
     """Return a path along which ``flow`` can be increased, as pairs (set, token); [] if there is none.
 
-    ``flow`` maps set -> token -> mass. ``unused`` is the mass of each set, and ``owed`` the mass of each token, that
-    the flow does not use yet. The first set of the path has unused mass, and so has the last token. Each later set
-    gives up some of its mass at the token of the pair before. Masses up to ``least`` are ignored.
+    ``flow[set][token]`` is the mass that the flow moves from ``set`` to ``token``. ``unused`` is the mass of each set,
+    and ``owed`` the mass of each token, that the flow does not use yet. The first set of the path has unused mass, and
+    so has the last token. Each later set gives up some of its mass at the token of the pair before. Masses up to
+    ``least`` are ignored.
     """
     came: dict[int, tuple[TokenSet, int | None]] = {}
     frontier: list[tuple[TokenSet, int | None]] = [(drawn, None) for drawn, mass in unused.items() if mass > least]

@@ -153,7 +153,7 @@ class Decoder(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """The parts of a chain algorithm: the drafter, the length rule, and the verifier."""
+    """The parts of a chain algorithm: the drafter, the length rule (how many tokens to draft), and the verifier."""
 
     drafter: Drafter
     length: LengthRule

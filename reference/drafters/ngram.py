@@ -40,7 +40,7 @@ class _Counts(dict[Tokens, Row]):
 
 
 class NgramTable(NamedTuple):
-    """Immutable counts ``context -> token -> count`` of the tokens that followed each context.
+    """Immutable counts of the tokens that followed each context: ``counts[context][token]``.
 
     Contexts have the lengths in ``context_lengths``, which lists the longest first.
     """

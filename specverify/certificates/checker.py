@@ -273,7 +273,8 @@ def check_cell(
     """Check that ``terms`` add up to 0 in a cell, and return the number of cells into which ``written`` divides it.
 
     A cell is the set of points at which some polynomials have certain signs. ``facts`` maps the number of such a
-    polynomial to its possible signs. ``known`` has the same facts as conditions, and the conditions that always hold.
+    polynomial to its possible signs in this cell. ``known`` has the same information as conditions, and also the
+    conditions that are true at every point.
 
     ``written`` is the part of the certificate about the cell. It divides the cell by the signs of a further polynomial,
     or proves that the cell is empty, or proves that the sum is 0 in the cell. Raises ``CertificateRefused`` if the

@@ -119,9 +119,11 @@ def _of_position(rounding: Rounding) -> float:
 
 
 def _masses(seen: Seen) -> tuple[dict[DraftContext, dict[int, float]], dict[DraftContext, dict[int, float]]]:
-    """Return two maps: position -> draft -> mass of the paths that draft it, and the same for the paths that emit it.
+    """Return two mappings, ``drafted`` and ``emitted``, with the masses of the paths that draft and emit a token.
 
-    A position is a ``DraftContext``; ``seen`` holds the recorded runs of the engine.
+    ``drafted[position][token]`` is the mass of the paths that draft ``token`` at ``position``, a ``DraftContext``.
+    ``emitted[position][token]`` is the mass of those among them that also emit the token there. ``seen`` holds the
+    recorded runs of the engine.
     """
     drafted: dict[DraftContext, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     emitted: dict[DraftContext, dict[int, float]] = defaultdict(lambda: defaultdict(float))

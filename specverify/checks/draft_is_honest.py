@@ -45,7 +45,8 @@ class ProposalLaw(NamedTuple):
     """The law of a decoder's drafts in one state."""
 
     tokens: Mapping[tuple[Tokens, tuple[Any, ...]], Mapping[int, Any]]
-    """(earlier drafts of the round, declared pmf) -> next draft -> probability."""
+    """``tokens[drafts, pmf][token]`` is the probability that the round drafts the tokens ``drafts`` and next ``token``,
+    for which it declares ``pmf``."""
     drafts: Mapping[Tokens, Any]
     """All drafts of a round -> probability; the nodes of a tree are sorted by token id."""
     tree: bool
@@ -129,10 +130,10 @@ def examine_observed(observable: Observable, _: Conditions) -> Examination:
 
 
 def _fed_drafts(seen: Seen) -> dict[Tokens, dict[int, float]]:
-    """Return text -> draft -> probability, from the inputs of the target's forward passes.
+    """Return the probability of each draft after each text, from the inputs of the target's forward passes.
 
-    The text consists of all tokens before the draft, the prompt included. The probability is that of the runs in which
-    this draft follows the text. ``seen`` holds the recorded runs.
+    ``result[text][draft]`` is the probability of the runs in which ``draft`` is drafted after ``text``. ``text`` has
+    all tokens before the draft, the prompt included. ``seen`` holds the recorded runs.
     """
     drawn: dict[Tokens, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for run in seen.runs:

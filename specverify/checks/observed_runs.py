@@ -32,7 +32,7 @@ class Seen(NamedTuple):
     runs: tuple[Run, ...]
     plain: tuple[Run, ...]
     caches: Mapping[Tokens, tuple[Any, ...]]
-    """Tokens -> the keys and values of a cache of plain decoding that holds them."""
+    """Tokens -> the attention keys and values of these tokens, from the cache of a run without speculation."""
     prompt: Tokens
 
 
@@ -74,9 +74,10 @@ def watched(field: str, examine: ExamineRuns, *needs: Need) -> ExaminedPart:
 
 
 def seen_in(watch: Watch) -> Seen:
-    """Return the recorded runs of an engine, which ``watch`` opens with its observer.
+    """Return the recorded runs of the engine that ``watch`` yields.
 
-    Raises ``EnumerationTooLarge`` for more than ``MOST_RUNS`` runs.
+    ``watch`` returns a context manager that builds the models and yields the observed engine. Raises
+    ``EnumerationTooLarge`` for more than ``MOST_RUNS`` runs.
     """
     seen = _seen_or_refusal(watch)
     if isinstance(seen, EnumerationTooLarge):
@@ -86,7 +87,7 @@ def seen_in(watch: Watch) -> Seen:
 
 @lru_cache(maxsize=32)
 def _seen_or_refusal(watch: Watch) -> Seen | EnumerationTooLarge:
-    """Return the recorded runs of the engine that ``watch`` opens, or the error if there are too many.
+    """Return the recorded runs of the engine that ``watch`` yields, or the error if there are too many runs.
 
     The result is cached for all checks.
     """

@@ -83,7 +83,12 @@ REPLAYS_OF_A_CALL, REPLAYS_OF_A_SMALL_CALL = 4, 40
 
 
 class _RunNumbers(NamedTuple):
-    """How many coupled and how many fed runs are made."""
+    """How many runs of each of two types are made, to compare examined runs with plain runs.
+
+    A coupled run records the random numbers of a plain run, and follows the path on which these numbers lie
+    (``coupled_runs``). A fed run samples a path, and gives random numbers of this path to the plain program
+    (``fed_runs``).
+    """
 
     coupled: int
     fed: int

@@ -18,7 +18,8 @@ ROUNDING = 2.0**-20
 """Largest difference, relative to the largest value, that counts as rounding: eight units in the last place of float32,
 the dtype in which libraries return scores."""
 Expected = Mapping[Tokens, Mapping[str, Any]]
-"""New tokens before a position -> name -> value returned at that position."""
+"""The values that a call returns at each position. ``expected[new][name]`` is the value called ``name``, such as the
+logits, at the position after the new tokens ``new``."""
 
 
 def fault(_: Seen, run: Run, observable: Observable) -> str | None:
@@ -60,9 +61,10 @@ def _first_difference(name: str, run: Run, expected: Expected) -> str | None:
 
 @lru_cache(maxsize=4)
 def _plain(watch: Watch) -> Expected:
-    """Return new tokens -> name -> value that a plain call returns for the position after these tokens.
+    """Return the values that a plain call, without speculation, returns for each position of each new text.
 
-    ``watch`` opens the engine with its observer.
+    A value is found by the new tokens before its position, and then by its name. ``watch`` returns a context manager
+    that builds the models and yields the observed engine.
     """
     result: dict[Tokens, Mapping[str, Any]] = {}
     for run in seen_in(watch).plain:

@@ -204,7 +204,7 @@ def _choices(narrated: Narrated) -> tuple[int, ...]:
 
 
 class After(NamedTuple):
-    """The changes of arguments and results that the calls in one scenario caused."""
+    """What the calls of a verifier in one scenario changed: their arguments, and results that were returned before."""
 
     calls: int
     changed: tuple[str, tuple[str, ...]] | None
@@ -212,7 +212,7 @@ class After(NamedTuple):
     stale: tuple[str, tuple[str, ...]] | None
     """(a result that changed after its call, the setting of that call); None if there is none."""
     views: bool
-    """Whether a result changes with the caller's own arrays."""
+    """Whether a result changes if the arrays that were passed as arguments are overwritten after the call."""
 
 
 @lru_cache(maxsize=256)

@@ -105,12 +105,15 @@ def _sampled_row(rows: Callable[[], Mapping[str, Any]], call: str, name: str) ->
 
 
 class FoundEngines(NamedTuple):
-    """All engines: the usable ones, and the reason for each one that cannot be used."""
+    """All engines: those whose entry point could be loaded as an ``Engine``, and the reason for each of the others.
+
+    The library of a loaded engine need not be installed.
+    """
 
     engines: Mapping[str, Engine]
     """Prefix of subject names -> engine."""
     unusable: Mapping[str, str]
-    """Prefix -> sentence with the reason why its engine cannot be used."""
+    """Prefix -> sentence with the reason why the entry point of its engine could not be loaded."""
 
 
 @cache
@@ -142,7 +145,10 @@ def engine_subjects() -> dict[str, str]:
 
 
 def tables() -> dict[str, str]:
-    """Return ``PREFIX:TABLE`` -> summary for the tables of subjects of all usable engines."""
+    """Return ``PREFIX:TABLE`` -> summary, for each table of subjects of each engine that could be loaded.
+
+    The library of an engine need not be installed.
+    """
     return {
         f"{prefix}:{name}": table.summary
         for prefix, engine in found_engines().engines.items()

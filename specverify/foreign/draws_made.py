@@ -19,13 +19,13 @@ from specverify.laws.draws import Replayed, Tape
 from specverify.laws.paths import Enumerated, Probe
 
 Run = Divided | Enumerated | Probe | Replayed | Tape
-"""An interpreter that answers the draws of one run and counts them."""
+"""An object that answers the draws of one run and counts them."""
 
 
 def run_of(frame: FrameType | None) -> Run | None:
-    """Return the interpreter that answers the draws of the run to which ``frame`` belongs; None if no run is active.
+    """Return the object that answers the draws of the run to which ``frame`` belongs; None if no run is active.
 
-    The interpreter is found as a local variable of ``frame`` or of one of its callers, foreign frames excluded.
+    The object is found as a local variable of ``frame`` or of one of its callers, foreign frames excluded.
     """
     for frame_below, _ in walk_stack(frame) if frame else ():
         if is_foreign(file_of(frame_below)):

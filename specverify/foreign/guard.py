@@ -205,4 +205,5 @@ _ENDINGS: dict[ModuleType, dict[str, Callable[..., bool]]] = {
     },
     signal: {"raise_signal": _is_fatal},
 }
-"""Module -> name of a call that can end this process -> whether it does so with given arguments."""
+"""Calls that can end this process. ``_ENDINGS[module][name]`` gets the arguments of a call of the function ``name`` of
+``module``, and returns whether this call ends the process."""

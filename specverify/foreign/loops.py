@@ -61,7 +61,8 @@ class _TurnCount(NamedTuple):
     draws: object
     """The number of draws that the run had made when counting began."""
     left: dict[FrameType, dict[int, int]]
-    """Active frame -> bytecode offset at which a loop begins -> how many more iterations the loop may make."""
+    """``left[frame][offset]`` is the number of further iterations that a loop may make. The loop is in the active frame
+    ``frame`` and begins at the bytecode offset ``offset``."""
 
 
 class LoopWatch:

@@ -70,7 +70,7 @@ class CallPath(NamedTuple):
 
 
 class _OneRun:
-    """An interpreter that gives the draws of one run chosen outcomes, so that a path can be repeated.
+    """Answers the draws of one run with outcomes that are given beforehand, so that a path can be repeated.
 
     Draws over few outcomes get ``choices`` in order, and when these are used up, their first possible outcome.
     ``outcomes`` maps the index of a draw over a large vocabulary to its outcome; any other such draw gets a likely

@@ -55,8 +55,9 @@ ONE_ROW_SCENARIOS: Final = (
 """Scenarios in which one row is open and all others are one-hot. In all but one p and q differ there by 2^-15 to 2^-6;
 in one of those there is no draft. The vocabulary sizes cover tiling errors: for each tile of 2, 4, ..., 256 tokens one
 vocabulary has a remainder of one token, and 64 tokens, all possible, have none for tiles up to 64. At 64 tokens a top-k
-of 4 to 63 removes a possible token. The last token of the last scenario does not fit in a byte. The more tokens have
-mass, the more coins follow the row, which raises the rounding bound above an error of 1e-6 in q."""
+of 4 to 63 removes a possible token. In the last scenario of this tuple, the last token of the vocabulary does not
+fit in a byte. The more tokens have mass, the more coins follow the row, which raises the rounding bound above an error
+of 1e-6 in q."""
 WRITTEN_OUT: Final = tuple(scenario for scenario in ONE_ROW_SCENARIOS if scenario.vocabulary <= 64)
 """The scenarios for engines, which may store a row for every text."""
 DEEP_TREE: Final = (-1, -1, 0, 0, 2, 2, 4, 4)

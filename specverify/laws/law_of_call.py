@@ -264,10 +264,12 @@ class _Reader:
         return emitted, problems
 
     def _ending(self, number: int, outcome: int) -> Ending | FailedOutcome | str:
-        """Run the path again with the given ``outcome`` of draw ``number``, and return its ending.
+        """Run the path again with the given ``outcome`` of draw ``number``, and return its ``Ending``.
 
-        If the call raises an error, return a ``FailedOutcome`` in place of the ending; errors of the types ``said`` of
-        ``call_law`` are raised here. If the program makes other draws than before, return a sentence about this.
+        The ending has the emitted tokens, or the law of the last one if the program never read it. If the program makes
+        other draws than before, return a sentence about this instead. If the call raises an error, return a
+        ``FailedOutcome``. Two exceptions are not caught: ``MemoryError``, and errors of the types that the caller of
+        ``call_law`` passed as its argument ``said``.
         """
         self._runs += 1
         try:

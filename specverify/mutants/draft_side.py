@@ -348,9 +348,10 @@ def page_copied_from_target(cache: DraftCache, target: tuple[Entry, ...], count:
     citation="transformers PR #31644",
 )
 def target_cache_given_to_draft(cache: DraftCache, target: tuple[Entry, ...], count: int) -> DraftCache:
-    """Return the first ``count`` cache entries of the target as the drafter's.
+    """Return a drafter's cache with the first ``count`` entries of ``target``, the entries of the target's cache.
 
-    The cache that the caller passes is given to both models.
+    The right result has entries of ``cache``, the drafter's own cache, which is not used here. The bug: the engine
+    passes the cache that its user supplies for the target to the drafter too.
     """
     return DraftCache(target[:count], count)
 

@@ -125,11 +125,14 @@ def budget_without_the_prompt(task: Task, gamma: int = 4) -> Decoder:
     killed_by="stop_law",
 )
 def cap_before_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the number of tokens to keep, and whether the text ends.
+    """Return how many of the round's ``new`` tokens to keep, and whether the text ends.
 
-    If the round's ``new`` tokens reach the length limit (``most`` tokens), they are kept up to the limit, without a
-    test for an earlier end. ``ends(count)`` returns whether the first ``count`` of them end the text. ``accepted`` is
-    the number of drafts among them.
+    ``most`` is the number of tokens that the text may still get. If ``new`` has at least ``most`` tokens, return
+    ``most`` and True without a test for an earlier end: the bug. Otherwise the result is right: the tokens up to the
+    first end and True, or all tokens and False if none of them ends the text.
+
+    ``ends(count)`` returns whether the first ``count`` tokens of ``new`` end the text. ``accepted`` is the number of
+    drafts among ``new``.
     """
     return (most, True) if len(new) >= most else cut(ends, new, accepted, most)
 
@@ -353,8 +356,9 @@ def stop_of_the_target_ignored(ends: Callable[[int], bool], new: Tokens, accepte
 def stop_string_window_of_one(strings: Sequence[str], tokens: Tokens, fresh: int, pieces: Pieces) -> bool:
     """Return whether ``tokens`` ends with one of ``strings``; always False unless exactly one of the tokens is new.
 
-    ``fresh`` is the number of tokens at the end that are new in this round. So only the first new token of a round can
-    complete a stop string. ``pieces`` has the bytes of each token.
+    ``fresh`` is the number of tokens at the end that are new in this round. The engine calls this function for
+    each new token in turn, with the tokens up to this token, so ``fresh`` is 1, 2, and so on. Therefore only the first
+    new token of a round can complete a stop string. ``pieces`` has the bytes of each token.
     """
     return fresh == 1 and text_of(tokens, pieces).endswith(tuple(strings))
 

@@ -63,8 +63,8 @@ class KnownValues(NamedTuple):
     plain: Mapping[Tokens, Mapping[str, Value]]
     """New tokens -> the values that the call without speculation returns with them."""
     prefixes: Mapping[str, Mapping[Tokens, Any]]
-    """Name of a value with one element per token -> new tokens up to and including a position -> the element at this
-    position that the call without speculation returns."""
+    """The values with one element per token, from the call without speculation. ``prefixes[name][tokens]`` is the
+    element of the value ``name`` at the last of the new tokens ``tokens``."""
 
 
 def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:

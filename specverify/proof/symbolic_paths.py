@@ -22,7 +22,10 @@ Outcome = TypeVar("Outcome")
 
 
 class NotAPmf(Exception):  # noqa: N818 - named for what it says of the subject
-    """Raised if a program drew from weights that are no pmf at ``point``."""
+    """Raised if a program drew from weights that are no pmf for some values of the unknowns, the entries of p and q.
+
+    ``point`` has such values: number of an unknown -> its value.
+    """
 
     def __init__(self, sentence: str, point: dict[int, Fraction]) -> None:
         """Store the message ``sentence``, and ``point``: values of the unknowns at which the weights are no pmf."""

@@ -89,8 +89,9 @@ def _likely(law: Any) -> list[Tokens]:
 def _parted(name: str, plain: list[Tokens], texts: list[Tokens], logits: Logits) -> Parting | None:
     """Return the first difference between ``texts`` and the expected text; None if there is none.
 
-    ``plain`` holds the expected text, ``logits`` are the target's, and ``name`` is the subject's name for messages.
-    Raises ``UnusableSubject`` if the logits cannot be computed.
+    ``plain`` lists the expected texts. Greedy decoding has exactly one; if ``plain`` has several, the result is None.
+    ``logits`` are the target's, and ``name`` is the subject's name for messages. Raises ``UnusableSubject`` if the
+    logits cannot be computed.
     """
     try:
         return greedy_parting(name, logits, dict.fromkeys(texts, 1.0), dict.fromkeys(plain, 1.0))

@@ -119,7 +119,7 @@ def _is_of_size(case: Case) -> bool:
 
 @cache
 def quick_plans() -> Mapping[str, Mapping[str, Sequence[CaseName]]]:
-    """Return kind of subject -> check -> names of its cases, in order."""
+    """Return the names of the cases of a quick run, in order, by the kind of the subject and then by the check."""
     result: Mapping[str, Mapping[str, Any]] = tomllib.loads(
         files("specverify.run").joinpath("quick.toml").read_text("utf-8")
     )

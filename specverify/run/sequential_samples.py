@@ -147,8 +147,9 @@ def sampled_verdicts(
 def is_decided(judge: Judge, watched: Watch) -> bool:
     """Return whether sampling can stop.
 
-    ``judge`` tests the law, ``watched`` tests independence. Sampling stops if all tests hold, if independence is
-    refuted (that of the reference sampler included), or if an outcome of probability 0 was sampled. Any other
+    ``judge`` tests the law, ``watched`` tests independence. Sampling stops in three cases: the law holds and no test of
+    independence is undecided; independence is refuted (that of the reference sampler included); or an outcome of
+    probability 0 was sampled. Any other
     refutation of the law stops it only after ``CONFIRMING`` couples were tested for independence, because samples that
     are copies of each other also deviate from the law.
     """

@@ -234,9 +234,9 @@ def values_of_row(beside: Any, names: Collection[str], row: int, rows: int) -> d
     """Return name -> value of row ``row`` of an answer; ``beside`` is the object that holds the values ``names``.
 
     A name without a value is left out. If ``rows`` is 0, the answer is for one prompt. Otherwise the answer is for a
-    batch of ``rows`` prompts. Then ``beside`` is a list with an object for each row, or each value is a list with an
-    element for each row; the values ``scores`` and ``logits`` may be lists of arrays ``[rows, vocabulary]``, one for
-    each new token. Raises ``UnusableSubject`` for a list of another length.
+    batch of ``rows`` prompts. For a batch, ``beside`` is a list with an object for each row, or each value is a list
+    with an element for each row; the values ``scores`` and ``logits`` may be lists of arrays ``[rows,
+    vocabulary]``, one for each new token. Raises ``UnusableSubject`` for a list of another length.
     """
     if rows and _is_list(beside) and len(beside) == rows:
         beside, rows = beside[row], 0

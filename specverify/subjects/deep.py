@@ -41,7 +41,7 @@ def deep_of(
 
 
 def where_it_runs(variant: Variant, scenarios: Sequence[Scenario]) -> Cases:
-    """Return the pairs of ``variant`` with each of ``scenarios``; () if the variant raises in the first scenario."""
+    """Return the pairs of ``variant`` with each of ``scenarios``; () if the variant raises in the first of them."""
     return tuple((variant, scenario) for scenario in scenarios) if _runs_in(variant, scenarios[0]) else ()
 
 

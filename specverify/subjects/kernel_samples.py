@@ -53,11 +53,13 @@ class KernelAnswer(NamedTuple):
 def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Iterator[KernelAnswer]:
     """Yield the result of each call of the kernel, on rows of ``design``; ``seed`` seeds the rows and the kernel.
 
-    ``calls.rows`` is the largest number of rows of a call. If ``calls`` has no keys, there are as many calls as
-    ``samples`` rows in all require. Then the kinds of the rows are drawn, and the offset differs from call to call.
+    ``calls.rows`` is the largest number of rows of a call. Each row of a call has one of the kinds in ``design.kinds``.
 
-    If ``calls`` has keys, there is one call for each key, which gives the seed and the offset of the call. All calls
-    then get the same rows, at most ``samples`` and at most ``calls.rows``.
+    If ``calls.keys`` is empty, the kernel is called until the calls have ``samples`` rows together. The kinds of the
+    rows are drawn at random for each call, and each call has another offset.
+
+    If ``calls.keys`` is not empty, there is one call for each key, which determines the seed and the offset of the
+    call. All these calls get the same rows: at most ``samples`` and at most ``calls.rows``, with the kinds in turn.
     """
     rng = np.random.default_rng(seed)
     size = max(1, min(calls.rows, samples, ENTRIES // ((2 * design.gamma + 1) * design.batch.p.shape[-1])))

@@ -739,9 +739,9 @@ def _logits(scenario: Scenario, new: Tokens) -> Any:
 
 
 def _counted(make: Make, number: int, seed: int) -> Counter[Tokens]:
-    """Count the texts of ``number`` calls in the last scenario.
+    """Count the texts of ``number`` calls of an engine in the last scenario of ``SCENARIOS``.
 
-    The engine draws its own random numbers, seeded by ``seed``. ``make`` creates the engine.
+    ``make`` creates the engine. The engine draws its own random numbers, seeded by ``seed``.
     """
     widest = widened(make, SCENARIOS[-1])
     decode = _made(make, widest).speculative
@@ -750,9 +750,9 @@ def _counted(make: Make, number: int, seed: int) -> Counter[Tokens]:
 
 
 def _warm(make: Make) -> None:
-    """Call the engine once in the first and once in the last scenario, so that lazy initialisation is done.
+    """Call the engine once in the first and once in the last of ``SCENARIOS``, so that lazy initialisation is done.
 
-    Errors are ignored here; the checks report them. ``make`` creates the engine.
+    ``make`` creates the engine. Errors are ignored here; the checks report them.
     """
     for scenario in map(partial(widened, make), (SCENARIOS[0], SCENARIOS[-1])):
         with seeded(0), run_seeds(), suppress(Exception):

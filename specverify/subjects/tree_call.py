@@ -43,9 +43,11 @@ def rows_of(target: LanguageModel, q_of: LanguageModel, prefix: Tokens, draft: D
 
 
 def neighbours(rows: TreeRows, same_tree: bool) -> tuple[TreeRows, TreeRows]:
-    """Return two neighbours for a tree like ``rows``: one accepted along its last children, one rejected at once.
+    """Return two trees that are verified in the same batch as the tree ``rows``; their outcomes are certain.
 
-    They have the shape of ``rows`` if ``same_tree``, else shapes of their own with as many nodes.
+    In the first tree the last child of every node is accepted, from the root down to a leaf. In the second tree all
+    children of the root are rejected (``certain_tree``). If ``same_tree``, both have the shape of ``rows``. Otherwise
+    the first is a chain and the second a binary tree, each with as many nodes as ``rows``.
     """
     count = len(rows.parents)
     path, pairs = tuple(range(-1, count - 1)), tuple((node - 2) // 2 if node > 1 else -1 for node in range(count))

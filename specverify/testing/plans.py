@@ -162,7 +162,7 @@ RENAMED: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "check_cache": _field("CacheOperations", "check_cache(make, FIELD)", ("append", "crop", "read", "length", "fork")),
 }
-"""Check function -> old keyword -> the text to write instead."""
+"""Old keywords. ``RENAMED[function][old]`` is the text to write in a call of ``function`` instead of ``old``."""
 
 
 DEFAULTS: Mapping[str, Any] = {

@@ -95,7 +95,7 @@ RIGHT: Mapping[str, Callable[[], Subject]] = {
 
 
 Pool = Mapping[str, Mapping[CaseName, int]]
-"""Check -> case -> number of runs on a correct subject, for the cases that may enter a plan."""
+"""The cases that may enter a plan. ``pool[check][case]`` is the number of runs of the case on a correct subject."""
 
 
 class Bug(NamedTuple):

@@ -90,7 +90,8 @@ FAMILIES: dict[str, dict[str, str]] = {
         "end-is-refused": "the target cannot have emitted it: the input is refused",
     },
 }
-"""Family of conventions, which is one choice -> flag of a convention -> its meaning."""
+"""The conventions, grouped in families. A family is one choice, and its conventions are the alternatives.
+``FAMILIES[family][flag]`` is the meaning of the convention with the flag ``flag``."""
 
 
 def family_of(flag: str) -> str:

@@ -397,15 +397,16 @@ def _where_in_calls(name: str, index: int) -> str:
 
 
 class _Paths(NamedTuple):
-    """The most probable paths of an engine, with the decisions and the draws of each.
-
-    ``cells`` is the cache of ``with_pmfs``: the choices before a draw -> the intervals in which its uniform can lie.
-    """
+    """The most probable paths of an engine."""
 
     engine: KeptPaths
     decisions: Sequence[Sequence[Decision]]
+    """For each path, its decisions in order. A decision is an outcome of a draw, or an answer to one comparison."""
     drawn: Sequence[Sequence[PathDraw]]
+    """For each path, its random numbers in order. All comparisons of one uniform belong to one ``PathDraw``."""
     cells: dict[tuple[int, ...], Any]
+    """Outcomes of all decisions before a draw -> the intervals in which the uniform of this draw can lie. ``with_pmfs``
+    computes these intervals at its first call, and reads them in later calls."""
 
 
 def _token_named(

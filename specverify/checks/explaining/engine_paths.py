@@ -142,8 +142,8 @@ def with_pmfs(
 ) -> list[PathDraw]:
     """Return the draws ``drawn`` of a path with the pmf of each lookup, from the intervals of its uniform on all paths.
 
-    ``engine`` yields all paths, and ``vocabulary`` is the number of tokens. ``known`` is a cache of the intervals,
-    which the first call fills.
+    ``engine`` yields all paths, and ``vocabulary`` is the number of tokens. ``known`` maps the outcomes of all
+    decisions before a draw to the intervals of its uniform. If ``known`` is empty, this function fills it.
     """
     if not known:
         known.update(_cells(engine))
@@ -183,7 +183,7 @@ def is_drawn_from_q(
     """Return whether the row ``seen``, from which the program draws a token, is used as q.
 
     The row is used as q if, on some path, a token x is drawn from it and then tested with min(1, p(x)/seen(x)), with
-    the row ``p`` of the target. ``engine`` yields all paths, and ``known`` is the cache of ``with_pmfs``.
+    the row ``p`` of the target. ``engine`` yields all paths, and ``known`` is the argument ``known`` of ``with_pmfs``.
     """
     for path in engine:
         drawn = with_pmfs(engine, draws_of(path.decisions), len(seen), known)

@@ -1,8 +1,8 @@
 """Read many paths of one engine as rounds: the role of each program line, and the rule that the rounds follow.
 
 The *reading* of a path gives each draw a role: draft, test, replacement or bonus. One path can be read in several ways.
-Two passes resolve this: a line of the program has on every path the roles that it has on most paths. On each path, the
-rounds up to the first deviation are evidence. A rule is named if it fits all of this evidence.
+Further passes resolve this: on every path, a line of the program gets the roles that it has on most paths. On each
+path, the rounds up to the first deviation are evidence. A rule is named if it fits all of this evidence.
 """
 
 from __future__ import annotations
@@ -126,10 +126,14 @@ def _is_evidence(readings: Sequence[Reading | None]) -> bool:
 
 
 def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
-    """Return the reading of each path of ``all_paths``, None if it cannot be read; the paths are read in two passes.
+    """Return the reading of each path of ``all_paths``; None for a path that cannot be read.
 
-    In the second pass the draws of a program line get only the roles that they have on most paths in the first. Without
-    recorded queries there are up to ``PASSES`` passes, until these roles no longer change.
+    All paths are read in a first pass, and read again in further passes. In a further pass, a role of a draw costs
+    extra unless the program line of the draw has this role in at least ``LEAST_SHARE`` of the readings of the pass
+    before. The worse a reading fits the rule, the less it counts.
+
+    If the models' queries are recorded on any path, there is one further pass. Otherwise there are up to ``PASSES``
+    further passes, until the roles and the rows of the drafts (``_learned``) no longer change.
     """
     readings = [reading_of(*path[:1], path[2], path[1]) for path in all_paths]
     known: Any = ({}, {})
@@ -147,7 +151,7 @@ def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
 def _learned(readings: Sequence[Reading | None]) -> dict[Tokens, Row]:
     """Return text -> the row from which most paths draw the draft after this text.
 
-    ``readings`` has the reading of each path, or None. A path counts the less, the worse its reading fits the rule.
+    ``readings`` has the reading of each path, or None. The worse a reading fits the rule, the less its path counts.
     """
     votes: dict[Tokens, dict[Row, float]] = defaultdict(lambda: defaultdict(float))
     for one, weight in _weighed(readings):

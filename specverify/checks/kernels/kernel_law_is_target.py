@@ -263,8 +263,8 @@ OTHER_ROWS: Mapping[str, Callable[[int, int], int]] = {
     "the next row": lambda row, rows: min(row + 1, rows - 1),
     "the last row": lambda row, rows: rows - 1,
 }
-"""Name -> function (row, number of rows of the launch) -> the row whose random numbers a wrong kernel may read instead.
-"""
+"""Rows whose random numbers a wrong kernel may read, by name. Each function gets the index of the right row and the
+number of rows of the launch, and returns the index of the other row."""
 LEAST_ROWS = 4
 """With fewer rows in a launch, the answers do not show of which row a kernel reads the random numbers."""
 

@@ -43,10 +43,11 @@ def first_wrong_token(tally: Tally) -> str:
 
 
 def _beginnings(tally: Tally, texts: list[Any], length: int) -> tuple[dict[Tokens, Any], dict[Tokens, Any]]:
-    """Return two maps, of observed and of expected counts: tokens before -> token -> count.
+    """Return two mappings, the observed and the expected counts of the token at position ``length`` of a text.
 
-    The tokens before are the first ``length`` - 1 tokens of a text, and the token is the next one; a text that ended
-    there has the marker ``END`` in its place. ``texts`` are the outcomes of ``tally``.
+    In each mapping, ``counts[before][token]`` is the count of texts that begin with the ``length`` - 1 tokens
+    ``before`` and continue with ``token``. A text that ends after ``before`` has ``END`` as its token. ``texts`` are
+    the outcomes of ``tally``.
     """
     results: tuple[dict[Tokens, Any], dict[Tokens, Any]] = (
         defaultdict(lambda: defaultdict(float)),

@@ -86,8 +86,8 @@ def plan_reference(
     """Return the plan of a comparison; ``pilot`` is a sample of the plain sampler that gives no evidence.
 
     ``alarm`` is the false-alarm rate. The check holds if the distance is at most ``tv``; ``error`` is the probability
-    that it holds for a larger distance. ``most_samples`` is the largest number of samples, at which the bound on the
-    distance is made tightest.
+    that it holds for a larger distance. ``most_samples`` is the largest number of samples. The bound on the distance is
+    valid for every number of samples, and the plan makes it tightest for this number.
     """
     frequent = frozenset(tokens for tokens, count in Counter(pilot).items() if count >= FREQUENT)
     return ReferencePlan(frequent, alarm, error, tv, most_samples)
@@ -194,7 +194,8 @@ def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> 
 def _example(found: ReferenceFound, view: str) -> Counterexample:
     """Return a counterexample with the outcomes whose counts in ``found`` differ the most.
 
-    ``view`` is the name of the function of sequences whose values are the outcomes.
+    ``view`` is a name in ``views()``, such as "whole sequences", "length" or "token 1". It selects the function that is
+    applied to each sequence. The values of this function are the outcomes.
     """
     told = farthest_told(_tally(found, view))
     let = (f"{found.samples} samples of each",)

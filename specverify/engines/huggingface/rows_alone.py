@@ -180,7 +180,7 @@ SITUATIONS: dict[str, AloneRow] = {
 
 
 def rows_alone() -> dict[str, AloneRow]:
-    """Return name -> row of the table without speculation."""
+    """Return name -> setting of ``generate`` without speculation, for ``OPTIONS`` and ``SITUATIONS``."""
     return {name: row._replace(setting=row.setting._replace(name=name)) for name, row in (OPTIONS | SITUATIONS).items()}
 
 

@@ -74,7 +74,9 @@ class Way(NamedTuple):
 def engine(way: Way) -> Any:
     """Return the engine with the configuration ``way``.
 
-    A process can hold only one engine, because vLLM keeps its memory until the process ends.
+    The first call creates the engine; later calls with an equal ``way`` return the same object. A process has room for
+    only one engine, because vLLM keeps its memory until the process ends. So do not call this function with two
+    different ways in one process; this is not checked here.
     """
     speculation = {name: folder(value) if name == "model" else value for name, value in way.speculation}
     usual: dict[str, Any] = {

@@ -494,9 +494,10 @@ def use_up(scores: Many) -> None:
 
 
 class FirstTrue(NamedTuple):
-    """The decision which of very many symbolic bools of a row is the largest: ``place``, the index of the first True.
+    """The argmax of a row of very many symbolic bools, which is the index of the first True.
 
-    It has the methods ``winner`` and ``best``, like ``VectorRace``.
+    ``place`` is this index as a symbolic number; it is 0 if no bool is True. The class has the methods ``winner`` and
+    ``best``, like ``VectorRace``.
     """
 
     place: Wide

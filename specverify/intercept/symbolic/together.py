@@ -232,10 +232,11 @@ _ROUNDED = 1e-9
 
 
 class Share(NamedTuple):
-    """The volume of the points at which all facts hold, in two parts: one for each answer to a further comparison.
+    """The volume of the points at which all earlier answers (objects ``Fact``) are correct, in two parts.
 
-    ``yes`` is the volume of the points at which the comparison is true, ``no`` that of the points at which it is false;
-    each is a pair (lower bound, upper bound).
+    The parts belong to the two possible answers to a new comparison. ``yes`` is the volume of the points at which the
+    new comparison is true, and ``no`` that of the points at which it is false. Each volume is a pair (lower bound,
+    upper bound).
     """
 
     yes: tuple[float, float]
@@ -243,7 +244,7 @@ class Share(NamedTuple):
 
     @property
     def chance(self) -> tuple[float, float]:
-        """Return lower and upper bounds of the probability that the comparison is true, given that all facts hold."""
+        """Return lower and upper bounds of the probability that the new comparison is true, given the earlier ones."""
         return _ratio(self.yes[0], self.no[1]), _ratio(self.yes[1], self.no[0])
 
     @property
@@ -256,7 +257,7 @@ class Share(NamedTuple):
 
     @property
     def whole(self) -> float:
-        """Return an upper bound of the volume of all points at which the facts hold."""
+        """Return an upper bound of the volume of all points at which the earlier answers are correct."""
         return self.yes[1] + self.no[1]
 
 
@@ -267,8 +268,8 @@ def _ratio(one: float, other: float) -> float:
 class _Boxes(NamedTuple):
     """Boxes of uniform numbers, with bounds of two volumes for each box.
 
-    ``yes`` bounds the volume of the points at which all facts hold and the comparison in question is true. ``no``
-    bounds the volume of the points at which all facts hold and the comparison is false.
+    Both volumes contain only points of the box at which all earlier answers (objects ``Fact``) are correct. ``yes``
+    bounds the volume of those at which the new comparison is true, and ``no`` the volume of those at which it is false.
     """
 
     low: Any
@@ -290,10 +291,11 @@ class _Boxes(NamedTuple):
 
 @lru_cache(maxsize=1 << 12)
 def share(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], asked: Fact, most: int = MOST_BOXES) -> Share:
-    """Return bounds of the volumes of both answers to ``asked``, among the points at which all ``facts`` hold.
+    """Return bounds of the volumes of both answers to ``asked``, among the points that agree with all ``facts``.
 
-    ``ends`` is the box of all points: an interval (low, high) for each uniform number. At most ``most`` boxes are
-    evaluated, so the bounds are further apart if this limit is reached.
+    ``facts`` are the earlier answers, and ``asked`` is the new comparison. ``ends`` is the box of all points: an
+    interval (low, high) for each uniform number. At most ``most`` boxes are evaluated. If this limit is reached, the
+    bounds are further apart.
     """
     pool = _looked_at(*_first_boxes(ends, asked), (*facts, asked))
     seen, done = 1, Share((0.0, 0.0), (0.0, 0.0))
@@ -343,7 +345,7 @@ def _halves(boxes: _Boxes) -> tuple[Any, Any]:
 def _looked_at(low: Any, high: Any, questions: Sequence[Fact]) -> _Boxes:
     """Return the boxes with the corners ``low`` and ``high``, and for each box bounds of the volumes of both answers.
 
-    ``questions`` are the facts and, as the last item, the comparison to which the two answers are given.
+    ``questions`` has the earlier answers (``Fact``) and, as the last item, the comparison with two possible answers.
     """
     widths = high - low
     middle = low + widths / 2
@@ -783,8 +785,8 @@ def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share |
     """Return the volumes of both answers to ``asked``, if ``asked`` and all ``facts`` compare the same quantity.
 
     Only the steps that are applied to this quantity may differ. The volumes are computed from its distribution
-    function. ``ends`` are the intervals of the uniforms. Returns None in three cases: the comparisons concern several
-    quantities; there are no facts; or a formula has limits, or steps with jumps.
+    function. ``facts`` are the earlier answers. ``ends`` are the intervals of the uniforms. Returns None in three
+    cases: the comparisons concern several quantities; ``facts`` is empty; or a formula has limits, or steps with jumps.
     """
     levels = [_level(fact) for fact in (*facts, asked)]
     if not facts or None in levels or len({fact.formula[:2] for fact in (*facts, asked)}) > 1:
@@ -817,8 +819,8 @@ def _level(fact: Fact) -> tuple[float, bool] | None:
 def _in_closed_form(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> float | None:
     """Return the probability that ``asked`` is true, given ``facts``, if all concern nested products of uniforms.
 
-    ``ends`` are the intervals of the uniforms. Returns None in two cases: the comparisons do not all concern nested
-    products, or the facts together have probability 0.
+    ``facts`` are the earlier answers, and ``ends`` are the intervals of the uniforms. Returns None in two cases: the
+    comparisons do not all concern nested products, or ``facts`` together have probability 0.
     """
     result = windows(ends, (*facts, asked))
     if result is None:

@@ -70,7 +70,10 @@ def declared(raw: ExactPmf, drawn: ExactPmf) -> ExactPmf:
 
 
 def corpus(tokens: Tokens, before: Tokens) -> Tokens:
-    """Return the text that the lookup drafter searches: ``tokens`` of this request, without the previous ``before``."""
+    """Return the text that the lookup drafter searches when a request is admitted: ``tokens``, the request's own text.
+
+    ``before``, the text of the last finished request, is not used here.
+    """
     return tokens
 
 

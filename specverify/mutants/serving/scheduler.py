@@ -14,7 +14,7 @@ from specverify.reference import Draws, Pmf, Site, Tokens
 def schedule(ready: Sequence[int], step: int, rotates: bool) -> tuple[int, ...]:
     """Return the order of the ``ready`` requests in the batch of step ``step``.
 
-    If ``rotates``, the order alternates from step to step.
+    If ``rotates``, the order is reversed in every second step; otherwise it is always that of ``ready``.
     """
     return tuple(reversed(ready)) if rotates and step % 2 else tuple(ready)
 
