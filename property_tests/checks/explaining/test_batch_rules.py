@@ -31,7 +31,7 @@ def law_of(hypothesis, batch=BATCH):
     return program_law(partial(_decode, hypothesis, batch, batch.gammas[0], False, False)).probabilities
 
 
-@pytest.mark.parametrize("hypothesis", ONE_DRAFT[:4] + ONE_DRAFT[-3:], ids=str)
+@pytest.mark.parametrize("hypothesis", ONE_DRAFT[:4] + ONE_DRAFT[-3:], ids=range(7))
 def test_a_planted_fault_gives_its_own_name(hypothesis):
     said = rule_of_batch(BATCH, law_of(hypothesis))
     assert said in {hypothesis.words, hypothesis.instead}
