@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import socket
+import warnings
 from collections import Counter
 from itertools import product
 
@@ -12,6 +15,7 @@ import pytest
 from specverify.base.verdict import Counterexample, Status, Verdict
 from specverify.run.paths_of_samples import ExplainedSampler, explained_verdicts
 from specverify.subjects.sampler import Sampler, drawn
+from specverify.testing import SpeculationRefuted, check_sampler
 
 P = {(): (0.5, 0.3, 0.2), (0,): (0.2, 0.5, 0.3), (1,): (0.6, 0.1, 0.3), (2,): (0.3, 0.3, 0.4)}
 Q = {(): (0.4, 0.4, 0.2), (0,): (0.5, 0.2, 0.3), (1,): (0.3, 0.4, 0.3), (2,): (0.1, 0.6, 0.3)}
@@ -137,3 +141,23 @@ def test_paths_that_do_not_explain_the_counts_are_not_shown():
 
     for sample in (wrong_beside_others, wrong_otherwise_alone, not_intercepted):
         assert explained(sample).fault == DIFFERENCE
+
+
+def test_a_sample_that_opens_a_connection_is_not_followed_and_leaves_nothing_open():
+    """Its refutation stands as it is; the sockets of refused connections would warn in a later test."""
+    rng = np.random.default_rng(0)
+    reached = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def sample(seed, n):
+            with socket.create_connection(server.getsockname()):
+                reached.append(n)
+            return [(int(token),) for token in rng.choice(2, size=n, p=(0.9, 0.1))]
+
+        with warnings.catch_warnings(record=True) as shown:
+            warnings.simplefilter("always")
+            with pytest.raises(SpeculationRefuted, match="samples fit law"):
+                check_sampler(sample, law={(0,): 0.5, (1,): 0.5})
+            gc.collect()
+    assert not [each for each in shown if issubclass(each.category, ResourceWarning)]
+    assert 1 not in reached

@@ -6,9 +6,11 @@ engine. This changes no verdict. The paths explain the samples only if their law
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from traceback import clear_frames
 from typing import Any, NamedTuple
 
 from specverify.base.verdict import Counterexample, Status, Verdict
@@ -17,6 +19,7 @@ from specverify.checks.explaining.counterexamples import program_counterexample
 from specverify.checks.explaining.engine_paths import KeptPaths
 from specverify.checks.explaining.given_drafts import place_of
 from specverify.intercept.audit import audited
+from specverify.intercept.cpython.sandbox import watch_outside
 from specverify.laws.known_law import OTHERS, known_law
 from specverify.laws.paths import outcomes_of
 from specverify.reference import Tokens
@@ -68,6 +71,31 @@ def explained_verdicts(verdicts: Sequence[Verdict], here: ExplainedSampler) -> S
     )
     cause = None if tally is None else _cause(here, tally)
     return verdicts if cause is None else [_with_cause(one, cause) for one in verdicts]
+
+
+def explained_if_possible(verdicts: Sequence[Verdict], here: ExplainedSampler) -> Sequence[Verdict]:
+    """Return ``explained_verdicts(verdicts, here)``, or ``verdicts`` if the sample raises or is refused.
+
+    What a refused sample has opened, such as a socket, is closed without a warning, because the refusal and not the
+    program prevented the program from closing it.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        try:
+            return explained_verdicts(verdicts, here)
+        except Exception as error:  # noqa: BLE001 - an explanation runs the program once more, and that may raise anything
+            for raised in _with_causes(error):
+                clear_frames(raised.__traceback__)
+            return verdicts
+
+
+def _with_causes(error: BaseException) -> list[BaseException]:
+    """Return ``error`` and the exceptions that caused it or were being handled when it was raised."""
+    result = [error]
+    for raised in result:
+        more = (raised.__cause__, raised.__context__)
+        result += [each for each in more if each is not None and not any(each is known for known in result)]
+    return result
 
 
 def _with_cause(verdict: Verdict, cause: Counterexample) -> Verdict:
@@ -136,6 +164,7 @@ def _followed(sampler: Sampler, expected: Mapping[Tokens, float]) -> _FollowedPa
     def one() -> Tokens:
         return drawn(sampler, SEED, 1)[0]
 
+    watch_outside()  # a connection is refused, also in a process without engines
     program = program_of("one sample", one, expected)
     law: dict[Tokens, float] = defaultdict(float)
     with audited() as reuses, program.open() as run:

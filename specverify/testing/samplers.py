@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Unpack
 
 from specverify.base.arguments import argument_error, check_callable, is_token, shown
 from specverify.base.verdict import Status, Verdict
-from specverify.checks.explaining.counterexamples import or_none
 from specverify.foreign.guard import guarded
 from specverify.foreign.places import place_of_error
 from specverify.promises.constraint import CHECK as CONSTRAINT
@@ -17,7 +16,7 @@ from specverify.promises.pairs import OF_PROMISE, PROMISES, judge_pairs
 from specverify.promises.sampled import judge_values, tokens_sampled
 from specverify.reference import Tokens
 from specverify.run.greedy import judged_greedily
-from specverify.run.paths_of_samples import ExplainedSampler, explained_verdicts
+from specverify.run.paths_of_samples import ExplainedSampler, explained_if_possible
 from specverify.run.sequential_samples import SamplingPlan, check_plan, sampled_verdicts, seeds_of
 from specverify.subjects.sampler import Sampler
 from specverify.subjects.subject import UnusableSubject
@@ -300,7 +299,7 @@ def _explained(verdicts: Sequence[Verdict], here: ExplainedSampler) -> Sequence[
     """
     if all(verdict.status is not Status.REFUTED for verdict in verdicts):
         return verdicts
-    return guarded(partial(or_none, explained_verdicts, verdicts, here), EXPLAINING).result or verdicts
+    return guarded(partial(explained_if_possible, verdicts, here), EXPLAINING).result or verdicts
 
 
 def _verdicts(name: str, work: Callable[[], Sequence[Verdict]], seconds: float, first: str) -> Sequence[Verdict]:
