@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from specverify.checks.explaining.batch_rules import HYPOTHESES, Batch, _decode, rule_of_batch
+from specverify.checks.explaining.batch_rules import HYPOTHESES, RequestBatch, _decode, rule_of_batch
 from specverify.checks.explaining.engine_traces import drafts_of_first_round, exchanged_answers
 from specverify.laws.enumeration import program_law
 from specverify.subjects.subject import Trace
@@ -23,7 +23,7 @@ def q(text):
     return np.array((0.8, 0.2) if len(text) < 3 else (1.0, 0.0))
 
 
-BATCH = Batch(p, q, ((0,), (1,)), 2, (2,), gammas=(1,))
+BATCH = RequestBatch(p, q, ((0,), (1,)), 2, (2,), gammas=(1,))
 ONE_DRAFT = [one for one in HYPOTHESES if one.least_gamma == 1]
 
 

@@ -25,7 +25,7 @@ MOST_ROWS = 4
 """The largest number of rows whose order is examined."""
 
 
-class Batch(NamedTuple):
+class RequestBatch(NamedTuple):
     """The requests of an engine and its models: ``p`` is the target, and ``q`` the draft model."""
 
     p: LanguageModel
@@ -206,7 +206,7 @@ HYPOTHESES = (
 )
 
 
-def rule_of_batch(batch: Batch, law: Mapping[Tokens, Any]) -> str:
+def rule_of_batch(batch: RequestBatch, law: Mapping[Tokens, Any]) -> str:
     """Return the sentence about the only fault of a batch that gives the law ``law``; "" if none or several do.
 
     ``law`` maps the concatenated new tokens of all requests to their probability.
@@ -230,7 +230,7 @@ def _remembered(model: LanguageModel) -> LanguageModel:
     return row
 
 
-def _explains(hypothesis: _Hypothesis, batch: Batch, law: Mapping[Tokens, Any]) -> bool:
+def _explains(hypothesis: _Hypothesis, batch: RequestBatch, law: Mapping[Tokens, Any]) -> bool:
     return any(
         _has_law(partial(_decode, hypothesis, batch, gamma, shortened, stays), law)
         for gamma, shortened, stays in product(batch.gammas, (False, True), (False, True))
@@ -258,7 +258,9 @@ class _TooProbableError(Exception):
     """Raised if a hypothesis emits a text with a larger probability than the engine."""
 
 
-def _decode(hypothesis: _Hypothesis, batch: Batch, gamma: int, shortened: bool, stays: bool, draws: Draws) -> Tokens:
+def _decode(
+    hypothesis: _Hypothesis, batch: RequestBatch, gamma: int, shortened: bool, stays: bool, draws: Draws
+) -> Tokens:
     """Return the concatenated new tokens of all requests, decoded with ``gamma`` drafts a round.
 
     ``shortened``: near the end of a text, fewer drafts are made, so that a round never exceeds it. ``stays``: a row
@@ -287,7 +289,7 @@ def _drawn(draws: Draws, row: Row) -> int:
 
 
 def _rows(
-    hypothesis: _Hypothesis, batch: Batch, texts: list[Tokens], live: list[int], counts: list[int], draws: Draws
+    hypothesis: _Hypothesis, batch: RequestBatch, texts: list[Tokens], live: list[int], counts: list[int], draws: Draws
 ) -> Iterator[_RowRound]:
     """Yield one round of each row of a batch that still decodes; ``draws`` draws and tests the drafts.
 
@@ -330,7 +332,7 @@ def _tests(hypothesis: _Hypothesis, rounds: Sequence[tuple[Any, ...]], draws: Dr
     return list(map(tuple, passed))
 
 
-def _other_order(batch: Batch, law: Mapping[Tokens, Any]) -> str:
+def _other_order(batch: RequestBatch, law: Mapping[Tokens, Any]) -> str:
     """Return the sentence that the rows have the right texts in another order; "" if they do not.
 
     ``law`` is the law of the engine.

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from specverify.base.verdict import Counterexample
-from specverify.checks.explaining.batch_rules import Batch, rule_of_batch
+from specverify.checks.explaining.batch_rules import RequestBatch, rule_of_batch
 from specverify.checks.explaining.drawn_candidates import rule_of_candidates
 from specverify.checks.explaining.drawn_trees import trees_of_run
 from specverify.checks.explaining.engine_paths import (
@@ -380,7 +380,7 @@ def _rule_of_batch(trace: Trace, law: Mapping[Any, Any], expected: Mapping[Any, 
         return ""
     horizon, left = divmod(max(map(len, expected)), len(trace.texts))
     prompts = tuple(prompt for prompt, _ in trace.texts)
-    batch = Batch(trace.target, trace.draft, prompts, horizon, trace.batches)
+    batch = RequestBatch(trace.target, trace.draft, prompts, horizon, trace.batches)
     gamma = drafts_of_first_round(trace)
     return "" if left else rule_of_batch(batch._replace(gammas=(gamma,)) if gamma else batch, law)
 
