@@ -7,7 +7,7 @@ from typing import Any
 from xdist.scheduler import LoadGroupScheduling
 
 
-class FileScheduling(LoadGroupScheduling):  # type: ignore[misc]  # xdist is looked at without its types
+class FileScheduling(LoadGroupScheduling):  # type: ignore[misc]  # mypy does not follow imports of xdist
     """``loadgroup``, but one process runs all tests of a file that are in no group.
 
     What the tests of a file share, such as fixtures and caches, is computed in one process. The files with the most

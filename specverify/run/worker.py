@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
+from specverify.base.own_time import own_clock
 from specverify.base.process import Changes
 from specverify.base.verdict import Status, Verdict
 from specverify.checks import CHECKS, Conditions, checks_named
@@ -77,7 +78,7 @@ Tell = Callable[[Message], None]
 class _OpenedSubject(NamedTuple):
     subject: Subject
     seconds: float
-    """The loading time in seconds."""
+    """The loading time in seconds, by the clock of time limits."""
     changes: Changes
 
 
@@ -193,17 +194,18 @@ def replay(identifier: str, seconds: float, tell: Tell) -> None:
 
     If there is no such case, or its subject cannot be loaded in time, the reason is sent instead.
     """
-    started = time.perf_counter()
-    try:
-        result = guarded(partial(named_by, identifier, ready_subject), seconds)
-    except (ValueError, UnusableSubject) as error:
-        tell(Refusal(str(error)))
-        return
+    with own_clock() as now:
+        started = now()
+        try:
+            result = guarded(partial(named_by, identifier, ready_subject), seconds)
+        except (ValueError, UnusableSubject) as error:
+            tell(Refusal(str(error)))
+            return
+        spent = now() - started
     if result.result is None:
         tell(Stopped(*unready(result, "loaded", seconds)))
         return
-    left = max(seconds - (time.perf_counter() - started), 1e-3)
-    tell(with_changes(run_case(*result.result, left), result.changes))
+    tell(with_changes(run_case(*result.result, max(seconds - spent, 1e-3)), result.changes))
 
 
 def ready_subject(name: str) -> Subject:
@@ -217,15 +219,17 @@ def _open(name: str, seconds: float) -> _OpenedSubject | Refusal | Stopped:
     It is loaded at the first call, within ``seconds``, and returned unchanged by later calls.
     """
     if name not in _opened:
-        started = time.perf_counter()
-        try:
-            result = guarded(partial(find_subject, name), seconds)
-        except UnusableSubject as error:
-            return Refusal(str(error))
+        with own_clock() as now:
+            started = now()
+            try:
+                result = guarded(partial(find_subject, name), seconds)
+            except UnusableSubject as error:
+                return Refusal(str(error))
+            spent = now() - started
         if result.result is None:
             return Stopped(*unready(result, "loaded", seconds))
         faults = tuple(f"{fault} when it is loaded" for fault in result.changes.faults)
-        _opened[name] = _OpenedSubject(result.result, time.perf_counter() - started, Changes(faults))
+        _opened[name] = _OpenedSubject(result.result, spent, Changes(faults))
     return _opened[name]
 
 

@@ -33,9 +33,9 @@ def deep_of(
     """Return a function without arguments that returns the additional cases of a verifier: pairs (variant, scenario).
 
     ``variant(gamma)`` returns the variant to examine at gamma drafts. All cases have one gamma: the largest of
-    ``gammas``. If ``gammas`` is None, it is ``DEEP_GAMMA``, or a smaller number if the verifier raises with so many
-    drafts. ``more`` are further scenarios at this gamma. ``plain(gamma)`` returns the variant without truncation of p,
-    for the scenarios in which p and q are nearly equal; None: ``variant`` is used there too.
+    ``gammas``. If ``gammas`` is None, it is ``DEEP_GAMMA``, or a smaller number if the verifier raises with
+    ``DEEP_GAMMA`` drafts. ``more`` are further scenarios at this gamma. ``plain(gamma)`` returns the variant without
+    truncation of p, for the scenarios in which p and q are nearly equal; None: ``variant`` is used there too.
     """
     return partial(_deep, variant, gammas, more, plain or variant)
 

@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from specverify.checks.explaining.engine_traces import in_another_order
 from specverify.checks.explaining.round_rules import Row, excess, ratio
 from specverify.laws.enumeration import program_law
 from specverify.laws.paths import Path
+from specverify.laws.tables import as_dtype
 from specverify.reference import Draws, LanguageModel, Tokens
 
 NEAR = 1e-6
@@ -211,23 +213,12 @@ def rule_of_batch(batch: RequestBatch, law: Mapping[Tokens, Any]) -> str:
 
     ``law`` maps the concatenated new tokens of all requests to their probability.
     """
-    cached = batch._replace(p=_remembered(batch.p), q=_remembered(batch.q))
+    cached = batch._replace(p=as_dtype(batch.p, np.float64), q=as_dtype(batch.q, np.float64))
     fitting = [one for one in HYPOTHESES if _explains(one, cached, law)]
     words = {one.words for one in fitting}
     if len(words) > 1:
         words = {one.instead for one in fitting}
     return words.pop() if len(words) == 1 else "" if fitting else _other_order(cached, law)
-
-
-def _remembered(model: LanguageModel) -> LanguageModel:
-    rows: dict[Tokens, Any] = {}
-
-    def row(text: Tokens) -> Any:
-        if text not in rows:
-            rows[text] = np.array(model(text).tolist(), dtype=np.float64)
-        return rows[text]
-
-    return row
 
 
 def _explains(hypothesis: _Hypothesis, batch: RequestBatch, law: Mapping[Tokens, Any]) -> bool:
@@ -352,6 +343,5 @@ def _other_order(batch: RequestBatch, law: Mapping[Tokens, Any]) -> str:
     places = range(len(batch.prompts))
     for order in permutations(places):
         if list(order) != list(places) and _has_law(partial(plain, order), law):
-            moved = [f"row {place + 1} gets that of row {i + 1}" for place, i in enumerate(order) if place != i]
-            return f"the answers are returned in another order: {', '.join(moved)}"
+            return in_another_order([(place, i) for place, i in enumerate(order) if place != i], "row")
     return ""

@@ -286,19 +286,25 @@ def exchanged_answers(wanted: Sequence[Tokens], got: Sequence[Tokens], each: str
     ``wanted`` and ``got`` are the right and the returned texts of all requests, and ``each`` is the word for a request.
     Answers can change places only inside a batch; ``batches`` are the sizes of the batches, and () means one batch.
     """
-    moved: list[str] = []
+    moved: list[tuple[int, int]] = []
     begin = 0
     for size in batches or (len(wanted),):
         right, own = list(wanted[begin : begin + size]), list(got[begin : begin + size])
         if sorted(right) != sorted(own) or (right != own and len(set(right)) < len(right)):
             return ""
-        moved += [
-            f"{each} {begin + i + 1} gets that of {each} {begin + right.index(text) + 1}"
-            for i, text in enumerate(own)
-            if text != right[i]
-        ]
+        moved += [(begin + i, begin + right.index(text)) for i, text in enumerate(own) if text != right[i]]
         begin += size
-    return f"the answers are returned in another order: {', '.join(moved)}" if moved else ""
+    return in_another_order(moved, each) if moved else ""
+
+
+def in_another_order(moved: Sequence[tuple[int, int]], each: str) -> str:
+    """Return the sentence that requests get the answers of others.
+
+    ``moved`` has a pair for each such request: its index, and the index of the request whose answer it gets. ``each``
+    is the word for a request.
+    """
+    told = ", ".join(f"{each} {place + 1} gets that of {each} {other + 1}" for place, other in moved)
+    return f"the answers are returned in another order: {told}"
 
 
 def _target_after(trace: Trace, own: Tokens) -> Tokens:
