@@ -281,11 +281,15 @@ def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
     """Return the number of accepted drafts of the round ``done``.
 
     ``bonus`` states whether a bonus token follows if all drafts are accepted. ``here`` is the decoder in its scenario.
-    A verifier returns only tokens, so with ``bonus`` all emitted tokens but the last count as accepted drafts. A round
-    that emits exactly its drafts therefore counts as one that replaced the last draft by the same token. For other
-    decoders, and without ``bonus``, the result is the number that the round reports.
+    A verifier returns only tokens, so with ``bonus`` its emitted tokens before the last one count as accepted drafts,
+    as far as they equal the drafts. A round that emits exactly its drafts therefore counts as one that replaced the
+    last draft by the same token. For other decoders, and without ``bonus``, the result is the number that the round
+    reports.
     """
-    return len(done.tokens) - 1 if here.variant.intercepted and bonus else done.accepted
+    if not (here.variant.intercepted and bonus):
+        return done.accepted
+    pairs = enumerate(zip(done.draft, done.tokens[:-1], strict=False))
+    return next((i for i, (draft, token) in pairs if draft != token), len(done.tokens) - 1)
 
 
 def _rows(target: LanguageModel, draft: LanguageModel, prefix: Tokens, tokens: Tokens) -> ModelRows:
