@@ -80,10 +80,9 @@ def tiny_llama(seed: int) -> Llama:
 def next_pmf(decoding: Decoding, model: Llama | None = None) -> Callable[[Tokens], Any]:
     """Return the function from tokens to the pmf ``[vocabulary]`` of the next token, with the sampling options applied.
 
-    ``decoding`` has the options; they are applied in the order penalty, temperature, top-k, top-p, min-p. ``model``
-    gives the logits; None: the small model with ``TARGET_SEED``. The function raises ``UnusableSubject`` if a
-    truncation or an argmax is within ``CLEAR`` of a tie: an engine with floats of another precision might decide the
-    tie differently, and a right engine would be refuted.
+    ``decoding`` has the options: penalty, temperature, top-k, top-p, min-p, applied in this order. ``model`` gives the
+    logits; None: the small model with ``TARGET_SEED``. The function raises ``UnusableSubject`` if a truncation or an
+    argmax is within ``CLEAR`` of a tie, which an engine with other rounding may decide differently.
     """
     logits = next_logits(model or tiny_llama(TARGET_SEED))
     until = partial(warped, logits, temperature=decoding.temperature, repetition_penalty=decoding.repetition_penalty)
@@ -146,10 +145,7 @@ class Row(NamedTuple):
 
 
 def row_subject(name: str, summary: str, row: Row) -> Subject:
-    """Return the subject of the examination ``row``, which is examined by samples only.
-
-    ``name`` and ``summary`` are those of the subject.
-    """
+    """Return the subject ``name`` that is examined only by the samples of ``row``."""
     subject = Subject(name, summary, frozenset({Claim.LOSSLESS}), rational=False)
     sample = partial(_counts, row.texts)
     if row.law is None:

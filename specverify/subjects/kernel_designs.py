@@ -37,7 +37,7 @@ class RowKind(NamedTuple):
     """The random bit that the row shows. ("accepted", n): whether more than n drafts are accepted. ("token", i): which
     token is at position i."""
     seen: int = 0
-    """The number of drafts that must be accepted for the bit of an acceptance to count."""
+    """For a bit ("accepted", n): the number of drafts that must be accepted, else the row has no bit."""
 
 
 class Design(NamedTuple):

@@ -116,11 +116,10 @@ def race_tables(denominator: int, seed: int, length: int, pair: tuple[int, int])
 
 
 def apart_tables(exponent: int) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) whose pmfs differ by 2^-exponent at two tokens.
+    """Return (target, draft) whose pmfs differ by 2^-exponent at two tokens, to expose kernels with a threshold.
 
     After the prompt an unlikely token has more mass under p than under q; after any longer text an unlikely token has
-    less. These pmfs reveal a kernel with a threshold that treats the difference as zero or the token as impossible.
-    Floats with 8 significant bits (bfloat16) hold the pmfs exactly for 2^-7.
+    less. bfloat16 holds the pmfs exactly if ``exponent`` is 7.
     """
     little, half = Fraction(1, 2**exponent), Fraction(1, 2)
     rows = np.array(

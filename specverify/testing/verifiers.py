@@ -55,8 +55,8 @@ def check_verifier(
             draft_logits, draft_tokens, temperature=..., ...)``. ``"batched_logits"``: the same with a leading
             dimension, and ``lengths`` if rows may differ. ``"tree"``: ``verify(p, q, parents, tokens) -> emitted
             tokens, or (accepted tokens, weights of the next)``. ``"batched_tree"``: the same with a leading dimension.
-            ``reference.tree_layouts`` makes other arguments. None: selected by a parameter called ``lengths``,
-            ``temperature``, ``top_k``, ``top_p`` or ``min_p``, else a row.
+            ``reference.tree_layouts`` converts other layouts of trees to this one. None: selected by a parameter called
+            ``lengths``, ``temperature``, ``top_k``, ``top_p`` or ``min_p``, else a row.
         gammas: Numbers of drafts, each at least 1. None: 1 to 3 for a row and 2 for other chains, and the law is also
             examined with 8 drafts (4 if the verifier does not run on 8), of which all but three rows are certain.
             Larger values are not covered.
