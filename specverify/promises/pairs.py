@@ -33,9 +33,9 @@ MISS: Final = 1e-6
 
 
 def share_seen(pairs: int) -> float:
-    """Return the smallest share of differing pairs that ``pairs`` pairs detect, with error probability ``MISS``.
+    """Return the smallest fraction of differing pairs that ``pairs`` pairs detect, except with probability ``MISS``.
 
-    The share is 1 if there are no pairs.
+    Return 1 if there are no pairs.
     """
     return -math.log(MISS) / pairs if pairs else 1.0
 

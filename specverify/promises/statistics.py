@@ -118,8 +118,8 @@ be."""
 def _parts(usage: Mapping[str, Any], wholes: Mapping[str, Any]) -> Off | None:
     """Return the fault if ``usage`` counts more tokens of a part than of its whole; None if it does not.
 
-    For example, reasoning tokens are a part of the completion tokens. ``usage`` is the reported count of tokens by
-    name, and ``wholes`` maps the name of a whole to its number of tokens (None: unknown).
+    For example, reasoning tokens are a part of the completion tokens. ``usage`` has the reported counts by name, and
+    ``wholes`` maps the name of a whole to its number of tokens (None: unknown).
     """
     for name, of, places in PARTS:
         blocks = (usage, *(block for place in places if isinstance(block := usage.get(place), Mapping)))

@@ -125,15 +125,15 @@ def nothing_says(known: KnownValues) -> str:
 def _is_said(name: str, kind: Kind, facts: Facts | None, promises: Mapping[str, Kind]) -> bool:
     """Return whether the expected value of ``name`` is known without a call without speculation.
 
-    ``kind`` is the promise for this value, and ``promises`` are those for all values. ``facts`` are the models and the
-    law of the request, or None. The result is True in four cases:
+    ``kind`` is the promise for this value, and ``promises`` are those for all values. ``facts`` is what is known about
+    the request. The expected value is known of
 
     * chunks and snapshots, if the text is returned too;
     * the finish reason, if the horizon is known;
     * log-probabilities of the prompt, if the target is known and ``kind`` is not "processed";
     * values that follow from a pmf (``OF_ROWS``), if the target is known for "raw", or the law for other kinds.
 
-    In the last three cases ``facts`` must be given, and ``kind`` must not be "plain".
+    For the promise "plain" only the first is known.
     """
     if name in {"chunks", "snapshots"} and "text" in promises:
         return True
@@ -256,10 +256,10 @@ def changed_value(answer: Answer, place: int, seen: dict[Any, Any], promises: Ma
 def explained(spacing: float, logarithm: float) -> float:
     """Return the largest error of ``logarithm`` that rounding in floats of this ``spacing`` can cause.
 
-    ``logarithm`` is that of a probability from a softmax of ``MOST_TOKENS`` tokens. In units of half a spacing, the
-    error is 1 for each token in the sum, 16 for exponential, division and logarithm, and 4 times the absolute logarithm
-    for its storage and that of the logits.
+    ``logarithm`` is that of a probability from a softmax of ``MOST_TOKENS`` tokens.
     """
+    # in units of half a spacing: 1 for each token in the sum; 16 for exponential, division and logarithm; 4 times the
+    # logarithm for its storage and that of the logits
     return spacing * (MOST_TOKENS / 2 + 8 + 2 * abs(logarithm))
 
 

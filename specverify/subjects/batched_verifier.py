@@ -42,9 +42,9 @@ from specverify.subjects.subject import EngineProgram
 
 
 def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
-    """Describe in words the position of the examined row in its batch, and the other rows.
+    """Describe in words the position of the examined row in its batch, and the other rows; ``company`` has both.
 
-    ``company`` states both. If ``verify`` takes lengths, the description also mentions rows of other lengths.
+    If ``verify`` takes lengths, the description also mentions rows of other lengths.
     """
     ragged = takes_lengths(verify)
     one = "one" if company is BESIDE else "some"
@@ -56,14 +56,13 @@ def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
 def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task, prompt: Tokens) -> EngineProgram:
     """Return a program that decides two random rows in one call, one after ``prompt`` and one after ``(*prompt, 1)``.
 
-    A row has at most ``gamma`` drafts, and one draft if the vocabulary has more than two tokens. If ``verify`` takes
-    lengths, the second row has one draft fewer where possible. A row that is rejected at once precedes the two. The
-    outcome is the pair of the two texts. If a row emits fewer tokens than it has drafts and one more, the target draws
-    the missing ones. So each text should have the law of the target.
+    A row has at most ``gamma`` drafts, or one if the vocabulary has more than two tokens. The outcome is the pair of
+    the two texts. The target draws the tokens that a row does not emit, so each text should have the law of the target.
     """
     vocabulary = len(task.target(prompt))
     first = max(1, min(gamma, task.horizon - 1)) if vocabulary == 2 else 1
     rows = ((prompt, first), ((*prompt, 1), max(1, first - takes_lengths(verify))))
+    # a row that is rejected at once comes first: code that moves the remaining rows to the front then moves both rows
     return _of_random_rows(verify, arguments, task, rows, before=(rejected_at_once(first, vocabulary),))
 
 

@@ -78,11 +78,11 @@ def tiny_llama(seed: int) -> Llama:
 
 
 def next_pmf(decoding: Decoding, model: Llama | None = None) -> Callable[[Tokens], Any]:
-    """Return the function from tokens to the pmf ``[vocabulary]`` of the next token, with the sampling options applied.
+    """Return the function from tokens to the pmf ``[vocabulary]`` of the next token, after the sampling options.
 
-    ``decoding`` has the options: penalty, temperature, top-k, top-p, min-p, applied in this order. ``model`` gives the
+    The options of ``decoding`` are applied in the order penalty, temperature, top-k, top-p, min-p. ``model`` gives the
     logits; None: the small model with ``TARGET_SEED``. The function raises ``UnusableSubject`` if a truncation or an
-    argmax is within ``CLEAR`` of a tie, which an engine with other rounding may decide differently.
+    argmax is within ``CLEAR`` of a tie.
     """
     logits = next_logits(model or tiny_llama(TARGET_SEED))
     until = partial(warped, logits, temperature=decoding.temperature, repetition_penalty=decoding.repetition_penalty)

@@ -34,7 +34,7 @@ LAUNCHED = 4099
 
 
 class DraftCase(NamedTuple):
-    """One possible sequence of drafts in a situation, with its pmfs."""
+    """One possible sequence of drafts for a pair of models, with its pmfs."""
 
     situation: Situation
     draft: Tokens

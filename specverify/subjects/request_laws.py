@@ -22,8 +22,8 @@ def law_of_texts(
     """Return the law of the new tokens after ``prompt``, with ``cut`` applied to each text.
 
     ``pmf(new)`` returns the pmf after the prompt and the new tokens ``new``. A text ends after ``horizon`` new tokens,
-    or with a token in ``ends``. ``cut(text)`` returns the tokens that the engine should return of the new tokens
-    ``text``.
+    or with a token in ``ends``. ``cut(text)`` returns the part of the new tokens ``text`` that the engine should
+    return.
     """
     task = Task(target=lambda tokens: pmf(tokens[len(prompt) :]), horizon=horizon, eos=ends)
     exact = target_law(task, prompt)

@@ -243,10 +243,9 @@ def accepted_of(draft: Draft, emitted: Tokens) -> int:
 def two_trees(verify: BareVerifier, form: Form, task: Task, prompt: Tokens) -> EngineProgram:
     """Return a program that decides two trees in one call, one after ``prompt`` and one after ``(*prompt, 1)``.
 
-    ``form`` is the form of ``verify``, which takes a batch. The outcome is the pair of the texts. If a tree emits fewer
-    tokens than it has levels and one more, the target draws the missing ones. Trees with random drafts have one node if
-    the vocabulary has more than two tokens. If q has too few tokens to fill one tree, both trees are cut to the same
-    number of nodes.
+    ``form`` is the form of ``verify``, which takes a batch. The outcome is the pair of the texts. The target draws the
+    tokens that a tree does not emit. If q has too few tokens to fill one tree, both trees are cut to the same number of
+    nodes.
     """
     drafts, same_tree = _drafts(form), form.same_tree
     shapes = _pair(drafts, same_tree, len(task.target(prompt)))

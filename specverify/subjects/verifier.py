@@ -56,9 +56,8 @@ def verifier_subject(
       and 2 for other forms. A few further scenarios have more drafts (``deep``).
     * ``form``: One row or a batch, of probabilities or logits.
 
-    A verifier of logits has several settings of sampling parameters: the first is examined at all ``gammas``, the
-    others at the largest one. A verifier of batches also decides two random rows together, in the first setting and in
-    that with most truncations; in the latter it also decides a batch of one row.
+    A verifier of logits is examined with several settings of sampling parameters, all but the first only at the largest
+    of ``gammas``. A verifier of batches also decides two random rows together, and a batch of one row.
     """
     settings: tuple[Setting, ...] = settings_of(verify) if form.logits else ((),)
     chosen = gammas or ((1, 2, 3) if form == ROW else (2,))

@@ -136,9 +136,9 @@ def check_decoder(decode: Callable[..., Any] | Algorithm, **options: Unpack[Chec
 
 
 def _hint(verify: Callable[..., Any], form: str | None, seconds: float) -> str:
-    """Return a sentence about the arguments on which ``verify`` raises; "" if none applies.
+    """Return a sentence about the arguments on which ``verify`` raises; "" if none applies or the time is over.
 
-    ``form`` is the form that the caller gave. What is not decided within ``seconds`` does not apply.
+    ``form`` is the form that the caller gave, and ``seconds`` is the time limit.
     """
     batched = str(form).startswith("batched")
     as_tensors = [sys.modules["torch"].from_numpy] if "torch" in sys.modules else []
