@@ -93,8 +93,7 @@ def drafts_of(situation: Situation) -> tuple[list[RowKind], list[float]]:
 
 
 def sampled_situation(gamma: int, seed: int) -> Situation:
-    """Return models with multiples of 1/16 as probabilities (exact in every float dtype), for rounds of ``gamma``
-    drafts.
+    """Return models with multiples of 1/16 as probabilities, which every float dtype holds, for ``gamma`` drafts.
 
     Every pmf has several tokens. ``seed`` selects the models.
     """
