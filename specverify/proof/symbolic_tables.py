@@ -24,9 +24,9 @@ TARGET, DRAFT, CHOICE = "target", "draft", "choice"
 class UnknownRow(NamedTuple):
     """The unknowns of one pmf, or the unknown of one open question, and the conditions on them (``axioms``).
 
-    For a pmf, ``kind`` is the model ("target" or "draft"), ``text`` the text that precedes the token, and ``entries``
-    the entries of the pmf as polynomials in the unknowns. For an open question, ``kind`` is "choice", ``text`` is the
-    question, and ``entries`` has its unknown.
+    * For a pmf, ``kind`` is the model ("target" or "draft"), ``text`` the text before the token, and ``entries`` has
+      the entries of the pmf as polynomials in the unknowns.
+    * For an open question, ``kind`` is "choice", ``text`` is the question, and ``entries`` has its unknown.
     """
 
     kind: str

@@ -58,8 +58,7 @@ class _FollowedPaths(NamedTuple):
 def explained_verdicts(verdicts: Sequence[Verdict], here: ExplainedSampler) -> Sequence[Verdict]:
     """Return ``verdicts`` on one sampler; if its law is refuted, with the cause as first sentence of the messages.
 
-    The previous first sentence follows in the rows. Without a cause the result is ``verdicts``. ``here`` has the
-    sampler and the expected law.
+    Without a cause the result is ``verdicts``. ``here`` has the sampler and the expected law.
     """
     tally = next(
         (
@@ -76,8 +75,7 @@ def explained_verdicts(verdicts: Sequence[Verdict], here: ExplainedSampler) -> S
 def explained_if_possible(verdicts: Sequence[Verdict], here: ExplainedSampler) -> Sequence[Verdict]:
     """Return ``explained_verdicts(verdicts, here)``, or ``verdicts`` if the sample raises or is refused.
 
-    What a refused sample has opened, such as a socket, is closed without a warning, because the refusal and not the
-    program prevented the program from closing it.
+    What the sample has left open, such as a socket, is then closed without a warning.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)

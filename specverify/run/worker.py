@@ -112,8 +112,8 @@ def serve(line: Connection, report: str, environment: Mapping[str, str]) -> None
 def _ended_after(seconds: float, file: TextIO) -> Callable[[float], None]:
     """Have this process ended after ``seconds`` and some grace, also in code that no signal reaches.
 
-    The report of its end is written to ``file``. Returns a function of the seconds that are left of a time limit; it
-    puts the end off if the limit ends later, because the process waited for a processor.
+    The report of its end is written to ``file``. Return the function ``prolonged(left)``, which puts the end off if a
+    time limit with ``left`` seconds left ends later, because the process waited for a processor.
     """
     until = time.monotonic() + seconds + GRACE
     faulthandler.dump_traceback_later(seconds + GRACE, exit=True, file=file)

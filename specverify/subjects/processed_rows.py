@@ -24,8 +24,8 @@ def processed_row(
 ) -> PmfRow:
     """Return the pmf of ``logits`` ``[vocabulary]``, float64, under temperature, top-k, top-p and min-p, in that order.
 
-    ``top_k``, ``top_p`` and ``min_p`` are None for a truncation that is left out. ``epsilon`` is the spacing at 1 of
-    the dtype that the logits are given in; the bound on the error and the doubtful tokens in the result follow from it.
+    None leaves out a truncation. ``epsilon`` is the spacing at 1 of the dtype of the logits; it determines the bound on
+    the error and the doubtful tokens in the result.
     """
     if temperature == 0:
         best = logits == logits.max()
