@@ -28,9 +28,8 @@ _PASSED: Final = 4
 class Sizes(NamedTuple):
     """Sizes that an engine must handle in addition to the defaults; 0 adds none.
 
-    The defaults are texts of 132 tokens, prompts whose lengths are powers of two from 8 to 128, or one more or one
-    less, and batches of nine rows. Every engine that is made for scenarios is examined with them. Scenarios of a size
-    have one path each, or a few for ``gamma``, so large sizes are cheap.
+    The defaults are texts of 132 tokens, prompts of 2^k - 1, 2^k or 2^k + 1 tokens from k = 3 to 7, and batches of nine
+    rows. Scenarios of a size have few paths, so large sizes are cheap.
 
     Examples:
         >>> Sizes(horizon=256, vocabulary=151_936).rows
@@ -76,7 +75,7 @@ def size_scenarios(sizes: Sizes = NO_SIZES) -> tuple[Scenario, ...]:
 def _open_rows(gamma: int) -> tuple[Scenario, ...]:
     """Return at most nine scenarios of one round with ``gamma`` drafts, each with one row that is not one-hot.
 
-    The position of this row differs between the scenarios, from the first draft to the bonus token.
+    Its position differs between the scenarios, from the first draft to the bonus token.
     """
     places = dict.fromkeys(1 + round(point * gamma / 8) for point in range(9))
     return tuple(Scenario(open_after(place), 3, (0,), gamma + 1, seed=30) for place in places)
