@@ -38,9 +38,8 @@ EQUAL_REPLACEMENT = "; a rejected draft whose replacement is the same token coun
 def examine(drafting: Drafting, conditions: Conditions) -> Examination:
     """Compare, for each i, P(the first i drafts are accepted) with the largest value of any lossless rule.
 
-    A smaller or larger probability refutes. If rounding may explain the difference, the result is unknown. Decoders of
-    trees are passed to ``examine_tree``. ``drafting`` is a decoder in a scenario, with its drafting step;
-    ``conditions`` is ignored.
+    A smaller or larger probability refutes; if rounding may explain it, the result is unknown. Decoders of trees are
+    passed to ``examine_tree``. ``drafting`` is a decoder in a scenario, with its drafting step.
     """
     situation, propose = drafting
     if situation.variant.best is not None:
@@ -83,10 +82,12 @@ def examine(drafting: Drafting, conditions: Conditions) -> Examination:
 
 
 def _prefix_acceptance(draft: Draft, prefix: Any, target: Any) -> list[tuple[int, Any, Any]]:
-    """Return a triple (i, a, b) for each i from 1 to the number of drafts of ``draft``.
+    """Return (i, a, b) for each i from 1 to the number of drafts.
 
-    a is P(the first i drafts are all accepted) under a rule that tests each draft by itself. b is P(the target emits
-    the first i drafts). ``prefix`` is the text before the draft, and ``target`` maps a text to p.
+    * a: P(the first i drafts are all accepted) if each draft is tested by itself.
+    * b: P(the target emits the first i drafts).
+
+    ``prefix`` is the text before the draft, and ``target`` maps a text to p.
     """
     result, product, said = [], 1, 1
     for i, token in enumerate(draft.tokens):
@@ -143,7 +144,7 @@ def _too_coarse(found: Examination, epsilon: float, within: float) -> Examinatio
     """Turn the refutation ``found`` into an unknown result, because rounding may explain it.
 
     ``epsilon`` is the spacing of the subject's floats at 1. ``within`` is the largest error of probabilities that are
-    only known to lie between two bounds; 0 if there are none.
+    known only between two bounds.
     """
     bounds = f", or known no better: probabilities lie between bounds, up to {within:.1g} off" if within else ""
     said = f"{found.statement}; that may be rounding in floats with a spacing of {epsilon:.1g} at 1{bounds}"

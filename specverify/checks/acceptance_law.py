@@ -33,9 +33,9 @@ DraftContext = tuple[tuple[int, ...], Tokens]
 class Rate(NamedTuple):
     """How often a token is drafted and emitted at one position of a text.
 
-    ``token`` is the draft. ``p`` is its probability under the target, and ``q`` the observed probability that it is
-    drafted. ``before`` are the new tokens before it. ``rounds`` has the number of new tokens at the start of each round
-    so far.
+    ``token`` is the draft, and ``before`` are the new tokens before it. ``p`` is the target's probability of the token,
+    and ``q`` the observed probability that it is drafted. ``rounds`` has the number of new tokens at the start of each
+    round so far.
     """
 
     rounds: tuple[int, ...]

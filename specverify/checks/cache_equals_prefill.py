@@ -47,9 +47,8 @@ def fault(seen: Seen, run: Run, _: Observable) -> str | None:
 def misfed(forward: Forward, tokens: Tokens, prompt: Tokens) -> str | None:
     """Describe the wrong input of a forward pass; None if the input is right.
 
-    A right input begins with the tokens that were decided before the pass and that the cache lacks; drafts may follow.
-    An input of embeddings has no token ids and counts as right. ``tokens`` are the prompt and all new tokens of the
-    run.
+    A right input begins with the tokens of the text that the cache lacks; drafts may follow. An input of embeddings
+    counts as right. ``tokens`` are the prompt and all new tokens of the run.
     """
     known = committed_before(forward, prompt)
     if not forward.fed:
@@ -86,8 +85,8 @@ _examined = examine_runs(fault, "every cache is that of the kept tokens")
 def examine(observable: Observable, conditions: Conditions) -> Examination:
     """Search every recorded run of ``observable`` for a forward pass with a wrong cache or a wrong input.
 
-    The result is unknown if no forward pass was recorded. Caches coarser than float32 are not compared; if there are no
-    others, the sentence of the result states that no cache was compared.
+    The result is unknown if no forward pass was recorded. Caches coarser than float32 are not compared; if no cache was
+    compared, the result states it.
     """
     result = _examined(observable, conditions)
     forwards = [forward for run in seen_in(observable.watch).runs for forward in run.seen.forwards]

@@ -52,8 +52,8 @@ def examine(given: GivenCall, conditions: Conditions) -> Examination:
 def _of_another_rule(found: Finding, wrong: str) -> Finding:
     """Return the result for a program that follows speculative sampling neither in the call nor on small rows.
 
-    ``found`` compares its call with speculative sampling. ``wrong`` describes how it misses the target's law on small
-    rows, which refutes. If ``wrong`` is "", the result is unknown.
+    ``found`` states how the call differs. ``wrong`` describes how the program misses the target's law on small rows: a
+    refutation. If it is "", the result is unknown.
     """
     if wrong:
         return Finding(f"{found.statement}; and on rows of three tokens, {wrong}", refuted=True)

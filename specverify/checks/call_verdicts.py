@@ -78,8 +78,8 @@ class Part(NamedTuple):
 def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
     """Describe a result of a call that is wrong under every rule; None if there is none.
 
-    Four results are wrong: an error, accepted tokens that are not the first drafts, a number that is no token, and a
-    token with p = 0. ``law`` is the law of the results, and ``rows`` are p, q and the drafts of the call.
+    Wrong results are an error, accepted tokens that are not the first drafts, a number that is no token, and a token
+    with p = 0. ``law`` is the law of the results. ``rows`` are p, q and the drafts.
     """
     spare = _left_on_nothing(law.rounding)
     for fault in law.faults:
@@ -94,10 +94,10 @@ def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
 
 
 def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> str | None:
-    """Describe what is wrong with the accepted drafts ``prefix``: they are not the first drafts, or one has p = 0.
+    """Describe what is wrong with the accepted drafts ``prefix``; None if nothing is.
 
-    Returns None if nothing is wrong, or if ``weight``, the probability that exactly these drafts are accepted, is at
-    most ``spare``. ``rows`` are p, q and the drafts of the call.
+    They must be the first drafts of ``rows``, and each must have p > 0. Nothing is wrong if ``weight``, the probability
+    that exactly they are accepted, is at most ``spare``.
     """
     if not weight > spare:
         return None
@@ -113,8 +113,8 @@ def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> st
 def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str | None:
     """Describe an emitted number that is no token or has p = 0; None if there is none.
 
-    ``found`` is the law of the number emitted after ``position`` accepted drafts, and ``rows`` are p, q and the drafts
-    of the call. A probability up to ``spare`` is ignored.
+    ``found`` is the law of the number emitted after ``position`` accepted drafts. A probability up to ``spare`` is
+    ignored. ``rows`` are p, q and the drafts.
     """
     for number, mass in found.outside.items():
         if mass > spare:
@@ -132,8 +132,8 @@ def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str
 def compared(law: CallLaw, rows: Rows, dtype: str) -> tuple[Finding, dict[str, float]]:
     """Compare the law of a call with the rule; return the result and its figures (name -> number).
 
-    ``rows`` are p, q and the drafts of the call, and ``dtype`` is the dtype of p and q. The main figures are ``tv``,
-    the total variation from the rule, and ``rounding``, the total variation that rounding permits.
+    ``rows`` are p, q and the drafts, and ``dtype`` is the dtype of p and q. The figure ``tv`` is the total variation
+    from the rule, and ``rounding`` the total variation that rounding permits.
     """
     if law.rounding.within > NOTICEABLE / 2:
         said = (
@@ -248,8 +248,8 @@ def _told(part: Part, rows: Rows, expected: Any, outside: Any) -> str:
 def _few_bits(found: float, expected: float) -> str:
     """Return the remark that a uniform with few bits explains a too large acceptance probability; "" if it does not.
 
-    A uniform of n bits is 0 with probability 2^-n, and then every draft is accepted. So ``found``, the computed
-    probability, must be 2^-n for an n from 4 to 24, and larger than ``expected``, that of the rule.
+    A uniform of n bits is 0 with probability 2^-n, and then every draft is accepted. So ``found``, the observed
+    probability, must be 2^-n for an n from 4 to 24. ``expected`` is the right probability.
     """
     mantissa, exponent = math.frexp(found)
     bits = 1 - exponent

@@ -67,10 +67,10 @@ def small_calls(opened: OpenedCall) -> list[OpenedCall]:
 
 
 def wrong_on_few_tokens(opened: OpenedCall, seed: int) -> str:
-    """Describe how the program of ``opened`` misses the target's law on rows of three tokens; "" if it does not.
+    """Describe how the program of ``opened`` misses the target's law on rows of three tokens; "" if this is not shown.
 
-    Drafts are drawn from q, and the target continues each text to a fixed length. So the law of every lossless program
-    is the product of the rows of p. Returns "" also if the law is not known. ``seed`` is passed to ``law_of``.
+    Drafts are drawn from q, and the target continues each text to a fixed length. So every lossless program has the
+    product of the rows of p as its law. ``seed`` is passed to ``law_of``.
     """
     gamma = min(len(opened.rows.drafts), 2)
     for p, q, _ in _few_tokens(SMALL, gamma):

@@ -198,7 +198,7 @@ def in_scenarios(keep: Callable[[Scenario], bool] = lambda scenario: True) -> Ca
 def _unequal_variants(variants: Iterable[Variant], horizon: int) -> Iterator[Variant]:
     """Yield the variants whose decodes of ``horizon`` new tokens differ from those of every earlier variant.
 
-    A round drafts at most ``horizon`` - 1 tokens, so variants with more drafts equal each other.
+    A round drafts at most ``horizon`` - 1 tokens, so all variants with at least this many drafts are equal.
     """
     seen = set[int]()
     for variant in variants:
@@ -248,9 +248,8 @@ def only_sampled(subject: Subject, reason: object) -> str:
 def law_in(here: InScenario, runs: int) -> Law:
     """Return the law of the new tokens of the decoder ``here``, from at most ``runs`` runs; cached for all checks.
 
-    All rounds are enumerated, with one exception. If the calls of a verifier are memoised, the horizon is above
-    ``SEVERAL_ROUNDS`` and the scenario is not greedy, only the first round is enumerated, and the target draws the
-    later tokens.
+    All rounds are enumerated, except for a verifier with memoised calls in a long scenario that is not greedy. There
+    only the first round is enumerated, and the target draws the later tokens.
     """
     has_few_paths = here.scenario.greedy or here.scenario.horizon <= SEVERAL_ROUNDS
     if here.variant.remembered is None or has_few_paths:

@@ -192,8 +192,8 @@ def _undeclared(situation: InScenario, state: State, proposed: ProposalLaw) -> E
 def _another_draft(situation: InScenario, done: FirstRound, proposed: ProposalLaw) -> Examination | None:
     """Return a refutation if a round makes its drafts with other probabilities than the drafting step; else None.
 
-    If the round does not report its drafts, the result is unknown. ``done`` is the enumerated first round of
-    ``situation``, and ``proposed`` the law of the drafting step from the same state.
+    If the round does not report its drafts, the result is unknown. ``done`` is the enumerated first round. ``proposed``
+    is the law of the drafting step from the same state.
     """
     drawn: dict[Tokens, Any] = defaultdict(int)
     for (draft, _), mass in done.masses.items():

@@ -78,9 +78,8 @@ def _follows(program: EngineProgram, law: Law) -> Examination:
 def _at(law: Law, place: int) -> tuple[dict[object, float], dict[object, float]]:
     """Return the enumerated and the expected law of draft ``place`` (from 0), as outcome -> probability.
 
-    An outcome is (drafts up to this one, reported rows of q up to its own); None stands for all answers without this
-    draft. The expected law differs from the enumerated one only in the draft itself, which is drawn from its reported
-    q.
+    An outcome is (drafts up to this one, reported rows of q up to its own), or None for an answer without this draft.
+    The expected law draws this draft from its reported q; all else is as enumerated.
     """
     seen: defaultdict[object, float] = defaultdict(float)
     histories: defaultdict[History, float] = defaultdict(float)

@@ -291,7 +291,7 @@ def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws
     """Return a program that decodes a whole text with the verifier ``here``, with all calls in one interception block.
 
     ``intercepted`` builds the decoder and the block. The decode ends at an invalid token. If the last token is never
-    read, one run stands for all of its values.
+    read, one run stands for all its values.
     """
     task, prompt = here.task, here.prompt
     decoder, vocabulary = intercepted.build(task, lambda _: nullcontext()), range(len(task.target(prompt)))
@@ -334,8 +334,8 @@ def _put_twice(here: InScenario, known: frozenset[str]) -> str:
 def _follow(run: Callable[[Draws], Any], found: list[Reuse], most: int) -> tuple[NeedsValue | None, int, int]:
     """Follow about ``most`` paths of the program ``run``, up to the first that uses a random number twice.
 
-    The audit of the caller appends such uses to ``found``. Equally many paths are followed for each outcome of the
-    first two draws. Returns (why a path could not be followed or None, number of paths, number of their draws).
+    The paths are divided equally among the outcomes of the first two draws. The audit of the caller appends each reuse
+    to ``found``. Returns (why a path could not be followed or None, number of paths, number of draws).
     """
     runs = draws = 0
     try:

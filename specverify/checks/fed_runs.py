@@ -72,8 +72,7 @@ def fed(
     seed
         Seed of the sample.
     enumerated
-        The program from which the paths are sampled, if it differs from ``program``. It may leave its last token
-            symbolic.
+        The program whose paths are sampled, if it is not ``program``. Its last token may stay symbolic.
     few
         If the program has at most this many paths, each path is used once.
     """
@@ -101,10 +100,10 @@ def fed(
 
 
 def _difference(program: Callable[[Draws], Any], path: _FedPath, place: int) -> str | None:
-    """Describe how a plain run of ``program`` differs from ``path``; "" if it agrees, None if it was not possible.
+    """Describe how a plain run of ``program`` differs from ``path``; "" if it agrees.
 
-    It is not possible if no numbers inside the intervals of the path are found. ``place`` selects the numbers and the
-    seeds of the run. Raises ``NotRecorded`` if the run makes a call that is not supported.
+    Returns None if no numbers inside the intervals of the path are found. ``place`` selects the numbers and the seeds
+    of the run. Raises ``NotRecorded`` for a call that is not supported.
     """
     numbers = path.gathered.numbers(np.random.default_rng(place))
     if numbers is None:

@@ -39,10 +39,10 @@ def _situations(subject: Subject) -> Iterator[InScenario]:
 
 
 def _rounds(situation: InScenario, budget: int) -> Rounds:
-    """Return the rounds of a decode as a graph in which states with the same last n tokens are merged.
+    """Return the rounds of a decode as a graph in which states with the same last tokens are merged.
 
-    n is the number of last tokens that the models read, or slightly more. At most ``budget`` runs are made. Raises
-    ``DoesNotApply`` if the states cannot be merged.
+    Their number is that of the last tokens that the models read, or slightly more. At most ``budget`` runs are made.
+    Raises ``DoesNotApply`` if states cannot be merged.
     """
     for more in MORE:
         try:

@@ -47,8 +47,8 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
 def _unmerged(here: InScenario, runs: int) -> Law:
     """Return the law of whole decodes by ``here`` without merging, by at most ``runs`` runs.
 
-    If runs are left out, their probability is ``Law.missing``. The field ``runs`` of the law counts outcomes: a run has
-    several if its last token is never read.
+    ``Law.missing`` is the probability of all other runs. ``Law.runs`` counts outcomes: a run has several if its last
+    token is never read.
     """
     ends = 0
 

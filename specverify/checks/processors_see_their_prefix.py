@@ -18,8 +18,8 @@ from specverify.subjects.subject import committed_before, drafts_of
 def fault(seen: Seen, run: Run, _: Observable) -> str | None:
     """Describe the first row whose processor received wrong tokens; None if there is none.
 
-    A processor must receive the tokens that were decided before the forward pass, and the drafts before its row. Only
-    calls for the target count. ``seen`` has the prompt of the run.
+    A processor must receive the tokens decided before the forward pass, and the drafts before its row. Only calls for
+    the target count. ``seen`` has the prompt.
     """
     tokens = seen.prompt + run.ends[0][0]
     for number, (forward, shown) in enumerate(zip(run.seen.forwards, run.seen.rows, strict=True), start=1):

@@ -159,9 +159,8 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
 def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) -> Examination:
     """Run foreign code again with the same outcomes, while all other sources of randomness are changed.
 
-    Its runs are also compared with runs of the unchanged program, and with runs whose random numbers are plain floats.
-    A difference makes the result unknown. ``subject`` is the foreign code, and ``here`` its decoder in one scenario.
-    ``conditions`` has the seed.
+    It is also compared with the unchanged program, and with runs on plain floats. A difference makes the result
+    unknown. ``here`` is the decoder of the code in one scenario. ``conditions`` has the seed.
     """
     run, probe = whole_run(here.decoder, here.prompt), here.scenario.shape == "generic"
     intercepted, seed = here.variant.intercepted, crc32(f"{conditions.seed}/{described(here)}".encode())
@@ -225,9 +224,9 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
 
 
 def _numbers_for(program: EngineProgram, replays: Replays, cases: int, conditions: Conditions) -> _RunNumbers:
-    """Return how many coupled and fed runs an engine program gets: about a tenth of the runs for ``replays``.
+    """Return the numbers of runs of an engine program: about a tenth of the runs for ``replays``.
 
-    If the program draws from no library, few runs are made. ``cases`` is the number of programs of the subject, and
+    A program that draws from no library gets few. ``cases`` is the number of programs of the subject, and
     ``conditions`` has the largest number of replays.
     """
     if replays.by_name:
@@ -264,8 +263,8 @@ def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> 
 def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: bool = True) -> tuple[Replays, Found]:
     """Replay a foreign program ``number`` times with other generator states, clocks and system bytes.
 
-    Returns the replays, and the calls that may draw without interception; these are searched only with ``probe``. If
-    such a draw is found, or a run is refused, no replay is made. ``seed`` samples the replayed paths.
+    Returns the replays, and, with ``probe``, the calls that may draw without interception. If such a draw is found, or
+    a run is refused, no replay is made. ``seed`` samples the paths.
     """
     try:
         result = looked_at(run, seed) if probe else Found()
@@ -306,8 +305,15 @@ def _in_both_directions(
 ) -> Examination:
     """Compare examined runs with plain runs, and return ``held`` with the numbers of runs.
 
-    If a run differs, the result is unknown and describes it. ``number`` has the numbers of coupled and fed runs,
-    ``seed`` selects them, and ``where`` names the case. ``enumerated`` is passed to ``coupled`` and ``fed``.
+    If a run differs, the result is unknown.
+
+    Args:
+        held: The result so far.
+        run: The program.
+        number: The numbers of coupled and fed runs.
+        seed: Selects the runs.
+        where: The name of the case.
+        enumerated: The program of the examined runs, if it differs from ``run``.
     """
     if held.unknown:
         return held

@@ -23,7 +23,7 @@ class FitRow(NamedTuple):
     """One line of the statistics table: a sampled setting tested against one law.
 
     ``against`` names the law. ``cells`` is the number of cells of the test; one of them holds ``pooled`` rare outcomes.
-    ``as_expected``: the verdict is FITS, or, for a declared bias tested against the target's law, REFUTED.
+    ``as_expected``: the verdict is FITS, or, for a declared bias against the target's law, REFUTED.
     """
 
     subject: str
@@ -91,8 +91,8 @@ def fit_row(
 def fit_rows(subject: str, setting: SampledSetting, conditions: Conditions) -> list[FitRow]:
     """Return the results of testing ``setting``, the first against its own law.
 
-    A second, against the target's law, is added if the two laws differ enough to be distinguished. ``subject`` is the
-    name of the subject. ``conditions`` has the error probabilities and the seed.
+    If this differs enough from the target's law, a second is against the target's. ``subject`` names the subject.
+    ``conditions`` has the error probabilities and the seed.
     """
     law = setting.law()
     rows = [fit_row(subject, setting, law, "declared" if setting.target else "target", conditions)]
@@ -116,9 +116,8 @@ def tests_of(setting: SampledSetting) -> int:
 def examine(subject: str, setting: SampledSetting, conditions: Conditions) -> Examination:
     """Test samples of one setting against its law.
 
-    If the setting has a first look, a test with fewer samples is made first, and each test gets half of the alarm. If
-    it refutes, the second test is not made. ``subject`` is the name of the subject. ``conditions`` has the error
-    probabilities and the seed.
+    If the setting has a first look, a smaller test is made first; if it refutes, the other is not made. Both share the
+    alarm. ``subject`` names the subject. ``conditions`` has the error probabilities and the seed.
     """
     if setting.first_look is None:
         return _examined(subject, setting, conditions)

@@ -127,9 +127,8 @@ NO_UNIFORMS = "it draws no uniforms: it draws outcomes directly"
 def examine_program(program: EngineProgram, conditions: Conditions) -> Examination:
     """Examine an engine program with every uniform at its smallest value, then at its largest.
 
-    An output that has probability 0 without speculation refutes, or becomes a note if its probability per draft is
-    below ``conditions.edge``. The result is unknown if the greedy texts first differ at a near-tie of logits.
-    ``conditions`` has the largest number of runs.
+    An output that is impossible without speculation refutes, or becomes a note if its probability per draft is below
+    ``conditions.edge``. The result is unknown if the greedy texts first differ at a near-tie of logits.
     """
     runs, edges = 0, list[Any]()
     for result in at_boundaries(program, conditions.runs):
@@ -175,9 +174,8 @@ class BoundaryCalls(NamedTuple):
 def examine_calls_at_ends(called: CalledVerifier, conditions: Conditions) -> Examination:
     """Set the uniforms of a call to their smallest and to their largest value, and examine the output.
 
-    Only a fault that one uniform causes alone counts. It refutes, or becomes a note if its probability per draft is
-    below ``conditions.edge``. ``called`` is the verifier in its scenario; every ``conditions.apart``-th starting text
-    is used.
+    A fault that one uniform causes alone refutes, or becomes a note if its probability per draft is below
+    ``conditions.edge``. ``called`` is the verifier in its scenario.
     """
     runs, edges, edge = 0, dict[float, Any](), conditions.edge
     for end, start in product(BOUNDARIES, starting_texts(called.situation)[:: conditions.apart]):
@@ -266,9 +264,8 @@ def _rounds(
 def _of_true_zeros(rows: BoundaryCalls, faults: set[str]) -> tuple[BoundaryCalls, set[str]]:
     """Return calls with logits of -inf for impossible tokens, and those of ``faults`` that occur with them too.
 
-    The calls ``rows``, in which the faults occurred, have the logit -2000 instead. With it, a verifier that compares
-    logarithms rightly accepts such a token at u = 0. Without faults or sampling parameters, both arguments are
-    returned.
+    The calls ``rows`` have the logit -2000 instead, which lets right verifiers accept an impossible token at u = 0.
+    Without faults or sampling parameters, both arguments are returned.
     """
     variant = rows.called.situation.variant
     if not faults or variant.process is None:

@@ -74,7 +74,7 @@ def raises_without_values(run: Callable[[Draws], Any], valued: Valued, number: i
     """Describe how a program that raises with symbolic numbers behaves otherwise with plain floats; "" if it does not.
 
     At most ``number`` paths of ``run`` are sampled, by ``seed``. The first that raises is repeated by ``valued``, with
-    floats that satisfy its constraints. Returns "" also if no path raises, or if there are no such floats.
+    floats that satisfy its constraints.
     """
     for place in range(seed, seed + number):
         first = Narrated(Sampled(place))
@@ -105,8 +105,8 @@ def _raised(run: Callable[[], Any]) -> str:
 def _difference(run: Callable[[Draws], Any], valued: Valued, seed: int) -> str:
     """Describe the difference between a run with symbolic numbers and a run with plain values on the same path.
 
-    ``run`` is the program with symbolic numbers, ``valued`` the program with values, and ``seed`` samples the path.
-    Returns "" if there is no difference, or if the runs cannot be compared.
+    ``run`` takes symbolic numbers, ``valued`` takes values, and ``seed`` samples the path. Returns "" if there is no
+    difference, or if the runs cannot be compared.
     """
     first = Narrated(Sampled(seed))
     with uniforms_made() as made, collected() as seen:
@@ -142,8 +142,7 @@ def _compared(
 def _without_some(decisions: Sequence[Decision], sites: frozenset[Site]) -> Iterator[list[Decision]]:
     """Yield ``decisions`` with some of those at ``sites`` left out: first each one, then each two, and so on.
 
-    A run with plain values may not make all of these draws, because a draw whose outcome is never read does not take
-    place.
+    A draw does not take place if its outcome is never read, so a run with plain values may make fewer draws.
     """
     places = [place for place, decision in enumerate(decisions) if decision.site in sites]
     for number in range(1, len(places) + 1):

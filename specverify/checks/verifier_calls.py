@@ -221,8 +221,8 @@ class After(NamedTuple):
 def after_calls(called: CalledVerifier) -> After:
     """Call the verifier ``called`` with ordinary random numbers, and search for changed arguments and results.
 
-    All are compared after the last call. Results are compared again after the arguments have been overwritten, as by a
-    caller that reuses its arrays. Raises the verifier's errors.
+    All are compared after the last call; results also after the arguments have been overwritten. Raises the verifier's
+    errors.
     """
     seen: list[tuple[KeptCall, Came]] = []
     with calls_kept() as calls:

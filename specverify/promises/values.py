@@ -382,8 +382,8 @@ def _ratio(found: float, expected: float) -> tuple[str, ...]:
 def _between(found: float, expected: float, value: Value) -> str:
     """Return the sentence about a returned logarithm ``found`` that differs slightly from the ``expected`` one.
 
-    Rounding does not explain the difference, but the difference is too small to name a fault. ``value`` is the returned
-    value, whose floats have a known spacing.
+    Rounding does not explain the difference, but it is too small to name a fault. ``value`` has the spacing of the
+    floats.
     """
     return (
         f"exp(returned - recomputed) is 1 {math.expm1(found - expected):+.2g}; floats with a spacing of "

@@ -81,8 +81,8 @@ def decide_sign(
 def smallest_point(solver: Feasibility, *conditions: SignCondition) -> dict[int, Fraction] | None:
     """Return a rational point that satisfies ``conditions`` and those in ``solver``, with values as simple as possible.
 
-    The unknowns are fixed one after the other, each at the fraction with the smallest denominator that stays feasible.
-    Returns None if no such point was found.
+    The unknowns are fixed one after the other, each at a feasible fraction with the smallest denominator. Returns None
+    if no such point was found.
     """
     solver.push(*conditions)
     pushed = 1

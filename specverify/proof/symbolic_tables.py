@@ -186,7 +186,7 @@ def model_at(tables: UnknownTables, point: Mapping[int, Fraction]) -> Model:
 def any_model(tables: UnknownTables, rng: random.Random) -> Model:
     """Return random concrete models, drawn by ``rng``, with a pmf for every text that has one in ``tables``.
 
-    Some of the entries are 0, fewer than a quarter. Open questions have random answers.
+    Less than a quarter of the entries are 0, on average. Open questions have random answers.
     """
     point: dict[int, Fraction] = {}
     for row in tables.rows.values():

@@ -99,7 +99,7 @@ def _parted(name: str, plain: list[Tokens], texts: list[Tokens], logits: Logits)
 
 
 def with_parting(verdicts: Sequence[Verdict], parted: Parting) -> Sequence[Verdict]:
-    """Return the verdicts with the first difference ``parted`` between greedy texts added to those on texts.
+    """Return the verdicts, those on texts with ``parted``, the first difference between greedy texts.
 
     If the difference is at a near-tie, a verdict REFUTED on texts becomes UNKNOWN. Verdicts on independence and on the
     number of accepted drafts are unchanged.

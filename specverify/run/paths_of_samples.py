@@ -97,7 +97,10 @@ def _with_causes(error: BaseException) -> list[BaseException]:
 
 
 def _with_cause(verdict: Verdict, cause: Counterexample) -> Verdict:
-    """Return ``verdict`` with the sentence and the paths of ``cause``, if it is a refutation of the law of samples."""
+    """Return ``verdict`` with the sentence and the paths of ``cause``, if it refutes the law or the support of samples.
+
+    Any other verdict is returned unchanged.
+    """
     example = verdict.counterexample
     if verdict.check not in {*OF_LAWS, OF_SUPPORT} or verdict.status is not Status.REFUTED or example is None:
         return verdict
@@ -180,7 +183,7 @@ def _followed(sampler: Sampler, expected: Mapping[Tokens, float]) -> _FollowedPa
 def _fits(law: Mapping[Tokens, float], tally: Mapping[str, Any]) -> bool:
     """Return whether the sampled counts in ``tally`` are probable under ``law``, the law of the paths.
 
-    Outcomes that the figure does not show share one cell.
+    Outcomes that ``tally`` does not list are counted together.
     """
     masses = {str(text): mass for text, mass in law.items()}
     shown = {name: count for name, _, count in tally["shown"]}

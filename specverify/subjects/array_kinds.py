@@ -164,7 +164,7 @@ def _may_take_tensors(verify: BareVerifier, first: _Attempted) -> bool:
 
 
 def _numpy_or_torch(verify: BareVerifier, first: _Attempted, outcome: Callable[[Convert], _Attempted]) -> Convert:
-    """Return the conversion to NumPy arrays or to tensors, for ``verify`` that did not run on NumPy arrays.
+    """Return how to convert the arguments of ``verify``, which did not run on NumPy arrays: to these or to tensors.
 
     ``first`` has the error or the refusal of the calls with NumPy arrays. ``outcome(convert)`` calls the verifier with
     another conversion and returns the result.

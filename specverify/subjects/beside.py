@@ -30,7 +30,7 @@ _BLOCKS: Final = ("speculative_decoding_stats", "spec_decode_metrics")
 def _in_blocks(name: str) -> tuple[str, ...]:
     """Return the paths at which an answer of vLLM may hold the statistic ``name``.
 
-    The statistics are in a field of ``_BLOCKS``, of the answer or of its first completion.
+    The statistics are in a field of the answer, or of its first completion, with a name in ``_BLOCKS``.
     """
     return tuple(f"{place}{block}.{name}" for block in _BLOCKS for place in ("", "outputs[0].", "choices[0]."))
 

@@ -194,7 +194,10 @@ def told_of(operations: Sequence[Operation]) -> tuple[str, ...]:
 
 
 def smaller(cache: CacheUnderTest, found: CacheDifference) -> CacheDifference:
-    """Remove operations from ``found``, one by one, while ``cache`` shows a difference; return this difference."""
+    """Return a difference with as few operations as possible: those of ``found`` are removed one after the other.
+
+    An operation stays if ``cache`` shows no difference without it.
+    """
     place = 0
     while place < len(found.operations):
         fewer = found.operations[:place] + found.operations[place + 1 :]

@@ -70,7 +70,7 @@ def given_seeds(seeds: Sequence[int]) -> Iterator[None]:
 
 
 def with_seed_named(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``function`` as a call that also passes seeds to optional arguments such as ``seed=None`` or ``seeds=()``.
+    """Return ``function`` as a call that passes seeds to its optional seed arguments, such as ``seed=None``.
 
     Returns ``function`` itself if it has no such argument.
     """

@@ -86,7 +86,7 @@ class RefusedForm:
         self.convert, self.refusal = convert, refusal
 
     def __call__(self, given: Given, /) -> tuple[Any, ...]:
-        """Return the arguments ``given`` (name -> array) as arrays of this kind."""
+        """Return the arguments ``given`` (name -> array), converted."""
         return self.convert(given)
 
 

@@ -230,8 +230,7 @@ LOOKS = 4
 def _rows_returned(decode: Decode) -> int | None:
     """Return the number of texts that the call ``decode`` returns; None if no result can be read.
 
-    The checks report a call without a readable result. Raises ``UnusableSubject`` for a generator whose pieces are the
-    whole text so far.
+    Raises ``UnusableSubject`` for a generator that repeats the whole text so far in each piece.
     """
     growing, result = list[bool](), None
     for seed in range(LOOKS):

@@ -121,7 +121,7 @@ def grows(answer: Any) -> bool:
 def refuse_growing(growing: Sequence[bool]) -> None:
     """Raise ``UnusableSubject`` if ``growing`` is not empty and all its entries are true.
 
-    There is one entry for each result of an engine: whether each piece of the stream repeats the whole text so far.
+    An entry states whether each piece of one stream of an engine repeats the whole text so far.
     """
     if growing and all(growing):
         raise UnusableSubject(

@@ -30,7 +30,7 @@ class Drafted(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """One failure of an engine's call, as values that a script can reproduce; only one kind of failure is set."""
+    """One failure of an engine's call, as values that a script can reproduce; other failures' fields are empty."""
 
     said: str
     """The failure as a sentence."""

@@ -117,8 +117,8 @@ def _run(
 ) -> Ending:
     """Call ``verify`` on ``arrays`` with intercepted draws, and return ``read(result)``, the emitted tokens.
 
-    The last token may stay symbolic. ``boundary`` gives random numbers values near an end of their range; with None
-    they stay symbolic.
+    The last token may stay symbolic. ``boundary`` sets random numbers to values near an end of their range; if it is
+    None, they stay symbolic.
     """
     given = arrays.fresh()
     with warnings.catch_warnings(), at_large(short=arrays.short), answered_everywhere(draws, boundary):

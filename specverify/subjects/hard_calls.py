@@ -191,7 +191,7 @@ def equal(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def points(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return one-hot p and q, as at temperature 0; they have the same token in half of the positions.
+    """Return one-hot p and q, as at temperature 0; they are equal with probability 1/2.
 
     The result has the weights of p and those of q, each ``[vocabulary]``; ``rng`` draws them.
     """

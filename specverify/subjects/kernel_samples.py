@@ -121,8 +121,8 @@ def in_small(kernel: Kernel, design: Design, tokens: Any) -> Any:
 def counted(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Any:
     """Return how often each text occurs for each kind of row, as NumPy ``[kinds, BASE ** (gamma + 1)]``.
 
-    ``samples`` rows of ``design`` are drawn, with the seed ``seed``, in calls of the form ``calls``. ``text_of``
-    converts a column number to the tokens.
+    ``samples`` rows of ``design`` are drawn with the seed ``seed``. ``calls`` divides them among calls of the kernel.
+    ``text_of`` converts a column number to the tokens.
     """
     texts = BASE ** (design.gamma + 1)
     total = np.zeros(len(design.kinds) * texts, dtype=np.int64)

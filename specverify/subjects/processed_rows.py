@@ -50,8 +50,8 @@ def processed_row(
 def _likeliest(pmf: Any, count: int, near: float) -> tuple[Any, Any]:
     """Return two masks over the tokens of ``pmf``: the ``count`` most probable ones, and those near a tie.
 
-    A token is near a tie if its probability and that of the last of the ``count`` tokens differ by at most a relative
-    ``near``.
+    A token is near a tie if its probability and that of the least probable of the ``count`` tokens differ by at most a
+    relative ``near``.
     """
     if count >= len(pmf):
         return pmf > 0, np.zeros(len(pmf), dtype=bool)

@@ -40,9 +40,10 @@ def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") 
 
 
 def read_answers(answer: Any, trees: Sequence[Tokens], vocabulary: int) -> tuple[TreeAnswer, ...]:
-    """Return the result for each tree of a batch; ``answer`` is the result for the batch, ``trees`` are their parents.
+    """Return the result for each tree of a batch; ``answer`` is the result for the batch.
 
-    Raises ``UnusableSubject`` unless there is one result for each tree.
+    ``trees`` has, for each tree, the parents of its nodes. Raises ``UnusableSubject`` unless there is one result for
+    each tree.
     """
     if getattr(answer, "ndim", 2) != 2 or not hasattr(answer, "__len__"):
         raise UnusableSubject(

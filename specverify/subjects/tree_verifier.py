@@ -220,7 +220,7 @@ def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], TreeAnswer]) -> 
 
 
 def all_of(draws: Draws, answer: TreeAnswer) -> Tokens:
-    """Return the emitted tokens of ``answer``; if it has weights, the last token is drawn here."""
+    """Return the emitted tokens of ``answer``; if it has weights, ``draws`` draws the last token from them."""
     if answer.weights is None:
         return answer.tokens
     weights = np.array(answer.weights, dtype=answer.kind)

@@ -136,7 +136,7 @@ def rounds(task: Task, gamma: int, decide: Decide) -> Decoder:
 def pmf_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
     """Return the pmfs p ``[drafts + 1, vocabulary]`` and q ``[drafts, vocabulary]`` that decide ``draft``.
 
-    The models of ``task`` give them. Row i is the pmf after the text ``prefix`` and the first i drafts.
+    Row i of p is the target's pmf after the text ``prefix`` and the first i drafts. q has the pmfs stored in ``draft``.
     """
     p = np.array([np.asarray(task.target(prefix + draft.tokens[:i])) for i in range(len(draft.tokens) + 1)])
     return p, np.array([np.asarray(pmf) for pmf in draft.pmfs]).reshape(len(draft.pmfs), p.shape[1])

@@ -208,10 +208,10 @@ def _named_beside(
     laws: tuple[Mapping[Any, Any], Mapping[Any, Any]],
     difference: Difference,
 ) -> tuple[str, ...] | None:
-    """Return a sentence that a request is wrong because of others, and table lines about it; None if this is not shown.
+    """Return a sentence that a request is wrong because of others, then table lines; None if this is not shown.
 
-    If one row of a batch decides about another, this rule is stated first. ``laws`` are the observed and the expected
-    law, and ``difference`` is their first difference. ``trace`` has the model queries of a path of ``program``.
+    If one row of a batch decides about another, this rule comes first. ``laws`` are the observed and the expected law,
+    and ``difference`` is their first difference. ``trace`` has the model queries of a path.
     """
     alone = "" if difference.request is None else or_none(right_alone, program, difference.request)
     shown = f"{alone}: {difference.sentence}" if alone else difference.fault
@@ -278,8 +278,8 @@ def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
 def _told_as_rounds(readings: Sequence[Reading | None], traces: Sequence[Trace | None]) -> list[Reading | None]:
     """Return ``readings``, but None for each path without recorded queries whose reading has a token without a draw.
 
-    Such a reading cannot be trusted: the program may draw all its tokens first, and all its coins later. ``traces`` has
-    the queries of each path, or None.
+    Such a reading may be wrong: some programs draw all tokens first, and all coins later. ``traces`` has the queries of
+    each path, or None.
     """
     return [
         None if reading is not None and trace is None and UNDRAWN_WORDS in reading.fault else reading
@@ -292,9 +292,13 @@ def _stories_of(
 ) -> tuple[tuple[str, ...], list[Reading]]:
     """Return lines that describe the shown paths, and the readings of these paths.
 
-    If some paths deviate from the rule, the most probable of them is shown, otherwise the ``SHOWN`` most probable
-    paths. Paths with equal descriptions are merged. ``heaviest`` has (weight, path); ``drawn`` has the draws of each
-    path, and ``readings`` its reading or None.
+    They are the ``SHOWN`` most probable paths, or only one if it deviates from the rule. Paths with equal descriptions
+    are merged.
+
+    Args:
+        heaviest: (weight, path) of each path.
+        drawn: The draws of each path.
+        readings: The reading of each path as rounds, or None.
     """
     weights: dict[str, Any] = {}
     faulty, shown = dict[str, bool](), dict[str, Reading]()
@@ -341,8 +345,8 @@ def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens,
 def right_alone(program: EngineProgram, index: int) -> str:
     """Return the sentence that request ``index`` has the right law alone and a wrong law together with other requests.
 
-    The sentence names the other requests. Returns "" if the law is wrong alone too, or if the engine ``program`` cannot
-    serve one request alone.
+    It names the other requests. Returns "" if the law is wrong alone too, or if the engine cannot serve one request
+    alone.
     """
     if program.alone is None:
         return ""
@@ -458,8 +462,7 @@ def _row_of_token(heaviest: _Paths, before: Tokens, seen: Sequence[Any], p: Sequ
 def _other_in_one_token(seen: Sequence[Any], p: Sequence[Any]) -> int | None:
     """Return the only token whose quotient seen/p differs from that of all other tokens; None if there is none.
 
-    ``seen`` and ``p`` are rows. None is also returned if they are positive at different tokens, or if fewer than three
-    tokens have positive ``p``.
+    ``seen`` and ``p`` are rows. They must be positive at the same tokens, at least three.
     """
     inside = [token for token, mass in enumerate(p) if mass > 0]
     if len(inside) < 3 or any((mass > 0) != (token in inside) for token, mass in enumerate(seen)):
@@ -498,10 +501,10 @@ def _vocabulary(law: Mapping[Any, Any]) -> int:
 
 
 def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens) -> Counterexample | None:
-    """Return a counterexample for the greedy engine ``program``; None if it emits the right texts.
+    """Return a counterexample for the greedy engine ``program``; None if its texts are right.
 
-    It shows the expected and the emitted text, the first wrong token, and its round. ``wanted`` is the only right
-    outcome, and ``trace`` has the emitted texts and the model queries.
+    It shows the expected and the emitted text, the first wrong token, and its round. ``wanted`` is the right outcome,
+    and ``trace`` has the emitted texts and the model queries.
     """
     texts = program.split(wanted) if program.split else (wanted,)
     for index, (should, (prompt, does)) in enumerate(zip(texts, trace.texts, strict=True)):
@@ -548,10 +551,10 @@ def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[A
 def outcome_counterexample(
     here: InScenario, outcome: Tokens, then: str, readings: list[Reading] | None = None
 ) -> Counterexample:
-    """Return a counterexample with the most probable paths of the decoder ``here`` to ``outcome``, which is forbidden.
+    """Return a counterexample with the most probable paths of the decoder ``here`` to the forbidden ``outcome``.
 
-    If a path deviates from the rule, it is shown alone, otherwise three paths are shown. ``then`` is the last sentence
-    of the counterexample. The readings of the paths are appended to ``readings``.
+    Three paths are shown, or only one if it deviates from the rule. ``then`` is the last sentence of the
+    counterexample. The readings of the paths are appended to ``readings``.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     decoder = here.variant.build(_recording(here.task, seen))
@@ -576,8 +579,8 @@ def outcome_counterexample(
 def _paths_to(outcome: Tokens, decoder: Decoder, prompt: Tokens, number: int) -> list[tuple[Any, Path[Tokens | None]]]:
     """Return (weight, path) of the ``number`` most probable paths of a decode of ``prompt`` to the tokens ``outcome``.
 
-    Decodes end after the first round with another token. If no such path emits ``outcome``, whole decodes are followed,
-    because a decoder may change earlier tokens.
+    Decodes end after a round with another token. If no such path emits ``outcome``, whole decodes are followed: a
+    decoder may change earlier tokens.
     """
     return heaviest_paths(
         run_toward(decoder, prompt, outcome), lambda new: new == outcome, number, SEARCHED_PATHS
@@ -604,10 +607,10 @@ def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, .
 def _tree_counterexample(
     here: InScenario, outcome: Tokens, then: str, readings: list[Reading] | None
 ) -> Counterexample:
-    """Return a counterexample with paths of draft trees to ``outcome``, which the decoder ``here`` must not emit.
+    """Return a counterexample with paths of draft trees of the decoder ``here`` to the forbidden ``outcome``.
 
-    A path that deviates from the rule is shown alone. ``then`` is the last sentence of the counterexample. The readings
-    of the paths are appended to ``readings``.
+    If a path deviates from the rule, it alone is shown. ``then`` is the last sentence of the counterexample. The
+    readings of the paths are appended to ``readings``.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     decoder = here.variant.build(_recording(here.task, seen))

@@ -20,8 +20,8 @@ def rule_of_candidates(
 ) -> str:
     """Return the sentence about the wrong rule that the first rounds of all ``paths`` follow; "" if there is none.
 
-    A path is (draws, new tokens after ``prompt``). Each path must begin with at least two candidates that one call
-    draws without replacement. ``target`` gives p.
+    A path is (draws, new tokens after ``prompt``), and begins with several candidates that one call draws without
+    replacement. ``target`` gives p.
     """
     read = list[TreeRound]()
     for items, new in paths:

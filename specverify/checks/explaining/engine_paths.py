@@ -47,8 +47,8 @@ class KeptPaths:
     def heaviest(self, share: Callable[[Any], Any], number: int) -> list[tuple[Any, Path[Any]]]:
         """Return the ``number`` paths with the largest weights, as (weight, path); paths with weight 0 are left out.
 
-        The weight is the probability of the path times ``share(outcome)``. ``share`` returns how probable the searched
-        outcome is on this path: a path whose last token was never read has several outcomes.
+        The weight is the probability of the path times ``share(outcome)``: the part of the path that has the searched
+        outcome. It is a fraction if the last token was never read.
         """
         if sum(1 for _ in self) == MOST_PATHS:
             return heaviest_paths(self._run, share, number, SEARCHED_PATHS)
@@ -96,8 +96,8 @@ class PathDraw(NamedTuple):
     def token_from(self, row: Row, near: float = NEAR) -> int | None:
         """Return the token of this draw if it is a draw from ``row``, within ``near``; else None.
 
-        If the pmf of the draw is known, it is compared with ``row``. Otherwise the lengths of the intervals of the
-        uniform are compared with the positive entries of ``row``.
+        The pmf of the draw is compared with ``row``. If the pmf is not known, the intervals of the uniform are compared
+        with the positive entries.
         """
         if self.outcome is not None:
             return self.outcome if same_row(self.pmf, row, near) else None
@@ -180,10 +180,10 @@ def _cells(engine: Iterable[Path[Any]]) -> dict[tuple[int, ...], set[tuple[float
 def is_drawn_from_q(
     engine: Iterable[Path[Any]], seen: Sequence[float], p: Sequence[float], known: dict[tuple[int, ...], Any]
 ) -> bool:
-    """Return whether a token is drawn from the row ``seen`` and then tested with this row as q.
+    """Return whether, on some path, token x is drawn from ``seen`` and then tested with the bound p(x)/seen(x).
 
-    The test of token x must have the bound p(x)/seen(x) on some path; ``p`` is the row of the target. ``engine`` yields
-    all paths, and ``known`` is as in ``with_pmfs``.
+    So the program uses the row ``seen`` as q. ``p`` is the row of the target. ``engine`` yields all paths, and
+    ``known`` is as in ``with_pmfs``.
     """
     for path in engine:
         drawn = with_pmfs(engine, draws_of(path.decisions), len(seen), known)

@@ -89,7 +89,7 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
 def _with_temperature(all_paths: Sequence[NewPath], read: Sequence[tuple[Reading, Models]]) -> str:
     """Return the sentence that the engine raises p to a power, as a second temperature does; "" if it does not.
 
-    With such a p, every path of ``all_paths`` must follow the rule. ``read`` has (reading, models) of each path that
+    Every path of ``all_paths`` must follow the rule with such a p. ``read`` has (reading, models) of the paths that
     could be read.
     """
     power, said = further_temperature(_all_given(read))
@@ -128,9 +128,8 @@ def _is_evidence(readings: Sequence[Reading | None]) -> bool:
 def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
     """Return the reading of each path of ``all_paths``; None for a path that cannot be read.
 
-    The paths are read repeatedly. In each repetition, a role of a draw has an extra cost if its program line rarely had
-    this role before. There is one repetition if model queries are recorded, otherwise at most ``PASSES``, until nothing
-    changes.
+    The paths are read repeatedly: once more if model queries are recorded, else up to ``PASSES`` times more. A role of
+    a draw then has an extra cost if its program line rarely had this role before.
     """
     readings = [reading_of(*path[:1], path[2], path[1]) for path in all_paths]
     known: Any = ({}, {})
@@ -212,9 +211,8 @@ def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
 def _dropped(dropped: Sequence[ReadRound], read: Sequence[tuple[Reading, Models]]) -> str:
     """Return the sentence that a drafted token is left out without a test.
 
-    If other tokens are tested after the same text, the sentence states that the value of the draft decides. ``dropped``
-    are the rounds that leave out a draft; the one with the shortest text is described. ``read`` has (reading, models)
-    of each path.
+    If other tokens are tested after the same text, it states that the value of the draft decides. ``dropped`` are the
+    rounds that leave out a draft. ``read`` has (reading, models) of each path.
     """
     first = min(dropped, key=lambda one: len(one.text))
     here, number = first.text + first.drafts, len(first.drafts) + 1
@@ -298,8 +296,8 @@ def _all_given(read: Sequence[tuple[Reading, Models]]) -> list[GivenDrafts]:
 def _as_with_q(read: Sequence[tuple[Reading, Models]]) -> str:
     """Return a clause about a draft without a draw that is tested with a bound above p; "" if there is none.
 
-    The right bound is p, because such a draft has q = 1. The clause states which q gives the observed bound as p/q.
-    ``read`` has (reading, models) of each path.
+    Such a draft has q = 1, so p is the right bound. The clause states which q gives the observed bound. ``read`` has
+    (reading, models) of each path.
     """
     for reading, models in read:
         for one in reading.rounds:
@@ -355,8 +353,8 @@ def _of(model: LanguageModel) -> Callable[[Tokens], Row]:
 def _last_q(text: Tokens, models: Models, learned: Mapping[Tokens, Row], size: int) -> Row:
     """Return the row of q after ``text``, which ends in the last draft of a round.
 
-    The draft model in ``models`` gives the row, or, if there is none, ``learned``, a mapping from texts to rows. Zeros
-    ``[size]`` are returned if neither has the row.
+    It is that of the draft model in ``models``; if there is none, that of ``learned``, a mapping from texts to rows;
+    else zeros ``[size]``.
     """
     if models.q is not None:
         return _of(models.q)(text)

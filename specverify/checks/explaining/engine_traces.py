@@ -63,8 +63,8 @@ def argmax_without_draw(traces: Sequence[tuple[Trace, int]]) -> str:
 def drafts_of_first_round(trace: Trace) -> int:
     """Return the number of drafts of the first round, inferred from the queries in ``trace``; 0 without draft queries.
 
-    The queries from the first one to the draft model up to the next one to the target are counted. Queries of several
-    requests at the same position count once.
+    It is the number of queries from the first draft-model query to the next target query. Several requests at the same
+    position count once.
     """
     names = [name for name, _ in trace.queries]
     if "draft" not in names:
@@ -82,8 +82,8 @@ def _prompt_of(trace: Trace, text: Tokens) -> Tokens:
 def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
     """Describe the round that emits the first wrong token of request ``index``: its drafts and how many are accepted.
 
-    The round is inferred from the queries to the draft model. Returns "" if that is not possible. ``wanted`` is the
-    right text, and ``trace`` has the texts and the model queries of the run.
+    Returns "" if the round cannot be inferred from the draft-model queries. ``wanted`` is the right text, and ``trace``
+    has the texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
     if sum(other == prompt for other, _ in trace.texts) > 1:
@@ -116,8 +116,8 @@ def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
 def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     """Explain the first wrong token of request ``index``; "" if no explanation fits.
 
-    Either it is the argmax of p after another text, or it is the draft itself. ``wanted`` are the right new tokens of
-    the request, and ``trace`` has the texts and the model queries of the run.
+    It is the argmax of p after another text, or the draft itself. ``wanted`` are the right new tokens, and ``trace``
+    has the texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
     wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), None)
@@ -157,8 +157,8 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
 def _end_of_request(trace: Trace, index: int, start: int) -> int:
     """Return the index in ``trace.queries`` just after the last query of request ``index``.
 
-    This is the first query after ``start`` with the prompt of a later request, or the end of the run. If queries with
-    the prompt of this request follow, it is just after the last of them.
+    It is the index of the first query with the prompt of a later request, or the end of the run. If queries with the
+    prompt of this request follow, it is just after the last of them. ``start`` is the index of a query of this request.
     """
     prompt = trace.texts[index][0]
     own, end = start, len(trace.queries)
@@ -203,11 +203,11 @@ def _draft_or_cache(
 
 
 def _are_drafts(trace: Trace, later: Sequence[tuple[str, Tokens]], asked: Tokens, text: Tokens, extra: Tokens) -> bool:
-    """Return whether all tokens of ``extra`` are choices of the draft model.
+    """Return whether all tokens of ``extra`` are drafts.
 
-    ``asked`` is a queried text: ``text`` with ``extra`` inserted. The draft model must have been queried before each
-    token of ``extra`` and choose it. ``later`` are the queries (model, text) made while the request is served, and
-    ``trace`` has the draft model.
+    ``asked`` is ``text`` with ``extra`` inserted. A token is a draft if the draft model was queried with the tokens of
+    ``asked`` before it, and chooses it. ``later`` are the queries (model, text) of the request; ``trace`` has the draft
+    model.
     """
     starts = (i for i in range(len(text) + 1) if asked == text[:i] + extra + text[i:])
     return any(
@@ -223,8 +223,8 @@ def _are_drafts(trace: Trace, later: Sequence[tuple[str, Tokens]], asked: Tokens
 def _unqueried(later: Sequence[tuple[str, Tokens]], text: Tokens) -> str:
     """Return the sentence that the token after ``text`` is the draft model's, and p is not computed for it.
 
-    Returns "" if the target is queried with ``text``. The sentence distinguishes a token after accepted drafts from an
-    untested draft. ``later`` are the queries (model, text) made while the request is served.
+    Returns "" if the target is queried with ``text``. The sentence states whether the token follows accepted drafts or
+    is an untested draft. ``later`` are the queries (model, text) of the request.
     """
     if ("target", text) in later:
         return ""
@@ -279,8 +279,8 @@ def text_of_other_request(trace: Trace, index: int) -> str:
 def exchanged_answers(wanted: Sequence[Tokens], got: Sequence[Tokens], each: str, batches: Sequence[int] = ()) -> str:
     """Return the sentence that the answers are right but in another order; "" if they are not.
 
-    ``wanted`` and ``got`` are the right and the returned texts of all requests. Answers can change places only inside a
-    batch; ``batches`` are the sizes of the batches, and () means one batch. ``each`` is the word for a request.
+    ``wanted`` and ``got`` are the right and the returned texts of all requests. ``batches`` are the sizes of the
+    batches, inside which answers can change places; () is one batch. ``each`` is the word for a request.
     """
     moved: list[tuple[int, int]] = []
     begin = 0
@@ -371,11 +371,15 @@ def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
 
 
 def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, prompt: int) -> str:
-    """Return the sentence that p is computed after a text that still has a rejected draft; "" if it is not.
+    """Return the sentence that p is computed after a text that still has a rejected draft; "" if this is not shown.
 
-    The replacement of this draft must be known: an earlier query has it. ``text`` is the right text before the wrong
-    token, ``later`` are the queries of the request, and ``prompt`` is the length of the prompt. ``trace`` has the
-    models. Returns "" also if the target is queried with ``text``.
+    An earlier query must have the replacement of this draft already.
+
+    Args:
+        trace: The models.
+        later: The queries (model, text) of the request.
+        text: The right text before the wrong token.
+        prompt: The length of the prompt.
     """
     if trace.draft is None or ("target", text) in later:
         return ""
@@ -406,11 +410,14 @@ def _padded_text(target: LanguageModel, text: Tokens, token: int, asked: Sequenc
 
 
 def _text_of_request(trace: Trace, index: int, text: Tokens, token: int, asked: Sequence[Tokens]) -> str:
-    """Return the sentence that ``token`` is the argmax of p after a text of another request; "" if it is not.
+    """Return the sentence that ``token`` is the argmax of p after a text of another request; "" if this is not shown.
 
-    ``asked`` are the queried texts that do not belong to request ``index``. Exactly one must belong to another request,
-    end with the last token of ``text``, and give ``token``. Returns "" also if the target is queried with ``text``.
-    ``trace`` has the texts and the model queries of the run.
+    Args:
+        trace: The texts and the model queries of the run.
+        index: The request that emits the token.
+        text: The right text before the token; the other text must end with the same token.
+        token: The token.
+        asked: The queried texts that do not belong to this request.
     """
     if trace.target is None or ("target", text) in trace.queries:
         return ""
@@ -436,10 +443,10 @@ def _chosen(model: LanguageModel, tokens: Tokens) -> int:
 
 
 def _rounds(trace: Trace, prompt: Tokens) -> list[list[Tokens]]:
-    """Return the texts with which the draft model is queried for one request, grouped by round.
+    """Return the texts with which the draft model is queried for the request with the prompt ``prompt``, by round.
 
-    ``prompt`` is the prompt of the request. In a group, each text is one token longer than the one before, and no query
-    to the target lies between. ``trace`` has the model queries of the run.
+    In a round, each text is one token longer than the one before, and no query to the target lies between. ``trace``
+    has the model queries of the run.
     """
     others = [other for other, _ in trace.texts if len(other) > len(prompt)]
     result: list[list[Tokens]] = []

@@ -198,8 +198,8 @@ def _dependence(
 ) -> Difference | None:
     """Return the difference in the joint law of several texts, each of which has the right law; None without one.
 
-    ``texts`` splits an outcome of ``law`` or ``expected`` into texts, and ``each`` is the word for a text. A difference
-    up to ``bound`` is ignored.
+    ``texts`` splits an outcome into texts, and ``each`` is the word for a text. A difference up to ``bound`` is
+    ignored.
     """
     worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
     does, ought = law.get(worst, 0), expected.get(worst, 0)

@@ -79,8 +79,8 @@ class GivenDrafts(NamedTuple):
 def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[GivenDrafts, ...]:
     """Return the conditional laws of the first rounds of the decoder ``here``, one for each sequence of drafts.
 
-    The rounds begin in at most ``states`` states that can follow the prompt. Returns () without a ``propose`` step, for
-    trees, and for rounds that are too large.
+    The rounds begin in at most ``states`` states. Returns () without a ``propose`` step, for trees, and for rounds that
+    are too large.
     """
     decoder = here.decoder
     if decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
@@ -103,7 +103,7 @@ def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts],
     """Return the conditional laws of the round from ``state``, and the states after it.
 
     There is one law for each sequence of drafts. Both lists are empty without a ``propose`` step, for trees, and for
-    rounds of more than ``MOST_PATHS`` paths. ``here`` is the decoder in its scenario.
+    rounds that are too large. ``here`` is the decoder in its scenario.
     """
     decoder = here.decoder
     if (propose := decoder.propose) is None:
@@ -278,8 +278,8 @@ def _unprocessed(model: Processed) -> LanguageModel:
 def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
     """Return the number of accepted drafts of the round ``done``.
 
-    Usually the round reports it. A verifier does not: if its rounds have a bonus (``bonus``), all its emitted tokens
-    but the last count as accepted. ``here`` is the decoder in its scenario.
+    Most rounds report it. A verifier reports only tokens: with ``bonus`` (its rounds can have a bonus), all but the
+    last count as accepted. ``here`` is the decoder in its scenario.
     """
     return len(done.tokens) - 1 if here.variant.intercepted and bonus else done.accepted
 
@@ -338,7 +338,7 @@ PARTS = ("accept", "replace", "bonus")
 def values_of(given: GivenDrafts, part: str) -> Iterator[tuple[int, Any]]:
     """Yield (position, observed value) for one part of the round ``given``.
 
-    ``part`` is "accept" (the value is a probability), "replace" or "bonus" (the value is a law).
+    ``part`` is "accept" (a probability), "replace" or "bonus" (a law).
     """
     if part == "accept":
         yield from enumerate(given.accept)
@@ -351,8 +351,7 @@ def values_of(given: GivenDrafts, part: str) -> Iterator[tuple[int, Any]]:
 def expected(given: GivenDrafts, part: str, i: int, rows: ModelRows) -> Any:
     """Return the value that the rule gives for one part of the round ``given`` at position ``i``.
 
-    ``part`` is "accept" (the value is a probability), "replace" or "bonus" (the value is a pmf). ``rows`` are the rows
-    of p and q to use.
+    ``part`` is "accept" (a probability), "replace" or "bonus" (a pmf). ``rows`` are the rows of p and q to use.
     """
     if part == "accept":
         return ratio(rows.p[i][given.drafts[i]], rows.q[i][given.drafts[i]])

@@ -141,9 +141,8 @@ def _left(p: Sequence[float], q: Sequence[float]) -> list[float]:
 def _least_entry(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
     """Return c if the observed ``law`` of a replacement can be norm(max(p - q, c)); 0 if it cannot.
 
-    Then the token with the largest p - q has the weight p - q, and the token with the smallest has the weight c. So c
-    follows from the quotient of their probabilities. The smallest p - q must be negative, and its token must be less
-    probable.
+    c is computed from the probabilities of two tokens. The token with the largest p - q has the weight p - q, and the
+    token with the smallest p - q has the weight c.
     """
     differences = [a - b for a, b in zip(p, q, strict=True)]
     tokens = range(len(law))

@@ -40,9 +40,8 @@ KEYS = _keys()
 def reused_row(trace: Trace, index: int, wrong: int) -> str:
     """Return the sentence that new token ``wrong`` of request ``index`` comes from a row of another text.
 
-    The sentence names the other text if all of ``KEYS`` that explain the tokens of the request lead to one text.
-    Otherwise it states only that p is not computed for the token. Returns "" if the target was queried with the text
-    before the token, or with a text of no request. ``trace`` has the texts and the model queries of the run.
+    It names the text if the fitting ``KEYS`` lead to only one; otherwise it states that p is not computed for the
+    token. Returns "" if p is computed for the token. ``trace`` has the texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
     asked = list(dict.fromkeys(text for name, text in trace.queries if name == "target"))
@@ -81,8 +80,8 @@ def _hit(key: Key, asked: Sequence[Tokens], text: Tokens) -> Tokens | None:
 def _explains(key: Key, asked: Sequence[Tokens], missing: Mapping[Tokens, int], target: LanguageModel) -> bool:
     """Return whether an engine that stores rows of p under the key ``key`` would emit the tokens in ``missing``.
 
-    ``missing`` maps each text without a query to the token emitted after it. The token must be the argmax of ``target``
-    after the text of ``asked`` with the same key. ``asked`` are the queried texts; no two of them may have one key.
+    ``asked`` are the queried texts, which must have different keys. ``missing`` maps other texts to the token emitted
+    after them: the argmax of ``target`` after the queried text with the same key.
     """
     keys: set[Any] = {key(text) for text in asked}
     if len(keys) < len(asked):

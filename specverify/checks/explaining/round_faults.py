@@ -72,8 +72,8 @@ class RoundFault(NamedTuple):
 def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> RoundFault | None:
     """Return how the rounds of the decoder ``here`` differ from the rule; None if they follow it.
 
-    The first rounds and the rounds ``later`` are examined; None is also returned if there are none. Rounds in the
-    scenarios ``GENERIC`` help to name the formula that a wrong decoder follows.
+    The first rounds and the rounds ``later`` are examined. To name the formula of a wrong decoder, rounds in the
+    scenarios ``GENERIC`` are used too.
     """
     mine = (*rounds_given_drafts(here), *later)
     if not mine or not any(is_wrong(given, part) for given in mine for part in PARTS):
@@ -238,8 +238,8 @@ def _warped_residuals(parameters: str) -> dict[str, Any]:
 def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
     """Return the name of a formula that fits all observed values of ``part`` in the rounds; "" if none fits.
 
-    If several formulas fit, ``_joined`` selects the names. But if all rows have two tokens, the result is "", because
-    many formulas agree there. ``parameters`` are the sampling parameters as text.
+    Of several, ``_joined`` selects the names; but if all rows have two tokens, too many formulas agree, and the result
+    is "". ``parameters`` are the sampling parameters as text.
     """
     if all_given[0].of_engine and not _tells(all_given, (part,)):
         return _one_token(all_given, part)
@@ -264,10 +264,10 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
 
 
 def _further_rule(seen: Sequence[tuple[GivenDrafts, int, Any]], part: str, parameters: str) -> str:
-    """Return the name of a less usual rule that fits the observed values ``seen``; "" if none fits.
+    """Return the name of a rule with a free number, or one that is wrong in some rounds only; "" if none fits.
 
-    It has a free number, or is wrong in some rounds only. ``seen`` has (round, position, observed value), ``part`` is
-    "accept", "replace" or "bonus", and ``parameters`` are the sampling parameters as text.
+    ``seen`` has (round, position, observed value), ``part`` is "accept", "replace" or "bonus", and ``parameters`` are
+    the sampling parameters as text.
     """
     if part == "accept":
         return accept_rule([_accepted(*one) for one in seen])
@@ -282,8 +282,8 @@ def _further_rule(seen: Sequence[tuple[GivenDrafts, int, Any]], part: str, param
 def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
     """Return the name of the only formula in ``POINTS`` that gives every observed token of ``part``; "" if none does.
 
-    These formulas give one token with certainty, such as an argmax. Two different wrong tokens must be observed,
-    because any formula can give one. For the part "accept" the result is "". ``all_given`` are the rounds.
+    These formulas give one token with certainty, such as an argmax. Two different wrong tokens must be observed. For
+    "accept" the result is "". ``all_given`` are the rounds.
     """
     seen = [(given, i, law) for given in all_given for i, law in values_of(given, part)]
     if part == "accept" or not all(max(map(float, law.values())) > 1 - 1e-6 for _, _, law in seen):
@@ -324,8 +324,8 @@ def _joined(fitting: Sequence[str], part: str) -> str:
 def _unprocessed_part(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
     """Return the sentence that wrong sampling parameters explain the observed values of ``part``; "" if none do.
 
-    With the rows of p or q under these parameters, the rule must give the values in the rounds ``all_given``. ``part``
-    is "replace" or "bonus"; for "accept" the result is "". ``parameters`` are the right parameters as text.
+    They change the rows of p or q with which the rule is computed. ``part`` is "replace" or "bonus"; for "accept" the
+    result is "". ``all_given`` are the rounds, and ``parameters`` the right parameters as text.
     """
     if part == "accept" or not _tells(all_given, (part,)):
         return ""

@@ -129,7 +129,7 @@ class _DraftReading(NamedTuple):
     """Draws that are read as the drafts of a round.
 
     ``tokens`` are the drafts, ``q`` their rows, and ``places`` their program lines. ``next`` is the index of the next
-    draw, ``cost`` the cost of the reading, and ``fault`` the first deviation from the rule, or "".
+    draw. ``fault`` is the first deviation from the rule, or "". ``cost`` is the cost of the reading.
     """
 
     tokens: Tokens
@@ -180,9 +180,8 @@ class _RoundReading(NamedTuple):
 class _Alternative(NamedTuple):
     """One reading of the next draws as a round.
 
-    ``next`` is the index of the next draw, ``text`` the text after the round, and ``cost`` the cost. ``rejected`` are
-    texts that end in a rejected draft. ``used`` are the texts whose rows of p and q decide the round. ``ended``: no
-    round follows.
+    ``next`` is the index of the draw after it, and ``text`` the text. ``rejected`` are texts that end in a rejected
+    draft. ``used`` are the texts whose rows of p and q decide the round. ``ended``: no round follows.
     """
 
     next: int
@@ -214,8 +213,8 @@ def items_of_decisions(decisions: Sequence[Decision]) -> list[PathDraw]:
 def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Reading | None:
     """Read the draws ``drawn`` of a path as rounds that emit the tokens ``new``; None if there is no reading.
 
-    ``models`` has the models and the queries of the path. There is no reading of more than ``MOST_DRAWS`` draws, or of
-    several candidates for one position.
+    ``models`` has the models and the queries of the path. Too many draws, and several candidates for one position, are
+    not read.
     """
     items = [item for item in drawn if item.high - item.low < 1 - NEAR]
     if len(items) > MOST_DRAWS or any(not _is_readable(item) for item in items):
@@ -241,7 +240,7 @@ def are_candidates(one: PathDraw, other: PathDraw, moments: Sequence[int]) -> bo
     """Return whether ``one`` and ``other`` are drawn for the same position of the text.
 
     They are drawn without replacement, or from equal rows with no model query between them. ``moments`` has the number
-    of draws before each query; if it is empty, the second case is not recognised.
+    of draws before each query.
     """
     if are_without_replacement(one, other):
         return True
@@ -260,8 +259,7 @@ def are_candidates(one: PathDraw, other: PathDraw, moments: Sequence[int]) -> bo
 def _drafts_twice(items: Sequence[PathDraw], models: Models) -> bool:
     """Return whether two of the draws ``items`` are drafts for one position, as of a program with several chains.
 
-    Both are drawn from one row, each after its own query to the draft model with the same text. A draw from p does not
-    count. ``models`` has the queries.
+    Both have the same row, and a query to the draft model with the same text before each. ``models`` has the queries.
     """
     drafted: list[tuple[int, Tokens, Row]] = []
     for item in items:
@@ -370,9 +368,9 @@ class _PathReader:
     def _misfit(self, at: int, role: str, longest: int, asked: tuple[str, Tokens] | None = None) -> float:
         """Return the cost of reading draw ``at`` in the role ``role``, such as ``draft`` or ``test``.
 
-        It is positive if the program line of the draw has other roles on most paths, or if the model queries contradict
-        the role. ``longest`` is the length of the longest text that the round can query. ``asked`` is the query (model,
-        text) that must precede the draw, or None.
+        It is positive if the program line usually has other roles, or if the model queries contradict the role.
+        ``longest`` is the length of the longest text that the round can query. ``asked`` is the query (model, text)
+        that must precede the draw.
         """
         if at >= len(self.items):
             return 0.0
@@ -493,7 +491,7 @@ class _PathReader:
     def _is_behind_target(self, text: Tokens, here: Tokens) -> bool:
         """Return whether the target was queried between two drafts of a round.
 
-        ``text`` is the text before the round, and ``here`` is the text before the later draft. The order must be: draft
+        ``text`` is the text before the round, and ``here`` that before the later draft. The queries must be: draft
         model with ``text``, target with ``text``, draft model with ``here``.
         """
         first, target, this = (self.order.get(key, -1) for key in (("draft", text), ("target", text), ("draft", here)))
@@ -701,7 +699,7 @@ class _PathReader:
     def _certain_row_of(self, token: int, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
         """Return the name of the only known row of p in which ``token`` is certain; "" if there is not exactly one.
 
-        Returns "" also if the token is certain in q or in the residual after ``here``. ``rejected`` are texts that end
+        Returns "" also if ``token`` is certain in q or in the residual after ``here``. ``rejected`` are texts that end
         in a rejected draft.
         """
         if token in {_certain(self.q(here)), _certain(excess(self.p(here), self.q(here)))}:
@@ -751,7 +749,7 @@ class _PathReader:
         """Return the row from which draw ``at`` takes its token; () if it is not known.
 
         It is the pmf of the draw, or else the first known row that fits the intervals of its uniform. ``rule``, the
-        right row after the text ``here``, is compared first.
+        right row after ``here``, is compared first.
         """
         item = self.items[at]
         if item.pmf:
@@ -774,8 +772,8 @@ class _PathReader:
     ) -> Iterator[tuple[int, int, float, str, str]]:
         """Yield the reading of ``item``, a lookup without a pmf, as a draw from another row than ``rule``.
 
-        The lengths of the intervals of its uniform are compared with every known row. If none fits, the sentence states
-        the lengths. The other arguments and the yielded tuple are those of ``_token``.
+        The row is the first known one that fits the intervals of the uniform. If none fits, the sentence states their
+        lengths. The other arguments and the yielded tuple are those of ``_token``.
         """
         place, ought = f", {item.place}" if item.place else "", f"expected {name} = {short_row(rule)}"
         for text in [here, *self._texts(here)]:
@@ -796,9 +794,9 @@ class _PathReader:
     ) -> Iterator[_Alternative]:  # fmt: skip
         """Yield the reading of a round that emits ``new`` after ``text``; nothing if the final text differs.
 
-        Exception: if the last round of a path accepts all its drafts, its last token may be missing in the final text,
-        as a deviation. ``all_accepted`` are the drafts if all are accepted, else None. ``at`` is the index of the next
-        draw. The other arguments become fields of ``_Alternative``.
+        Exception: a last round whose drafts are all accepted may miss its last token, as a deviation. ``all_accepted``
+        are its drafts if all are accepted, else None. ``at`` is the index of the next draw. The other arguments become
+        fields of ``_Alternative``.
         """
         after = text + new
         kept = after[: len(self.final)]
@@ -815,8 +813,8 @@ class _PathReader:
     def _named_ratio(self, seen: float, here: Tokens, token: int, rejected: tuple[Tokens, ...]) -> str:
         """Return the formula that gives the observed acceptance probability ``seen`` of a draft; "" if none fits.
 
-        The formulas, in this order, are min(1, p/q) with p, q or both after another text; q/p; and p. ``here`` is the
-        text before the draft ``token``. ``rejected`` are texts that end in a rejected draft.
+        It is min(1, p/q) with p, q or both after another text, or q/p, or p. ``here`` is the text before the draft
+        ``token``. ``rejected`` are texts that end in a rejected draft.
         """
         p, q = self.p(here), self.q(here)
 
@@ -860,8 +858,8 @@ class _PathReader:
     def _rows_after(self, text: Tokens, here: Tokens) -> tuple[tuple[str, Row], ...]:
         """Return (name, row) for the rows that a program may use if it works after ``text`` instead of ``here``.
 
-        They are p, q and their residual after ``text``. If the texts differ, there are two more residuals, with p after
-        one text and q after the other.
+        They are p, q and their residual after ``text``. If the texts differ, there are also the residuals with p after
+        one and q after the other.
         """
         p, q = self.p(text), self.q(text)
         mixed = (

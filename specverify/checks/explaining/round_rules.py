@@ -114,10 +114,10 @@ def _up_to_the_last(rows: ModelRows, drafts: Tokens, i: int) -> Any:
 
 
 def _all_as_none(rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return P(more than i drafts are accepted | at least i are) of a rule that is wrong if every test passes.
+    """Return P(more than i drafts are accepted | at least i are) of a rule that accepts none if every test passes.
 
-    It then accepts no draft, because the argmin of equal test results is 0. Otherwise it accepts the drafts before the
-    first failed test. ``rows`` are the rows of p and q along ``drafts``.
+    If a test fails, it accepts the drafts before the first failed test, as it should. ``rows`` are the rows of p and q
+    along ``drafts``.
     """
     passes = [ratio(rows.p[k][token], rows.q[k][token]) for k, token in enumerate(drafts)]
     everything = math.prod(passes)
@@ -221,7 +221,7 @@ def _or_p(left: Row, p: Row) -> Row:
 
 
 def _where_more_or_all(rows: ModelRows, drafts: Tokens, i: int) -> Row:
-    """Return p at position ``i`` over the tokens with p > q, normalised, or p itself if q is 0 at one of them.
+    """Return p over the tokens with p > q at position ``i``, normalised, or p itself if q is 0 at one of them.
 
     A program that computes it as exp(log p - log q) q gets a NaN if q is 0, and then samples from p.
     """

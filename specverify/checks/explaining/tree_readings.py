@@ -80,8 +80,8 @@ def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | No
 def drafts_of_one_position(decisions: Sequence[Decision], emitted: Tokens) -> Draft | None:
     """Return the drafts of a round, all for one position, as siblings of a tree; None if they are not.
 
-    The round must emit one token, and draw each further draft directly after the rejection of the one before.
-    ``decisions`` are the decisions of the round, and ``emitted`` its tokens.
+    The round must emit one token. Each further draft must be drawn directly after the rejection of the one before.
+    ``decisions`` are those of the round, and ``emitted`` its tokens.
     """
     names = [decision.site[0] if decision.site else None for decision in decisions]
     at = [number for number, name in enumerate(names) if name == "draft"]

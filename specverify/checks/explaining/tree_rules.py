@@ -99,8 +99,7 @@ def _without(row: Row, tokens: Tokens) -> Row:
 def name_of_tree_rule(rounds: Sequence[TreeRound]) -> str:
     """Return the name of the wrong rule that all draws of ``rounds`` follow; "" if none is found.
 
-    Rules with two deviations are tried only if none with one deviation fits. If several fit, the shortest name is
-    returned if all other names begin with it, else "".
+    If several rules fit, the shortest name is returned if all other names begin with it, else "".
     """
     if not rounds or _fits(rounds, "", ""):
         return ""

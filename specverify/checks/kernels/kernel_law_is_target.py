@@ -158,8 +158,8 @@ def _wanted(situation: Situation, tokens: Tokens) -> dict[Tokens, Any]:
 def examine_law(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Conditions) -> Examination:
     """Compare the law of every situation with the target's law; ``find`` computes the laws.
 
-    The situation with the largest total variation decides. The result is unknown if rows depend on other rows, or if
-    the uniforms near faces of cells may explain the difference.
+    The largest total variation decides. The result is unknown if rows depend on other rows, or if the uniforms near
+    faces of cells may explain the difference.
     """
     result = find()
     distances = {name: distance(rounds, name, law) for name, law in result.laws.items()}

@@ -20,7 +20,7 @@ ROWS = 257
 
 
 def examine(rounds: KernelRounds, _: Conditions) -> Examination:
-    """Decide the same rows in several arrangements, and compare each row with its first result."""
+    """Call the kernel with the same rows in several arrangements, and compare each row with its first result."""
     rng = np.random.default_rng(1)
     cases, uniforms = ordinary_rows(rounds, min(ROWS, rounds.most), rng)
     first, runs = decided(rounds, cases, uniforms), len(cases)

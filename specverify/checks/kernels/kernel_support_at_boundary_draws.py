@@ -55,8 +55,8 @@ def ends_of(kernel: Kernel) -> dict[str, float]:
 def table_rows(rounds: KernelRounds) -> BoundaryRows:
     """Return rows with rational models, each with one uniform at an end of its range.
 
-    The other uniforms are in the middle of a cell: a box of uniforms in which the rule emits the same tokens. The cell
-    and the uniform are chosen at random.
+    The other uniforms are in the middle of a cell, a box of uniforms in which the rule emits the same tokens. Cells and
+    uniforms are chosen at random.
     """
     rng, kernel, gamma = np.random.default_rng(4), rounds.kernel, rounds.gamma
     places = range(gamma) if kernel.race else range(gamma + 1)
@@ -161,8 +161,8 @@ def _random(kernel: Kernel, rows: BoundaryRows) -> tuple[Any, Any]:
 def _forbidden(batch: KernelBatch, answers: Any) -> Iterator[tuple[int, tuple[int, int | None]]]:
     """Yield (row, (position, token)) for the first forbidden token of each row of ``batch`` that has one.
 
-    A token is forbidden if it is outside the vocabulary, or if its p is 0. A row that emits nothing gives (row, (0,
-    None)). ``answers`` are the emitted tokens.
+    A token outside the vocabulary or with p = 0 is forbidden. A row without tokens gives (row, (0, None)). ``answers``
+    are the emitted tokens.
     """
     vocabulary = batch.p.shape[-1]
     for row, tokens in enumerate(answers.tolist()):

@@ -25,9 +25,8 @@ def fault_of_cells(
 ) -> RoundFault | None:
     """Return how the rounds of a kernel differ from speculative sampling; None if this is not recognised.
 
-    ``settled`` has (cell, tokens): the kernel emits these tokens for all random numbers in the cell. A sequence of
-    drafts is examined if its cells cover nearly all random numbers. Examples from ``situation`` are preferred. Returns
-    None also if the kernel declares another rule than "token".
+    ``settled`` has (cell, tokens): the kernel emits these tokens for all random numbers in the cell. Only sequences of
+    drafts whose cells cover nearly all random numbers are examined. Examples from ``situation`` are preferred.
     """
     if rounds.kernel.convention.rule != "token":
         return None

@@ -59,9 +59,9 @@ def bit_design(kernel: Kernel, gamma: int) -> Design:
 def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: int) -> Repeats:
     """Search for equal bits: two rows in all calls, two calls in all rows, or two runs of consecutive rows.
 
-    The numbers of calls and rows, and the length of a run, are chosen so that each of the three occurs by chance with a
-    probability below ``alarm / 3``. If the kernel takes a seed, calls with ``SEEDS`` other seeds are added. ``design``
-    is the batch, and ``calls`` has the most rows of a call.
+    There are so many calls and rows that each of the three occurs by chance with a probability below ``alarm / 3``. If
+    the kernel takes a seed, calls with other seeds are added. ``design`` is the batch, and ``calls`` has the most rows
+    of a call.
     """
     needed = math.log2(3 / alarm)
     rows = max(min(calls.rows, ROWS), math.ceil(SPARE * (needed + 40)))
@@ -126,8 +126,8 @@ def _equal(lines: Any) -> list[tuple[int, int]]:
 def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
     """Return name -> table of the pairs of bits that two rows of one call show.
 
-    There is one table for each pair of kinds of rows and each distance between them, with about ``samples`` pairs.
-    ``design`` is the batch, and ``calls`` states how the rows are divided among calls of ``kernel``.
+    There is a table for each pair of kinds of rows and each distance between them. ``samples`` is the number of pairs
+    in each, and ``design`` the batch. ``calls`` states how the rows are divided among calls.
     """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
@@ -148,8 +148,8 @@ def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, s
 def tables_of_calls(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
     """Return name -> table of the pairs of bits that one row shows in a call and in the next call.
 
-    There is one table for each pair of kinds of rows, with about ``samples`` pairs. ``design`` is the batch, and
-    ``calls`` states how the rows are divided among calls of ``kernel``.
+    There is a table for each pair of kinds of rows. ``samples`` is the number of pairs in each, and ``design`` the
+    batch. ``calls`` states how the rows are divided among calls.
     """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2

@@ -24,8 +24,8 @@ class _Deviation(NamedTuple):
 def first_wrong_token(tally: Tally) -> str:
     """Return a sentence about the first new token whose counts are too far from the law to be chance.
 
-    A token is counted among the samples with the same tokens before it. Returns "" if no count deviates by
-    ``DEVIATIONS`` standard deviations, or if the outcomes of ``tally`` are no texts.
+    A token is counted among the samples with the same tokens before it. Returns "" if there is none, or if the outcomes
+    of ``tally`` are no texts.
     """
     texts = [tally.name(i) for i in range(len(tally.seen))]
     if not all(isinstance(text, tuple) and all(isinstance(token, int) for token in text) for text in texts):
@@ -45,8 +45,8 @@ def first_wrong_token(tally: Tally) -> str:
 def _beginnings(tally: Tally, texts: list[Any], length: int) -> tuple[dict[Tokens, Any], dict[Tokens, Any]]:
     """Return the observed and the expected counts of token number ``length`` of a text.
 
-    ``counts[before][token]`` counts the texts that begin with the tokens ``before`` and continue with ``token``. The
-    token is ``END`` for a text that ends there. ``texts`` are the outcomes of ``tally``.
+    ``counts[before][token]`` counts the texts that begin with ``before`` and continue with ``token``, or with ``END``
+    if they end there. ``texts`` are the outcomes of ``tally``.
     """
     results: tuple[dict[Tokens, Any], dict[Tokens, Any]] = (
         defaultdict(lambda: defaultdict(float)),

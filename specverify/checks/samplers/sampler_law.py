@@ -180,8 +180,7 @@ def law_verdicts(name: str, plan: LawPlan, found: LawFound) -> Sequence[Verdict]
 def _support_verdict(name: str, plan: LawPlan, found: LawFound) -> Verdict:
     """Return the verdict on the impossible outcomes of the subject ``name``.
 
-    If none was sampled, it bounds their probability u: n samples miss them with probability (1 - u)^n. ``found`` has
-    the counts so far, and ``plan`` the settings.
+    If none was sampled, it bounds their probability. ``found`` has the counts so far, and ``plan`` the settings.
     """
     impossible = sorted(found.impossible.items(), key=lambda item: -item[1])
     unseen = -math.expm1(math.log(plan.error) / found.samples)

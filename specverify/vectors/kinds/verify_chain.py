@@ -210,8 +210,8 @@ def _ways(convention: DrawConvention, inputs: Inputs) -> list[Any]:
 def _clear(inputs: Inputs, p: Sequence[Pmf]) -> bool:
     """Return whether rounding can change no decision of a verifier on the rows ``p``.
 
-    No row may have a tied argmax. If ``inputs`` has ``epsilon`` and ``delta``, the verifier is typical acceptance, and
-    no probability may be near the threshold that they determine for its row.
+    No row may have a tied argmax. For typical acceptance (``inputs`` has ``epsilon`` and ``delta``), no probability may
+    be near the threshold of its row.
     """
     if any(row.tolist().count(row.max()) > 1 for row in p):
         return False
