@@ -50,8 +50,8 @@ class Condition(NamedTuple):
 class End(NamedTuple):
     """The end of a path: the emitted tokens, the weight (product of the draws' probabilities), and what was assumed.
 
-    ``asked`` has an entry for each comparison whose other answer is in the tree too, ``drawn`` for each draw whose
-    probability is not constant: the number of a polynomial and its signs on this path.
+    ``asked`` has an entry for each comparison whose other answer is in the tree too, and ``drawn`` for each draw whose
+    probability is not constant. An entry is the number of a polynomial, and its signs on this path.
     """
 
     tokens: tuple[int, ...]
@@ -130,7 +130,7 @@ def top_of_sum(ratios: Iterable[Ratio]) -> Polynomial:
 def require(fault: str | bool, where: str) -> None:
     """Raise ``CertificateRefused`` if ``fault`` is True or a sentence; do nothing if it is False or "".
 
-    The message is ``where``, the place in the certificate, followed by the sentence.
+    The message is ``where``, the place in the certificate, followed by the sentence if there is one.
     """
     if fault:
         raise CertificateRefused(f"{where}: {fault}" if isinstance(fault, str) else where)

@@ -117,7 +117,8 @@ class Draw:
         """Record that the program reads the outcome of this draw; return "", or the reason why the run must be refused.
 
         If another draw from the same generator state was read before, this reuse is reported to the audit. If that draw
-        was made in another way (``way``), it is not known how the outcomes depend on each other: the reason.
+        was made in another way (``way``), the run must be refused, as it is not known how the outcomes depend on each
+        other.
         """
         if self.origin is None or self.origin.looked_at == [self]:
             return ""

@@ -222,8 +222,8 @@ class Coupled:
     def outcome(self, pmf: Any, item: Item, name: str) -> int:
         """Return the outcome recorded in ``item`` for a draw from ``pmf`` by the call ``name``.
 
-        For a recorded uniform number it is found by inverse CDF over ``pmf``. Raises ``Parted`` if it has probability
-        0, or if recorded weights are not proportional to ``pmf``.
+        For a recorded uniform number the outcome is found by inverse CDF over ``pmf``. Raises ``Parted`` if a recorded
+        outcome has probability 0, or if recorded weights are not proportional to ``pmf``.
         """
         masses = np.asarray(pmf, dtype=np.float64)
         if item.outcome is None:

@@ -170,9 +170,9 @@ class NumpyGenerator:
             function: The called method.
             size: Shape of the array; None for one number.
             digits: The dtype.
-            parameters: Arguments with which ``function`` is called to advance the real generator. None: no
-                arguments, or
-                for a function that is not in ``_OWN_NUMBER`` the method that returns one plain double.
+            parameters: Arguments with which ``function`` is called to advance the real generator. With None,
+                ``function`` is called without arguments if it is in ``_OWN_NUMBER``; otherwise the method that
+                returns one plain double is called.
             in_pairs: Whether the library makes two numbers at once and caches the second.
         """
         check_numbers(f"{self._name}.{function}", size)

@@ -186,10 +186,10 @@ def _bits(uniforms: int) -> list[tuple[int, ...]]:
 
 
 def _halves(cell: GridCell, answers: Any, margin: float) -> tuple[GridCell, ...]:
-    """Return the parts into which ``cell`` is halved, along the uniforms along which the results at the corners differ.
+    """Return the parts of ``cell``, halved along each uniform along which the results at the corners differ.
 
-    It is halved along all uniforms if the corners agree. A side of at most 8 ``margin`` is not halved; the result is ()
-    if no side can be. ``answers`` are the results at the points of the cell, the corners first.
+    The cell is halved along all uniforms if the corners agree. A side of at most 8 ``margin`` is not halved; the result
+    is () if no side can be. ``answers`` are the results at the points of the cell, the corners first.
     """
     uniforms = len(cell.low)
     corners = answers[: 2**uniforms].reshape(*(2,) * uniforms, -1)

@@ -111,7 +111,7 @@ def accepts_after_rejection(draws: Draws, target: LanguageModel, prefix: Tokens,
     setting=(("temperature", 1.0),),
 )
 def argmax_for_a_draw(target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float) -> list[int]:
-    """Accept a draft if it is the argmax of its target row, instead of a token drawn from this row.
+    """Accept a draft if it equals the argmax of its target row, instead of a draw from this row.
 
     So the temperature has no effect.
     """

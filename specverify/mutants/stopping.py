@@ -174,9 +174,9 @@ def drafts_beyond_context(gamma: int, left: int) -> int:
 )
 @stopping_at
 def eos_by_id_order(eos: Tokens, done: Round) -> int | None:
-    """Return the index in the round ``done`` of the first id of the list ``eos`` that occurs; None if none does.
+    """Return an index in the round ``done`` at which an id of ``eos`` stands: the id that comes first in ``eos``.
 
-    The right index is the first at which any of the ids occurs.
+    Returns None if no id occurs. The right index is the first at which any of the ids occurs.
     """
     return next((done.tokens.index(token) for token in eos if token in done.tokens), None)
 

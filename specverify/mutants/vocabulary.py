@@ -159,8 +159,8 @@ def forgetting(draft: LanguageModel, pieces: Pieces) -> Drafter:
     """Return a drafter of pieces that declares a wrong q for the target tokens inside a piece.
 
     A piece is a token of the drafter that stands for one or more target tokens; ``pieces`` has a pair (piece, its
-    target tokens) for each of several. The q of every target token is the law of the first target token of a new piece:
-    wrong inside a piece.
+    target tokens) for each piece of several target tokens. The q of every target token is the law of the first target
+    token of a new piece: wrong inside a piece.
     """
 
     def first(text: Tokens) -> Pmf:

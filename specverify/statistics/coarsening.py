@@ -119,8 +119,8 @@ def samples_to_hold(masses: Array, tv: float, error: float, most: int) -> int:
 def _by_mass(masses: Array, samples: int) -> Array:
     """Return the number of the cell of each outcome, ``[k]``, for cells of similar mass.
 
-    An outcome of the law ``masses`` ``[k]`` with at least ``FEWEST`` expected among ``samples`` has its own cell.
-    Others share a cell if floor(log2 mass) is equal.
+    An outcome of the law ``masses`` ``[k]`` whose expected count in ``samples`` samples is at least ``FEWEST`` has its
+    own cell. Others share a cell if floor(log2 mass) is equal.
     """
     single = masses >= FEWEST / samples
     tail = np.where(single | (masses <= 0), 0, np.floor(np.log2(np.where(masses > 0, masses, 1.0))))
@@ -131,7 +131,7 @@ def _by_mass(masses: Array, samples: int) -> Array:
 def _by_rank(masses: Array) -> Array:
     """Return the number of the cell of each outcome of the law ``masses``, ``[k]``, for 64 cells of equal mass.
 
-    It is the total mass of the outcome and of all likelier ones, in steps of 1/64.
+    The number is the total mass of the outcome and of all likelier ones, in steps of 1/64.
     """
     order = np.argsort(-masses, kind="stable")
     labels = np.empty(len(masses), dtype=np.int64)

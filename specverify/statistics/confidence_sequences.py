@@ -61,7 +61,7 @@ def tv_sequence(
         tv_observed: Total variation between the empirical law and the given one.
         samples: Number of samples.
         cells: Number of cells on which ``tv_observed`` is computed.
-        error: Bound on the probability that one of the two bounds is ever wrong, for each of them.
+        error: Bound on the probability that the upper bound is ever wrong, and the same for the lower bound.
         tight_at: Number of samples at which the upper bound is tightest, fixed before the first sample.
         variance: ``TWO_SAMPLES`` if ``tv_observed`` is that between two samplers, of ``samples`` samples each.
 

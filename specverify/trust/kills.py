@@ -180,7 +180,7 @@ def _without_control(name: str, checks: Sequence[str], conditions: Conditions, p
 def _control_status(name: str, checks: Sequence[str], conditions: Conditions, every: bool = False) -> str:
     """Return the result on the control of the mutant ``name``, by the check that the mutant names as its killer.
 
-    It examines every scenario if ``every``, else every third. ``conditions`` are its settings; ``checks`` has no
+    The check examines every scenario if ``every``, else every third. ``conditions`` are its settings; ``checks`` has no
     effect.
     """
     mutant = _mutant(name)

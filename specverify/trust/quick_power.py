@@ -175,7 +175,8 @@ def kills_of(bug: Bug, only: str = "") -> Iterator[Kill]:
 def _tried_of(of_kind: Pool, check: Check) -> Mapping[CaseName, int]:
     """Return the cases of ``check`` to try, with the number of runs of each.
 
-    ``of_kind`` has the candidate cases by check. A check of laws without any gets those of ``law_is_target``.
+    ``of_kind`` has the candidate cases by check. A check of laws without candidate cases gets those of
+    ``law_is_target``.
     """
     return of_kind.get(check.name) or (of_kind.get("law_is_target", {}) if check.name in LAWS else {})
 
@@ -188,8 +189,8 @@ def _most_telling_first() -> list[Check]:
 def pool(kind: str, only: str = "") -> Pool:
     """Return the candidate cases of each check with their number of runs, measured on a right subject of this kind.
 
-    ``kind`` is a key of ``RIGHT``; ``only`` is the name of the one check to return, or "". One of the cases that differ
-    only in prompt and seed is kept.
+    ``kind`` is a key of ``RIGHT``; ``only`` is the name of the one check to return, or "". Of cases that differ only in
+    prompt and seed, one is kept.
     """
     subject = warmed_up(RIGHT[kind]())
     result: dict[str, dict[CaseName, int]] = {}

@@ -215,8 +215,9 @@ _WRITERS: dict[Any, Callable[..., str]] = {
 def _source(function: Any, written: Written) -> str:
     """Add the source of ``function`` to the definitions in ``written``; return the expression for it in the script.
 
-    If ``function`` was defined inside another function, the source of that one is added, and the expression calls it.
-    Raises ``NoScript`` if the source cannot be found, or if the outer function needs arguments.
+    If ``function`` was defined inside another function, the source of the outer function is added, and the expression
+    calls the outer function. Raises ``NoScript`` if the source cannot be found, or if the outer function needs
+    arguments.
     """
     name, _, inner = getattr(function, "__qualname__", "?").partition(".<locals>.")
     outcome = getattr(inspect.getmodule(function), name, None)

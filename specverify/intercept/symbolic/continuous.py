@@ -578,9 +578,9 @@ def drawn(value: Any) -> Any:
 def given(value: Continuous) -> int:
     """Return a concrete value for a symbolic integer; later comparisons of the integer agree with this value.
 
-    At most ``MOST_OUTCOMES`` values: it is drawn. At least ``FEWEST``, as for a seed: it is computed from the generator
-    state and differs in every run. Raises ``NeedsValue`` for a number of values between, for values that are not
-    equally likely integers, and for a seed that was compared together with others.
+    With at most ``MOST_OUTCOMES`` values, it is drawn. With at least ``FEWEST``, as for a seed, it is computed from the
+    generator state and differs in every run. Raises ``NeedsValue`` for a number of values between these limits, for
+    values that are not equally likely integers, and for a seed that was compared together with others.
     """
     known, origin = value.uniform.known, value.uniform.draw.origin
     number = _outcomes(value)

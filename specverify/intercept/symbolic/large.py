@@ -276,8 +276,8 @@ class Crossing(NamedTuple):
 def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, above: bool) -> Crossing:
     """Compare each number of ``values`` with its row of ``bounds`` ``[rows, bounds]``; return the symbolic answers.
 
-    An answer is True if the number is at or above the bound with ``above``, else if it is below. ``shape`` is that of
-    the result.
+    With ``above`` an answer is True if the number is at or above the bound, otherwise if it is below. ``shape`` is that
+    of the result.
     """
     order = np.argsort(bounds, axis=-1, kind="stable")
     ranks = np.empty_like(order)

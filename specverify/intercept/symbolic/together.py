@@ -412,7 +412,8 @@ def _is_plain(formula: Any) -> bool:
 def _beneath(slopes: Any, distance: Any) -> Any:
     """Return the share of the unit cube that lies below a plane, for each box.
 
-    x lies below it if the dot product of x and ``slopes`` ``[uniforms, boxes]`` is below ``distance`` ``[boxes]``.
+    A point of the cube lies below if its dot product with ``slopes`` ``[uniforms, boxes]`` is below ``distance``
+    ``[boxes]``.
     """
     total, number = slopes.sum(axis=0), len(slopes)
     turned = distance > total / 2

@@ -447,9 +447,9 @@ class Uniform:
     def _ask(self, question: str, pmf: Any, lies: Callable[[float], int], constraint: Constraint) -> int:
         """Return the answer of a comparison as an index, drawn from ``pmf``.
 
-        It is that of the interval in which the uniform lies; for several numbers 0 for true and 1 for false.
-        ``lies(u)`` is the index for a value u. ``constraint`` states which uniforms the answer constrains, and where it
-        changes. ``question`` names the kind of comparison in the site of the draw.
+        The index is that of the interval in which the uniform lies; for several numbers it is 0 for true and 1 for
+        false. ``lies(u)`` is the index for a value u. ``constraint`` states which uniforms the answer constrains, and
+        where it changes. ``question`` names the kind of comparison in the site of the draw.
         """
         known, coupled = self.known, mode().coupled
         known.asked += 1

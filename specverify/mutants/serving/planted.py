@@ -155,7 +155,7 @@ def _watched(parts: EngineParts, setup: Setup) -> Iterator[Watched]:
 class _Forced:
     """Draws that fix the uniform of every acceptance test to 0 or, if ``uniform`` >= 1/2, to the largest float below 1.
 
-    With 0 a draft of positive probability is accepted, with the other only a certain one. ``inner`` answers all other
+    The first accepts every draft of positive probability, the second only a certain draft. ``inner`` answers all other
     draws.
     """
 
