@@ -278,8 +278,8 @@ def _unprocessed(model: Processed) -> LanguageModel:
 def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
     """Return the number of accepted drafts of the round ``done``.
 
-    Most rounds report it. A verifier reports only tokens: with ``bonus`` (its rounds can have a bonus), those before the
-    last one count as accepted, as far as they equal the drafts. ``here`` is the decoder in its scenario.
+    Most rounds report it. A verifier reports only tokens: with ``bonus`` (its rounds can have a bonus), those before
+    the last one count as accepted, as far as they equal the drafts. ``here`` is the decoder in its scenario.
     """
     if not (here.variant.intercepted and bonus):
         return done.accepted
