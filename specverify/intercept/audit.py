@@ -68,20 +68,34 @@ class Origin:
         self.looked_at: list[Draw] = []
         self.shared: dict[Hashable, Any] = {}
         """Way of drawing -> the value of all draws made from this state in that way."""
+        self.lookups: dict[Hashable, list[tuple[Any, int]]] = {}
+        """Number of the stream -> the lookups of it that were read, as pairs (pmf, outcome)."""
 
 
 class Draw:
     """One draw: its site (call and line) and, if known, the state of the generator before it (``origin``)."""
 
-    __slots__ = ("origin", "site", "way")
+    __slots__ = ("number", "origin", "site", "way")
 
-    def __init__(self, site: Site, origin: Origin | None = None, way: Hashable = ()) -> None:
+    def __init__(
+        self, site: Site, origin: Origin | None = None, way: Hashable = (), number: Hashable | None = None
+    ) -> None:
         """Store the draw: its ``site``, and ``origin``, the generator state from which it is made (None: not known).
 
         ``way`` states how the generator is used: the drawing function with its weights, and the position of the number
         in the function's result. Two draws with the same ``origin`` and ``way`` return the same value.
+
+        ``number`` is the way of drawing the number of the stream from which the outcome is computed, if the draw is an
+        inverse-CDF lookup of one number; None stands for ``way``. Two draws with the same ``origin`` and ``number`` are
+        functions of the same number.
         """
         self.site, self.origin, self.way = site, origin, way
+        self.number = way if number is None else number
+
+    @property
+    def looks_up(self) -> bool:
+        """Return whether the draw is a lookup of a number that other draws of the run may use as well."""
+        return self.origin is not None and self.number != self.way
 
     @property
     def name(self) -> str:
@@ -97,9 +111,11 @@ class Draw:
     def made_before(self) -> bool:
         """Return whether an earlier draw used the same generator state in the same way.
 
-        Both draws then have the same value.
+        Both draws then have the same value. The result is also True if an earlier draw looked up the number that this
+        draw returns.
         """
-        return self.origin is not None and self.way in self.origin.shared
+        origin = self.origin
+        return origin is not None and (self.way in origin.shared or self.way in origin.lookups)
 
     def shared(self, make: Callable[[], Any]) -> Any:
         """Return the value of this draw, which all draws from the same generator state in the same way have in common.
@@ -117,8 +133,9 @@ class Draw:
         """Record that the program reads the outcome of this draw; return "", or the reason why the run must be refused.
 
         If another draw from the same generator state was read before, this reuse is reported to the audit. If the two
-        draws were made in the same way (``way``), their outcomes are equal, and the run continues. Otherwise it is not
-        known how the outcomes depend on each other, and the caller must refuse the run.
+        draws were made in the same way (``way``), their outcomes are equal, and the run continues. If both outcomes are
+        functions of one number (``number``), the constraints on this number relate them, and the run continues.
+        Otherwise it is not known how the outcomes depend on each other, and the caller must refuse the run.
         """
         if self.origin is None or self.origin.looked_at == [self]:
             return ""
@@ -130,7 +147,7 @@ class Draw:
             two = f"{other.name} and {self.name} draw from one state of a generator"
             sentence = same if other.name == self.name else two
             _name(Reuse(f"the state {other.name} draws from", other.place, self.place, sentence))
-            if other.way != self.way:
+            if other.number != self.number:
                 return f"{sentence}, in different ways: how their outcomes hang together is not known here"
         return ""
 

@@ -78,11 +78,13 @@ def _without_plan(check: Check, cases: Sequence[Case], most: int) -> list[Case]:
 
     First come cases of one generic scenario, one for each variant, at most ``most`` / 2. It has three tokens, so that a
     residual can have several. Then come the scenarios of ``_first_scenarios``; each gets one variant, and successive
-    scenarios get different ones. The remaining cases are evenly spaced.
+    scenarios get different ones. The remaining cases are evenly spaced, and so are all cases without a scenario, such
+    as those of a drafter.
     """
     by_scenario: dict[str, list[Case]] = {}
     for case in cases:
-        by_scenario.setdefault(name_of_case(case)[1], []).append(case)
+        if not isinstance(case.situation, EngineProgram):
+            by_scenario.setdefault(name_of_case(case)[1], []).append(case)
     scenarios = _first_scenarios(check, by_scenario, most)
     in_turn = [by_scenario[where][number % len(by_scenario[where])] for number, where in enumerate(scenarios)]
     first = [*by_scenario.get(GENERIC, ())[: most // 2], *in_turn]
