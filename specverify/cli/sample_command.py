@@ -166,11 +166,10 @@ def _judged(
 ) -> Sequence[Verdict]:
     """Start the black boxes, judge the samples of ``subject``, and return the verdicts.
 
-    The samples are compared with the law in ``file``, with samples of the black box ``reference``, or, if both are
-    None, with the law computed from the log-probabilities that ``subject`` reports. ``wanted`` and ``of_reference`` are
-    the requests to the two black boxes, ``plan`` has the sizes and error probabilities of the samples, and ``limits``
-    bounds time and memory. If a black box is unusable, one verdict with the reason is returned. Stops the command for
-    an invalid argument or law file.
+    The samples are compared with the law in ``file``, with samples of ``reference``, or with the law of the
+    log-probabilities that ``subject`` reports. ``wanted`` and ``of_reference`` are the requests to the two black boxes,
+    ``plan`` has the sizes and error probabilities, ``limits`` bounds time and memory. An unusable black box gives one
+    verdict. Stops the command for an invalid argument or law file.
     """
     from specverify.base.verdict import Status, Verdict
     from specverify.report.progress import progress_shown
@@ -220,8 +219,8 @@ def _with_notes(verdicts: Sequence[Verdict], notes: Sequence[str]) -> Sequence[V
 def _prefixes(after: Sequence[str], prompt: Any, law: Path | None) -> list[tuple[int, ...]]:
     """Return the token ids of each of the ``--after`` options ``after``, to be appended to ``prompt``.
 
-    ``prompt`` is a tuple of token ids or a text. If there is an ``--after`` option, stops the command if the prompt is
-    a text, if an option is not token ids, or if ``law``, the file of ``--law``, is given.
+    If there is one, stops the command unless ``prompt`` and the options are token ids, and if ``law``, the file of
+    ``--law``, is given.
     """
     if after and (law is not None or not isinstance(prompt, tuple)):
         stop("--after needs a prompt of token ids, and --logprobs or --reference: each prefix has its own law")

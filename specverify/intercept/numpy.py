@@ -166,11 +166,14 @@ class NumpyGenerator:
     ) -> Any:
         """Return the next uniform number of the generator, or an array of them if ``size`` is given.
 
-        ``function`` is the called method, ``digits`` the dtype. A real call advances the real generator for each
-        number, or once for all numbers of a noise vector. If ``parameters`` are given, this is a call of ``function``
-        with these arguments. If they are None and ``function`` is in ``_OWN_NUMBER``, it is a call of ``function``
-        without arguments. Otherwise it is a call of the method that returns one plain double. ``in_pairs`` states that
-        the library makes two numbers at once and caches the second.
+        Args:
+            function: The called method.
+            size: Shape of the array; None for one number.
+            digits: The dtype.
+            parameters: Arguments with which ``function`` is called to advance the real generator. With None,
+                ``function`` is called without arguments if it is in ``_OWN_NUMBER``; otherwise the method that
+                returns one plain double is called.
+            in_pairs: Whether the library makes two numbers at once and caches the second.
         """
         check_numbers(f"{self._name}.{function}", size)
         boundary, largest = self._answers.boundary, ONE_BELOW_ONE if digits == "float64" else 1 - 2**-24
@@ -260,8 +263,8 @@ class NumpyGenerator:
     ) -> Any:
         """Return the next number of ``function``, or an array of them, with the values that ``boundary`` chooses.
 
-        ``number(call)`` returns the next value; ``call`` is the name of the generator and of the function. ``size`` is
-        the shape of the array (None: one number), and ``digits`` its dtype.
+        ``number(call)`` returns the next value for the call name ``call``. ``size`` is the shape of the array (None:
+        one number), and ``digits`` its dtype.
         """
         call = f"{self._name}.{function}"
         check_numbers(call, size)
@@ -443,8 +446,7 @@ def _check_enumerated(call: str, number: int) -> None:
 def may_stand() -> bool:
     """Return whether a drawn integer may be an ``OutcomeNumber`` (symbolic until it is read) instead of an ``int``.
 
-    The result is False in two cases: torch or JAX is loaded, because these libraries pass integers to C++ by their
-    type; or large-vocabulary mode is active.
+    It may not if torch or JAX is loaded, which pass integers to C++, or in large-vocabulary mode.
     """
     return not ("torch" in sys.modules or "jax" in sys.modules or at_large_now())
 

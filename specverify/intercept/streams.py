@@ -80,12 +80,11 @@ class Streams:
         """State -> the number of the last request that drew from it, and its draws."""
 
     def draw(self, site: Site, state: Hashable | None, way: Hashable, number: Hashable | None = None) -> Draw:
-        """Return the draw at ``site`` from the generator state ``state``.
+        """Return the draw at ``site`` from the generator state ``state`` (None: one that never occurs again).
 
-        ``state`` None stands for a state that never occurs again. ``way`` is the drawing function with its weights: two
-        draws with equal state and way have the same value. ``number`` is the way of drawing the number of the stream
-        that the draw looks up (see ``Draw``). Raises ``NeedsValue`` if an earlier request drew from the
-        same state, and the caller of this request does not choose its seed.
+        ``way`` is the drawing function with its weights: draws with equal state and way have the same value. ``number``
+        is the way of drawing the number that is looked up (see ``Draw``). Raises ``NeedsValue`` if an earlier request
+        drew from the same state, and the caller does not choose the seed.
         """
         for noted in RUNS.noted:
             noted.append((site, self.told_apart(state)))
@@ -256,8 +255,8 @@ class Answers:
     def _kept_number(self, generator: Any) -> float | None:
         """Return the normal number that ``generator`` has cached for its next call, or None.
 
-        The first call in a run stores the number of the generator, so that ``restore`` can put it back. For the global
-        generator, the first call also deletes the cached number, so that a run does not depend on earlier draws.
+        The first call in a run stores it for ``restore``, and deletes that of the global generator, so that a run does
+        not depend on earlier draws.
         """
         if _stream(generator) not in self._pending:
             self._pending[_stream(generator)] = (generator, generator_states.pending(generator))

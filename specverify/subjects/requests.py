@@ -71,9 +71,8 @@ def _crossed(beginning: int, end: int) -> tuple[Tokens, tuple[Tokens, ...]]:
     """Return (first prompt, (second prompt, third prompt)), to be served one after the other.
 
     The first prompt has ``end`` tokens. The second prompt has ``beginning`` + 1 tokens and begins differently. The
-    third prompt has the first ``beginning`` tokens of the second prompt, and then the tokens of the first prompt from
-    this index on. So its cache blocks have the same tokens as blocks of the earlier prompts, but no earlier prompt is
-    equal to it.
+    third prompt has the first ``beginning`` tokens of the second, then the tokens of the first from this index on. So
+    all its cache blocks occur in earlier prompts.
     """
     first, second = _LONG[:beginning], ((3, 3, 1, 0) * beginning)[:beginning]
     return first + _LONG[beginning:end], ((*second, 1), second + _LONG[beginning:end])
@@ -121,8 +120,8 @@ def _continued(scenario: Scenario) -> Requests:
 def _open_end_and_beginning(first: Tokens, second: Tokens) -> Requests:
     """Return two requests with the prompts ``first`` and ``second``, of three new tokens each.
 
-    The last new token of the first request and the first one of the second request are random. So a draft that is left
-    over from a rejection at the end of the first text would be tested at a random token, which shows in the law.
+    The last new token of the first request and the first one of the second are random, to expose a draft that is left
+    over from the first request.
     """
     return Requests(Scenario(open_after(len(first) + 2, len(second)), 3, first, 3, seed=64), (second,))
 
@@ -253,8 +252,8 @@ def texts_of(
 ) -> list[Any]:
     """Return the row of new tokens for each prompt, not yet converted to integers.
 
-    ``decode`` takes a prompt, or if ``batched`` a list of them, or nothing; ``form`` states how prompts are passed and
-    where the new tokens are in a row. ``horizon`` is the number of new tokens, and ``eos`` are the end tokens. Raises
+    ``decode`` takes a prompt, or nothing; if ``batched``, a list of prompts. ``form`` states how prompts are passed,
+    and whether rows begin with them. ``horizon`` is the number of new tokens, and ``eos`` are the end tokens. Raises
     ``UnusableSubject`` if the result does not have one row for each prompt.
     """
     wanted = horizon + (max(map(len, prompts)) if form.in_front else 0)
@@ -274,8 +273,8 @@ def _never(_: list[Any]) -> bool:
 def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool, form: EngineForm = PLAIN_FORM) -> Tokens:
     """Return the texts of all ``requests``, concatenated, each cut at its horizon.
 
-    ``decode`` is the engine's call, which takes a prompt, or if ``batched`` a list of prompts; ``form`` states how
-    prompts are passed and where the new tokens are in a row.
+    ``decode`` takes a prompt; if ``batched``, a list of prompts. ``form`` states how prompts are passed, and whether
+    rows begin with them.
     """
     return tuple(token for text in served_each(requests, decode, batched=batched, form=form) for token in text)
 
@@ -283,11 +282,10 @@ def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool, f
 def served_each(
     requests: Requests, decode: Callable[[Any], Any], *, batched: bool, form: EngineForm = PLAIN_FORM
 ) -> tuple[Tokens, ...]:
-    """Return the text of each request, cut at its horizon.
+    """Return the text of each request, in order, cut at its horizon.
 
-    ``requests`` are the requests, in their order. ``decode`` takes a prompt, or if ``batched`` a list of them; ``form``
-    states how prompts are passed and where the new tokens are in a row. Raises ``UnusableSubject`` for a result that is
-    no new tokens.
+    ``decode`` takes a prompt; if ``batched``, a list of prompts. ``form`` states how prompts are passed, and whether
+    rows begin with them. Raises ``UnusableSubject`` for an unreadable result.
     """
     result, seeded = list[Tokens](), takes_seed(decode)
     horizon, eos = requests.scenario.horizon, requests.scenario.eos

@@ -96,8 +96,8 @@ class Categorical(Deferred):
     def __init__(self, draws: Draws, pmf: Any, site: Site, first: int = 0, draw: Draw | None = None) -> None:
         """Store a draw from ``pmf``, which ``draws`` answers when the program reads it.
 
-        Index j of ``pmf`` stands for the value ``first + j``. ``site`` names the decision. ``draw`` records the
-        generator state from which the draw is made; None if it is not known.
+        Index j stands for the value ``first + j``. ``site`` names the decision. ``draw`` records the generator state;
+        None if it is not known.
         """
         self.pmf, self.first, self.draw = pmf, first, draw or Draw(site)
         coupled = mode().coupled
@@ -123,8 +123,7 @@ class Categorical(Deferred):
     def alone(self) -> bool:
         """Return whether ``pmf`` is still the law of this outcome.
 
-        The result is False if the program has read a draw from the same generator state. A draw that was made in the
-        same way has the same outcome as this one. After a draw that was made in another way, this one is refused.
+        It is not if the program has read a draw from the same generator state: this outcome is then equal, or refused.
         """
         return self.draw.origin is None or not self.draw.origin.looked_at
 

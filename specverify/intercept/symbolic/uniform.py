@@ -105,8 +105,8 @@ def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], i
 def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
     """Change the rates of the clocks ``runners`` to ``rates`` and return True, or return False and change nothing.
 
-    The result is False if the rates of the clocks in one tree would not all change by the same factor, because their
-    known order would then be invalid. If True, the other clocks of these trees change by the same factor.
+    True requires that the rates of all clocks in one tree change by the same factor; the other clocks of the tree then
+    change too.
     """
     units: dict[Runner, float] = {}
     for runner, rate in zip(runners, rates, strict=True):
@@ -144,10 +144,9 @@ def alike(runner: Runner) -> bool:
 def place_of(runner: Runner) -> Place | None:
     """Return the rank of the uniform of the clock ``runner`` among the uniforms of the clocks in its tree.
 
-    The first clock to ring has the largest uniform (the smallest, if the clocks are functions of 1 - u), the second the
-    next one. The values of the uniforms in ascending order are independent of the order of the clocks. Returns None in
-    two cases: the known order does not determine the rank, or the clocks of the tree do not ring in the order of their
-    uniforms (see ``alike``).
+    The clock that rings first has the largest uniform, or the smallest if clocks are functions of 1 - u. Returns None
+    if the known order does not determine the rank, or if the clocks do not ring in the order of their uniforms (see
+    ``alike``).
     """
     root = runner.root()
     number, later = len(list(root.all_behind())), len(list(runner.all_behind())) - 1
@@ -163,8 +162,7 @@ def place_of(runner: Runner) -> Place | None:
 def share_below(place: Place, bound: float) -> float:
     """Return the probability that a uniform is below ``bound`` if only its rank ``place`` among others is known.
 
-    Let n be how many of the ``place.number`` ranked uniforms are below ``bound``; n is a binomial number. The uniform
-    is below ``bound`` exactly if n exceeds ``place.smaller``.
+    It is the probability that more than ``place.smaller`` of the ``place.number`` ranked uniforms are below ``bound``.
     """
     ways = range(place.smaller + 1, place.number + 1)
     return sum(math.comb(place.number, k) * bound**k * (1 - bound) ** (place.number - k) for k in ways)
@@ -206,9 +204,8 @@ def note(uniform: Uniform) -> None:
 def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] | None:
     """Return, in order, a value for each uniform of ``made`` that agrees with all answers; ``rng`` chooses the values.
 
-    Returns None if a uniform gets no value, for one of five reasons: it was compared together with others; its interval
-    is narrower than ``NARROW``; it was in a race and was also compared; the order of its race is not stored, as in a
-    race of clamped noise; or ``_rung`` finds no times for its race.
+    Returns None if a uniform was compared together with others, was in a race and compared, has an interval narrower
+    than ``NARROW``, or was in a race whose order is not stored or for which ``_rung`` finds no times.
     """
     known = [uniform.known for uniform in made]
     times: dict[Runner, float] = {}
@@ -271,8 +268,7 @@ NEVER_DRAWN = 2.0**-54
 class Known:
     """The constraints on a uniform number: its interval [low, high), its races and its comparisons.
 
-    A program may draw the same number again, by the same call from the same generator state. The ``Uniform`` objects of
-    these draws share one object of this class.
+    The ``Uniform`` objects of equal draws, from the same generator state by the same call, share one object.
     """
 
     def __init__(self, site: Site, low: float = 0.0, high: float = 1.0) -> None:
@@ -299,12 +295,7 @@ class Known:
 
 
 class Constraint(NamedTuple):
-    """The constraint that the answer of one draw sets on uniform numbers: an interval of one, or a relation of several.
-
-    ``known`` are these numbers. If there is only one, each possible answer confines this number to an interval, and
-    ``ends`` are the ends of these intervals. The probabilities of the answers have an error of at most ``within``,
-    beside rounding.
-    """
+    """The constraint that the answer of one draw sets on uniform numbers: an interval, or a relation of several."""
 
     known: tuple[Known, ...]
     """The uniform numbers that the draw constrains."""
@@ -407,8 +398,7 @@ class Uniform:
     def _placed(self, place: str) -> None:
         """If this uniform has taken part in a race, store its rank in the race before it is compared with a number.
 
-        Refuses the comparison if the race does not determine the rank. ``place`` is the line of the program that
-        compares.
+        Refuses if the race does not determine the rank. ``place`` is the line that compares.
         """
         known, runner = self.known, self.known.runner
         if not known.raced or known.place is not None:
@@ -457,10 +447,9 @@ class Uniform:
     def _ask(self, question: str, pmf: Any, lies: Callable[[float], int], constraint: Constraint) -> int:
         """Return the answer of a comparison as an index, drawn from ``pmf``.
 
-        In a comparison of one number, the index is that of the interval in which the uniform lies. In a comparison of
-        several numbers, it is 0 for true and 1 for false. ``lies(u)`` is the index for a value u of the uniform.
-        ``constraint`` states which uniforms the answer constrains, and at which values the answer changes. ``question``
-        names the kind of comparison in the site of the draw.
+        The index is that of the interval in which the uniform lies; for several numbers it is 0 for true and 1 for
+        false. ``lies(u)`` is the index for a value u. ``constraint`` states which uniforms the answer constrains, and
+        where it changes. ``question`` names the kind of comparison in the site of the draw.
         """
         known, coupled = self.known, mode().coupled
         known.asked += 1
