@@ -75,24 +75,24 @@ class Origin:
 class Draw:
     """One draw: its site (call and line) and, if known, the state of the generator before it (``origin``)."""
 
-    __slots__ = ("number", "origin", "site", "way")
+    __slots__ = ("origin", "site", "source", "way")
 
     def __init__(
-        self, site: Site, origin: Origin | None = None, way: Hashable = (), number: Hashable | None = None
+        self, site: Site, origin: Origin | None = None, way: Hashable = (), source: Hashable | None = None
     ) -> None:
         """Store the draw: its ``site``, and ``origin``, the generator state from which it is made (None: not known).
 
         ``way`` states how the generator is used: the drawing function, its weights, and the position in its result.
         Draws with the same ``origin`` and ``way`` return the same value. If the outcome is a lookup of one number of
-        the stream, ``number`` is the way of drawing this number; None stands for ``way``.
+        the stream, ``source`` is the way of drawing this number; None stands for ``way``.
         """
         self.site, self.origin, self.way = site, origin, way
-        self.number = way if number is None else number
+        self.source = way if source is None else source
 
     @property
     def looks_up(self) -> bool:
         """Return whether the draw is a lookup of a number that other draws of the run may use as well."""
-        return self.origin is not None and self.number != self.way
+        return self.origin is not None and self.source != self.way
 
     @property
     def name(self) -> str:
@@ -130,7 +130,7 @@ class Draw:
         """Record that the program reads the outcome of this draw; return "", or the reason why the run must be refused.
 
         If another draw from the same generator state was read before, this reuse is reported to the audit. If that draw
-        was made from another number (``number``), the run must be refused, as it is not known how the outcomes depend
+        was made from another number (``source``), the run must be refused, as it is not known how the outcomes depend
         on each other.
         """
         if self.origin is None or self.origin.looked_at == [self]:
@@ -143,7 +143,7 @@ class Draw:
             two = f"{other.name} and {self.name} draw from one state of a generator"
             sentence = same if other.name == self.name else two
             _name(Reuse(f"the state {other.name} draws from", other.place, self.place, sentence))
-            if other.number != self.number:
+            if other.source != self.source:
                 return f"{sentence}, in different ways: how their outcomes hang together is not known here"
         return ""
 

@@ -79,10 +79,10 @@ class Streams:
         self._origins: dict[Hashable, tuple[int, Origin]] = {}
         """State -> the number of the last request that drew from it, and its draws."""
 
-    def draw(self, site: Site, state: Hashable | None, way: Hashable, number: Hashable | None = None) -> Draw:
+    def draw(self, site: Site, state: Hashable | None, way: Hashable, source: Hashable | None = None) -> Draw:
         """Return the draw at ``site`` from the generator state ``state`` (None: one that never occurs again).
 
-        ``way`` is the drawing function with its weights: draws with equal state and way have the same value. ``number``
+        ``way`` is the drawing function with its weights: draws with equal state and way have the same value. ``source``
         is the way of drawing the number that is looked up (see ``Draw``). Raises ``NeedsValue`` if an earlier request
         drew from the same state, and the caller does not choose the seed.
         """
@@ -96,7 +96,7 @@ class Streams:
                 raise NeedsValue("seed-of-another-request", f"{site[0]} at {site[1]} {BEGINS_AGAIN}")
             origin = Origin(state)
         self._origins[state] = (PROCESS.requests, origin)
-        return Draw(site, origin, way, number)
+        return Draw(site, origin, way, source)
 
     def told_apart(self, state: Hashable | None) -> Hashable | None:
         """Return the part of a generator state that identifies a draw when runs are compared: here the whole state.
@@ -313,23 +313,23 @@ class AnsweredCall:
             Uniform(self._draws, site, self._draw(site, ("whole", self._function, number))), low, number
         )
 
-    def categorical(self, pmf: Pmf, site: Site, number: Hashable | None = None) -> int:
+    def categorical(self, pmf: Pmf, site: Site, source: Hashable | None = None) -> int:
         """Return the next outcome of the call, drawn now from ``pmf``. The parameters are those of ``outcome``."""
-        outcome: int = self.outcome(pmf, site, number).value()
+        outcome: int = self.outcome(pmf, site, source).value()
         return outcome
 
-    def outcome(self, pmf: Pmf, site: Site, number: Hashable | None = None) -> Categorical:
+    def outcome(self, pmf: Pmf, site: Site, source: Hashable | None = None) -> Categorical:
         """Return the next outcome of the call, from ``pmf``, as a symbolic outcome that is drawn when it is read.
 
-        ``site`` names the decision. ``number`` is the way of drawing the number that the library looks up in the
+        ``site`` names the decision. ``source`` is the way of drawing the number that the library looks up in the
         cumulative sum of ``pmf``, such as ``NEXT_DOUBLE``; None if it draws the outcome in another way.
         """
-        draw = self._draw(site, (self._function, asarray(pmf).tobytes()), number)
+        draw = self._draw(site, (self._function, asarray(pmf).tobytes()), source)
         return Categorical(self._draws, pmf, site, draw=draw)
 
-    def _draw(self, site: Site, way: Hashable, number: Hashable | None = None) -> Draw:
+    def _draw(self, site: Site, way: Hashable, source: Hashable | None = None) -> Draw:
         place = next(self._places)
-        return self._streams.draw(site, self._state and (self._state, place), way, number)
+        return self._streams.draw(site, self._state and (self._state, place), way, source)
 
 
 class AnswersOf:

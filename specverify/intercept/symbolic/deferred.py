@@ -105,7 +105,7 @@ class Categorical(Deferred):
 
         def ask() -> int:
             if coupled is not None:
-                return coupled.outcome(pmf, item, self.draw.name)
+                return int(coupled.outcome(pmf, item, self.draw.name))
             return look_up(draws, pmf, site, self.draw) if self.draw.looks_up else draws.categorical(pmf, site)
 
         drawn = self.draw.shared(lambda: Deferred(ask))

@@ -468,10 +468,10 @@ def look_up(draws: Draws, pmf: Any, site: Site, draw: Draw) -> int:
     earlier answers constrain it. Refuses the run if the number has raced or was compared together with others.
     """
     assert draw.origin is not None
-    known: Known | None = draw.origin.shared.get(draw.number)
-    if known is None and draw.number not in draw.origin.lookups:
+    known: Known | None = draw.origin.shared.get(draw.source)
+    if known is None and draw.source not in draw.origin.lookups:
         outcome = draws.categorical(pmf, site)
-        draw.origin.lookups[draw.number] = [(pmf, outcome)]
+        draw.origin.lookups[draw.source] = [(pmf, outcome)]
         return outcome
     if known is not None and (known.together or known.raced):
         raise NeedsValue("one-state-twice", f"{draw.name} looks up a number that was compared in another way")
@@ -481,7 +481,7 @@ def look_up(draws: Draws, pmf: Any, site: Site, draw: Draw) -> int:
     masses[masses < NEVER_DRAWN * (high - low)] = 0.0
     rounding.asked(again=True)
     outcome = draws.categorical(masses / masses.sum(), site)
-    draw.origin.lookups.setdefault(draw.number, []).append((pmf, outcome))
+    draw.origin.lookups.setdefault(draw.source, []).append((pmf, outcome))
     if known is not None:
         known.low, known.high = float(edges[outcome]), float(edges[outcome + 1])
     return outcome
@@ -490,7 +490,7 @@ def look_up(draws: Draws, pmf: Any, site: Site, draw: Draw) -> int:
 def _looked_up_interval(draw: Draw) -> tuple[float, float]:
     """Return the interval [low, high) to which lookups by other draws confine the number of ``draw``."""
     low, high = 0.0, 1.0
-    for pmf, outcome in draw.origin.lookups.get(draw.number, ()) if draw.origin is not None else ():
+    for pmf, outcome in draw.origin.lookups.get(draw.source, ()) if draw.origin is not None else ():
         edges = _edges(pmf)
         low, high = max(low, float(edges[outcome])), min(high, float(edges[outcome + 1]))
     return low, high
