@@ -141,6 +141,7 @@ def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Seq
 
     ``written``, a part of the certificate, refers to ``conditions`` and ``polynomials`` by index. It has one of two
     forms:
+
     * ``terms`` and ``equalities``, whose sum must be the zero polynomial. A term is a number c > 0 times the
       polynomials of conditions, negated for ``<`` and ``<=``, so it is not negative; one term must be positive, with
       ``<`` and ``>`` only. An equality is any polynomial times that of an equation.
@@ -175,6 +176,7 @@ def ends_of(node: Any, tables: Tables, known: Sequence[Condition], path: End, wh
 
     ``path`` has the weight and the conditions of the path from the root to ``node``. ``known`` are the conditions that
     hold at ``node``; ``where`` names it in messages. Raises ``CertificateRefused`` unless the certificate proves:
+
     * each branch that is left out is impossible;
     * the weights of a draw add up to 1, none is negative, and their denominators are positive.
     """

@@ -462,6 +462,7 @@ def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = 
 
     Parameters and errors are those of ``winner``. An index may occur several times, if the entry is a maximum. Returns
     None if the winner must be drawn:
+
     * an entry is an integer with few values;
     * a random number of the race was compared or has raced before;
     * the largest score belongs to the clock that rings last.

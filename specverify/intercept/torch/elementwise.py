@@ -409,6 +409,7 @@ def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Cal
 
     A deferred element is an outcome that ``function`` computes when it is read. ``name`` is the name of the operation.
     Nothing is deferred:
+
     * with keyword arguments, or in large-vocabulary mode;
     * if an operand is not of integers, has a symbolic number or more than ``MOST_ELEMENTS`` elements;
     * if the result is of floats.

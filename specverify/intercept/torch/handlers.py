@@ -123,6 +123,7 @@ def _summand(tensor: Any, row: Any, dtype: torch.dtype | None) -> Any:
 
     ``dtype`` is this dtype (None: that of ``tensor``), ``row`` the reduction in the table of primitives. Returns
     ``Declined``:
+
     * if a reduction of bools gets another dtype;
     * if the elements cannot be converted unread;
     * for floats that are neither symbolic numbers nor counts.

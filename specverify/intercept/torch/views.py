@@ -159,6 +159,7 @@ def converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
 
     A symbolic number becomes its integer part in an integer dtype, and 1 or 0 in ``torch.bool``. Returns ``Declined``,
     so that torch converts all possible values:
+
     * for ``Chosen`` elements, except between integer dtypes;
     * without symbolic numbers, for a conversion to floats of floats or of outcomes of a categorical draw.
     """

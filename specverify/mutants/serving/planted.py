@@ -29,6 +29,7 @@ def text_asked(
 
     ``target`` and ``draft`` are the models of the vector, ``inputs`` its inputs. Returns None if the situation does not
     fit:
+
     * it has several ranks;
     * the vocabulary of the vector has more than 5 tokens;
     * it has other requests or draft ids, and another vocabulary.

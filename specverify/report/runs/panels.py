@@ -38,6 +38,7 @@ def outcomes_panel(check: str, told: Mapping[str, Any]) -> Levels:
     """Return the panel of expected and observed shares of outcomes in the check called ``check``.
 
     ``told`` is JSON data with these entries:
+
     * ``shown``: name, expected share and count of each outcome to show;
     * ``samples``: number of samples;
     * ``cells``: number of all outcomes;
