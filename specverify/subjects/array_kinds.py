@@ -56,9 +56,10 @@ BEGUN_ALONE = (
 def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
     """Return a function that converts arguments to the arrays that ``verify`` computes with.
 
-    ``attempt(verify, convert)`` calls the verifier once on small arrays and returns the tokens. If the first of such
-    calls return other results than later ones with equal draws, the returned function only raises an error:
-    ``NeedsValue`` if a random number reached the verifier as an ordinary number, else ``NotAFunctionOfItsDraws``.
+    ``attempt(verify, convert)`` calls the verifier once on small arrays and returns the tokens. If the first calls
+    return other results than later calls with equal draws, the verifier cannot be examined. The returned function then
+    only raises an error: ``NeedsValue`` if a random number reached the verifier as an ordinary number, else
+    ``NotAFunctionOfItsDraws``.
     """
     modules = len(sys.modules)
     first = _unanswered(verify, attempt)
