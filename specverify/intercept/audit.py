@@ -232,9 +232,9 @@ def asked(
 ) -> None:
     """Record a comparison of the uniform of ``draw`` with ``thresholds`` at line ``where``, by default the current one.
 
-    ``questions`` are the earlier comparisons of the same uniform. ``cell`` is the interval that the answer selects, or
-    None if earlier answers determine it. The comparison is appended to ``questions``, unless ``cell`` is None or all
-    thresholds are 0, 1 or repeated. Does nothing if no audit is active.
+    ``questions`` are the earlier comparisons of the same uniform, to which the new one is appended. ``cell`` is the
+    interval that the answer selects, or None if earlier answers determine it. Nothing is appended in this case, or if
+    all thresholds are 0, 1 or repeated.
     """
     audit: Audit | None = mode().audit
     if audit is None:
@@ -348,8 +348,7 @@ def placed(race: Raced, rank: Hashable, where: str = "") -> str:
     """Record that a number which took part in a race is compared with a plain number.
 
     ``race`` ordered the numbers before, ``rank`` is the rank of the compared number, and ``where`` the line, by default
-    the current one. Returns the reason for a refusal if the line compares different ranks on different paths, because
-    the order then decides which number is compared. Otherwise the comparison is no reuse, and "" is returned.
+    the current one. Returns the reason for a refusal if the line compares different ranks on different paths, else "".
     """
     audit: Audit | None = mode().audit
     if audit is None:

@@ -145,8 +145,7 @@ def place_of(runner: Runner) -> Place | None:
     """Return the rank of the uniform of the clock ``runner`` among the uniforms of the clocks in its tree.
 
     The clock that rings first has the largest uniform, or the smallest if clocks are functions of 1 - u. Returns None
-    if the known order does not determine the rank, or if the clocks do not ring in the order of their uniforms (see
-    ``alike``).
+    if the known order does not determine the rank.
     """
     root = runner.root()
     number, later = len(list(root.all_behind())), len(list(runner.all_behind())) - 1
@@ -204,8 +203,8 @@ def note(uniform: Uniform) -> None:
 def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] | None:
     """Return, in order, a value for each uniform of ``made`` that agrees with all answers; ``rng`` chooses the values.
 
-    Returns None if a uniform was compared together with others, was in a race and compared, has an interval narrower
-    than ``NARROW``, or was in a race whose order is not stored or for which ``_rung`` finds no times.
+    Returns None if a uniform was compared together with others, or both raced and compared; if an interval is narrower
+    than ``NARROW``; or if no times are found for the clocks of a race.
     """
     known = [uniform.known for uniform in made]
     times: dict[Runner, float] = {}
