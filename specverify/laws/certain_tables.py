@@ -138,11 +138,9 @@ def _point(vocabulary: int, token: int) -> list[int]:
 def _apart(vocabulary: int, exponent: int, *, far: bool) -> tuple[list[int], list[int]]:
     """Return integer weights of p and q over ``vocabulary`` tokens, each summing to ``2 << exponent``.
 
-    The last four tokens are two likely ones and two unlikely ones. p is q with a weight of 2 moved from the first
-    unlikely token to the second, and a weight moved from the first likely token to the second: 2 too, or with ``far``
-    an eighth of the total.
-
-    At most five tokens before the last four have equal weights in p and q, and all others have weight 0. If
+    The last four tokens are two likely ones and two unlikely ones. p differs from q only there: a weight of 2 moves
+    from the first unlikely token to the second, and another from the first likely token to the second. This one is 2
+    too, or with ``far`` an eighth of the total. Before the last four, at most five tokens have positive weights. If
     ``exponent`` is at least 6, the positive weights of p differ from each other, and so do those of q.
     """
     whole = 2 << exponent
