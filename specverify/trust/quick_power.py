@@ -397,8 +397,8 @@ until two cases of the list refute it (or one, if no second case does). There ar
 * `bare:` the faulty verifier of a planted bug of another kind, such as an engine, examined alone;
 * `idiom:` wrong versions of the usual ways to write a verifier.
 
-A kind of subject that is not in the table below has no list. Of each check it gets at most a third of the cases, and at
-most sixteen, in this order:
+A kind of subject that is not in the table below has no list. Of each check it gets a third of the cases, but at least
+two and at most sixteen, in this order:
 
 1. every variant (set of options) of the subject with one scenario of generic pmfs and three tokens;
 2. the scenarios that refute most bugs of the kind `row`. A check that does not apply to that kind gets instead one
