@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from specverify.base.verdict import Counterexample
@@ -72,8 +72,9 @@ Found = TypeVar("Found")
 Given = ParamSpec("Given")
 SHOWN = 3
 """The largest number of paths in a counterexample."""
-SEARCHED, EVIDENCE = 8, 16
-"""The number of paths of an engine that are searched for the fault, and the number of further paths as evidence."""
+SEARCHED, EVIDENCE, EVIDENCE_OF_PROBE = 8, 16, 36
+"""The number of paths of an engine that are searched for the fault, and the number of further paths as evidence; the
+third number is that of a setting that explains a refutation."""
 SEARCHED_TREES, MOST_TREE_PATHS = 40, 400
 PATHS_ALONE = 2000
 """The largest number of paths that are followed of one request alone."""
@@ -166,7 +167,7 @@ def program_counterexample(
             return result
     difference = first_difference(law, expected, program.split, program.each)
     size, cells = _vocabulary(expected), dict[tuple[int, ...], Any]()
-    more = [path for _, path in engine.heaviest(lambda _: 1, EVIDENCE)]
+    more = _varied_paths(engine) if program.is_probe else [path for _, path in engine.heaviest(lambda _: 1, EVIDENCE)]
     drawn = [
         with_pmfs(engine, draws_of(path.decisions), size, cells) for path in (*(path for _, path in heaviest), *more)
     ]
@@ -185,7 +186,7 @@ def program_counterexample(
         return example
     beside = _named_beside(program, trace, (law, expected), difference)
     if beside is not None:
-        return example._replace(fault=beside[0], rows=beside[1:])
+        return example._replace(fault=beside[0], rows=beside[1:], sure=True)
     named = or_none(token_without_draw, program, engine) or (rounds.fault if rounds else "")
     if not named and trace is not None and trace.target is not None and program.split is None:
         candidates = (
@@ -203,7 +204,20 @@ def program_counterexample(
         named = _token_named(difference, program.rows(worst), paths_drawn, size, read)
     if not named:
         return example._replace(fault=difference.fault, rows=difference.rows, named=False)
-    return example._replace(fault=named, rows=(difference.fault, *difference.rows))
+    sure = program.is_probe and rounds is not None and rounds.named and named == rounds.fault
+    return example._replace(fault=named, rows=(difference.fault, *difference.rows), sure=sure)
+
+
+def _varied_paths(engine: KeptPaths) -> list[Path[Any]]:
+    """Return up to ``EVIDENCE_OF_PROBE`` paths of an engine that begin differently, the most probable of each kind first.
+
+    Paths with the same outcomes of their first three decisions are of one kind.
+    """
+    kinds = dict[tuple[int, ...], list[Path[Any]]]()
+    for path in sorted(engine, key=lambda path: -path.weight):
+        kinds.setdefault(path.choices[:3], []).append(path)
+    in_turn = (path for same in zip_longest(*kinds.values()) for path in same if path is not None)
+    return list(islice(in_turn, EVIDENCE_OF_PROBE))
 
 
 def _named_beside(
@@ -539,7 +553,8 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
             else:
                 fault = (f"{alone}: " if alone else named) + wrong + (f": {why}" if why else "")
             let, rows = (described(program),), tuple(filter(None, lines))
-            return Counterexample(let, fault, fault=fault, rows=rows, named=bool(alone or why or other))
+            sure = bool(alone or other) or why.startswith((KEPT, REUSED))
+            return Counterexample(let, fault, fault=fault, rows=rows, named=bool(alone or why or other), sure=sure)
     return None
 
 
