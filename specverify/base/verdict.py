@@ -54,8 +54,10 @@ class Counterexample(NamedTuple):
     named: bool = True
     """Whether ``fault`` names the cause; False if it states only the difference."""
     sure: bool = False
-    """Whether other settings cannot contradict the cause: it fits all examined paths of a setting that tells wrong rules
-    apart, or it concerns several requests."""
+    """Whether no other setting can show the cause better.
+
+    It fits all examined paths of a setting that tells wrong rules apart, or it concerns several requests.
+    """
 
 
 class Examination(NamedTuple):

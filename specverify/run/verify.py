@@ -330,10 +330,7 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
             continue
         examined.append((case, examination))
         if examination.failed:
-            if (explained := _in_probe(case, examination, check, conditions)) is not None:
-                examined.insert(-1, explained)
-            elif _lacks_cause(examination):
-                examined += _with_cause(examined, chosen.cases, conditions, quick=checklist.quick)
+            examined = _explained(examined, check, chosen.cases, conditions, quick=checklist.quick)
             break
     too_long = ", ".join(map(_words_of, passed[_NotExamined.OUT_OF_RUNS]))
     if too_long and not examined:
@@ -356,6 +353,27 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
 
 def _lacks_cause(examination: Examination) -> bool:
     return examination.counterexample is not None and not examination.counterexample.named
+
+
+def _explained(
+    examined: list[tuple[Case, Examination]],
+    check: Check,
+    cases: Iterable[Case],
+    conditions: Conditions,
+    *,
+    quick: bool,
+) -> list[tuple[Case, Examination]]:
+    """Return ``examined``, with a further case of an engine if this case shows the cause of the refutation better.
+
+    The arguments are those of ``_in_probe`` and ``_with_cause``; the last of ``examined`` is refuted.
+    """
+    case, examination = examined[-1]
+    explained = _in_probe(case, examination, check, conditions)
+    if explained is not None:
+        return [*examined[:-1], explained, examined[-1]]
+    if _lacks_cause(examination):
+        return [*examined, *_with_cause(examined, cases, conditions, quick=quick)]
+    return examined
 
 
 def _in_probe(

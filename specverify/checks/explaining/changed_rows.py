@@ -309,7 +309,8 @@ def _steps(name: str, observed: Sequence[tuple[float, float, float, float]]) -> 
     if other or shown < LEAST_OPEN or len(set(as_rule)) < LEAST_OPEN:
         return
     sure = [key for key, _, value, _ in observed if value > 1 - OPEN]
-    if never and surely and sure and max(never) < min(sure) and all(v < OPEN or v > 1 - OPEN for _, _, v, _ in observed):
+    is_step = all(value < OPEN or value > 1 - OPEN for _, _, value, _ in observed)
+    if never and surely and sure and max(never) < min(sure) and is_step:
         if name == "p/q":
             yield f"without a random number, if {name} is at least {_between(max(never), min(sure))}"
         return
@@ -323,10 +324,4 @@ def _steps(name: str, observed: Sequence[tuple[float, float, float, float]]) -> 
 
 
 def _between(low: float, high: float) -> str:
-    """Return a threshold between two numbers: the one with the fewest digits."""
-    for digits in range(1, 6):
-        number = round(high, digits) if low < round(high, digits) <= high else math.floor(high * 10**digits) / 10**digits
-        if low < number <= high:
-            return f"{number:g} (or a number between {low:.3g} and {high:.3g})"
-    return f"{high:.3g}"
-
+    return f"c, with c between {low:.3g} and {high:.3g}"

@@ -54,7 +54,7 @@ from specverify.checks.explaining.round_readings import (
     items_of_decisions,
     reading_of,
 )
-from specverify.checks.explaining.round_rules import same_row
+from specverify.checks.explaining.round_rules import excess, ratio, same_row
 from specverify.checks.explaining.round_stories import given_of_path, impossible_step, rounds_of_path
 from specverify.checks.explaining.token_rules import name_of_token
 from specverify.checks.explaining.tree_readings import tree_reading
@@ -184,7 +184,9 @@ def program_counterexample(
     )
     if difference is None:
         return example
-    beside = _named_beside(program, trace, (law, expected), difference)
+    if difference.expected.get(END, 0) >= CERTAIN:
+        return example._replace(fault=difference.fault, rows=difference.rows, sure=True)
+    beside = _named_beside(program, trace, (law, expected), difference, engine)
     if beside is not None:
         return example._replace(fault=beside[0], rows=beside[1:], sure=True)
     named = or_none(token_without_draw, program, engine) or (rounds.fault if rounds else "")
@@ -209,9 +211,9 @@ def program_counterexample(
 
 
 def _varied_paths(engine: KeptPaths) -> list[Path[Any]]:
-    """Return up to ``EVIDENCE_OF_PROBE`` paths of an engine that begin differently, the most probable of each kind first.
+    """Return up to ``EVIDENCE_OF_PROBE`` paths of an engine that begin differently.
 
-    Paths with the same outcomes of their first three decisions are of one kind.
+    The most probable of each kind come first. Paths with the same outcomes of their first three decisions are of one kind.
     """
     kinds = dict[tuple[int, ...], list[Path[Any]]]()
     for path in sorted(engine, key=lambda path: -path.weight):
@@ -225,18 +227,66 @@ def _named_beside(
     trace: Trace | None,
     laws: tuple[Mapping[Any, Any], Mapping[Any, Any]],
     difference: Difference,
+    engine: KeptPaths,
 ) -> tuple[str, ...] | None:
     """Return the sentence that a request is wrong beside or after others, and its rows; None if there is no such fact.
 
     A rule by which one row of a batch decides about another stands first. ``laws`` are the observed and the expected
     law, ``difference`` is their first difference, and ``trace`` has the model queries of a path of ``program``.
+    ``engine`` holds the paths of the program.
     """
     alone = "" if difference.request is None else or_none(right_alone, program, difference.request)
     shown = f"{alone}: {difference.sentence}" if alone else difference.fault
     rule = or_none(_rule_of_batch, trace, *laws) if trace is not None and program.split is not None else ""
+    decided = or_none(_decided_by, program, trace, engine, difference) or ""
     if rule:
-        return rule, shown, *difference.rows
-    return (shown, *difference.rows) if alone else None
+        return f"{rule}{decided}", shown, *difference.rows
+    if not alone:
+        return None
+    return f"{shown}{decided}", *difference.rows
+
+
+def _decided_by(program: EngineProgram, trace: Trace | None, engine: KeptPaths, difference: Difference) -> str:
+    """Return a clause about a wrong draw that decides the first wrong token, with its program line; "" if none is found.
+
+    A draw decides the token if the token is the same on all paths with the same outcomes up to this draw. Of the paths
+    with the wrong token, the most probable one is taken whose deciding draw is no draw of speculative decoding: a coin
+    that passes with another probability than min(1, p/q), or a token from another row than p, q and their residual. The
+    other arguments are those of ``_named_beside``.
+    """
+    index = difference.request
+    models = trace is not None and trace.target is not None and trace.draft is not None
+    if program.split is None or index is None or difference.wrong is None or trace is None or not models:
+        return ""
+    *before, token = difference.wrong
+    begun, number = tuple(before), len(before)
+    text = trace.texts[index][0] + begun
+    p, q = (
+        [float(mass) for mass in model(text).tolist()] for model in (trace.target, trace.draft) if model is not None
+    )
+    if not 0 <= token < len(p):
+        return ""
+    begins = [(path, program.split(outcomes_of(path.outcome)[0][0])[index][: number + 1]) for path in engine]
+    fitting = sorted((path for path, new in begins if new == (*begun, token)), key=lambda path: -path.weight)
+    cells = dict[tuple[int, ...], Any]()
+    for path in fitting[:SEARCHED]:
+        length = next(
+            length
+            for length in range(len(path.choices) + 1)
+            if len({new for other, new in begins if other.choices[:length] == path.choices[:length]}) == 1
+        )
+        drawn = with_pmfs(engine, draws_of(path.decisions[:length]), len(p), cells)
+        item = next((item for item in reversed(drawn) if item.high - item.low < 1 - NEAR), None)
+        if item is None or not item.place:
+            continue
+        bound = ratio(p[token], q[token])
+        if not item.is_lookup and item.low <= 0 and abs(item.high - bound) > NEAR_LAW:
+            does, ought = apart(item.high, bound)
+            return f"; new token {number + 1} is {token} if u < {does} ({item.place}), and min(1, p/q) is {ought} there"
+        if item.pmf and not any(same_row(item.pmf, row, NEAR_LAW) for row in (p, q, excess(p, q))):
+            rows = f"where p = {short_row(p)} and q = {short_row(q)}"
+            return f"; new token {number + 1} is drawn from {short_row(item.pmf)} ({item.place}), {rows}"
+    return ""
 
 
 def token_without_draw(program: EngineProgram, engine: KeptPaths) -> str:
