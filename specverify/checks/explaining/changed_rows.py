@@ -114,8 +114,9 @@ def _models(one: _Changed) -> Iterator[tuple[str, Callable[[ModelRows, Tokens], 
     yield one.words.format(m="p") + " in place of p", lambda rows, drafts: rows._replace(p=changed(rows.p, drafts))
     yield one.words.format(m="q") + " in place of q", lambda rows, drafts: rows._replace(q=changed(rows.q, drafts))
     both = " and ".join(one.words.format(m=m) for m in "pq")
-    yield f"{both} in place of p and q", lambda rows, drafts: ModelRows(
-        changed(rows.p, drafts), changed(rows.q, drafts)
+    yield (
+        f"{both} in place of p and q",
+        lambda rows, drafts: ModelRows(changed(rows.p, drafts), changed(rows.q, drafts)),
     )
 
 

@@ -184,8 +184,6 @@ def program_counterexample(
     )
     if difference is None:
         return example
-    if difference.expected.get(END, 0) >= CERTAIN:
-        return example._replace(fault=difference.fault, rows=difference.rows, sure=True)
     beside = _named_beside(program, trace, (law, expected), difference, engine)
     if beside is not None:
         return example._replace(fault=beside[0], rows=beside[1:], sure=True)
@@ -213,7 +211,8 @@ def program_counterexample(
 def _varied_paths(engine: KeptPaths) -> list[Path[Any]]:
     """Return up to ``EVIDENCE_OF_PROBE`` paths of an engine that begin differently.
 
-    The most probable of each kind come first. Paths with the same outcomes of their first three decisions are of one kind.
+    The most probable of each kind come first. Paths with the same outcomes of the first three decisions are of one
+    kind.
     """
     kinds = dict[tuple[int, ...], list[Path[Any]]]()
     for path in sorted(engine, key=lambda path: -path.weight):
@@ -231,10 +230,12 @@ def _named_beside(
 ) -> tuple[str, ...] | None:
     """Return the sentence that a request is wrong beside or after others, and its rows; None if there is no such fact.
 
-    A rule by which one row of a batch decides about another stands first. ``laws`` are the observed and the expected
+    A text that continues after its end is such a fact too: no rule of rounds explains it better. A rule by which one row of a batch decides about another stands first. ``laws`` are the observed and the expected
     law, ``difference`` is their first difference, and ``trace`` has the model queries of a path of ``program``.
     ``engine`` holds the paths of the program.
     """
+    if difference.expected.get(END, 0) >= CERTAIN:
+        return difference.fault, *difference.rows
     alone = "" if difference.request is None else or_none(right_alone, program, difference.request)
     shown = f"{alone}: {difference.sentence}" if alone else difference.fault
     rule = or_none(_rule_of_batch, trace, *laws) if trace is not None and program.split is not None else ""
@@ -247,7 +248,7 @@ def _named_beside(
 
 
 def _decided_by(program: EngineProgram, trace: Trace | None, engine: KeptPaths, difference: Difference) -> str:
-    """Return a clause about a wrong draw that decides the first wrong token, with its program line; "" if none is found.
+    """Return a clause about a wrong draw that decides the first wrong token, with its program line; "" if none does.
 
     A draw decides the token if the token is the same on all paths with the same outcomes up to this draw. Of the paths
     with the wrong token, the most probable one is taken whose deciding draw is no draw of speculative decoding: a coin
