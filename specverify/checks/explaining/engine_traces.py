@@ -203,14 +203,14 @@ def _draft_or_cache(
 
 
 def _are_drafts(trace: Trace, later: Sequence[tuple[str, Tokens]], asked: Tokens, text: Tokens, extra: Tokens) -> bool:
-    """Return whether all tokens of ``extra`` are drafts.
+    """Return whether all tokens of ``extra`` are drafts, the first of which the text does not have at its position.
 
     ``asked`` is a queried text: the right text ``text`` with ``extra`` inserted at some position. A token of ``extra``
     is a draft if the draft model was queried with all tokens of ``asked`` before it and chooses it there. ``later`` are
     the queries (model, text) made while the request is served. ``trace`` has the texts and the model queries of the
     run.
     """
-    starts = (i for i in range(len(text) + 1) if asked == text[:i] + extra + text[i:])
+    starts = (i for i in range(len(text)) if asked == text[:i] + extra + text[i:] and text[i] != extra[0])
     return any(
         trace.draft is not None
         and all(
