@@ -71,9 +71,8 @@ def _crossed(beginning: int, end: int) -> tuple[Tokens, tuple[Tokens, ...]]:
     """Return (first prompt, (second prompt, third prompt)), to be served one after the other.
 
     The first prompt has ``end`` tokens. The second prompt has ``beginning`` + 1 tokens and begins differently. The
-    third prompt has the first ``beginning`` tokens of the second prompt, and then the tokens of the first prompt from
-    this index on. So its cache blocks have the same tokens as blocks of the earlier prompts, but no earlier prompt is
-    equal to it.
+    third prompt has the first ``beginning`` tokens of the second, then the tokens of the first from this index on. So
+    all its cache blocks occur in earlier prompts.
     """
     first, second = _LONG[:beginning], ((3, 3, 1, 0) * beginning)[:beginning]
     return first + _LONG[beginning:end], ((*second, 1), second + _LONG[beginning:end])
@@ -121,8 +120,8 @@ def _continued(scenario: Scenario) -> Requests:
 def _open_end_and_beginning(first: Tokens, second: Tokens) -> Requests:
     """Return two requests with the prompts ``first`` and ``second``, of three new tokens each.
 
-    The last new token of the first request and the first one of the second request are random. So a draft that is left
-    over from a rejection at the end of the first text would be tested at a random token, which shows in the law.
+    The last new token of the first request and the first one of the second are random, to expose a draft that is left
+    over from the first request.
     """
     return Requests(Scenario(open_after(len(first) + 2, len(second)), 3, first, 3, seed=64), (second,))
 
@@ -164,6 +163,7 @@ AT_ONCE: Final = (
     *(
         Requests(Scenario(shape, vocabulary, rows[0], horizon, seed=90), rows[1:], at_once=True)
         for shape, vocabulary, horizon, rows in (
+            (open_after(5, 6), 2, 2, ((0,), (0, 1, 0, 1, 0), (1, 1, 1, 0, 1))),
             (open_after(2, 3), 2, 2, ((0, 1), (0, 1))),
             (open_after(3), 3, 3, ((0, 1), (0, 1))),
             (open_after(2, 4), 2, 3, ((0, 1, 0), (1,))),
@@ -171,7 +171,11 @@ AT_ONCE: Final = (
         )
     ),
 )
-"""Batches; random rows of the same prompt are equal too often if they share random numbers."""
+"""Batches. Random rows of the same prompt are equal too often if they share random numbers.
+
+In the first batch with random rows the first row accepts its drafts and ends, while the other two may reject theirs and
+draw again. An engine that then finds the values of a row by its old place in the batch uses those of another row.
+"""
 BATCHES_IN_TURN: Final = tuple(
     Requests(Scenario(CERTAIN, 4, prompts[0], _HORIZON, seed=130 + 10 * again + number), prompts[1:], True, rows)
     for number, (rows, prompts) in enumerate(
@@ -248,8 +252,8 @@ def texts_of(
 ) -> list[Any]:
     """Return the row of new tokens for each prompt, not yet converted to integers.
 
-    ``decode`` takes a prompt, or if ``batched`` a list of them, or nothing; ``form`` states how prompts are passed and
-    where the new tokens are in a row. ``horizon`` is the number of new tokens, and ``eos`` are the end tokens. Raises
+    ``decode`` takes a prompt, or nothing; if ``batched``, a list of prompts. ``form`` states how prompts are passed,
+    and whether rows begin with them. ``horizon`` is the number of new tokens, and ``eos`` are the end tokens. Raises
     ``UnusableSubject`` if the result does not have one row for each prompt.
     """
     wanted = horizon + (max(map(len, prompts)) if form.in_front else 0)
@@ -294,8 +298,8 @@ def _never(_: list[Any]) -> bool:
 def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool, form: EngineForm = PLAIN_FORM) -> Tokens:
     """Return the texts of all ``requests``, concatenated, each cut at its horizon.
 
-    ``decode`` is the engine's call, which takes a prompt, or if ``batched`` a list of prompts; ``form`` states how
-    prompts are passed and where the new tokens are in a row.
+    ``decode`` takes a prompt; if ``batched``, a list of prompts. ``form`` states how prompts are passed, and whether
+    rows begin with them.
     """
     return joined(served_each(requests, decode, batched=batched, form=form))
 
@@ -308,11 +312,10 @@ def joined(texts: Iterable[Tokens]) -> Tokens:
 def served_each(
     requests: Requests, decode: Callable[[Any], Any], *, batched: bool, form: EngineForm = PLAIN_FORM
 ) -> tuple[Tokens, ...]:
-    """Return the text of each request, cut at its horizon.
+    """Return the text of each request, in order, cut at its horizon.
 
-    ``requests`` are the requests, in their order. ``decode`` takes a prompt, or if ``batched`` a list of them; ``form``
-    states how prompts are passed and where the new tokens are in a row. Raises ``UnusableSubject`` for a result that is
-    no new tokens.
+    ``decode`` takes a prompt; if ``batched``, a list of prompts. ``form`` states how prompts are passed, and whether
+    rows begin with them. Raises ``UnusableSubject`` for an unreadable result.
     """
     result, seeded = list[Tokens](), takes_seed(decode)
     horizon, eos = requests.scenario.horizon, requests.scenario.eos
