@@ -279,8 +279,8 @@ def examine(answering: Answering, promises: Mapping[str, Kind], conditions: Cond
 
     ``promises`` has the names of the statistics. An impossible number refutes, and so does a statistic that only some
     answers have. The result is unknown if more drafts are reported than the queries to the draft model can give. An
-    impossible number on a path with a draw less probable than ``conditions.edge`` becomes a note: such a draw may accept
-    a draft that p excludes. Raises ``UnusableSubject`` if no answer has one of the statistics.
+    impossible number on a path with a draw less probable than ``conditions.edge`` becomes a note: such a draw may
+    accept a draft that p excludes. Raises ``UnusableSubject`` if no answer has one of the statistics.
     """
     runs, present, doubt, edges = 0, set[str](), "", list[Mapping[str, Any]]()
     lacking: dict[str, tuple[Answer, Facts | None]] = {}
