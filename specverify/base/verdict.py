@@ -79,9 +79,9 @@ class Examination(NamedTuple):
 class Verdict(NamedTuple):
     """The result of one check on one subject, over all its cases.
 
-    ``statement`` states the result in a sentence. ``claim`` is the claim of the subject that the check decides, such as
-    "lossless" (None: the check belongs to no claim), and ``evidence`` the strength of the evidence. ``counterexample``
-    is the reported failure; None if there is none. ``seconds`` is the duration of the check.
+    ``statement`` is the result in a sentence. ``claim`` is the claim that the check decides, such as "lossless" (None:
+    no claim), ``evidence`` its strength, ``counterexample`` the reported failure or None, and ``seconds`` the duration
+    of the check.
     """
 
     subject: str

@@ -167,8 +167,8 @@ REASONS: dict[str, Reason] = {
 class Declined:
     """The value that a rule returns if it does not apply, with the reason.
 
-    The next rule is tried. If no rule applies, and the operation then needs the value of a symbolic number, the reason
-    is part of the refusal that the user reads.
+    The next rule is tried. Without one, if the value of a symbolic number is then needed, the reason is part of the
+    refusal.
     """
 
     __slots__ = ("reason",)
@@ -242,8 +242,7 @@ def refused(error: Exception) -> None:
 def gifts_kept() -> Iterator[dict[str, None]]:
     """Context manager that yields a dictionary whose keys describe the plain random numbers that the program receives.
 
-    A plain number is an ordinary float or integer, not a symbolic number. The use of a plain number is not followed, so
-    reports name these numbers.
+    A plain number is an ordinary float or integer, whose use is not followed.
     """
     kept: dict[str, None] = {}
     RUNS.gifts.append(kept)
@@ -298,8 +297,8 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
     def __init__(self, code: str, reason: str, operation: str = "", place: str = "", way_out: str = "") -> None:
         """Refuse for ``reason``, a sentence. The open block records the refusal, so catching it has no effect.
 
-        ``code`` is a key of ``REASONS``. ``operation`` and ``place`` (file and line) may be added while the exception
-        propagates: see ``during``. The default ``way_out`` is that of the code.
+        ``code`` is a key of ``REASONS``, whose ``way_out`` is the default. ``operation`` and ``place`` (file and line)
+        may be added by ``during``.
         """
         super().__init__(code, reason, operation, place, way_out)
         self.code, self.reason, self.operation, self.place = code, reason, operation, place
@@ -309,8 +308,8 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
     def __str__(self) -> str:
         """Return one sentence with the operation, its place, the reason and the way out.
 
-        If the operation or the place is unknown, or the reason already names the place, the result is the reason alone,
-        with the place if it is known and not yet named.
+        If the operation or the place is unknown, or the reason names the place, it is the reason, with the place if
+        that is missing.
         """
         if not self.operation or not self.place or self.place in self.reason:
             return self.reason if not self.place or self.place in self.reason else f"{self.reason}, at {self.place}"
@@ -327,8 +326,7 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
     def during(self, operation: str, place: str) -> NeedsValue:
         """Add to this refusal the ``operation`` of the library and its line ``place``, and return the refusal.
 
-        An operation or a line that the refusal already has is not changed. If its line differs from ``place``, the
-        operation is not added.
+        What it already has is not changed. If it has another line, the operation is not added.
         """
         if not self.operation and self.place in {"", place}:
             self.operation = operation

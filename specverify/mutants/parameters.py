@@ -50,8 +50,7 @@ from specverify.reference import Tokens
 def allowed_tokens_need_penalties(parameters: Parameters, size: int) -> frozenset[int]:
     """Return the tokens that may be generated: ``parameters.allowed``, or all ``size`` tokens if it is empty.
 
-    Raises ``IndexError`` if tokens are listed in ``parameters.allowed`` and no penalty is set: the bug. The size of the
-    vocabulary is then read from the list of penalties, which is empty without penalties.
+    Raises ``IndexError`` if tokens are listed in ``parameters.allowed`` and no penalty is set: the bug.
     """
     penalties = [size] if (parameters.repetition, parameters.frequency) != (ONE, ONE) else []
     return permitted(parameters, penalties[0] if parameters.allowed else size)
@@ -68,9 +67,8 @@ def allowed_tokens_need_penalties(parameters: Parameters, size: int) -> frozense
 def bad_words_off_by_one(words: tuple[Tokens, ...], prefix: Tokens, drafts: Tokens, row: int) -> frozenset[int]:
     """Return the tokens that would complete one of the forbidden phrases ``words``, read without the last draft.
 
-    ``prefix`` has the tokens before row ``row``, of which the last ``row`` are drafts (the first ones of ``drafts``).
-    If ``row`` is positive, the last token of ``prefix`` is ignored, so a forbidden phrase among the drafts is not
-    prevented.
+    ``prefix`` has the tokens before row ``row``; the last ``row`` of them are the first of ``drafts``. The last token
+    of ``prefix`` is ignored if ``row`` is positive.
     """
     return blocked(words, prefix[:-1] if row else prefix, drafts, row)
 
@@ -157,8 +155,8 @@ def draft_unprocessed(target_logits: Any, draft_logits: Any, *processing: float)
 def first_token_repeated_in_history(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
     """Return the tokens that the penalties count, with the round's first token twice if all drafts were accepted.
 
-    ``reserved`` is the number of placeholders at the end of ``history``, which the ``new`` tokens replace: one for each
-    of the ``drafts`` and one more. Without drafts no token is repeated.
+    The ``new`` tokens replace the last ``reserved`` entries of ``history``, which are placeholders. Without ``drafts``
+    no token is repeated.
     """
     again = new[:1] if drafts and len(new) == reserved else ()
     return history[: len(history) - reserved] + again + new
@@ -197,8 +195,7 @@ def greedy_by_soft_ratio(
 ) -> list[int]:
     """Speculative sampling that at temperature 0 tests drafts by p/q of the rows at temperature 1.
 
-    A rejected draft is replaced by the argmax of (p - q)+. At temperature 0 a draft must be accepted exactly if it is
-    the argmax of p. Other temperatures are treated correctly.
+    A rejected draft is replaced by the argmax of (p - q)+. Other temperatures are treated correctly.
     """
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     if temperature > 0:
@@ -220,7 +217,7 @@ def greedy_by_soft_ratio(
     citation="vLLM PR #33251 (review)",
 )
 def last_token_penalised_twice(prefix: Tokens, row: int) -> Mapping[int, int]:
-    """Return how often the penalties of a row count each token, with the last committed token counted once too often.
+    """Return how often the penalties of a row count each token; the last committed token counts once too often.
 
     ``prefix`` has the tokens before the row; the last ``row`` of them are drafts. The counts for row 0 are right.
     """
@@ -274,8 +271,7 @@ def min_p_for_the_bonus_alone(
 def minimum_length_from_first_row(new: int, row: int, rounds: int) -> int:
     """Return ``new``, the number of new tokens before the round, as the number before row ``row``.
 
-    The right number also counts the drafts of this round before the row. So the end of sequence is masked for up to
-    gamma tokens longer than the minimum length requires. ``rounds`` is not used.
+    The right number also counts the drafts of this round before the row. ``rounds`` is not used.
     """
     return new
 
@@ -291,8 +287,7 @@ def minimum_length_from_first_row(new: int, row: int, rounds: int) -> int:
 def minimum_length_in_rounds(new: int, row: int, rounds: int) -> int:
     """Return ``rounds``, the number of earlier rounds, as the number of new tokens before a row.
 
-    A round may have several tokens, so the end of sequence is masked longer than the minimum length requires. The other
-    parameters are not used.
+    A round may have several tokens. The other parameters are not used.
     """
     return rounds
 
@@ -359,8 +354,7 @@ def nucleus_of_the_whole_law(target_logits: Any, draft_logits: Any, *processing:
 def only_last_token_counted(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
     """Return the tokens that the penalties count, to which only the last of the round's ``new`` tokens is added.
 
-    ``history`` has the tokens counted so far, then ``reserved`` placeholders, which all ``new`` tokens should replace.
-    ``drafts`` is not used.
+    All ``new`` tokens should replace the last ``reserved`` entries of ``history``, which are placeholders.
     """
     return history[: len(history) - reserved] + new[-1:]
 
@@ -376,7 +370,7 @@ def only_last_token_counted(history: Tokens, reserved: int, new: Tokens, drafts:
 def penalty_on_first_token_only(parameters: Parameters, row: int, drafts: int) -> Parameters:
     """Return ``parameters`` without the repetition penalty if the round has drafts (``drafts`` > 0), else unchanged.
 
-    So only the first token after the prompt, whose round has no drafts, is penalised. ``row`` has no effect.
+    ``row`` has no effect.
     """
     return parameters._replace(repetition=ONE) if drafts else parameters
 
@@ -393,8 +387,7 @@ def penalty_on_first_token_only(parameters: Parameters, row: int, drafts: int) -
 def placeholders_in_history(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
     """Return the tokens that the penalties count, with only the last placeholder replaced by its token.
 
-    ``history`` ends with ``reserved`` placeholders, one for each token of the round; the ``new`` tokens should replace
-    all of them. ``drafts`` is not used.
+    ``history`` ends with ``reserved`` placeholders, all of which the ``new`` tokens should replace.
     """
     return history[:-1] + new[-1:]
 
@@ -411,8 +404,7 @@ def placeholders_in_history(history: Tokens, reserved: int, new: Tokens, drafts:
 def rejected_drafts_in_history(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
     """Return the tokens that the penalties count, with all ``drafts`` of the round in them, also the rejected ones.
 
-    ``history`` has the tokens counted so far, then ``reserved`` placeholders, which only the ``new`` tokens should
-    replace.
+    Only the ``new`` tokens should replace the last ``reserved`` entries of ``history``, which are placeholders.
     """
     return history[: len(history) - reserved] + drafts + new[-1:]
 

@@ -68,9 +68,9 @@ class AnswerRows(NamedTuple):
 def read_answer_rows(answer: Any, number: int | None = None) -> AnswerRows:
     """Return the texts in ``answer``, the result of a call: one text or several.
 
-    ``number`` is the number of prompts of the call, None if the call takes no list of prompts. It helps to read the
-    result, but the number of returned texts may be another one. Raises ``UnusableSubject`` with one sentence for a
-    result in no accepted form, or with two possible readings.
+    ``number`` is the number of prompts of the call, None if the call takes no list of prompts. It is used to decide
+    between readings, and is not checked. Raises ``UnusableSubject`` for a result in no accepted form, or with two
+    possible readings.
     """
     answer = without_beside(awaited(answer))
     check_type(answer, "it")
@@ -121,7 +121,7 @@ def grows(answer: Any) -> bool:
 def refuse_growing(growing: Sequence[bool]) -> None:
     """Raise ``UnusableSubject`` if ``growing`` is not empty and all its entries are true.
 
-    There is one entry for each result of an engine: whether each piece of the stream repeats the whole text so far.
+    An entry states whether each piece of one stream of an engine repeats the whole text so far.
     """
     if growing and all(growing):
         raise UnusableSubject(
@@ -366,8 +366,8 @@ def _behind_prompt(row: Any, prompt: Tokens, longest: int) -> list[Any]:
 def prompt_end(elements: list[Any], prompt: Tokens, longest: int) -> int | None:
     """Return the position after the prompt at the beginning of a row; None if the row does not begin with it.
 
-    ``elements`` are the tokens of the row. The row may begin with padding, copies of one id, that makes its prompt as
-    long as the longest prompt of the call, ``longest`` tokens.
+    ``elements`` are the tokens of the row. Padding may precede the prompt: copies of one id, so many that padding and
+    prompt have ``longest`` tokens, the length of the longest prompt of the call.
     """
     size = len(prompt)
     for begin in dict.fromkeys((0, longest - size)):

@@ -391,9 +391,9 @@ class InScenario(NamedTuple):
 
 
 class KernelSetting(NamedTuple):
-    """A situation that is identified by its name alone, such as a setting of a kernel or of an engine's promise.
+    """A setting of a kernel or of an engine's promise, identified by its name alone.
 
-    Each check that uses it finds its own data about the situation by the name.
+    Each check that uses it finds its own data about the setting by the name.
     """
 
     name: str

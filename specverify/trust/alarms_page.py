@@ -56,7 +56,7 @@ def alarms_page(statistical: Sequence[CountedAlarms], exact: CountedAlarms, budg
 
     Args:
         statistical: Counts of the sampled checks.
-        exact: Counts of the exact checks; their examples are listed below the table.
+        exact: Counts of the exact checks, with examples.
         budget: Declared false-alarm probability of one sampled check.
         seed: Seed with which the counts were made.
     """

@@ -28,7 +28,7 @@ MOST_ROWS = 4
 
 
 class RequestBatch(NamedTuple):
-    """The requests of an engine and its models: ``p`` is the target, and ``q`` the draft model."""
+    """The requests of an engine, the target ``p``, and the draft model ``q``."""
 
     p: LanguageModel
     q: LanguageModel
@@ -41,9 +41,9 @@ class RequestBatch(NamedTuple):
 
 
 class _RowRound(NamedTuple):
-    """One row in one round: its drafts, and the rows of p and q along them.
+    """One round of one row of a batch: its drafts, and the rows of p and q along them.
 
-    ``passed`` are the results of the tests of all drafts, also of those after the first rejection.
+    ``passed`` has the result of the test of each draft, also after the first rejection.
     """
 
     drafts: Tokens
@@ -59,13 +59,13 @@ class _RowRound(NamedTuple):
         return self.passed.index(False) if False in self.passed else len(self.passed)
 
     def last(self, count: int) -> Row:
-        """Return the row of the token after ``count`` accepted drafts: the residual, or p after the last draft."""
+        """Return the pmf of the token after ``count`` accepted drafts: the residual, or p after the last draft."""
         if count == len(self.drafts):
             return self.p[count]
         return excess(*self.left[count]) if self.left else excess(self.p[count], self.q[count])
 
     def cut(self, count: int) -> Row:
-        """Return the row of the token after ``count`` kept drafts, or after all drafts if the row has fewer."""
+        """Return ``last(count)``, or, if the row has fewer than ``count`` drafts, the pmf after all of them."""
         return self.last(min(count, len(self.drafts)))
 
 
@@ -146,7 +146,7 @@ def _q_of(by: int, pairs: Sequence[tuple[Row, Row]], b: int) -> tuple[Row, Row]:
 
 
 class _Hypothesis(NamedTuple):
-    """A fault of a batch; ``words`` name it, and the other fields say how the decoder differs from the right one."""
+    """A fault of a batch: ``words`` name it, and each other field states a difference from the right decoder."""
 
     words: str
     ending: EndingRule = _right
@@ -161,7 +161,7 @@ class _Hypothesis(NamedTuple):
     in_residual: RowsOfTest = _own
     """The rows from which the residual is computed."""
     least_gamma: int = 1
-    """The least number of drafts; with fewer, another hypothesis is the same."""
+    """The least number of drafts with which this fault differs from another one."""
     instead: str = ""
     """The words if another hypothesis with the same ``instead`` fits too; "" if there are no such words."""
 
@@ -265,7 +265,7 @@ HYPOTHESES = (
 
 
 def rule_of_batch(batch: RequestBatch, law: Mapping[Tokens, Any]) -> str:
-    """Return the sentence about the only fault of a batch that gives the law ``law``; "" if none or several do.
+    """Return the sentence about the only fault that gives a batch the law ``law``; "" if none or several do.
 
     ``law`` maps the concatenated new tokens of all requests to their probability.
     """
@@ -286,7 +286,7 @@ def _explains(hypothesis: _Hypothesis, batch: RequestBatch, law: Mapping[Tokens,
 
 
 def _has_law(decode: Callable[[Draws], Tokens], law: Mapping[Tokens, Any]) -> bool:
-    """Return whether ``decode`` has the law ``law``; the enumeration ends at the first text that is too probable."""
+    """Return whether ``decode`` has the law ``law``; the enumeration ends at a text that is too probable."""
     left = {text: float(mass) for text, mass in law.items()}
 
     def take(path: Path[Tokens]) -> None:
@@ -302,16 +302,22 @@ def _has_law(decode: Callable[[Draws], Tokens], law: Mapping[Tokens, Any]) -> bo
 
 
 class _TooProbableError(Exception):
-    """Raised if a hypothesis emits a text with a larger probability than the engine."""
+    """Raised if a hypothesis emits a text with a larger probability than the engine does."""
 
 
 def _decode(
     hypothesis: _Hypothesis, batch: RequestBatch, gamma: int, shortened: bool, stays: bool, bonus: bool, draws: Draws
 ) -> Tokens:
-    """Return the concatenated new tokens of all requests, decoded with ``gamma`` drafts a round.
+    """Decode ``batch`` with the fault ``hypothesis``; return the concatenated new tokens of all requests.
 
-    ``shortened``: near the end of a text, fewer drafts are made, so that a round never exceeds it. ``stays``: a row
-    that has ended stays in the batch. ``bonus``: a token follows the last draft if all drafts are accepted.
+    Args:
+        hypothesis: The fault.
+        batch: The requests and the models.
+        gamma: The number of drafts of a round.
+        shortened: Whether fewer drafts are made near the end of a text, so that no round exceeds it.
+        stays: Whether a row that has ended stays in the batch.
+        bonus: Whether a token follows the last draft if all drafts are accepted.
+        draws: Supplies the random outcomes.
     """
     result: Tokens = ()
     begin = 0
@@ -339,10 +345,15 @@ def _drawn(draws: Draws, row: Row) -> int:
 def _rows(
     hypothesis: _Hypothesis, batch: RequestBatch, texts: list[Tokens], live: list[int], counts: list[int], draws: Draws
 ) -> Iterator[_RowRound]:
-    """Yield one round of each row of a batch that still decodes; ``draws`` draws and tests the drafts.
+    """Yield one round of each row that still decodes, with the fault ``hypothesis``.
 
-    ``texts`` are the texts of all rows, ``live`` the indices of the rows that still decode, and ``counts`` the numbers
-    of their drafts. The fault ``hypothesis`` is applied.
+    Args:
+        hypothesis: The fault.
+        batch: The requests and the models.
+        texts: The text of every row so far.
+        live: The indices of the rows that still decode.
+        counts: The number of drafts of each of these rows.
+        draws: Supplies the random outcomes.
     """
     drafted: list[Tokens] = []
     makers = range(len(live)) if hypothesis.drafts_by_place else live
@@ -380,8 +391,8 @@ def _pairs(rounds: Sequence[tuple[Any, ...]], change: RowsOfTest) -> list[tuple[
 def _tests(hypothesis: _Hypothesis, rounds: Sequence[tuple[Any, ...]], draws: Draws) -> list[tuple[bool, ...]]:
     """Return, for each row of a batch, whether each of its drafts passes its test.
 
-    ``rounds`` has (drafts, rows of p, rows of q) of each row of the batch. The fault ``hypothesis`` states whether the
-    rows share one random number at each position.
+    ``rounds`` has (drafts, rows of p, rows of q) for each row. With ``hypothesis.one_coin``, all rows share one random
+    number at each position.
     """
     tested = _pairs(rounds, hypothesis.in_test)
     bounds = [
@@ -401,7 +412,7 @@ def _tests(hypothesis: _Hypothesis, rounds: Sequence[tuple[Any, ...]], draws: Dr
 
 
 def _other_order(batch: RequestBatch, law: Mapping[Tokens, Any]) -> str:
-    """Return the sentence that the rows have the right texts in another order; "" if they do not.
+    """Return the sentence that the rows of ``batch`` get each other's texts; "" if they do not.
 
     ``law`` is the law of the engine.
     """

@@ -20,7 +20,7 @@ LEAST_NUMBERS = 2
 
 
 class Accepted(NamedTuple):
-    """The observed acceptance probability ``seen`` of a draft, with its p and q and the rounding error ``slack``."""
+    """An observed acceptance of a draft: p, q, the probability ``seen``, and its rounding error ``slack``."""
 
     p: float
     q: float
@@ -31,7 +31,10 @@ class Accepted(NamedTuple):
 
 
 class Replaced(NamedTuple):
-    """The observed law of the token that replaces a rejected draft, with the rows of p and q and the rounding error."""
+    """An observed replacement of a rejected draft.
+
+    It has the rows of p and q, the law of the token, and the rounding error ``slack`` of a probability.
+    """
 
     p: Row
     q: Row
@@ -73,7 +76,7 @@ _ACCEPT = (
 
 
 def accept_rule(observed: Sequence[Accepted]) -> str:
-    """Return the acceptance formula with one free number that fits all observations ``observed``; "" if none does."""
+    """Return the acceptance formula with one free number that fits all of ``observed``; "" if none does."""
     told = [
         one for one in observed if OPEN < one.seen < 1 - OPEN and one.p > 0 and one.q > 0 and abs(one.p - one.q) > OPEN
     ]
@@ -89,7 +92,7 @@ def accept_rule(observed: Sequence[Accepted]) -> str:
 def _cut_rule(observed: Sequence[Accepted]) -> str:
     """Return the rule min(1, min(p, c)/q), with one c for each row of p; "" if it does not fit ``observed``.
 
-    In one row at least, two tokens must show the same c.
+    The same c must show at two tokens of a row.
     """
     cuts: dict[tuple[float, ...], list[float]] = {}
     for one in observed:
@@ -109,9 +112,9 @@ def _cut_rule(observed: Sequence[Accepted]) -> str:
 
 
 def _are_two(observed: Sequence[Accepted], row: tuple[float, ...]) -> bool:
-    """Return whether at least two drafts with different p in ``row`` are accepted more rarely than min(1, p/q).
+    """Return whether two drafts with different p in ``row`` are accepted more rarely than min(1, p/q).
 
-    Of ``observed``, the observed acceptances, only those whose row of p is ``row`` count.
+    Only the observations whose row of p is ``row`` count.
     """
     return len({one.p for one in observed if one.row == row and OPEN < one.seen * one.q < min(one.p, one.q) - OPEN}) > 1
 
@@ -119,7 +122,7 @@ def _are_two(observed: Sequence[Accepted], row: tuple[float, ...]) -> bool:
 def _coarse_coin(observed: Sequence[Accepted]) -> str:
     """Return the rule in which the coin has few values, such as 256; "" if no such number fits ``observed``.
 
-    The number of values c is a power of two or ten. The coin is k/c, and the draft is accepted if k/c < p/q.
+    A coin with c values is one of 0/c, 1/c, ...; the draft is accepted if it is below p/q.
     """
     rules = [(min(1.0, one.p / one.q), one) for one in observed if one.q > 0]
     for values in sorted([*(2**k for k in range(1, 17)), *(10**k for k in range(1, 6))]):
@@ -149,11 +152,10 @@ def _left(p: Sequence[float], q: Sequence[float]) -> list[float]:
 
 
 def _least_entry(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
-    """Return c if ``law``, the observed law of a replacement, can be norm(max(p - q, c)); 0 if it cannot.
+    """Return c if the observed ``law`` of a replacement can be norm(max(p - q, c)); 0 if it cannot.
 
-    In such a law the token with the smallest p - q has the weight c, and the token with the largest p - q has the
-    weight p - q. So c follows from the quotient of their probabilities. Returns 0 in two cases: the smallest p - q is
-    not negative, or its token is at least as probable in ``law`` as the token with the largest p - q.
+    c is computed from the probabilities of two tokens. The token with the largest p - q has the weight p - q, and the
+    token with the smallest p - q has the weight c.
     """
     differences = [a - b for a, b in zip(p, q, strict=True)]
     tokens = range(len(law))
@@ -227,10 +229,10 @@ _REPLACE = (
 
 
 def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
-    """Return the replacement formula with one free number that fits all observations ``observed``; "" if none does.
+    """Return the replacement formula with one free number that fits all of ``observed``; "" if none does.
 
-    The power 1/temperature, if it fits too, is named as a second application of ``temperature`` to the residual.
-    Observations in which max(p - q, 0) is 0 everywhere are skipped: programs treat this case separately.
+    The power 1/``temperature`` is described as a second application of the temperature. Observations without any p > q
+    are skipped.
     """
     told = [
         one._replace(p=list(map(float, one.p)), q=list(map(float, one.q)), law=dict(one.law))
@@ -263,8 +265,7 @@ def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
 def _error(family: _ReplaceFamily, one: Replaced, law: Sequence[float], number: float) -> float:
     """Return how much the rounding of an observed law can change the free number of a formula.
 
-    ``family`` is the formula, ``law`` the law of the observation ``one`` as a list, and ``number`` the free number that
-    the formula gives for this law.
+    ``family`` is the formula, ``law`` the law of the observation ``one``, and ``number`` the free number that it gives.
     """
     moved = [[*law[:token], mass + one.slack, *law[token + 1 :]] for token, mass in enumerate(law) if mass > OPEN]
     return sum(abs(family.solve(one.p, one.q, other) - number) for other in moved)
@@ -282,9 +283,9 @@ def _is_replaced_by(family: _ReplaceFamily, one: Replaced, law: Sequence[float],
 
 
 def further_power(all_given: Sequence[GivenDrafts]) -> float:
-    """Return c if the rounds ``all_given`` use norm(p^c) instead of p; 0 if no c fits.
+    """Return c if the rounds ``all_given`` seem to use norm(p^c) instead of p; 0 if no c is found.
 
-    c is computed from the first observed acceptance or bonus that determines it.
+    The first acceptance or bonus that determines c gives it; the others are not compared.
     """
     for given in all_given:
         for i, seen in enumerate(given.accept):
@@ -303,7 +304,7 @@ def further_power(all_given: Sequence[GivenDrafts]) -> float:
 
 
 def further_temperature(all_given: Sequence[GivenDrafts]) -> tuple[float, str]:
-    """Return c and a sentence about it if the rounds ``all_given`` use norm(p^c) instead of p; (0, "") if no c fits."""
+    """Return c and a sentence if the rounds ``all_given`` seem to use norm(p^c) instead of p; (0, "") if not."""
     power = further_power(all_given)
     if not power:
         return 0.0, ""
@@ -315,7 +316,7 @@ def further_temperature(all_given: Sequence[GivenDrafts]) -> tuple[float, str]:
 def _power_with(p: Sequence[float], token: int, wanted: float) -> float:
     """Return c such that norm(p^c) has probability ``wanted`` at ``token``; 0 if there is none.
 
-    ``token`` must be the least or the most probable token.
+    ``token`` must be the least or the most probable one.
     """
     low, high = 0.01, 100.0
     rises = p[token] == max(p)
@@ -329,5 +330,5 @@ def _power_with(p: Sequence[float], token: int, wanted: float) -> float:
 
 
 def powered(row: Row, power: float) -> Row:
-    """Return the pmf with probabilities proportional to those of ``row`` raised to ``power``."""
+    """Return the pmf proportional to the entries of ``row``, each raised to ``power``."""
     return scaled([float(mass) ** power if mass > 0 else 0.0 for mass in row])

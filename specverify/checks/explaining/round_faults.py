@@ -73,13 +73,13 @@ class RoundFault(NamedTuple):
 
 
 def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> RoundFault | None:
-    """Return how the rounds of a decoder differ from the rule; None if they follow it or none can be examined.
+    """Return how the rounds of the decoder ``here`` differ from the rule; None if they follow it.
 
-    The first rounds and the further rounds ``later`` are examined. If they deviate, rounds in the scenarios ``GENERIC``
-    are used too, to name the formula that the decoder follows. ``here`` is the decoder in its scenario.
+    The first rounds and the rounds ``later`` are examined. To name the formula of a wrong decoder, rounds in the
+    scenarios ``GENERIC`` are used too.
     """
     mine = (*rounds_given_drafts(here), *later)
-    if not mine or not any(is_wrong(given, part) for given in mine for part in PARTS):
+    if not any(given.goes_on or any(is_wrong(given, part) for part in PARTS) for given in mine):
         return None
     others: list[GivenDrafts] = []
     for scenario in (*GENERIC, WIDE):
@@ -119,7 +119,7 @@ def _elsewhere(here: InScenario) -> tuple[GivenDrafts, ...]:
 def named_fault(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault | None:
     """Return how the rounds ``all_given`` differ from the rule; None if each round follows it.
 
-    ``parameters`` are the sampling parameters as text, for the sentence.
+    ``parameters`` are the sampling parameters as text.
     """
     return (
         _named(all_given, parameters) if any(is_wrong(given, part) for given in all_given for part in PARTS) else None
@@ -143,8 +143,8 @@ def _named(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault:
 def _same_row_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str], parameters: str) -> str | None:
     """Return the sentence that replacement and bonus are drawn from the same wrong formula; None if they are not.
 
-    ``wrong`` are the parts ("accept", "replace", "bonus") in which the rounds ``all_given`` differ from the rule, and
-    ``parameters`` the sampling parameters as text.
+    ``wrong`` are the parts that differ from the rule in the rounds ``all_given``. ``parameters`` are the sampling
+    parameters as text.
     """
     if not {"replace", "bonus"} <= set(wrong):
         return None
@@ -160,8 +160,8 @@ def _same_row_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str], para
 def _same_number_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str]) -> str | None:
     """Return the sentence that one formula with a free number gives replacement and bonus; None if none does.
 
-    The bonus is the case q = 0 of the formula. ``wrong`` are the parts in which the rounds ``all_given`` differ from
-    the rule.
+    The bonus is the case q = 0 of the formula. ``wrong`` are the parts that differ from the rule in the rounds
+    ``all_given``.
     """
     if not {"replace", "bonus"} <= set(wrong):
         return None
@@ -183,7 +183,7 @@ def _replaced(all_given: Sequence[GivenDrafts]) -> list[Replaced]:
 
 
 def _bonuses(all_given: Sequence[GivenDrafts]) -> list[Replaced]:
-    """Return the observed laws of the bonus in the rounds ``all_given``, as replacements with q = 0."""
+    """Return the observed bonus laws of the rounds ``all_given``, as replacements with q = 0."""
     return [
         Replaced(given.rows.p[i], [0] * len(given.rows.p[i]), law, given.slack)
         for given in all_given
@@ -197,10 +197,10 @@ def _sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> s
 
 
 def _rule_sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Return the sentence about the wrong formula that ``part`` of the rounds ``all_given`` follows; "" if none fits.
+    """Return the sentence about the wrong formula that one part of the rounds follows; "" if none fits.
 
-    ``part`` is "accept", "replace" or "bonus", and ``parameters`` are the sampling parameters as text, for the
-    sentence.
+    ``part`` is "accept", "replace" or "bonus", ``all_given`` are the rounds, and ``parameters`` the sampling parameters
+    as text.
     """
     name = _name(all_given, part, parameters)
     if part == "accept":
@@ -224,7 +224,7 @@ _WARPERS: Mapping[str, tuple[Callable[[Any, Any], Any], type[int | float]]] = {
 
 
 def _warped_residuals(parameters: str) -> dict[str, Any]:
-    """Return, by name, the formulas of residuals to which one of the sampling ``parameters`` is applied once more."""
+    """Return name -> formula of a residual to which one of the sampling ``parameters`` is applied again."""
 
     def formula(warper: Callable[[Any, Any], Any], value: float, rows: ModelRows, drafts: Tokens, i: int) -> Row:
         residual = np.array([float(mass) for mass in excess(rows.p[i], rows.q[i])])
@@ -239,11 +239,10 @@ def _warped_residuals(parameters: str) -> dict[str, Any]:
 
 
 def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Return the name of a formula that fits all observations of ``part``; "" if none fits.
+    """Return the name of a formula that fits all observed values of ``part`` in the rounds; "" if none fits.
 
-    ``all_given`` are the rounds with the observations. If several formulas fit, ``_joined`` selects the names; but if
-    all rows have two tokens, where many formulas agree, the result is "". ``parameters`` are the sampling parameters as
-    text.
+    Of several, ``_joined`` selects the names; but if all rows have two tokens, too many formulas agree, and the result
+    is "". ``parameters`` are the sampling parameters as text.
     """
     if all_given[0].of_engine and not _tells(all_given, (part,)):
         return _one_token(all_given, part)
@@ -268,10 +267,10 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
 
 
 def _further_rule(seen: Sequence[tuple[GivenDrafts, int, Any]], part: str, parameters: str) -> str:
-    """Return the name of a rule that fits ``seen``: one with a free number, or one that is wrong in some rounds only.
+    """Return the name of a rule with a free number, or one that is wrong in some rounds only; "" if none fits.
 
-    ``part`` is "accept", "replace" or "bonus", ``seen`` are (round, position, observed value), and ``parameters`` the
-    sampling parameters as text. Returns "" if no such rule fits.
+    ``seen`` has (round, position, observed value), ``part`` is "accept", "replace" or "bonus", and ``parameters`` are
+    the sampling parameters as text.
     """
     changed = further_formula(seen, part) or name_of_change(seen, part)
     if part == "accept":
@@ -298,11 +297,10 @@ def _bonus_less_q(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
 
 
 def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
-    """Return the name of the only formula in ``POINTS`` that gives every observed token of ``part``.
+    """Return the name of the only formula in ``POINTS`` that gives every observed token of ``part``; "" if none does.
 
-    The formulas in ``POINTS`` give one token with certainty, such as an argmax. ``all_given`` are the rounds. At least
-    two different wrong tokens must be observed, because any formula can give one token. Returns "" if no formula or
-    several fit, and for the part "accept".
+    These formulas give one token with certainty, such as an argmax. Two different wrong tokens must be observed. For
+    "accept" the result is "". ``all_given`` are the rounds.
     """
     seen = [(given, i, law) for given in all_given for i, law in values_of(given, part)]
     if part == "accept":
@@ -340,10 +338,9 @@ def _without_number(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
 
 
 def _after_several_drafts(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
-    """Return the name of a wrong formula for the bonus that fits all rounds of two drafts or more.
+    """Return the name of a wrong formula for the bonus after two drafts or more; "" if none fits.
 
-    The bonus after one draft must be observed, and be right. Returns "" if it is not, or if no formula fits. ``seen``
-    are (round, position, observed law).
+    The bonus after one draft must be observed, and be right. ``seen`` has (round, position, observed law).
     """
     several = [one for one in seen if len(one[0].drafts) > 1]
     single = [one for one in seen if len(one[0].drafts) == 1]
@@ -354,10 +351,10 @@ def _after_several_drafts(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
 
 
 def _joined(fitting: Sequence[str], part: str) -> str:
-    """Return the words for the formulas in ``fitting``, all of which fit the wrong ``part`` of a round.
+    """Return the words for ``fitting``, the names of the formulas that fit one part of a round.
 
-    Only the first formula is named. The exception is a first formula for "accept" or "replace" that uses rows of p and
-    q at other positions than the draft's: then up to ``MOST_NAMES`` formulas are named.
+    Usually they are the first name. If the first formula uses rows of other positions than the draft's, up to
+    ``MOST_NAMES`` names are joined.
     """
     other_rows = part != "bonus" and fitting and fitting[0] not in {**ACCEPT_OF_ROW, **REPLACE_OF_ROW}
     return ", or ".join(fitting[: MOST_NAMES if other_rows else 1])
@@ -366,8 +363,8 @@ def _joined(fitting: Sequence[str], part: str) -> str:
 def _unprocessed_part(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
     """Return the sentence that wrong sampling parameters explain the observed values of ``part``; "" if none do.
 
-    The values in the rounds ``all_given`` must follow the rule with the rows of p or q under these parameters. ``part``
-    is "replace" or "bonus" ("" is returned for "accept"), and ``parameters`` are the right parameters as text.
+    They change the rows of p or q with which the rule is computed. ``part`` is "replace" or "bonus"; for "accept" the
+    result is "". ``all_given`` are the rounds, and ``parameters`` the right parameters as text.
     """
     if part == "accept" or not _tells(all_given, (part,)):
         return ""
@@ -405,7 +402,7 @@ def _is_drawn_by(seen: Sequence[tuple[GivenDrafts, int, Any]], formula: RowFormu
 def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
     """Return a phrase that the acceptance of a draft depends on the drafts after it; "" if it does not.
 
-    Of the rounds ``all_given``, those with the same text before them and the same drafts up to this one are compared.
+    Of the rounds ``all_given``, those with the same text and the same drafts so far are compared.
     """
     first: dict[Any, GivenDrafts] = {}
     for given in all_given:
@@ -449,10 +446,9 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
 
 
 def _tells(all_given: Sequence[GivenDrafts], parts: Sequence[str] = PARTS) -> bool:
-    """Return whether a wrong acceptance probability or law in ``all_given`` has an entry strictly between 0 and 1.
+    """Return whether a wrong value in the rounds ``all_given`` has an entry strictly between 0 and 1.
 
-    Wrong values with entries 0 and 1 alone would fit too many formulas. ``all_given`` are the rounds, of which only the
-    ``parts`` ("accept", "replace", "bonus") are considered.
+    Entries 0 and 1 alone would fit too many formulas. Only the ``parts`` ("accept", "replace", "bonus") count.
     """
     for given in all_given:
         for part in parts:
@@ -490,10 +486,10 @@ def _follows(all_given: Sequence[GivenDrafts], change: Callable[[GivenDrafts], M
 
 
 def _example(all_given: Sequence[GivenDrafts], part: str, *, briefly: bool = False) -> str:
-    """Return a sentence with the first observed value of ``part`` that differs from the rule.
+    """Return a sentence with the first observed value of ``part`` that differs from the rule; "" if none does.
 
-    ``part`` is "accept", "replace" or "bonus", and ``all_given`` are the rounds with the observations. ``briefly``:
-    another sentence already names the wrong formula, so this one omits it. Returns "" if no value differs.
+    ``part`` is "accept", "replace" or "bonus", and ``all_given`` are the rounds. ``briefly``: leave out what another
+    sentence already states about the wrong formula.
     """
     found = [
         (given, i, seen, said)

@@ -230,8 +230,8 @@ _VECTORS = _Basis(vectors.add, vectors.multiply, vectors.divide, vectors.negativ
 def _exact(name: str, scalar: Rule, vector: Rule | Blank, **more: Any) -> Primitive:
     """Return the row of ``name``, an operation that maps integers to integers and is rounded once in floats.
 
-    Every library therefore computes the operation to the same bit. ``scalar`` and ``vector`` are its rules for symbolic
-    numbers and noise vectors; ``more`` are further fields of the row.
+    ``scalar`` and ``vector`` are its rules for symbolic numbers and noise vectors; ``more`` are further fields of the
+    row.
     """
     return Primitive(name, Family.ARITHMETIC, scalar, vector, getattr(np, name), **more)
 
@@ -239,8 +239,8 @@ def _exact(name: str, scalar: Rule, vector: Rule | Blank, **more: Any) -> Primit
 def _composed(name: str, formula: Callable[[_Basis, Any], Any], **more: Any) -> Primitive:
     """Return the row of ``name``, a function of one number that ``formula`` computes from basic operations.
 
-    ``formula(x, value)`` calls the operations ``x``. It is called with operations on scalars and with operations on
-    noise vectors, so it gives both rules of the row. ``more`` are further fields of the row.
+    ``formula(x, value)`` calls the operations ``x``, on scalars or on noise vectors. ``more`` are further fields of the
+    row.
     """
     rules = partial(formula, _SCALARS), partial(formula, _VECTORS)
     return Primitive(name, Family.ARITHMETIC, *rules, _ROUNDS, Result.FLOATS, **more)
@@ -435,8 +435,8 @@ def applied(name: str, *operands: Any) -> Any:
 def whole_part(name: str, element: Symbolic, place: str = "") -> Any:
     """Return the integer part ``name`` (floor, trunc, ...) of ``element``, a symbolic number.
 
-    If few integers are possible, the result is an outcome that is drawn when the program reads it; otherwise it is a
-    symbolic integer. ``place`` is the line of the program, which the message names if the draw is refused later.
+    It is an outcome that is drawn when it is read, or a symbolic integer if many are possible. ``place`` is the line
+    that a later refusal names.
     """
 
     def drawn() -> Any:
@@ -560,9 +560,8 @@ def _equal(left: Operand, right: Operand, *, place: str) -> bool:
 def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
     """Return whether ``left`` is below ``right``, two symbolic numbers.
 
-    An integer with few values is drawn before the comparison. Otherwise a race decides if both numbers are functions of
-    exponential clocks; if they are not, ``left - right`` is compared with 0. ``place`` is the line of the program that
-    compares; ``or_equal`` includes equality.
+    An integer with few values is drawn first. Then a race decides if both are functions of exponential clocks;
+    otherwise ``left - right`` is compared with 0. ``place`` is the line that compares; ``or_equal`` includes equality.
     """
     if left == right:
         return or_equal
@@ -579,10 +578,10 @@ def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> b
 
 
 def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
-    """Return whether ``left`` is below ``right``, two numbers that are functions of exponential clocks.
+    """Return whether ``left`` is below ``right``, two functions of exponential clocks, by one race among these clocks.
 
-    One race among all these clocks decides. ``place`` is the line of the program that compares; ``or_equal`` includes
-    equality. Raises ``NeedsValue`` if the numbers do not have the form of a race.
+    ``place`` is the line that compares; ``or_equal`` includes equality. Raises ``NeedsValue`` if they have not the form
+    of a race.
     """
     largest = _of_largest(left, right)
     mine, its = _parts(left), _parts(right)
@@ -595,9 +594,8 @@ def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bo
 def _same(left: Symbolic, right: Symbolic, place: str) -> bool:
     """Return whether ``left`` and ``right``, two symbolic numbers, are equal.
 
-    If the numbers have parts in common, as two maxima may, a race decides which part is the largest, and the numbers
-    are equal if this part is common to both. Numbers without common parts are unequal; the comparison is refused if a
-    value of one of them has a positive probability. ``place`` is the line of the program that compares.
+    Two maxima with common parts are equal if a common part is the largest. Numbers without common parts are unequal;
+    they are refused if one has a value of positive probability. ``place`` is the line that compares.
     """
     if isinstance(left, Joined) or isinstance(right, Joined):
         apart = applied("subtract", left, right)
@@ -697,9 +695,8 @@ def _logic(name: str, rule: Rule, **more: Any) -> Primitive:
 def _folding(name: str, pair: str, of_counts: type[Count | Product], vector: Rule | Blank, **more: Any) -> Primitive:
     """Return the row of ``name``, a reduction that applies the operation ``pair`` to one element after another.
 
-    Examples are a sum by ``add`` and a product by ``multiply``. If all elements of a row are counts, the result is a
-    symbolic outcome of the class ``of_counts``. ``vector`` is the rule for noise vectors; ``more`` are further fields
-    of the table row.
+    For counts the result is a symbolic outcome of the class ``of_counts``. ``vector`` is the rule for noise vectors;
+    ``more`` are further fields.
     """
     rule = partial(rows.folded, partial(applied, pair), getattr(np, name), of_counts)
     return Primitive(name, Family.REDUCTION, rule, vector, getattr(np, name), **more)
@@ -741,8 +738,8 @@ def _in_order(
 def _ordering(name: str, ranks: Rule, vector: Rule | Blank = _NO_VECTOR, **more: Any) -> Primitive:
     """Return the row of ``name``, an operation that sorts a row: values at some ranks, and their indices.
 
-    ``ranks(length, argument)`` returns the ranks for a row of this length and the argument of the call, such as the k
-    of ``topk``. ``vector`` is the rule for noise vectors; ``more`` are further fields.
+    ``ranks(length, argument)`` returns the ranks for a row and the argument of the call, such as k. ``vector`` is the
+    rule for noise vectors; ``more`` are further fields.
     """
     return Primitive(name, Family.ORDERING, partial(_in_order, ranks=ranks), vector, _NO_NUMBERS, **more)
 

@@ -384,11 +384,9 @@ def _apart(left: Any, right: Any) -> tuple[Many, Any]:
 
 
 def _numbers(value: Many, where: Any, numbers: Any, function: Callable[[Any], Any]) -> Many:
-    """Return ``value`` with other plain numbers.
+    """Return ``value`` with ``function`` applied to its array of plain numbers.
 
-    ``function`` maps the plain numbers of ``value`` (an array) to those that replace them. In addition, the symbolic
-    elements at which the mask ``where`` is True are replaced by plain numbers: the elements of ``numbers`` at the same
-    indices.
+    Where the mask ``where`` is True, the symbolic elements are replaced by the elements of ``numbers``.
     """
     result = np.where(value.random, numbers, function(value.numbers))
     return value._replace(ids=np.where(where, -1, value.ids), numbers=result)
