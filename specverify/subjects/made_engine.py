@@ -51,7 +51,9 @@ from specverify.subjects.requests import (
     MOST_ROWS,
     Requests,
     each_text,
+    joined,
     law_of_all,
+    may_be_empty,
     requests_for,
     served,
     served_each,
@@ -422,8 +424,9 @@ def _opened(
 
     made = made_in(make, scenario)
     again = anew if takes_prompt(getattr(made, which)) else None
-    with opened(_asked(make, made, which, scenario), (), forced_uniform, scenario.horizon, again) as program:
-        yield program
+    empty = may_be_empty(scenario.prompt, scenario.eos)
+    with opened(_asked(make, made, which, scenario), (), forced_uniform, scenario.horizon, again, empty=empty) as run:
+        yield run
 
 
 @contextmanager
@@ -441,7 +444,7 @@ def _opened_serving(
         made = made_in(make, requests.scenario)
         return partial(served, requests, getattr(made, which), batched=made.batched, form=form)
 
-    with opened(anew(), (), forced_uniform, anew=anew) as program:
+    with opened(anew(), (), forced_uniform, anew=anew, read=True) as program:
         yield program
 
 
@@ -468,7 +471,8 @@ def _traced_with(make: Make, scenario: Scenario, draws: Draws) -> Trace:
     def anew() -> Decode:
         return _asked(make, made_in(make, scenario, queries), "speculative", scenario)
 
-    with opened(anew(), (), None, scenario.horizon, anew) as run:
+    empty = may_be_empty(scenario.prompt, scenario.eos)
+    with opened(anew(), (), None, scenario.horizon, anew, empty=empty) as run:
         queries.begin()
         new = _first(run(counted))
     models = models_in(scenario)
@@ -557,11 +561,11 @@ def _traced_requests(make: Make, requests: Requests, draws: Draws) -> Trace:
 
         def decode() -> Tokens:
             texts[:] = served_each(requests, made.speculative, batched=made.batched, form=form)
-            return tuple(token for text in texts for token in text)
+            return joined(texts)
 
         return decode
 
-    with opened(anew(), (), anew=anew) as run:
+    with opened(anew(), (), anew=anew, read=True) as run:
         queries.clear()
         run(draws)
     prompts = (each.prompt for each in requests.each)

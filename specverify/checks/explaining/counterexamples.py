@@ -651,6 +651,8 @@ def _tree_counterexample(
         paths_of.setdefault(line, path)
         faults[line] = (result.fault or result.example or result.last) if result else ""
     rule = or_none(_rule_of_trees, here, rounds) or ""
+    if deviation and not rule:
+        deviation += " by recursive rejection"
     named = ":".join(filter(None, (rule, deviation))).strip() or end
     lines = sorted(weights, key=lambda line: (not faults[line], -weights[line]))[:SHOWN]
     seen.clear()

@@ -97,9 +97,7 @@ def text_fault(wanted: Tokens, got: Tokens, eos: int | None = None) -> str:
     """
     at = next((i for i, pair in enumerate(zip(wanted, got, strict=False)) if pair[0] != pair[1]), None)
     if at is None and len(got) < len(wanted):
-        early = eos is not None and bool(got) and got[-1] != eos
-        why = f", although its last one, {got[-1]}, is not the end token {eos}" if early else ""
-        return f"the text ends after {len(got)} of {len(wanted)} new tokens{why}"
+        return _early_end(len(wanted), got, eos)
     if at is None:
         more = len(got) - len(wanted)
         if eos is not None and wanted and wanted[-1] == eos:
@@ -112,6 +110,15 @@ def text_fault(wanted: Tokens, got: Tokens, eos: int | None = None) -> str:
     if len(rest) > 2 and at and rest == wanted[at - 1 :][: len(rest)]:
         return f"new token {at} ({wanted[at - 1]}) comes twice"
     return f"new token {at + 1} is {got[at]} instead of {wanted[at]}"
+
+
+def _early_end(wanted: int, got: Tokens, eos: int | None) -> str:
+    """Describe the text ``got``, a beginning of the only possible text of ``wanted`` tokens. ``eos`` is the end."""
+    if not got and eos is not None:
+        return f"the text is empty: the prompt holds the end token {eos}, which ends no text"
+    early = eos is not None and got[-1] != eos
+    why = f", although its last one, {got[-1]}, is not the end token {eos}" if early else ""
+    return f"the text ends after {len(got)} of {wanted} new tokens{why}"
 
 
 def _texts(outcome: Any) -> Texts:

@@ -76,7 +76,7 @@ def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> Roun
     scenarios ``GENERIC`` are used too.
     """
     mine = (*rounds_given_drafts(here), *later)
-    if not mine or not any(is_wrong(given, part) for given in mine for part in PARTS):
+    if not any(given.goes_on or any(is_wrong(given, part) for part in PARTS) for given in mine):
         return None
     others: list[GivenDrafts] = []
     for scenario in GENERIC:
