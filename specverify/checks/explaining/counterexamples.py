@@ -171,8 +171,8 @@ def program_counterexample(
         with_pmfs(engine, draws_of(path.decisions), size, cells) for path in (*(path for _, path in heaviest), *more)
     ]
     traces = [trace, *(_trace_of(program, path) for path in (*(path for _, path in heaviest[1:]), *more))][: len(drawn)]
-    if trace is not None and not has_law_of_target(trace, expected, size):
-        trace, traces = None, [None] * len(drawn)  # the rows of p are those of the expected law
+    traces = _with_rows_of_law(traces, expected, size)
+    trace = next(iter(traces), None)
     texts = [*[worst] * len(heaviest), *(max(outcomes_of(path.outcome), key=lambda end: end[1])[0] for path in more)]
     open_ends = [len(outcomes_of(path.outcome)) > 1 for path in (*(path for _, path in heaviest), *more)]
     rounds = or_none(_rounds_of, program, drawn, traces, texts, expected, open_ends)
@@ -274,6 +274,12 @@ def _models_of(trace: Trace, horizon: int) -> Models | None:
     asked = tuple(dict.fromkeys(text for _, text in trace.queries))
     queries = tuple((at, *query) for at, query in zip(trace.moments, trace.queries, strict=False))
     return Models(trace.target, trace.draft, trace.texts[0][0], horizon, asked, queries)
+
+
+def _with_rows_of_law(traces: list[Trace | None], expected: Mapping[Any, Any], size: int) -> list[Trace | None]:
+    """Return ``traces``, but only None if ``expected`` has other rows than the target model of the first one."""
+    first = next(iter(traces), None)
+    return traces if first is None or has_law_of_target(first, expected, size) else [None] * len(traces)
 
 
 def has_law_of_target(trace: Trace, expected: Mapping[Any, Any], size: int) -> bool:
