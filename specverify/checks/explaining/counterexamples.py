@@ -11,6 +11,8 @@ from fractions import Fraction
 from itertools import islice, zip_longest
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+import numpy as np
+
 from specverify.base.verdict import Counterexample
 from specverify.checks.explaining.batch_rules import RequestBatch, rule_of_batch
 from specverify.checks.explaining.drawn_candidates import rule_of_candidates
@@ -79,6 +81,8 @@ SEARCHED_TREES, MOST_TREE_PATHS = 40, 400
 PATHS_ALONE = 2000
 """The largest number of paths that are followed of one request alone."""
 NEAR, NEAR_LAW = 1e-9, 1e-6
+COMPARED_TEXTS = 64
+"""The largest number of texts at which the rows of the target are compared with the expected law."""
 
 _PHRASES: dict[object, Callable[[Decision], str]] = {
     "draft": lambda d: f"draft {d.outcome}",
@@ -168,6 +172,8 @@ def program_counterexample(
         with_pmfs(engine, draws_of(path.decisions), size, cells) for path in (*(path for _, path in heaviest), *more)
     ]
     traces = [trace, *(_trace_of(program, path) for path in (*(path for _, path in heaviest[1:]), *more))][: len(drawn)]
+    traces = _with_rows_of_law(traces, expected, size)
+    trace = next(iter(traces), None)
     texts = [*[worst] * len(heaviest), *(max(outcomes_of(path.outcome), key=lambda end: end[1])[0] for path in more)]
     open_ends = [len(outcomes_of(path.outcome)) > 1 for path in (*(path for _, path in heaviest), *more)]
     rounds = or_none(_rounds_of, program, drawn, traces, texts, expected, open_ends)
@@ -333,6 +339,29 @@ def _models_of(trace: Trace, horizon: int) -> Models | None:
     asked = tuple(dict.fromkeys(text for _, text in trace.queries))
     queries = tuple((at, *query) for at, query in zip(trace.moments, trace.queries, strict=False))
     return Models(trace.target, trace.draft, trace.texts[0][0], horizon, asked, queries)
+
+
+def _with_rows_of_law(traces: list[Trace | None], expected: Mapping[Any, Any], size: int) -> list[Trace | None]:
+    """Return ``traces``, but only None if ``expected`` has other rows than the target model of the first one."""
+    first = next(iter(traces), None)
+    return traces if first is None or has_law_of_target(first, expected, size) else [None] * len(traces)
+
+
+def has_law_of_target(trace: Trace, expected: Mapping[Any, Any], size: int) -> bool:
+    """Return whether ``expected`` has the rows of the target model that ``trace`` has recorded.
+
+    Otherwise a plain call processes the rows of the target, for example by a penalty. ``size`` is the vocabulary size.
+    Returns True also if there are several requests or no model, so that nothing can be compared.
+    """
+    if trace.target is None or len(trace.texts) != 1 or not size:
+        return True
+    model, prompt = model_of_law(expected, size), trace.texts[0][0]
+    befores = {text[:length] for text in islice(expected, COMPARED_TEXTS) for length in range(len(text))}
+    return all(
+        np.abs(model(before) - np.asarray(trace.target((*prompt, *before)), dtype=np.float64)[:size]).max() < NEAR_LAW
+        for before in befores
+        if model(before).any()
+    )
 
 
 def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
