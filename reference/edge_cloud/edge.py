@@ -128,9 +128,9 @@ def prepared(edge: Edge, draws: Draws, state: EdgeState) -> EdgeState:
 def received(edge: Edge, state: EdgeState, text: str) -> tuple[EdgeState, Round | None]:
     """Return the state after the message ``text`` arrived, and the round's record if the message ends the round.
 
-    If the cloud does not know the session, the edge opens it again under the next epoch and keeps its draft and a
-    reported rejection. A message that answers no waiting request changes nothing. Raises ``ValueError`` for a text that
-    is no message, an impossible answer, or a refusal with another reason.
+    A message that answers no waiting request changes nothing. If the cloud does not know the session, the edge will
+    open it again under the next epoch, and keeps its draft. Raises ``ValueError`` for a text that is no message, an
+    impossible answer, or any other refusal.
     """
     reply, asked, block = decode(text), state.waiting, state.block
     if asked is None or not _answers(reply, asked):

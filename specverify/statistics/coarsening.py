@@ -49,16 +49,14 @@ def coarsenings(
 ) -> tuple[Coarsening, ...]:
     """Return partitions of the outcomes of the law ``masses`` ``[k]``, for a test with up to ``samples`` samples.
 
-    Outcomes with probability 0 are in no cell. The first partition has a cell for every other outcome. The further ones
-    join cells with an expected count below ten with a neighbour:
+    The first partition has a cell for every possible outcome. In the others, a cell with an expected count below ten is
+    joined with a neighbour; they are left out if they have one cell or equal the first:
 
     * *by probability*: rare outcomes of similar probability share cells.
     * *by rank*, for laws with many outcomes: 64 cells of equal mass, of outcomes sorted by probability.
     * *by token id*, for laws with many outcomes: ``BLOCKS`` blocks of neighbouring outcomes.
     * *by p/q*, if ``draft`` is given, a pmf ``[k]``: cells of similar p/q, which show a wrong residual.
     * one for each name in ``more``, which maps the name to the labels ``[k]`` of the cells.
-
-    A further partition is left out if only one cell remains, or no two outcomes share a cell.
     """
     reachable = masses > 0
     whole = np.where(reachable, np.cumsum(reachable) - 1, -1)

@@ -90,8 +90,8 @@ def tv_sequence(
 def rate_sequence(successes: int, trials: int, error: float) -> Interval:
     """Return an interval that contains a rate, such as the acceptance rate of drafts, at all times.
 
-    There are ``successes`` among ``trials`` independent trials. The rate is ever outside the interval with probability
-    at most ``error``, both sides together. Raises ``ValueError`` for impossible counts, or an error outside (0, 1).
+    It is computed from ``successes`` among ``trials`` independent trials. The probability that the rate is ever outside
+    is at most ``error``. Raises ``ValueError`` for impossible counts, or an error outside (0, 1).
     """
     check_count(trials, "trials", least=0)
     check_count(successes, "successes", least=0, most=trials)

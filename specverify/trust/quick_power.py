@@ -302,9 +302,8 @@ def as_toml(plan: Mapping[str, Mapping[str, Sequence[CaseName]]]) -> str:
 def compared(bug: Bug, *, full: bool = True) -> dict[str, Any]:
     """Return the name and kind of a bug, and the check that refutes it under the quick and the full plan, as a record.
 
-    The entries ``quick`` and ``full`` are "" if no check refutes it. The full plan runs only on a bug that the quick
-    plan does not refute; otherwise both entries are equal. Without the argument ``full`` it does not run, and the entry
-    is None.
+    The entries ``quick`` and ``full`` are "" if no check refutes it. The full plan runs only if the quick plan does not
+    refute the bug; otherwise both entries are equal. If it must not run (``full`` False), its entry is None.
     """
     by_quick = first_refuting(bug.open(), quick=True)
     by_full = by_quick or (first_refuting(bug.open(), quick=False) if full else None)

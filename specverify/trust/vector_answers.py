@@ -257,9 +257,9 @@ def _end_of(inputs: Mapping[str, Any]) -> float | None:
 def _round_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
     """Run the first round of a program on the models and draws of a vector; return its tokens and accepted drafts.
 
-    Drafts become those of the vector, and its uniforms answer all other draws. If all uniforms of a ``boundary`` vector
-    are at one end of their range, every uniform of foreign code is set to this end. ``asked`` holds the program;
-    ``place`` is the index of its variant. Raises ``NotAsked`` if the vector does not apply to it.
+    Drafts become those of the vector, and its uniforms answer all other draws. In foreign code, a ``boundary`` vector
+    with all uniforms at one end of their range sets every uniform to this end. ``asked`` holds the program; ``place``
+    is the index of its variant. Raises ``NotAsked`` if the vector does not apply to it.
     """
     inputs, variant = vector.inputs, _variant(asked, place)
     gamma = len(inputs["draft"])

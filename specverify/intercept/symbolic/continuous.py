@@ -97,8 +97,8 @@ class Continuous(NamedTuple):
     def may_be(self, number: float) -> bool:
         """Return whether the value ``number`` may have a positive probability; True if this is not certain.
 
-        A limit that takes effect has one. With ``floor`` or ``rounded`` among the steps, every value between the ends
-        may have one, except 0 if only ``times``, ``power`` and ``rounded`` follow a first ``rounded``.
+        A limit that takes effect has one. After the step ``floor`` or ``rounded`` every value between the ends may have
+        one, except 0 if the number is only rounded and scaled from there on.
         """
         low, high = self.ends()
         if not low <= number <= high:
@@ -154,8 +154,7 @@ class Continuous(NamedTuple):
         """Return the bound for the uniform that corresponds to ``bound`` for this number.
 
         If the number increases with the uniform, it is below ``bound`` exactly if the uniform is below the result;
-        otherwise exactly if it is not. -inf or inf: all values are on one side. ``or_equal``: "below ``bound``"
-        includes equality.
+        otherwise exactly if it is not. ``or_equal``: "below ``bound``" includes equality.
         """
         if not self.steps and self.low == -inf and self.high == inf:
             return bound

@@ -594,9 +594,8 @@ def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bo
 def _same(left: Symbolic, right: Symbolic, place: str) -> bool:
     """Return whether ``left`` and ``right``, two symbolic numbers, are equal.
 
-    If they have parts in common, as two maxima may, they are equal if a race makes a common part the largest. Without
-    common parts they are unequal; a number that has a value of positive probability is refused. ``place`` is the line
-    that compares.
+    Two maxima with common parts are equal if a common part is the largest. Numbers without common parts are unequal;
+    they are refused if one has a value of positive probability. ``place`` is the line that compares.
     """
     if isinstance(left, Joined) or isinstance(right, Joined):
         apart = applied("subtract", left, right)

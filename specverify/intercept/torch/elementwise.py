@@ -408,8 +408,11 @@ def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Cal
     """Return a handler that calls ``handler`` and, if ``handler`` declines, defers the computation of each element.
 
     A deferred element is an outcome that ``function`` computes when it is read. ``name`` is the name of the operation.
-    The handler declines too for a result of floats, for keyword arguments, in large-vocabulary mode, and for an operand
-    that is not of integers, has a symbolic number or more than ``MOST_ELEMENTS`` elements.
+    Nothing is deferred:
+
+    * with keyword arguments, or in large-vocabulary mode;
+    * if an operand is not of integers, has a symbolic number or more than ``MOST_ELEMENTS`` elements;
+    * if the result is of floats.
     """
 
     def answer(*operands: Any, **more: Any) -> Any:

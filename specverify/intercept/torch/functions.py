@@ -193,7 +193,7 @@ class TorchDraws:
 def _values(noise: Noise, call: str, dtype: torch.dtype) -> Callable[[Uniform], Continuous]:
     """Return the map from a uniform number to the symbolic number that torch computes for a value of ``noise``.
 
-    With a 16-bit ``dtype``, uniform noise is an integer times the resolution, and exponential noise is refused, unless
+    In a 16-bit ``dtype`` uniform noise is an integer times the resolution. Exponential noise is refused there, unless
     it is treated as continuous (``continuous_in_16_bits``). ``call`` is the name of the function.
     """
     bits = BITS.get(dtype, 53)
