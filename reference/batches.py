@@ -89,9 +89,9 @@ def best_slots(budget: int, confidence: Confidence) -> Plan:
 def best_gain(costs: Sequence[tuple[Any, Any]], confidence: Confidence) -> Plan:
     """Return the schedule that verifies that share of the draft positions which has the largest gain per cost.
 
-    ``costs`` has pairs (share in [0, 1] of all positions, cost of verifying it). The gain of a share is the sum of its
-    largest survivals, by ``confidence``. In a tie the first share is chosen. Raises ``ValueError`` for a share outside
-    [0, 1], a cost that is not positive, or no share.
+    ``costs`` has pairs (share in [0, 1], cost of verifying it). The gain of a share is the sum of its largest
+    survivals, by ``confidence``. In a tie the first share is chosen. Raises ``ValueError`` for an invalid share or
+    cost, or no pair.
     """
     if not costs or any(not 0 <= share <= 1 or not cost > 0 for share, cost in costs):
         raise ValueError(f"costs are {tuple(costs)}, expected pairs of a share in [0, 1] and a cost > 0, at least one")

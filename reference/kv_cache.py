@@ -40,8 +40,7 @@ def keep_lengths(known: int, gamma: int, accepted: int, draft_held: int | None =
         known: Number of committed tokens before the round.
         gamma: Number of drafts.
         accepted: Number of accepted drafts. If it is ``gamma``, the drafter keeps one entry fewer than the target,
-            because
-            its last draft was not fed to it.
+            because its last draft was not fed to it.
         draft_held: Number of entries in the drafter's cache before the crop, if it is not ``known + gamma - 1``.
 
     Raises:

@@ -74,9 +74,9 @@ def chain_law(
 ) -> dict[Tokens, Any]:
     """Return the output law of a chain decoder, new tokens -> probability.
 
-    ``position(prefix, p, q)`` returns two arrays of weights (kept, replaced), which together sum to 1, or None if the
-    drafter stops. A kept token continues the round with one draft fewer. A replaced token ends the round, and so does a
-    token of ``bonus(p)`` after the last draft. A round starts with ``min(gamma, remaining - 1)`` drafts.
+    A round starts with ``min(gamma, remaining - 1)`` drafts. ``position(prefix, p, q)`` returns two arrays of weights
+    (kept, replaced), which together sum to 1: after a kept token the round continues, after a replaced one it ends. If
+    it returns None, or after the last draft, a token of ``bonus(p)`` ends the round.
     """
     draft = draft_model(task)
     law: dict[Tokens, Any] = defaultdict(int)

@@ -96,9 +96,9 @@ def child_lists(parents: Any) -> list[list[int]]:
 def conditional_pmfs(q: Any, parents: Any, tokens: Any) -> Any:
     """Return the pmf of each node given its earlier siblings, ``[nodes, V]``, in the type of ``q``.
 
-    It is ``q`` ``[nodes, V]``, the drafter's row after the node's parent, without the earlier siblings' tokens,
-    normalised (RSD, arXiv 2402.14160), or 0 if no mass remains. ``parents`` is the tree, and ``tokens`` ``[nodes]`` has
-    the token of each node.
+    It is the node's row of ``q`` ``[nodes, V]`` without the tokens of earlier siblings, normalised (RSD, arXiv
+    2402.14160), or 0 if no mass remains. ``q`` has the drafter's row after each node's parent, ``parents`` is the tree,
+    and ``tokens`` ``[nodes]`` has the drafts.
     """
     shape, drawn = parents.tolist(), tokens.tolist()
     rows = []

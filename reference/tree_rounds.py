@@ -67,9 +67,9 @@ def descend(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft, r
 def tree_decoder(task: Task, drafter: Drafter, verify: Verifier) -> Decoder:
     """Return the decoder built from a tree drafter and a verifier; a chain is a tree too.
 
-    The drafter gets ``remaining - 1`` as ``gamma``, the largest depth. ``Round.draft`` holds the accepted path first
-    and then the other nodes; ``Round.reached`` counts levels. ``init`` raises ``ValueError`` for an empty prompt,
-    ``step`` if the decoder has finished.
+    The drafter gets ``remaining - 1`` as ``gamma``, the largest depth. ``Round.draft`` has the accepted path first,
+    then the other nodes; ``Round.reached`` counts levels. ``init`` raises ``ValueError`` for an empty prompt, ``step``
+    if the decoder has finished.
     """
     target = checked_model(task.target, "target")
 

@@ -123,9 +123,8 @@ def additive_mask(parents: Sequence[int], known: int, dtype: Any = np.float64) -
 def retrieve_indices(parents: Sequence[int]) -> Any:
     """Return the rows of every path from the root to a leaf, ``[leaves, 1 + depth of the tree]``, int64.
 
-    Column 0 is the root's row, 0. Paths are in depth-first order, so that siblings occur in the order in which they
-    were drawn. Short paths are padded with -1, which is no row: mask before indexing. A tree without nodes has one
-    path, the root alone.
+    Column 0 is the root's row, 0. Paths are in depth-first order, siblings in the order in which they were drawn. Short
+    paths are padded with -1, which is no row: mask before indexing. A tree without nodes has one path, the root.
     """
     paths = sorted((0, *(1 + node for node in tree_path(parents, leaf))) for leaf in leaves(parents)) or [(0,)]
     table = np.full((len(paths), max(map(len, paths))), -1, dtype=np.int64)

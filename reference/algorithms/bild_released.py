@@ -55,8 +55,8 @@ def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 1
 def looked_at(large: LanguageModel, prefix: Tokens, drafted: Tokens, rollback: float) -> tuple[int, bool]:
     """Return the number of the drafts ``drafted`` that the large model keeps, and whether it then rolls back.
 
-    The first draft with ``-log p(d) > rollback`` decides: if it is not the argmax of p, the drafts before it are kept,
-    and a rollback follows. Otherwise all drafts are kept.
+    Let d be the first draft with ``-log p(d) > rollback``. If it is not the argmax of p, the drafts before it are kept,
+    and a rollback follows. In any other case all drafts are kept.
     """
     for i, token in enumerate(drafted):
         p = large(prefix + drafted[:i])

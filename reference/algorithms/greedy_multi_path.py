@@ -61,7 +61,7 @@ def selected_pmf(q: Pmf, order: list[int], lower: Any, mass: Any, count: int) ->
     """Return q', the law of the next token of the path selected among ``count`` drafted paths, in the array type of q.
 
     ``order`` has the tokens in increasing order of p/q. ``mass`` is the probability under q of the text selected so
-    far, ``lower`` that of all texts of the same length before it in the order of the paths.
+    far, and ``lower`` that of the texts of the same length that come before it.
     """
     start = lower + mass * _like(below(q, order), q)
     end = start + mass * q

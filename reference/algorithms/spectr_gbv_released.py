@@ -55,9 +55,13 @@ def _ends(
 ) -> list[tuple[Prefix, Any]]:
     """Return every prefix that may be kept when the verification ends, with its probability, given the tests so far.
 
-    A prefix may be listed several times. ``blocks`` has the prefixes of each drafted block, the empty one first. ``at``
-    is the (block number, length) of the prefix to test next, ``kept`` the longest prefix kept so far, and ``turned``
-    the rejected ones.
+    A prefix may be listed several times.
+
+    Args:
+        blocks: The prefixes of each drafted block, the empty one first.
+        at: Block number and length of the prefix to test next.
+        kept: The longest prefix kept so far.
+        turned: The rejected prefixes.
     """
     number, length = at
     if length > len(blocks[number]) - 1:

@@ -73,11 +73,11 @@ def candidates(widths: Widths, q: Pmf, token: int) -> int:
 
 
 def layer_drafter(sets: Sequence[LanguageModel], depth: int, stop: Any, widths: Widths, window: int) -> Drafter:
-    """Return a drafter of at most ``depth`` levels by one of the models ``sets``, which leave out different layers.
+    """Return a drafter of at most ``depth`` levels by the best of the models ``sets``, which skip different layers.
 
-    Once the answer has ``window`` tokens, the next model is tried after each round: its score is how many of the first
-    ``window`` tokens are its argmax. The best so far drafts. Drafting ends after a token with probability below
-    ``stop``. ``widths`` gives the number of siblings (see ``candidates``).
+    Once the answer has ``window`` tokens, one model is scored after each round: its score is how many of the first
+    ``window`` tokens are its argmax. Drafting ends after a token with probability below ``stop``. ``widths`` gives the
+    number of siblings (see ``candidates``).
     """
 
     def propose(draws: Draws, state: Search, prefix: Tokens, gamma: int, _: Callable[[Pmf, int], bool]) -> Draft:

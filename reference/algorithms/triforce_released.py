@@ -80,8 +80,7 @@ def drafted(q1: Pmf, q2: Pmf, was_accepted: bool) -> list[tuple[Pmf, bool]]:
     """Return the ways in which the next draft can arise, each as (weights ``[V]``, is it an accepted inner draft).
 
     ``q1`` is q' and ``q2`` is q''. A weight is the joint probability of the way and the token. After an accepted inner
-    draft (``was_accepted``), the next one is drawn from q'. Otherwise it is an accepted inner draft, or the draw from
-    q' after a rejection.
+    draft (``was_accepted``), q' is drawn from. Otherwise an inner draft is tested: if it is rejected, q' is drawn from.
     """
     if was_accepted:
         return [(q1, False)]

@@ -124,9 +124,9 @@ def distilled(
 ) -> Any:
     """Return the student's logits after ``steps`` full gradient steps on the mean divergence over emitted text.
 
-    ``logits`` are those before training, unchanged, and ``rate`` is the step size. Contexts are weighted by their
-    probability in text of ``length`` tokens after ``prompt``, emitted by the target or, with ``own_text``, by the
-    student. Nothing is sampled.
+    Contexts are weighted by their probability in text of ``length`` tokens after ``prompt``, emitted by the target or,
+    with ``own_text``, by the student. Nothing is sampled. ``logits`` are those before training, unchanged, and ``rate``
+    is the step size.
     """
     logits = np.array(logits, dtype=np.float64)
     for _ in range(steps):

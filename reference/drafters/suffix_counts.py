@@ -55,10 +55,10 @@ def followed(texts: tuple[Tokens, ...], context: Tokens, most: int, least: Any) 
 
 
 def best_draft(texts: tuple[Tokens, ...], context: Tokens, factor: Any, least: Any, gamma: int) -> tuple[Tokens, Any]:
-    """Return the draft with the best score, and its score; the draft is () and the score 0 if nothing is found.
+    """Return the draft with the best score, and its score; () and 0 if nothing is found.
 
-    Every proper suffix of ``context`` that a token follows in ``texts`` has a draft, the path of ``followed``, with at
-    most ``factor`` tokens for each token of the suffix, and at most ``gamma``. ``least`` is that of ``followed``.
+    Each proper suffix of ``context`` that occurs in ``texts`` has a draft: the path of ``followed``, with at most
+    ``gamma`` tokens, and at most ``factor`` for each token of the suffix. ``least`` is that of ``followed``.
     """
     best: tuple[Tokens, Any] = ((), 0)
     for length in range(1, len(context)):

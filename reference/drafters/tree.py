@@ -31,9 +31,9 @@ children ``earlier``; None if there is no further candidate."""
 def tree_drafter(draft: LanguageModel, parents: Tokens, pick: Pick) -> Drafter:
     """Return a drafter of a tree of the shape ``parents``, cut at depth gamma.
 
-    ``pick(draws, q, earlier, width, site)`` chooses each child: q is the row of ``draft`` after the parent, ``earlier``
-    are the earlier siblings of ``width`` in all, ``site`` names the draw. None: the child and all below it are left
-    out.
+    ``pick(draws, q, earlier, width, site)`` chooses each child. q is the row of ``draft`` after the parent, ``earlier``
+    are the earlier of its ``width`` siblings, and ``site`` names the draw. If it returns None, the child and all below
+    it are left out.
     """
     depths = tree_depths(parents)
 
@@ -100,8 +100,8 @@ def most_likely(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -
 def sampled_then_most_likely(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
     """Return the next of ``width`` siblings: first a token drawn from q outside its top tokens, then the top tokens.
 
-    ``earlier`` are the siblings so far. The top tokens are the ``width - 1`` most probable ones (arXiv 2502.18779).
-    None is drawn if q has no others. Return None if no sibling is left.
+    ``earlier`` are the siblings so far. The top tokens are the ``width - 1`` most probable ones (arXiv 2502.18779). If
+    q has no others, they come first. Returns None if no sibling is left.
     """
     top = top_tokens(q, width - 1)
     rest = excluding(q, top)

@@ -85,9 +85,8 @@ def respelled_sample_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
 def string_law_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
     """Return a drafter of target tokens with the law of the drafter's text, summed over all ways to spell it.
 
-    The last token of ``draft`` may spell more target tokens, ``rest``, than are drafted so far. The declared pmf is
-    that of the next target token, the first of ``rest`` or of the next token of ``draft``, weighted by the probability
-    of each ``rest``.
+    A token of ``draft`` may spell several target tokens. A target token is drawn from the law of the next one, given
+    those drafted before, and this pmf is declared.
     """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:

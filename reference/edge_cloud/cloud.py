@@ -69,9 +69,9 @@ def decide(
 ) -> Reply:
     """Return the reply to ``request``, by the model ``target``.
 
-    A repeated request gets the recorded reply, one that cannot be answered ``Refused``. Any other is decided by
-    ``draws``, or by ``noise(seed)`` if the session has a seed. ``state`` is None before the session is open. Raises
-    ``ValueError`` for an unknown mode, a mode without its seed, or a draft that does not fit the mode.
+    A repeated request gets the recorded reply, and an impossible one ``Refused``. Others are decided by ``draws``, or
+    by ``noise(seed)`` if the session has a seed. ``state`` is None before the session is open. Raises ``ValueError``
+    for an unknown mode, a mode without its seed, or a draft that does not fit the mode.
     """
     repeated = earlier_reply(state, request)
     if repeated is not None:

@@ -86,8 +86,8 @@ class EdgeState(NamedTuple):
 def drafted(edge: Edge, draws: Draws, state: EdgeState) -> tuple[DraftedBlock, tuple[Pmf, ...], Tokens]:
     """Return a new block, its pmfs ``[V]``, and the drafter's cache after drafting it.
 
-    It has at most ``remaining - 1`` tokens; ``edge`` has the draft model and the length rule. A pmf depends only on the
-    cache, to which the missing tokens are fed first.
+    The block has at most ``remaining - 1`` tokens; ``edge`` has the draft model and the length rule. A pmf depends only
+    on the cache, to which the missing tokens are fed first.
     """
     plan = edge.length.plan(state.length, state.tokens)
     draws = decisions(draws, edge.noise, edge.seed, len(state.tokens))
@@ -128,9 +128,9 @@ def prepared(edge: Edge, draws: Draws, state: EdgeState) -> EdgeState:
 def received(edge: Edge, state: EdgeState, text: str) -> tuple[EdgeState, Round | None]:
     """Return the state after the message ``text`` arrived, and the round's record if the message ends the round.
 
-    If the cloud does not know the session, the edge opens it again under the next epoch and keeps its draft and a
-    reported rejection. A message that answers no waiting request changes nothing. Raises ``ValueError`` for a text that
-    is no message, an impossible answer, or a refusal with another reason.
+    A message that answers no waiting request changes nothing. If the cloud does not know the session, the edge will
+    open it again under the next epoch, and keeps its draft. Raises ``ValueError`` for a text that is no message, an
+    impossible answer, or any other refusal.
     """
     reply, asked, block = decode(text), state.waiting, state.block
     if asked is None or not _answers(reply, asked):

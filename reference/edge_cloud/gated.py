@@ -46,7 +46,7 @@ def gated_decoder(task: Task, mode: str, gate: Gate, most: Any, gamma: int) -> D
     """Return the decoder of edge, gate and cloud; the edge drafts blocks of ``gamma`` tokens.
 
     ``gate`` and ``most`` decide which blocks are sent to the cloud, as in ``is_easy``; a ``most`` below 0 sends all.
-    The cloud verifies them in ``mode``. Raises ``ValueError`` for a mode with shared noise.
+    The cloud verifies these blocks in ``mode``. Raises ``ValueError`` for a mode with shared noise.
     """
     check_session_seed(mode, None)
     edge = Edge(draft_model(task), constant(gamma), mode, task.eos)

@@ -76,7 +76,7 @@ class DrawnNoise:
     """The noise of one round, represented by the winners that it determines.
 
     At each position the winner of one pmf is drawn from it, and the winner of the other pmf from its law given the
-    first. Texts and accepted drafts have the law of noise that belongs to positions, unless a length rule depends on
+    first. Texts and accepted drafts have the law of noise with one race per position, unless a length rule depends on
     drafts after the first disagreement in a round.
     """
 

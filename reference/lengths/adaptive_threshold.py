@@ -57,8 +57,8 @@ def threshold_after(state: Threshold, schedule: Schedule, drafted: int, accepted
 def adaptive_threshold(now: Threshold, start: Threshold, schedule: Schedule, gamma: int) -> LengthRule:
     """Return the length rule of a round in which the threshold is ``now``.
 
-    The rule's state is a threshold, ``start`` before the first round, which ``schedule`` changes after each; a round
-    with another one needs another rule. Raises ``ValueError`` for a negative gamma or shares outside [0, 1] in
+    Each threshold needs a rule of its own. The rule's state is the next threshold, ``start`` before the first round,
+    changed by ``schedule`` after each. Raises ``ValueError`` for a negative gamma or shares outside [0, 1] in
     ``schedule``.
     """
     if not all(0 <= share <= 1 for share in (schedule.keep_rate, schedule.aim, schedule.keep_threshold)):

@@ -55,8 +55,8 @@ def as_finished(
 ) -> Iterator[tuple[int, Result]]:
     """Yield (index, result) for each of ``works`` as it finishes, from ``jobs`` processes.
 
-    ``works`` are functions without arguments, started in their order. This process calls them if ``jobs`` is 1 or there
-    is only one, except inside ``shared_among``. Raises ``WorkerDied`` if a worker ends before its work is finished, or
+    ``works`` are functions without arguments, started in their order. Without a cluster, this process calls
+    them if ``jobs`` is 1 or there is only one. Raises ``WorkerDied`` if a worker ends before its work is finished, or
     if no work finishes for ``patience`` seconds (None: no limit, on a cluster ``ELSEWHERE`` seconds).
     """
     cluster = _cluster.get()
@@ -89,13 +89,16 @@ def as_finished(
 def shared_among(backend: str, scheduler: str | None) -> Iterator[int | None]:
     """Context manager: parallel work inside its block runs on a backend of joblib.
 
-    It yields the number of works that the cluster runs at the same time, and None for ``loky``. Raises ``ValueError``
-    if the backend is not available.
-
     Args:
         backend: ``loky`` for processes of this machine; ``dask`` or ``ray`` for a cluster (both need an extra). All
             machines need the same versions.
         scheduler: Address of the Dask scheduler or of the Ray head; ``local`` starts a cluster for the block.
+
+    Yields:
+        The number of works that the cluster runs at the same time; None for ``loky``.
+
+    Raises:
+        ValueError: If the backend is not available.
     """
     if backend == "loky":
         yield None

@@ -50,8 +50,8 @@ class Condition(NamedTuple):
 class End(NamedTuple):
     """The end of a path: the emitted tokens, the weight (product of the draws' probabilities), and what was assumed.
 
-    ``asked`` has an entry for each comparison whose other answer is in the tree too, ``drawn`` for each draw whose
-    probability is not constant: the number of a polynomial and its signs on this path.
+    ``asked`` has an entry for each comparison whose other answer is in the tree too, and ``drawn`` for each draw whose
+    probability is not constant. An entry is the number of a polynomial, and its signs on this path.
     """
 
     tokens: tuple[int, ...]
@@ -130,7 +130,7 @@ def top_of_sum(ratios: Iterable[Ratio]) -> Polynomial:
 def require(fault: str | bool, where: str) -> None:
     """Raise ``CertificateRefused`` if ``fault`` is True or a sentence; do nothing if it is False or "".
 
-    The message is ``where``, the place in the certificate, followed by the sentence.
+    The message is ``where``, the place in the certificate, followed by the sentence if there is one.
     """
     if fault:
         raise CertificateRefused(f"{where}: {fault}" if isinstance(fault, str) else where)
@@ -142,9 +142,9 @@ def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Seq
     ``written``, a part of the certificate, refers to ``conditions`` and ``polynomials`` by index. It has one of two
     forms:
 
-    * ``terms`` and ``equalities``. A term is a number c > 0 times the polynomials of some conditions, negated for ``<``
-      and ``<=``. An equality is a polynomial h times the polynomial of an equation. Their sum must be the zero
-      polynomial, and one term must have only conditions with ``<`` or ``>``: it is positive, and no term is negative.
+    * ``terms`` and ``equalities``, whose sum must be the zero polynomial. A term is a number c > 0 times the
+      polynomials of conditions, negated for ``<`` and ``<=``, so it is not negative; one term must be positive, with
+      ``<`` and ``>`` only. An equality is any polynomial times that of an equation.
     * ``split``, the index of a condition ``!=``, with a proof ``below`` with ``<`` in its place, and one ``above`` with
       ``>``.
     """
@@ -174,11 +174,11 @@ def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Seq
 def ends_of(node: Any, tables: Tables, known: Sequence[Condition], path: End, where: str) -> Iterator[End]:
     """Yield the end of every path that continues through ``node``, a node of the tree.
 
-    ``path`` has the weight and the conditions of the path from the root to ``node``, which the ends include. ``known``
-    are the conditions that hold at ``node``; ``where`` names it in messages.
+    ``path`` has the weight and the conditions of the path from the root to ``node``. ``known`` are the conditions that
+    hold at ``node``; ``where`` names it in messages. Raises ``CertificateRefused`` unless the certificate proves:
 
-    Raises ``CertificateRefused`` if a branch is left out without a proof that it is impossible, or if it is not proved
-    that the weights of a draw add up to 1, that none is negative, and that their denominators are positive.
+    * each branch that is left out is impossible;
+    * the weights of a draw add up to 1, none is negative, and their denominators are positive.
     """
 
     def shown(written: Any, polynomial: Polynomial, relation: str) -> str:
@@ -226,13 +226,19 @@ def _positive(polynomial: Polynomial, tables: Tables) -> Signed:
 def term_of(item: Any, end: End, share: Ratio, tables: Tables, axioms: Sequence[Condition], where: str) -> Term:
     """Return what the path ``end`` adds to the probability of an outcome: its weight, and the conditions for it.
 
-    ``share`` is the target's probability of the tokens of the outcome after those of the path. ``axioms`` are
-    conditions that always hold; ``where`` names the path in messages.
+    ``item``, the part of the certificate about the path, states the weight. It also lists draws whose condition
+    (probability > 0) is not needed, each with a proof: the other conditions imply it, or the weight is 0 without it.
 
-    ``item``, the part of the certificate about the path, states the weight, which must be the path's weight times
-    ``share``. It lists draws whose condition (probability > 0) the result leaves out, each with a proof that the other
-    conditions imply it or that the weight is 0 without it. Raises ``CertificateRefused`` if the weight is wrong or a
-    proof fails.
+    Args:
+        item: The part of the certificate.
+        end: The end of the path.
+        share: The target's probability of the tokens of the outcome after those of the path; a factor of the weight.
+        tables: The polynomials and ratios of the certificate.
+        axioms: Conditions that always hold.
+        where: Name of the path in messages.
+
+    Raises:
+        CertificateRefused: If the weight is wrong or a proof fails.
     """
     reduced = tables.ratios[item["weight"]]
     whole = Ratio(multiply(end.weight.top, share.top), end.weight.below)
@@ -267,12 +273,19 @@ def check_cell(
 ) -> int:
     """Check that ``terms`` add up to 0 in a cell, and return the number of cells into which ``written`` divides it.
 
-    A cell is the set of points at which some polynomials have certain signs. ``facts`` maps the number of each to its
-    possible signs. ``known`` has these as conditions, and the conditions that are true everywhere.
+    A cell is the set of points at which some polynomials have certain signs.
 
-    ``written``, the part of the certificate about the cell, divides it by the signs of a further polynomial, or proves
-    that it is empty or that the sum is 0 in it. Raises ``CertificateRefused`` if the division is incomplete or a proof
-    fails.
+    Args:
+        written: The part of the certificate about the cell. It divides the cell by the signs of a further
+            polynomial, or proves that it is empty or that the sum is 0 in it.
+        terms: The terms.
+        facts: Number of a polynomial -> its possible signs in the cell.
+        known: These facts as conditions, and the conditions that hold everywhere.
+        tables: The polynomials and ratios of the certificate.
+        where: Name of the cell in messages.
+
+    Raises:
+        CertificateRefused: If the division is incomplete or a proof fails.
     """
     alive = [term for term in terms if all(facts.get(one, ANY) & signs for one, signs in term.conditions)]
     if "by" in written:
@@ -335,9 +348,9 @@ def check_place(place: Any, tables: Tables, vocabulary: int, where: str) -> Coun
 def _rows(listed: Sequence[Any], vocabulary: int) -> tuple[dict[Any, list[Polynomial]], list[Condition]]:
     """Return (kind, text) -> entries of each of the ``listed`` pmfs, and the conditions that these entries are >= 0.
 
-    Each of ``listed`` has the kind, the text and the unknowns of a pmf. The entries are the unknowns and 1 minus their
-    sum; for the kind ``choice``, which is no pmf, the unknowns alone, without conditions. Raises ``CertificateRefused``
-    if an unknown or a (kind, text) occurs twice, or a pmf does not have ``vocabulary`` entries.
+    ``listed`` has the kind, the text and the unknowns of each pmf. The last entry is 1 minus the sum of the unknowns.
+    The kind ``choice`` is no pmf: it has no last entry and no conditions. Raises ``CertificateRefused`` if something is
+    listed twice, or a pmf does not have ``vocabulary`` entries.
     """
     rows: dict[Any, list[Polynomial]] = {}
     axioms: list[Condition] = []

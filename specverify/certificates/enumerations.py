@@ -146,11 +146,9 @@ def _constrained(
     """Return, for each answer of the draw ``node``, the intervals in which the uniform numbers lie after it.
 
     ``known`` has the intervals before the draw, by the index of the number; ``weights`` are the probabilities of the
-    answers. After relations of several numbers the intervals stay, and the numbers no longer count as uniform.
-    ``where`` names the draw in messages.
-
-    Raises ``CertificateRefused`` if the intervals of the answers do not divide that of the number, or if, for a uniform
-    number, a probability differs from the share of its interval by more than ``near``.
+    answers. A comparison of several numbers leaves the intervals, but the numbers no longer count as uniform. ``where``
+    names the draw in messages. Raises ``CertificateRefused`` if the intervals of the answers do not divide that of the
+    number, or if the probability of an answer is not the share of its interval within ``near``.
     """
     numbers = {number: known.get(number, Known()) for number in node["of"]}
     if "cells" not in node:

@@ -104,9 +104,9 @@ def _check(data: Mapping[str, Any], random_tables: int) -> Checked:
 def _wanted(places: Mapping[Any, Any], vocabulary: int, longest: int) -> Sequence[tuple[tuple[int, ...], int]]:
     """Return the places (text, number of remaining tokens) that a proof must contain.
 
-    ``places`` are those of the certificate. Every number from 1 to ``longest`` is required for each text. The only text
-    is (0,) if this place has rows of a draft model, whose pmfs are then all symbolic. Otherwise every text of at most
-    ``LONGEST_TEXT`` tokens below ``vocabulary`` is required.
+    ``places`` are those of the certificate. For each text, every number from 1 to ``longest`` is required. If the place
+    of the text (0,) has rows of a draft model, all pmfs are symbolic, and this text is enough. Otherwise all texts of
+    at most ``LONGEST_TEXT`` tokens below ``vocabulary`` are required.
     """
     first = [place for (text, _), place in places.items() if text == (0,)]
     reads_draft = any(kind == "draft" for place in first for kind, _, _ in place["rows"])

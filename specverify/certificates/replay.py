@@ -69,8 +69,8 @@ def source_of(called: Any) -> str:
 def replay(data: Mapping[str, Any]) -> int:
     """Run the subject on the random numbers of every listed path of a certificate; return the number of runs.
 
-    Raises ``CertificateRefused`` if ``data``, its content, lists no path, if a source file has changed since, or if a
-    run draws or returns something else.
+    Raises ``CertificateRefused`` if ``data``, the content of the certificate, lists no path, if a source file has
+    changed since, or if a run draws or returns something else.
     """
     listed = [(certificate, path) for certificate in data["certificates"] for path in certificate.get("replays", ())]
     require(not listed, f"there is no path to replay: {data.get('no_replay', 'the subject draws by name')}")

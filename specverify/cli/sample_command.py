@@ -166,10 +166,15 @@ def _judged(
 ) -> Sequence[Verdict]:
     """Start the black boxes, judge the samples of ``subject``, and return the verdicts.
 
-    The samples are compared with the law in ``file``, with samples of ``reference``, or with the law of the
-    log-probabilities that ``subject`` reports. ``wanted`` and ``of_reference`` are the requests to the two black boxes,
-    ``plan`` has the sizes and error probabilities, ``limits`` bounds time and memory. An unusable black box gives one
-    verdict. Stops the command for an invalid argument or law file.
+    Args:
+        subject: The black box to judge.
+        file: File of the law to compare with.
+        reference: Black box to compare with. If this and ``file`` are None, the law is that of the
+            log-probabilities which ``subject`` reports.
+        wanted: Request to ``subject``.
+        of_reference: Request to ``reference``.
+        plan: Sizes and error probabilities.
+        limits: Bounds of time and memory.
     """
     from specverify.base.verdict import Status, Verdict
     from specverify.report.progress import progress_shown

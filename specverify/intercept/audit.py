@@ -68,20 +68,31 @@ class Origin:
         self.looked_at: list[Draw] = []
         self.shared: dict[Hashable, Any] = {}
         """Way of drawing -> the value of all draws made from this state in that way."""
+        self.lookups: dict[Hashable, list[tuple[Any, int]]] = {}
+        """Number of the stream -> the lookups of it that were read, as pairs (pmf, outcome)."""
 
 
 class Draw:
     """One draw: its site (call and line) and, if known, the state of the generator before it (``origin``)."""
 
-    __slots__ = ("origin", "site", "way")
+    __slots__ = ("origin", "site", "source", "way")
 
-    def __init__(self, site: Site, origin: Origin | None = None, way: Hashable = ()) -> None:
+    def __init__(
+        self, site: Site, origin: Origin | None = None, way: Hashable = (), source: Hashable | None = None
+    ) -> None:
         """Store the draw: its ``site``, and ``origin``, the generator state from which it is made (None: not known).
 
         ``way`` states how the generator is used: the drawing function, its weights, and the position in its result.
-        Draws with the same ``origin`` and ``way`` return the same value.
+        Draws with the same ``origin`` and ``way`` return the same value. If the outcome is a lookup of one number of
+        the stream, ``source`` is the way of drawing this number; None stands for ``way``.
         """
         self.site, self.origin, self.way = site, origin, way
+        self.source = way if source is None else source
+
+    @property
+    def looks_up(self) -> bool:
+        """Return whether the draw is a lookup of a number that other draws of the run may use as well."""
+        return self.origin is not None and self.source != self.way
 
     @property
     def name(self) -> str:
@@ -97,9 +108,11 @@ class Draw:
     def made_before(self) -> bool:
         """Return whether an earlier draw used the same generator state in the same way.
 
-        Both draws then have the same value.
+        Both draws then have the same value. The result is also True if an earlier draw looked up the number that this
+        draw returns.
         """
-        return self.origin is not None and self.way in self.origin.shared
+        origin = self.origin
+        return origin is not None and (self.way in origin.shared or self.way in origin.lookups)
 
     def shared(self, make: Callable[[], Any]) -> Any:
         """Return the value of this draw, which all draws from the same generator state in the same way have in common.
@@ -117,7 +130,8 @@ class Draw:
         """Record that the program reads the outcome of this draw; return "", or the reason why the run must be refused.
 
         If another draw from the same generator state was read before, this reuse is reported to the audit. If that draw
-        was made in another way (``way``), it is not known how the outcomes depend on each other: the reason.
+        was made from another number (``source``), the run must be refused, as it is not known how the outcomes depend
+        on each other.
         """
         if self.origin is None or self.origin.looked_at == [self]:
             return ""
@@ -129,7 +143,7 @@ class Draw:
             two = f"{other.name} and {self.name} draw from one state of a generator"
             sentence = same if other.name == self.name else two
             _name(Reuse(f"the state {other.name} draws from", other.place, self.place, sentence))
-            if other.way != self.way:
+            if other.source != self.source:
                 return f"{sentence}, in different ways: how their outcomes hang together is not known here"
         return ""
 
@@ -218,9 +232,9 @@ def asked(
 ) -> None:
     """Record a comparison of the uniform of ``draw`` with ``thresholds`` at line ``where``, by default the current one.
 
-    ``questions`` are the earlier comparisons of the same uniform. ``cell`` is the interval that the answer selects, or
-    None if earlier answers determine it. The comparison is appended to ``questions``, unless ``cell`` is None or all
-    thresholds are 0, 1 or repeated. Does nothing if no audit is active.
+    ``questions`` are the earlier comparisons of the same uniform, to which the new one is appended. ``cell`` is the
+    interval that the answer selects, or None if earlier answers determine it. Nothing is appended in this case, or if
+    all thresholds are 0, 1 or repeated.
     """
     audit: Audit | None = mode().audit
     if audit is None:
@@ -334,8 +348,7 @@ def placed(race: Raced, rank: Hashable, where: str = "") -> str:
     """Record that a number which took part in a race is compared with a plain number.
 
     ``race`` ordered the numbers before, ``rank`` is the rank of the compared number, and ``where`` the line, by default
-    the current one. Returns the reason for a refusal if the line compares different ranks on different paths, because
-    the order then decides which number is compared. Otherwise the comparison is no reuse, and "" is returned.
+    the current one. Returns the reason for a refusal if the line compares different ranks on different paths, else "".
     """
     audit: Audit | None = mode().audit
     if audit is None:

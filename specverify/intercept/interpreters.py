@@ -124,10 +124,10 @@ class _LawOfDraw(NamedTuple):
 class Coupled:
     """An interpreter that answers the draws of an examined run from the record of a plain run.
 
-    A comparison of one uniform number is answered twice: by the recorded value, and by its position in the interval
-    that earlier answers left, looked up among the weights of the answers. If they differ, an interval or a weight is
-    wrong, and a difference is recorded. Other comparisons are answered by the recorded values alone. ``named``, another
-    interpreter, answers draws that the program makes by calling ``draws``.
+    A comparison of one uniform number is answered by the recorded value. It is answered a second time by the position
+    of the value in its interval, looked up among the weights of the answers: if this gives another answer, an interval
+    or a weight is wrong, and a difference is recorded. ``named``, another interpreter, answers draws that the program
+    makes by calling ``draws``.
     """
 
     def __init__(self, recorder: Recorder, named: Draws, rng: np.random.Generator) -> None:
@@ -222,8 +222,8 @@ class Coupled:
     def outcome(self, pmf: Any, item: Item, name: str) -> int:
         """Return the outcome recorded in ``item`` for a draw from ``pmf`` by the call ``name``.
 
-        For a recorded uniform number it is found by inverse CDF over ``pmf``. Raises ``Parted`` if it has probability
-        0, or if recorded weights are not proportional to ``pmf``.
+        For a recorded uniform number the outcome is found by inverse CDF over ``pmf``. Raises ``Parted`` if a recorded
+        outcome has probability 0, or if recorded weights are not proportional to ``pmf``.
         """
         masses = np.asarray(pmf, dtype=np.float64)
         if item.outcome is None:
@@ -265,8 +265,7 @@ class Coupled:
 
         The index is that of the part of the uniform's interval that contains the value; for several numbers it is 0 for
         true and 1 for false. ``pmf`` has the probability of each index, and ``lies(value)`` returns the index for a
-        value. A difference is recorded if the index has probability 0, or if the position of the value in its interval
-        gives another index by ``pmf``.
+        value. A difference is recorded if the index does not agree with ``pmf``.
         """
         value, known = self.value(uniform), uniform.known
         result = lies(value)
@@ -360,10 +359,15 @@ class Coupled:
     def among(self, draw: Any, masses: Any, result: int, name: str, inside: Any = None) -> int:
         """Check ``result``, the recorded outcome of ``draw``, a draw among very many outcomes, and return it.
 
-        ``masses`` are the probabilities of the outcomes, given the earlier answers. A difference is recorded if they do
-        not follow from the law of the draw and these answers, or if ``result`` has probability 0; the likeliest outcome
-        is then returned. ``inside`` is None if the program reads the outcome, else a mask of the outcomes among which
-        it looks for it. ``name`` names the draw in messages.
+        A difference is recorded if ``result`` has probability 0, and the likeliest outcome is then returned.
+
+        Args:
+            draw: The draw.
+            masses: Probabilities of the outcomes. If they do not follow from the earlier answers, a difference
+                is recorded.
+            result: The outcome.
+            name: Name of the draw in messages.
+            inside: Mask of outcomes among which the program looks for the outcome; None if it reads it.
         """
         law, possible = self._laws.setdefault(id(draw), _LawOfDraw(draw, masses, np.ones(len(masses), dtype=bool)))[1:]
         given = np.where(possible, law, 0.0)

@@ -72,8 +72,8 @@ class CallPath(NamedTuple):
 class _OneRun:
     """Answers the draws of one run with outcomes that are given beforehand, so that a path can be repeated.
 
-    Draws over few outcomes get ``choices`` in order, later ones their first possible outcome. A draw over a large
-    vocabulary gets ``outcomes[index]``; if its index is missing, a likely outcome.
+    Draws over few outcomes get ``choices`` in order, and when these are used up, their first possible outcome. Draw
+    number i over a large vocabulary gets ``outcomes[i]``, or without this key a likely outcome.
     """
 
     def __init__(self, choices: tuple[int, ...], questions: tuple[Question, ...], outcomes: Mapping[int, int]) -> None:
@@ -131,7 +131,7 @@ def call_paths(program: Program) -> Iterator[CallPath]:
     """Yield the paths of the small draws of a call, depth first; ``program`` makes the call.
 
     A path that ends in an error is skipped if its probability is within rounding of 0. At most ``MOST_PATHS + 1`` paths
-    are yielded; if so many are, there are too many.
+    are yielded, the last one only to show that there are too many.
     """
     choices: tuple[int, ...] = ()
     questions: tuple[Question, ...] = ()

@@ -163,9 +163,8 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
 def one_round_law(decoder: Decoder, task: Task, prompt: Tokens, budget: int = DEFAULT_RUNS) -> Law:
     """Return the law of the new tokens if ``decoder`` makes the first round and the target draws all later tokens.
 
-    If this is the target's law after every text, and rounds depend on the text alone, the law of whole decodes is the
-    target's too. ``task`` is the task of the decoder, whose text begins with ``prompt``; ``budget`` bounds the runs of
-    the round.
+    If this is the target's law after every text, the law of whole decodes is the target's too, provided that rounds
+    depend on the text alone. ``task`` is the task of the decoder, and ``budget`` bounds the runs of the round.
     """
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:

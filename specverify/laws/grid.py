@@ -146,9 +146,15 @@ def rows_of(cells: Sequence[GridCell]) -> int:
 def look(launch: Callable[[Any, Any], Any], cells: Sequence[GridCell], margin: float = MARGIN, seed: int = 0) -> Looked:
     """Evaluate the kernel in all cells by one call of ``launch``, and return which cells have one outcome.
 
-    ``launch(cases, uniforms)`` gets the case index ``[rows]`` and the uniforms ``[rows, number of uniforms]``, and
-    returns the emitted tokens ``[rows, tokens]``. Each cell is evaluated ``margin`` inside each corner, in the middle,
-    and at random points by ``seed``. Raises ``ValueError`` if ``launch`` returns another number of rows.
+    Args:
+        launch: Gets the case index ``[rows]`` and the uniforms ``[rows, number of uniforms]``, and returns the
+            emitted tokens ``[rows, tokens]``.
+        cells: The cells. Each is evaluated near each corner, in the middle, and at random points.
+        margin: Distance of the points at the corners from the sides of the cell.
+        seed: Seed of the random points.
+
+    Raises:
+        ValueError: If ``launch`` returns another number of rows.
     """
     check_number(margin, "the margin", "a number above 0 and below 1/8", lambda value: 0 < value < 1 / 8)
     cases, uniforms = places_in(cells, margin, seed)
@@ -186,10 +192,10 @@ def _bits(uniforms: int) -> list[tuple[int, ...]]:
 
 
 def _halves(cell: GridCell, answers: Any, margin: float) -> tuple[GridCell, ...]:
-    """Return the parts into which ``cell`` is halved, along the uniforms along which the results at the corners differ.
+    """Return the parts of ``cell``, halved along each uniform along which the results at the corners differ.
 
-    It is halved along all uniforms if the corners agree. A side of at most 8 ``margin`` is not halved; the result is ()
-    if no side can be. ``answers`` are the results at the points of the cell, the corners first.
+    The cell is halved along all uniforms if the corners agree. A side of at most 8 ``margin`` is not halved; the result
+    is () if no side can be. ``answers`` are the results at the points of the cell, the corners first.
     """
     uniforms = len(cell.low)
     corners = answers[: 2**uniforms].reshape(*(2,) * uniforms, -1)

@@ -111,9 +111,8 @@ def call_law(
 ) -> CallLaw:
     """Return the law of the tokens that one call emits; ``program`` makes the call, over ``vocabulary`` tokens.
 
-    If the program reads a draw over the vocabulary, the outcomes in ``notable`` are always followed; others are sampled
-    by ``seed``. An error with one of these outcomes becomes part of the law, unless its type is in ``said``. Other
-    errors are raised.
+    Of a draw over the vocabulary, the outcomes in ``notable`` are followed, and others sampled by ``seed``. An error
+    after such an outcome becomes part of the law, except errors of the types in ``said``, which are raised.
     """
     result: dict[Tokens, Behind] = {}
     law, total, known = CallLaw(result), 0.0, set[Any]()
@@ -306,8 +305,8 @@ class _Reader:
     def _outcomes(self, number: int) -> tuple[list[int], int]:
         """Return the outcomes of draw ``number`` to follow, and how many of them are a random sample from the pmf.
 
-        If the draw has few possible outcomes, all of them are returned, and the number is 0. Otherwise the notable
-        tokens, the two likeliest tokens, and some at which arrays are often cut are added to the sample.
+        If there are few possible outcomes, all are followed, and the number is 0. Otherwise the sample is followed, the
+        notable tokens, the two likeliest, and some at which arrays are often cut.
         """
         pmf = self._path.wide[number].pmf
         possible = np.flatnonzero(pmf > 0)

@@ -82,8 +82,8 @@ def named(token: int) -> str:
 def parting(setting: str, plain: Tokens, speculative: Tokens, logits: Logits) -> Parting | None:
     """Return the first difference of two different greedy texts: ``plain``, of the target alone, and ``speculative``.
 
-    Returns None if its logits are not known, or a token there is no integer. ``setting`` names the case in messages.
-    Raises ``ValueError`` for an invalid row of logits.
+    Returns None if the logits there are not known, or a token there is no integer. ``setting`` names the case in
+    messages. Raises ``ValueError`` for an invalid row of logits.
     """
     texts = zip((*plain, NO_TOKEN), (*speculative, NO_TOKEN), strict=False)
     position, pair = next((index, pair) for index, pair in enumerate(texts) if pair[0] != pair[1])
@@ -101,9 +101,9 @@ def greedy_parting(
 ) -> Parting | None:
     """Return the first difference between a text of ``law`` and the only text of ``expected``.
 
-    If ``law`` has several texts, the likeliest other than the expected one is compared, and the returned ``bound`` is
-    0, because rounding does not explain several texts. Returns None if the texts are equal, if ``expected`` has
-    several, or if the logits are not known. ``setting`` names the case in messages.
+    The text is the only one of ``law``, or else the likeliest that is not expected; ``bound`` is then 0, because
+    rounding does not explain several texts. Returns None if the texts are equal, if ``expected`` has several, or if the
+    logits are not known. ``setting`` names the case in messages.
     """
     plain, text = without_chance(expected), without_chance(law)
     if logits is None or not isinstance(plain, tuple) or text == plain:

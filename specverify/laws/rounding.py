@@ -115,7 +115,8 @@ def of_lookup(epsilon: float, cells: int) -> float:
 def allowed(rounding: Rounding, coarsest: float = FLOAT32) -> float:
     """Return an upper bound on the total variation by which rounding can change a law.
 
-    ``rounding`` has the observations of its runs. The spacing of floats at 1 is at least ``coarsest``.
+    ``rounding`` has the observations of its runs. The bound assumes floats with a spacing at 1 of at least
+    ``coarsest``.
     """
     epsilon = max(rounding.epsilon, coarsest)
     floats = rounding.decisions * of_decision(epsilon, rounding.support) + of_lookup(epsilon, rounding.cells)

@@ -75,7 +75,7 @@ def size_scenarios(sizes: Sizes = NO_SIZES) -> tuple[Scenario, ...]:
 def _open_rows(gamma: int) -> tuple[Scenario, ...]:
     """Return at most nine scenarios of one round with ``gamma`` drafts, each with one row that is not one-hot.
 
-    Its position differs between the scenarios, from the first draft to the bonus token.
+    The position of this row differs between the scenarios, from the first draft to the bonus token.
     """
     places = dict.fromkeys(1 + round(point * gamma / 8) for point in range(9))
     return tuple(Scenario(open_after(place), 3, (0,), gamma + 1, seed=30) for place in places)

@@ -111,7 +111,7 @@ def accepts_after_rejection(draws: Draws, target: LanguageModel, prefix: Tokens,
     setting=(("temperature", 1.0),),
 )
 def argmax_for_a_draw(target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float) -> list[int]:
-    """Accept a draft if it is the argmax of its target row, instead of a token drawn from this row.
+    """Accept a draft if it equals the argmax of its target row, instead of a draw from this row.
 
     So the temperature has no effect.
     """
@@ -324,11 +324,10 @@ def cascade_residual_of_target(task: Task, alpha: Any = Fraction(1, 2), gamma: i
 
 
 def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Draw one of a node's candidates by a rule that depends on p, and accept it with min(1, p/q).
+    """Draw one of a node's candidates by a rule that depends on p, and accept it with min(1, p/q): the bug.
 
-    This test is wrong, because the drawn candidate does not have the law q. After a rejection the token is drawn from
-    norm((p - q)+). ``p`` is the target row of the node, ``tokens`` are its candidates, ``pmfs`` the q of each, and
-    ``depth`` is the depth of the node.
+    The test is wrong because the drawn candidate does not have the law q. After a rejection the token is drawn from
+    norm((p - q)+). ``p`` is the target row of the node, ``tokens`` are its candidates, and ``pmfs`` the q of each.
     """
     q = pmfs[0]
     chosen, _ = selection(p, q, len(tokens), 0)

@@ -275,10 +275,9 @@ def padding_rows_written(row: int) -> int | None:
     citation="vLLM PR #35398 (review)",
 )
 def parameters_by_token(batch: Sequence[Parameters], row: int, start: int) -> Parameters:
-    """Return the parameters of a request of ``batch``: of number ``start`` instead of ``row``.
+    """Return the parameters of a wrong request: ``batch[start % len(batch)]`` instead of ``batch[row]``.
 
-    ``start``, the offset of the row's first token in the flat array of a pass, is reduced modulo the number of
-    requests.
+    ``start`` is the offset of the row's first token in the flat array of a pass.
     """
     return batch[start % len(batch)]
 

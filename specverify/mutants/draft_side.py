@@ -95,9 +95,9 @@ def always_reject(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Dr
 )
 @drafting_from
 def bonus_slot_of_another(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return the text with token 0 in place of the last committed token, for every draft of a round except the first.
+    """Return the text ``tokens`` with token 0 in place of the last committed token, if a draft follows it.
 
-    ``known`` are the committed tokens of the text ``tokens``. In the first round (``first``) the text is unchanged.
+    ``known`` are the committed tokens, with which the text begins. The text is unchanged in the ``first`` round.
     """
     n = len(known)
     return tokens if first or len(tokens) == n else (*tokens[: n - 1], 0, *tokens[n:])
@@ -325,8 +325,8 @@ def padding_taken_for_tokens(cache: DraftCache, fed: Tokens) -> DraftCache:
 def page_copied_from_target(cache: DraftCache, target: tuple[Entry, ...], count: int) -> DraftCache:
     """Return the drafter's cache for a prompt that shares its first ``count`` tokens with the previous text.
 
-    ``cache`` is the drafter's cache after the previous text. The last reused entry is copied from ``target``, the
-    entries of the target's cache, instead: the bug.
+    ``cache`` is the drafter's cache after the previous text, and ``target`` has the entries of the target's cache. The
+    last reused entry is copied from ``target``: the bug.
     """
     own = draft_reused(cache, target, count)
     return own._replace(entries=own.entries[:-1] + target[max(own.seen - 1, 0) : own.seen])

@@ -67,8 +67,8 @@ def allowed_tokens_need_penalties(parameters: Parameters, size: int) -> frozense
 def bad_words_off_by_one(words: tuple[Tokens, ...], prefix: Tokens, drafts: Tokens, row: int) -> frozenset[int]:
     """Return the tokens that would complete one of the forbidden phrases ``words``, read without the last draft.
 
-    ``prefix`` has the tokens before row ``row``; the last ``row`` of them are the first of ``drafts``. Its last token
-    is ignored if ``row`` is positive.
+    ``prefix`` has the tokens before row ``row``; the last ``row`` of them are the first of ``drafts``. The last token
+    of ``prefix`` is ignored if ``row`` is positive.
     """
     return blocked(words, prefix[:-1] if row else prefix, drafts, row)
 

@@ -441,8 +441,8 @@ class SeededEngine:
     def _position(self, prompt: int, new: int, rounds: int, place: int, *, last: bool) -> int:
         """Return the index of the uniform of a new token in the stream of its seed; the fault may change the index.
 
-        The text has ``prompt`` + ``new`` tokens before it, and ``rounds`` rounds before its round, in which its index
-        is ``place``. ``last`` states whether it is the bonus token.
+        ``prompt`` and ``new`` are the lengths of the prompt and the new text before the token, ``rounds`` is the number
+        of rounds so far, and ``place`` the index of the token in its round. ``last``: it is the bonus token.
         """
         right = prompt + new
         wrong = {

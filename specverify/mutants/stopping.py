@@ -125,10 +125,9 @@ def budget_without_the_prompt(task: Task, gamma: int = 4) -> Decoder:
 def cap_before_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
     """Return how many of the round's ``new`` tokens to keep, and whether the text ends.
 
-    If ``new`` has at least ``most`` tokens, the number that may be kept, the result is ``most`` and True without a test
-    for an earlier end: the bug. Otherwise it is right: the tokens up to the first end and True, or all tokens and
-    False. ``ends(count)`` returns whether the first ``count`` end the text; ``accepted`` is the number of drafts among
-    ``new``.
+    If ``new`` has at least ``most`` tokens, the number that may be kept, the result is (``most``, True) without a test
+    for an earlier end: the bug. ``ends(count)`` returns whether the first ``count`` tokens end the text; ``accepted``
+    is the number of drafts among ``new``.
     """
     return (most, True) if len(new) >= most else cut(ends, new, accepted, most)
 
@@ -174,9 +173,9 @@ def drafts_beyond_context(gamma: int, left: int) -> int:
 )
 @stopping_at
 def eos_by_id_order(eos: Tokens, done: Round) -> int | None:
-    """Return the index in the round ``done`` of the first id of the list ``eos`` that occurs; None if none does.
+    """Return an index in the round ``done`` at which an id of ``eos`` stands: the id that comes first in ``eos``.
 
-    The right index is the first at which any of the ids occurs.
+    Returns None if no id occurs. The right index is the first at which any of the ids occurs.
     """
     return next((done.tokens.index(token) for token in eos if token in done.tokens), None)
 

@@ -158,9 +158,8 @@ def emitted_in_draft_ids(task: Task, gamma: int = 4) -> Decoder:
 def forgetting(draft: LanguageModel, pieces: Pieces) -> Drafter:
     """Return a drafter of pieces that declares a wrong q for the target tokens inside a piece.
 
-    A piece is a token of the drafter that stands for one or more target tokens; ``pieces`` has a pair (piece, its
-    target tokens) for each of several. The q of every target token is the law of the first target token of a new piece:
-    wrong inside a piece.
+    A piece is a token of the drafter that stands for one or more target tokens. ``pieces`` has pairs (piece, its target
+    tokens). The declared q is always the law of the first target token of a new piece.
     """
 
     def first(text: Tokens) -> Pmf:

@@ -178,11 +178,11 @@ def examine(make: Make, requests: Requests, _: Conditions) -> Examination:
 
 
 def _last_before_gap(queries: ModelQueries, requests: Requests) -> int | None:
-    """Return the length of the text after which the draft model is not queried for more than ``_LONGEST_ROUND`` tokens.
+    """Return the length of the text at which a gap in the draft model's queries begins; None if there is no gap.
 
-    Only texts count that the draft model gets before the target (``queries.ahead``). The gap may also follow the
-    prompt, or precede the end of the requested tokens. Return None if there is no gap, or if ``requests`` has several
-    requests.
+    A gap is more than ``_LONGEST_ROUND`` tokens without a text that the draft model gets before the target
+    (``queries.ahead``). It may begin at the end of the prompt, and may end with the requested tokens. The result is
+    None also if there are several requests.
     """
     if requests.others:
         return None

@@ -243,7 +243,8 @@ class Writer:
         The condition of a draw is that the drawn outcome has positive probability. It may be left out if
 
         * the comparisons of the path imply it, or
-        * the probability is a factor of ``weight``, and the denominators of ``weight`` are positive where it is 0.
+        * this probability is a factor of ``weight``, and the denominators of ``weight`` are positive wherever the
+          probability is 0.
 
         ``axioms`` are the conditions that all pmfs satisfy.
         """

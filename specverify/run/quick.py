@@ -80,11 +80,12 @@ def _without_plan(check: Check, cases: Sequence[Case], most: int) -> list[Case]:
 
     * First, at most ``most`` / 2 cases of one generic scenario, one for each variant.
     * Then a case of each of ``_first_scenarios``, with the variants in turn.
-    * Then evenly spaced cases.
+    * Then evenly spaced cases; these are all, if the cases have no scenarios, such as those of a drafter.
     """
     by_scenario: dict[str, list[Case]] = {}
     for case in cases:
-        by_scenario.setdefault(name_of_case(case)[1], []).append(case)
+        if not isinstance(case.situation, EngineProgram):
+            by_scenario.setdefault(name_of_case(case)[1], []).append(case)
     scenarios = _first_scenarios(check, by_scenario, most)
     in_turn = [by_scenario[where][number % len(by_scenario[where])] for number, where in enumerate(scenarios)]
     first = [*by_scenario.get(GENERIC, ())[: most // 2], *in_turn]

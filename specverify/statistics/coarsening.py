@@ -49,16 +49,14 @@ def coarsenings(
 ) -> tuple[Coarsening, ...]:
     """Return partitions of the outcomes of the law ``masses`` ``[k]``, for a test with up to ``samples`` samples.
 
-    Outcomes with probability 0 are in no cell. The first partition has a cell for every other outcome. The further ones
-    join cells with an expected count below ten with a neighbour:
+    The first partition has a cell for every possible outcome. In the others, a cell with an expected count below ten is
+    joined with a neighbour; they are left out if they have one cell or equal the first:
 
     * *by probability*: rare outcomes of similar probability share cells.
     * *by rank*, for laws with many outcomes: 64 cells of equal mass, of outcomes sorted by probability.
     * *by token id*, for laws with many outcomes: ``BLOCKS`` blocks of neighbouring outcomes.
     * *by p/q*, if ``draft`` is given, a pmf ``[k]``: cells of similar p/q, which show a wrong residual.
     * one for each name in ``more``, which maps the name to the labels ``[k]`` of the cells.
-
-    A further partition is left out if only one cell remains, or no two outcomes share a cell.
     """
     reachable = masses > 0
     whole = np.where(reachable, np.cumsum(reachable) - 1, -1)
@@ -119,8 +117,8 @@ def samples_to_hold(masses: Array, tv: float, error: float, most: int) -> int:
 def _by_mass(masses: Array, samples: int) -> Array:
     """Return the number of the cell of each outcome, ``[k]``, for cells of similar mass.
 
-    An outcome of the law ``masses`` ``[k]`` with at least ``FEWEST`` expected among ``samples`` has its own cell.
-    Others share a cell if floor(log2 mass) is equal.
+    An outcome of the law ``masses`` ``[k]`` whose expected count in ``samples`` samples is at least ``FEWEST`` has its
+    own cell. Others share a cell if floor(log2 mass) is equal.
     """
     single = masses >= FEWEST / samples
     tail = np.where(single | (masses <= 0), 0, np.floor(np.log2(np.where(masses > 0, masses, 1.0))))
@@ -131,7 +129,7 @@ def _by_mass(masses: Array, samples: int) -> Array:
 def _by_rank(masses: Array) -> Array:
     """Return the number of the cell of each outcome of the law ``masses``, ``[k]``, for 64 cells of equal mass.
 
-    It is the total mass of the outcome and of all likelier ones, in steps of 1/64.
+    The number is the total mass of the outcome and of all likelier ones, in steps of 1/64.
     """
     order = np.argsort(-masses, kind="stable")
     labels = np.empty(len(masses), dtype=np.int64)

@@ -61,7 +61,7 @@ def tv_sequence(
         tv_observed: Total variation between the empirical law and the given one.
         samples: Number of samples.
         cells: Number of cells on which ``tv_observed`` is computed.
-        error: Bound on the probability that one of the two bounds is ever wrong, for each of them.
+        error: Bound on the probability that the upper bound is ever wrong, and the same for the lower bound.
         tight_at: Number of samples at which the upper bound is tightest, fixed before the first sample.
         variance: ``TWO_SAMPLES`` if ``tv_observed`` is that between two samplers, of ``samples`` samples each.
 
@@ -90,8 +90,8 @@ def tv_sequence(
 def rate_sequence(successes: int, trials: int, error: float) -> Interval:
     """Return an interval that contains a rate, such as the acceptance rate of drafts, at all times.
 
-    There are ``successes`` among ``trials`` independent trials. The rate is ever outside the interval with probability
-    at most ``error``, both sides together. Raises ``ValueError`` for impossible counts, or an error outside (0, 1).
+    It is computed from ``successes`` among ``trials`` independent trials. The probability that the rate is ever outside
+    is at most ``error``. Raises ``ValueError`` for impossible counts, or an error outside (0, 1).
     """
     check_count(trials, "trials", least=0)
     check_count(successes, "successes", least=0, most=trials)

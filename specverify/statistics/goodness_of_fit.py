@@ -48,13 +48,21 @@ class GoodnessOfFit(NamedTuple):
 
 
 def goodness_of_fit(counts: Counts, law: Probabilities, minimum_expected: float = 10.0) -> GoodnessOfFit:
-    """Test ``counts`` (outcome -> number of times observed) against ``law`` (outcome -> probability).
+    """Test ``counts`` against ``law``.
 
-    Each cell has an expected count of at least ``minimum_expected``. An observed outcome of probability zero refutes at
-    once (statistic infinite, p-value 0). With one cell the statistic is 0 and the p-value 1.
+    The p-value is that of the chi-square limit, which is too small; ``calibrated_level`` corrects for this.
 
-    The p-value is that of the chi-square limit, which is too small; ``calibrated_level`` corrects for this. Raises
-    ``ValueError`` if there is no sample, a count is negative or fractional, or ``law`` is not a probability law.
+    Args:
+        counts: Outcome -> number of times observed.
+        law: Outcome -> probability.
+        minimum_expected: Smallest expected count of a cell.
+
+    Returns:
+        The result. An observed outcome of probability zero makes the statistic infinite and the p-value 0.
+        Otherwise, with one cell, they are 0 and 1.
+
+    Raises:
+        ValueError: If there is no sample, a count is negative or fractional, or ``law`` is no probability law.
     """
     from scipy.special import chdtrc  # noqa: PLC0415 - half a second, and only where something is sampled
 

@@ -64,8 +64,10 @@ def independences(
     """Test the independence of every table, each at ``false_alarm`` and ``miss``; return the verdicts by name.
 
     ``tables(samples, seed)`` counts the tables from fresh samples, by name. An alarm is confirmed on four times as many
-    fresh samples. A table is UNKNOWN if a variable never varies, or if a cell has an expected count below ten. A table
-    that is not refuted is also UNKNOWN if the test has too little power.
+    fresh samples. A table is UNKNOWN:
+
+    * if a variable never varies, or a cell has an expected count below ten;
+    * if it is not refuted, and the test has too little power.
     """
     check_count(samples, "samples")
     check_probability(miss, "miss")

@@ -34,10 +34,14 @@ from specverify.base.arguments import check_count, check_probability
 def detectable_tv(samples: int, cells: int, false_alarm: float, miss: float) -> float:
     """Return the smallest d such that every law at a total variation of at least d from the null is detected.
 
-    A law is detected if the test at level ``false_alarm`` rejects it with probability at least ``1 - miss``, from
-    ``samples`` independent samples on ``cells`` cells. The result for one cell is 1.0: only outcomes of probability
-    zero are detected. Raises ``ValueError`` for probabilities outside (0, 1) or adding up to 1 or more, and for counts
-    below 1.
+    Args:
+        samples: Number of independent samples.
+        cells: Number of cells; with one, the result is 1.0: only outcomes of probability zero are detected.
+        false_alarm: Level of the test.
+        miss: A law is detected if the test rejects it with probability at least ``1 - miss``.
+
+    Raises:
+        ValueError: For counts below 1, and for probabilities outside (0, 1) or adding up to 1 or more.
     """
     check_count(samples, "samples")
     check_plan(cells, false_alarm, miss)

@@ -41,10 +41,9 @@ class Partition(NamedTuple):
 def partition(law: Probabilities, samples: int, minimum_expected: float = 10.0) -> Partition:
     """Return the partition of ``law`` on which ``samples`` samples are tested.
 
-    Outcomes with an expected count below ``minimum_expected`` are pooled into one cell; if its expected count is too
-    small, the least likely of the others joins it. So every cell has at least ``minimum_expected``, unless there is
-    only one. A cell is only called pooled if it holds at least two outcomes. Raises ``ValueError`` for an illegal law,
-    count or threshold.
+    Outcomes with an expected count below ``minimum_expected`` are pooled into one cell. If its expected count is still
+    too small, the least likely of the others joins it. A cell with a single outcome is not called pooled. Raises
+    ``ValueError`` for an illegal law, count or threshold.
     """
     check_count(samples, "samples")
     check_positive(minimum_expected, "minimum_expected", "samples")

@@ -10,10 +10,14 @@ from specverify.base.arguments import check_count, check_number, check_probabili
 def tv_certificate(tv_observed: float, samples: int, support_size: int, miss: float) -> float:
     """Return an upper bound on TV(true law, null), valid with probability at least ``1 - miss`` for every true law.
 
-    ``tv_observed`` is the total variation between the null and the empirical law of ``samples`` independent samples.
-    ``support_size`` is the number of outcomes that the subject may emit; all outcomes of probability zero under the
-    null count as one. Raises ``ValueError`` for counts below 1, ``tv_observed`` outside [0, 1] or ``miss`` outside (0,
-    1).
+    Args:
+        tv_observed: Total variation between the null and the empirical law.
+        samples: Number of independent samples.
+        support_size: Number of outcomes that the subject may emit; all of probability zero under the null count as one.
+        miss: Probability that the bound is wrong.
+
+    Raises:
+        ValueError: For counts below 1, ``tv_observed`` outside [0, 1] or ``miss`` outside (0, 1).
     """
     check_count(samples, "samples")
     check_count(support_size, "support_size")

@@ -56,9 +56,10 @@ BEGUN_ALONE = (
 def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
     """Return a function that converts arguments to the arrays that ``verify`` computes with.
 
-    ``attempt(verify, convert)`` calls the verifier once on small arrays and returns the tokens. If the first of such
-    calls return other results than later ones with equal draws, the returned function only raises an error:
-    ``NeedsValue`` if a random number reached the verifier as an ordinary number, else ``NotAFunctionOfItsDraws``.
+    ``attempt(verify, convert)`` calls the verifier once on small arrays and returns the tokens. If the first calls
+    return other results than later calls with equal draws, the verifier cannot be examined. The returned function then
+    only raises an error: ``NeedsValue`` if a random number reached the verifier as an ordinary number, else
+    ``NotAFunctionOfItsDraws``.
     """
     modules = len(sys.modules)
     first = _unanswered(verify, attempt)
@@ -255,11 +256,12 @@ def _is_of_numbers(answer: Any) -> bool:
 
 
 def _in_numpy(given: Given) -> tuple[Any, ...]:
+    """Return copies of the arguments ``given`` (name -> array), so that no call sees what another one has written."""
     return tuple(_doubled(name, array) for name, array in given.items())
 
 
 def _in_tensors(given: Given) -> tuple[Any, ...]:
-    return tuple(sys.modules["torch"].from_numpy(array.copy()) for array in _in_numpy(given))
+    return tuple(sys.modules["torch"].from_numpy(array) for array in _in_numpy(given))
 
 
 def _in_jax(given: Given) -> tuple[Any, ...]:
@@ -278,8 +280,8 @@ def _as_given(given: Given) -> tuple[Any, ...]:
 
 
 def _doubled(name: str, array: Any) -> Any:
-    """Return ``array`` in float64; float32 pmfs (``name`` p or q) are scaled to sum to 1 in float64."""
+    """Return a copy of ``array`` in float64; float32 pmfs (``name`` p or q) are scaled to sum to 1 in float64."""
     if array.dtype != np.float32:
-        return array
+        return array.copy()
     rows = array.astype(np.float64)
     return rows / rows.sum(-1, keepdims=True) if name in PMFS else rows

@@ -128,8 +128,8 @@ def bits(gamma: int) -> list[RowKind]:
 def coins_after_coins(gamma: int) -> list[RowKind]:
     """Return three kinds of rows with ``gamma`` drafts, whose last draft is accepted with probability 1/2.
 
-    Each draft before it is accepted with probability 1 in the first kind, 3/4 in the second and 1/2 in the third. The
-    bit of a row is whether the last draft is accepted; it counts only if all drafts before it are.
+    Each earlier draft is accepted with probability 1 in the first kind, 3/4 in the second and 1/2 in the third. The bit
+    of a row is whether the last draft is accepted; it counts only if all earlier drafts are accepted.
     """
     return [
         _kind(

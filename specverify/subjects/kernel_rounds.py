@@ -230,9 +230,12 @@ def given_random(kernel: Kernel, coins: Any, last: Any) -> tuple[Any, Any]:
 def noise_of(rounds: KernelRounds, cases: Any, share: Any, rest: Any) -> Any:
     """Return the exponential noise ``[rows, V]`` with which a race draws the last token of each row.
 
-    ``cases`` ``[rows]`` has the index of each row's case in ``rounds.cases``; a case has a pair of tokens. Their noise
-    is ``share`` ``[rows]`` and 1 - ``share``. The uniforms ``rest`` ``[rows]`` determine the noise of the third token
-    with positive probability. All other tokens have the same noise in every row.
+    * ``cases`` ``[rows]``: The index of each row's case in ``rounds.cases``; a case has two tokens between which the
+      race decides.
+    * ``share`` ``[rows]``: The noise of the first of the two tokens; that of the second is 1 - ``share``.
+    * ``rest`` ``[rows]``: Uniforms that determine the noise of the third token with positive probability.
+
+    All other tokens have the same noise in every row.
     """
     rng, rows = np.random.default_rng(rounds.vocabulary), np.arange(len(cases))
     noise = np.broadcast_to(rng.exponential(size=rounds.vocabulary), (len(cases), rounds.vocabulary)).copy()

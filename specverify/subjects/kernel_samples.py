@@ -53,12 +53,12 @@ class KernelAnswer(NamedTuple):
 def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Iterator[KernelAnswer]:
     """Yield the result of each call of the kernel, on rows of ``design``; ``seed`` seeds the rows and the kernel.
 
-    * If ``calls.keys`` is empty, the calls have ``samples`` rows together. Each call has another offset, and rows whose
-      kinds (of ``design.kinds``) are drawn at random.
+    A call has at most ``calls.rows`` rows.
+
+    * If ``calls.keys`` is empty, the calls have ``samples`` rows in total, whose kinds (of ``design.kinds``) are drawn
+      at random. Each call has another offset.
     * Otherwise there is one call for each key, which determines the seed and the offset. All calls get the same rows,
       at most ``samples``, with the kinds in turn.
-
-    A call has at most ``calls.rows`` rows.
     """
     rng = np.random.default_rng(seed)
     size = max(1, min(calls.rows, samples, ENTRIES // ((2 * design.gamma + 1) * design.batch.p.shape[-1])))

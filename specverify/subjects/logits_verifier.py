@@ -55,16 +55,19 @@ def parameters_of(verify: BareVerifier) -> tuple[str, ...]:
 def settings_of(verify: BareVerifier) -> tuple[Setting, ...]:
     """Return the settings of sampling parameters to examine, with only the parameters that the verifier takes.
 
-    The truncations are top-k, top-p and min-p. A setting with truncations is skipped if the verifier takes none of
-    them, but takes another truncation.
+    A setting whose truncations (top-k, top-p, min-p) are left out for this reason is skipped if another setting has its
+    temperature.
     """
     mine = parameters_of(verify)
-    kept = [
-        tuple((parameter, value) for parameter, value in setting.items() if parameter in mine)
-        for setting in SETTINGS
-        if not TRUNCATIONS & set(mine) or not TRUNCATIONS & set(setting) or TRUNCATIONS & set(setting) & set(mine)
-    ]
-    return tuple(dict.fromkeys(kept))
+    kept = dict.fromkeys(
+        tuple((parameter, value) for parameter, value in setting.items() if parameter in mine) for setting in SETTINGS
+    )
+
+    def is_needed(setting: Setting) -> bool:
+        truncated = [other for other in kept if other[:1] == setting[:1] and TRUNCATIONS & set(dict(other))]
+        return bool(TRUNCATIONS & set(dict(setting))) or not truncated
+
+    return tuple(filter(is_needed, kept))
 
 
 @lru_cache(maxsize=1024)

@@ -105,7 +105,7 @@ def mutant_table() -> str:
 def _spread(numbers: Sequence[int | None]) -> str:
     """Return the median, the minimum and the maximum of ``numbers`` as text, or only one number if all are equal.
 
-    ``numbers`` has the result of each run. If some are None (not refuted), the text states in how many runs.
+    ``numbers`` has the result of each run. If some are None (not refuted), the text states how many.
     """
     if None in numbers:
         return "never" if set(numbers) == {None} else f"not in {numbers.count(None)} of {len(numbers)} runs"

@@ -184,8 +184,10 @@ def _alarms(found: Any, threshold: float | None) -> bool:
 def most_wrong(masses: Array) -> Mapping[str, Array]:
     """Return the most wrong pmf of each kind of error, as a mapping from the name of the kind to the pmf.
 
-    ``masses`` is the right pmf. In "half of the outcomes too likely", probability is moved to half of the outcomes; it
-    is left out if only one is possible. "uniform garbage" is uniform; it is left out if the right pmf is uniform.
+    ``masses`` is the right pmf. The kinds are:
+
+    * "half of the outcomes too likely": probability is moved to half of the outcomes; left out if only one is possible.
+    * "uniform garbage": the uniform pmf; left out if it is right.
     """
     law, uniform = {i: float(mass) for i, mass in enumerate(masses)}, np.full(len(masses), 1 / len(masses))
     garbage = {} if np.allclose(masses, uniform, rtol=1e-9, atol=0) else {"uniform garbage": uniform}

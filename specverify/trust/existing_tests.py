@@ -18,9 +18,9 @@ COSINE = 0.99
 def balanced_bins(sample: Array, other: Array) -> float:
     """Return PyTorch's statistic for two samples: the largest imbalance of a bin, divided by PyTorch's threshold.
 
-    Both samples, ``sample`` and ``other``, are sorted together and cut into ten bins of equal size. The imbalance of a
-    bin is the absolute mean of +1 for each number of the first and -1 for each of the second. PyTorch accepts if the
-    result is at most 1. Its threshold lacks a factor of ``sqrt(2)``.
+    Both samples are sorted together and cut into ten bins of equal size. The imbalance of a bin is the absolute mean of
+    +1 for each number of ``sample`` and -1 for each of ``other``. PyTorch accepts a result of at most 1, although its
+    threshold lacks a factor of ``sqrt(2)``.
     """
     from scipy.special import erfinv  # noqa: PLC0415 - half a second, and only where something is sampled
 

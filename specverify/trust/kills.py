@@ -156,9 +156,9 @@ def _and_forgotten(work: Callable[[], Any]) -> Any:
 def _without_control(name: str, checks: Sequence[str], conditions: Conditions, peers: bool) -> MutantRow:
     """Return the results of the mutant ``name``; the result of its control may be left out.
 
-    If the check that the mutant names had to examine all scenarios, the control is judged too. Otherwise the field
-    ``control`` is "". ``checks`` are names of checks, ``conditions`` their settings, and ``peers`` adds the verdicts of
-    other projects' statistics.
+    The control is judged only if the check that the mutant names needed all scenarios; otherwise the field ``control``
+    is "". ``checks`` are names of checks, ``conditions`` their settings, and ``peers`` adds the verdicts of other
+    projects' statistics.
     """
     mutant = _mutant(name)
     subject, checklist = _thinned(mutant.open()), _checklist(checks, conditions)
@@ -180,7 +180,7 @@ def _without_control(name: str, checks: Sequence[str], conditions: Conditions, p
 def _control_status(name: str, checks: Sequence[str], conditions: Conditions, every: bool = False) -> str:
     """Return the result on the control of the mutant ``name``, by the check that the mutant names as its killer.
 
-    It examines every scenario if ``every``, else every third. ``conditions`` are its settings; ``checks`` has no
+    The check examines every scenario if ``every``, else every third. ``conditions`` are its settings; ``checks`` has no
     effect.
     """
     mutant = _mutant(name)

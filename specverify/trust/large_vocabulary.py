@@ -35,7 +35,7 @@ MORE: Final = 10
 def moved(tokens: Array, *, more: bool) -> Array:
     """Return the right law ``P`` with the total probability of ``tokens`` changed by ``TV``.
 
-    With ``more`` each of ``tokens`` gets an equal part of ``TV``; otherwise they lose it in proportion. The other
+    With ``more`` each of ``tokens`` gets an equal part of ``TV``; otherwise they lose ``TV`` in proportion. The other
     tokens are scaled.
     """
     law: Array = P.copy()
@@ -65,8 +65,8 @@ def sampler_of(law: Array) -> Callable[[int, int], Array]:
 def table() -> str:
     """Return a Markdown table with one line for each sampled law: the right law ``P``, and each of ``PLANTED``.
 
-    A line has the verdict of ``check_sampler``, and those of vLLM's statistics with as many samples and with ``MORE``
-    times as many.
+    A line has the verdict of ``check_sampler``, and those of vLLM's statistics: with as many samples as it needed, and
+    with ``MORE`` times as many.
     """
     heads = [f"{name}, {times}" for name in STATISTICS for times in ("as many", f"{MORE} times")]
     lines = [f"| law | `samples_fit_law` | samples | {' | '.join(heads)} |", f"|{'---|' * (3 + len(heads))}"]

@@ -62,9 +62,9 @@ class PeerRounds(NamedTuple):
 def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = False) -> Iterator[PeerRounds]:
     """Yield methods of drawing a decoder's rounds after ``PROMPT``, to be tried in order.
 
-    If a method raises one of ``CANNOT_BE_DRAWN``, the caller uses the next. ``rng`` draws the rounds. ``intercepted``:
-    the decoder's random calls are already answered by draws. Drawing raises ``TimeoutError`` if it would take too long,
-    and ``ValueError`` if a round emits no token.
+    The caller uses the next method if one raises an error in ``CANNOT_BE_DRAWN``. ``rng`` draws the rounds.
+    ``intercepted``: the decoder's random calls are already answered by draws. A method raises ``TimeoutError`` if it
+    would take too long, and ``ValueError`` if a round emits no token.
     """
     start = decoder.init(PROMPT)
 

@@ -117,8 +117,8 @@ def _ordered(_: np.random.Generator, vocabulary: int) -> tuple[Array, Array]:
 def _distance_shrinks(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generator) -> bool:
     """Return whether the histogram of tokens approaches p much faster than it approaches 100 random pmfs.
 
-    From 10 to ``samples`` rounds, the L2 distance to p must shrink by more than 20 times the factor of the mean
-    distance to the random pmfs. ``rounds`` draws the rounds, ``rng`` the random pmfs.
+    From 10 to ``samples`` rounds, the L2 distance to p shrinks by one factor, and the mean distance to the random pmfs
+    by another; the first must be above 20 times the second. ``rounds`` draws the rounds, ``rng`` the random pmfs.
     """
     references = np.array([softmax(logits) for logits in rng.random((100, len(p)))])
     gamma = range(max(map(len, rounds.draw(10))) - 1 or 1)

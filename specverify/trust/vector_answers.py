@@ -42,8 +42,8 @@ SEEDS = range(8)
 class QuestionedSide(NamedTuple):
     """A planted bug, or its control, as a program that answers test vectors.
 
-    ``text`` decodes a vector's text, ``verifier`` is its bare verifier, each None if it has none. ``algorithm`` is the
-    registry algorithm whose vectors it answers.
+    ``text`` decodes a vector's text, and ``verifier`` is the bare verifier; each is None if the program has none.
+    ``algorithm`` is the registry algorithm whose vectors it answers.
     """
 
     subject: Subject
@@ -165,7 +165,7 @@ def _text_answer(vector: Vector, asked: QuestionedSide) -> Answer:
 def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
     """Return the inputs of a decode for a ``stop`` vector: a model, the prompt, and the vocabulary size.
 
-    The model emits the text in ``inputs`` with certainty. Raises ``NotAsked`` if it is shorter than the number of
+    The model emits the text in ``inputs`` with certainty. Raises ``NotAsked`` if the text is shorter than the number of
     tokens to decode.
     """
     text = tuple(token for tokens in inputs["rounds"] for token in tokens)
@@ -257,9 +257,9 @@ def _end_of(inputs: Mapping[str, Any]) -> float | None:
 def _round_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
     """Run the first round of a program on the models and draws of a vector; return its tokens and accepted drafts.
 
-    Drafts become those of the vector, and its uniforms answer all other draws. If all uniforms of a ``boundary`` vector
-    are at one end of their range, every uniform of foreign code is set to this end. ``asked`` holds the program;
-    ``place`` is the index of its variant. Raises ``NotAsked`` if the vector does not apply to it.
+    Drafts become those of the vector, and its uniforms answer all other draws. In foreign code, a ``boundary`` vector
+    with all uniforms at one end of their range sets every uniform to this end. ``asked`` holds the program; ``place``
+    is the index of its variant. Raises ``NotAsked`` if the vector does not apply to it.
     """
     inputs, variant = vector.inputs, _variant(asked, place)
     gamma = len(inputs["draft"])

@@ -17,9 +17,9 @@ class Forced:
     """Interpreter that answers the draws of a program with the numbers of a test vector.
 
     Drafts become those of the vector; its uniforms answer the acceptance tests (coins) and the draw of the next token.
-    A program written with ``Draws`` names its draws. In other code, a draw with two outcomes is the coin of the next
-    draft, and any other draw the next token. ``NotAsked`` is raised unless all coins are on one line, and each compares
-    its uniform once.
+    Draws made by ``Draws`` have names. Of other draws, those with two outcomes are the coins of the drafts in order,
+    and the rest the next token. ``NotAsked`` is raised if coins are on several lines, or one compares its uniform
+    twice.
     """
 
     def __init__(self, inputs: Mapping[str, Any]) -> None:

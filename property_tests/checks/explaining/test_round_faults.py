@@ -246,7 +246,7 @@ def test_one_wrong_number_in_replacement_and_bonus_is_named_once():
     sentence = fault_of_rounds(in_scenario(both)).sentence
     assert sentence.startswith("each token that is not a draft is drawn from norm(max(p - q, 0)^2), expected")
     of_bonus = fault_of_rounds(in_scenario(verifier(bonus=lambda p: squared(p[-1])))).sentence
-    assert of_bonus.startswith("the bonus token is drawn from norm(p^2), expected p after the last draft")
+    assert of_bonus.startswith("the bonus token is drawn from p at temperature 0.5, expected p after the last draft")
     apart = verifier(replace=lambda p, q: squared(p - q), bonus=lambda p: p[-1] ** 3)
     assert "each token that is not a draft" not in fault_of_rounds(in_scenario(apart)).sentence
 
@@ -256,8 +256,13 @@ def test_a_token_after_a_replacement_is_named_and_not_the_acceptance():
         tokens = verifier()(p, q, draft_tokens)
         return [*tokens, drawn(p[-1])] if len(tokens) == len(draft_tokens) else tokens
 
+    def otherwise_right(p, q, draft_tokens):
+        tokens = verifier()(p, q, draft_tokens)
+        return [*tokens, drawn(p[-1])] if tuple(tokens[:1]) != tuple(draft_tokens[:1].tolist()) else tokens
+
     said = "the round does not end with the token that replaces a rejected draft: draft 1 (1) is replaced by 0, and"
     assert fault_of_rounds(in_scenario(by_length)).sentence.startswith(said)
+    assert fault_of_rounds(in_scenario(otherwise_right, 2)).sentence.startswith(said)
     assert "does not end" not in fault_of_rounds(in_scenario(verifier(accept=lambda p, q: 1))).sentence
 
 
@@ -319,7 +324,7 @@ def test_a_target_with_another_top_k_is_named():
         if "temperature=0.7 top_k=2" in one.label
     )
     here = InScenario(variant, Scenario("generic", 3, (0, 1, 0), 3, seed=2), rational=False)
-    said = "p is taken before top_k=2 is applied, or taken with top_k=3 in the place of 2: draft 1, token "
+    said = "p is taken with top_k=3 in the place of 2: draft 1, token "
     assert fault_of_rounds(here).sentence.startswith(said)
 
 
@@ -552,6 +557,24 @@ def test_a_row_of_another_node_or_of_p_is_told_in_the_path_of_a_tree(verify, dra
     readings = [tree_reading(here, path.choices) for path in paths(whole_run(here.decoder, here.prompt))]
     told = [reading.example or reading.last for reading in readings]
     assert any(one.startswith(said) for one in told) if said else set(told) == {""}
+
+
+def any_sibling(p, q, parents, tokens):
+    child = int(RNG.integers(0, len(tokens)))
+    drafted = int(tokens[child])
+    if RNG.random() * q[child, drafted] < p[0, drafted]:
+        return [drafted, drawn(p[child])]
+    return [drawn(p[0] - q[child])]
+
+
+def test_a_difference_without_a_name_is_a_difference_from_recursive_rejection():
+    variant = tree_subject(any_sibling, "it", Form(drafts="with_replacement"), ((-1, -1),)).variants[0]
+    here = InScenario(variant, Scenario("generic", 2, (0,), 2, seed=0), rational=False)
+    law, expected = decoder_law(here.decoder, here.prompt, 20_000), target_law(here.task, here.prompt)
+    fault = law_counterexample(here, law.probabilities, expected).fault
+    assert fault.startswith(
+        "child #0 (token 1) is not accepted, expected u < 0.643 by recursive rejection: new token 2"
+    )
 
 
 def test_a_residual_that_is_truncated_a_second_time_has_a_name():

@@ -36,6 +36,8 @@ MOST_STATES = 4
 LARGEST_VOCABULARY = 8
 GENERIC = (Scenario("generic", 3, (0, 1, 0), 4, seed=2),)
 """Further scenarios in which formulas are compared: with two tokens many formulas have the same values."""
+WIDE = Scenario("generic", 5, (0,), 3, seed=2)
+"""A scenario for formulas of rounds: its rows have small and large entries, and p/q is between 0.18 and 5.6."""
 
 Law = Mapping[int, Any]
 
@@ -278,10 +280,13 @@ def _unprocessed(model: Processed) -> LanguageModel:
 def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
     """Return the number of accepted drafts of the round ``done``.
 
-    Most rounds report it. A verifier reports only tokens: with ``bonus`` (its rounds can have a bonus), all but the
-    last count as accepted. ``here`` is the decoder in its scenario.
+    Most rounds report it. A verifier reports only tokens: with ``bonus`` (its rounds can have a bonus), those before
+    the last one count as accepted, as far as they equal the drafts. ``here`` is the decoder in its scenario.
     """
-    return len(done.tokens) - 1 if here.variant.intercepted and bonus else done.accepted
+    if not (here.variant.intercepted and bonus):
+        return done.accepted
+    pairs = enumerate(zip(done.draft, done.tokens[:-1], strict=False))
+    return next((i for i, (draft, token) in pairs if draft != token), len(done.tokens) - 1)
 
 
 def _rows(target: LanguageModel, draft: LanguageModel, prefix: Tokens, tokens: Tokens) -> ModelRows:

@@ -136,6 +136,8 @@ def _round(here: InScenario, given: GivenDrafts, done: Round, decisions: Sequenc
     parts += [_decided(given, i, decisions, accepted=i < accepted) for i in range(decided)]
     if len(done.tokens) > accepted:
         parts.append(_behind(given, accepted, done.tokens[accepted]))
+    if follow := done.tokens[accepted + 1 :]:
+        parts.append(f"then {' '.join(map(str, follow))}")
     return ", ".join(parts)
 
 

@@ -189,7 +189,7 @@ def fill(model: Any, seed: int, scale: float = WEIGHT_SCALE, fills: tuple[tuple[
 def next_logits(model: Any, prompt: Tokens, new: Tokens) -> Any:
     """Return the float32 logits ``[vocabulary]`` of the token after ``new``, by one forward pass without a cache.
 
-    A decoder gets the prompt and the new tokens. With an encoder, only the encoder gets the prompt.
+    A decoder gets the prompt and the new tokens. In an encoder-decoder only the encoder gets the prompt.
     """
     with torch.no_grad():
         if model.config.is_encoder_decoder:

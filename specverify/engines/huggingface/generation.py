@@ -147,9 +147,9 @@ def call_of(
 ) -> GenerateCall:
     """Return the call of ``generate`` on ``target`` whose speculation is switched on by ``drafting`` and ``call``.
 
-    ``assistants`` are the draft models. ``drafting`` has entries of the generation config and ``call`` arguments of
-    ``generate``, left out without speculation or if None. ``beside`` are further objects, which are checked for
-    changes.
+    ``assistants`` are the draft models. ``drafting`` has entries of the generation config, and ``call`` arguments of
+    ``generate``; without speculation both are left out, and an argument that is None always. ``beside`` are further
+    objects, which are checked for changes.
     """
     inputs = prompt_of(setting)
     plain, speculative = sampling_config(setting), sampling_config(setting, **dict(drafting or {}))

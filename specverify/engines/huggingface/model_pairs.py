@@ -49,8 +49,8 @@ def universal_pair_engine(
 ) -> Build:
     """Return a builder of assisted generation whose assistant has another tokenizer than the target.
 
-    ``order`` is the order in which it lists its vocabulary. ``architecture`` is the key of both models in
-    ``ARCHITECTURES``. ``before(engine)`` is called before each speculative call, with the call.
+    ``order`` is the order in which the assistant's tokenizer lists its vocabulary. ``architecture`` is the key of both
+    models in ``ARCHITECTURES``. ``before(engine)`` is called before each speculative call, ``engine``.
     """
 
     def build(setting: EngineSetting) -> GenerateCall:

@@ -215,8 +215,9 @@ _WRITERS: dict[Any, Callable[..., str]] = {
 def _source(function: Any, written: Written) -> str:
     """Add the source of ``function`` to the definitions in ``written``; return the expression for it in the script.
 
-    If ``function`` was defined inside another function, the source of that one is added, and the expression calls it.
-    Raises ``NoScript`` if the source cannot be found, or if the outer function needs arguments.
+    If ``function`` was defined inside another function, the source of the outer function is added, and the expression
+    calls the outer function. Raises ``NoScript`` if the source cannot be found, or if the outer function needs
+    arguments.
     """
     name, _, inner = getattr(function, "__qualname__", "?").partition(".<locals>.")
     outcome = getattr(inspect.getmodule(function), name, None)
@@ -262,9 +263,9 @@ class Caught(NamedTuple):
 def script_of(build: Callable[[], GenerateCall], fault: Fault, setting: str = "") -> str:
     """Return a script that makes the call of ``build()`` with and without speculation and shows ``fault``.
 
-    It needs only torch and transformers. Its exit status is 1 if the fault is present and 0 if not; 125 after any other
-    exception, or if the law without speculation has changed. ``setting`` is the name of the setting, by which a known
-    cause is found. Raises ``NoScript`` for a call that cannot be written.
+    It needs only torch and transformers. Its exit status is 1 if the fault is present and 0 if not; 125 after another
+    exception, or if the law without speculation has changed. ``setting`` is the name of the setting, which identifies a
+    known cause. Raises ``NoScript`` for a call that cannot be written.
     """
     with quiet_and_seeded(0), torch.no_grad():
         return _script(build, fault, cause_of(setting, fault))

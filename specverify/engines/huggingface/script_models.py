@@ -204,8 +204,8 @@ _fast: Any = PreTrainedTokenizerFast  # its constructor is not annotated
 def tokenizers_code(given: Mapping[str, Any], written: Written) -> Iterator[str]:
     """Yield the statements that build the tokenizers among the arguments of a call.
 
-    ``given`` maps the names of the arguments, which the tokenizers get, to their values. Imports and definitions are
-    added to ``written``.
+    ``given`` maps the names of arguments to values; a tokenizer gets the name of its argument. Imports and definitions
+    are added to ``written``.
     """
     for key, value in given.items():
         if isinstance(value, PreTrainedTokenizerFast):

@@ -105,12 +105,10 @@ def dflash_assistant(target: Any, seed: int, block: int = 3) -> Any:
 def gemma4_pair(vocabulary: int, seed: int, drafts: int = 2, *, repaired: bool = True) -> tuple[Any, Any]:
     """Return a Gemma 4 target and an assistant that drafts ``drafts`` tokens.
 
-    The assistant attends to the keys and values of the target. The upper half of the target's layers shares keys,
-    because only shared keys are passed to an assistant.
-
-    transformers 5.23.0 cannot build this assistant: its config requires that every layer shares keys and values, its
-    layers require one that does not. With ``repaired`` the config's requirement is patched. Otherwise the
-    ``ValueError`` of the library is raised.
+    The assistant attends to keys and values of the target, of layers that share them: the upper half of the target's
+    layers. transformers 5.23.0 cannot build this assistant: its config requires that every layer shares keys and
+    values, its layers require one that does not. With ``repaired`` the config's requirement is patched; otherwise the
+    library's ``ValueError`` is raised.
     """
     text: dict[str, Any] = {
         **_DECODER,

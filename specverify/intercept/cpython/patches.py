@@ -419,8 +419,8 @@ def _unless_abandoned(block: Block, hook: Callable[..., Any]) -> Callable[..., A
 def _inside(function: Callable[..., Any], *, pooled: bool = False) -> Callable[..., Any]:
     """Return ``function``, which another thread will call, changed so that it runs inside the block that is open now.
 
-    Without an open block it is unchanged. Its exceptions are dropped after the path of the run is abandoned; not if it
-    is ``pooled``, a task of a thread pool.
+    Without an open block it is unchanged. Its exceptions are dropped after the path of the run is abandoned, except if
+    it is ``pooled``, a task of a thread pool.
     """
     block = current()
     if block is None:

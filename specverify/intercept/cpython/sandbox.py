@@ -392,8 +392,8 @@ _PLACE = re.compile(r"\w\.\w+:\d+")
 def named(refusal: NeedsValue, run: Callable[[Draws], Any], draws: Draws) -> str:
     """Return the text of ``refusal``, with the file and line of the draw that was not intercepted.
 
-    If the text has no line, ``run(draws)`` repeats the refused run, and tracing finds it. If this run is not refused,
-    the text is returned without a line.
+    If the text has no line, ``run(draws)`` repeats the refused run, and tracing finds the line. If the repeated run is
+    not refused, the text is returned without a line.
     """
     if _PLACE.search(str(refusal)):
         return str(refusal)

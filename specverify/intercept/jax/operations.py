@@ -202,8 +202,8 @@ def _whole_part(name: str) -> Handler:
 def _rest(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
     """Handle ``rem``: return the remainder of the division of each element of the first operand by the second.
 
-    It is an outcome for random bits. For a symbolic number it has the sign of the dividend. With an unread outcome it
-    is computed when it is read.
+    For random bits the remainder is an outcome. For a symbolic number it has the sign of the dividend. For an unread
+    outcome it is computed when it is read.
     """
 
     def one(left: Any, right: Any) -> Any:

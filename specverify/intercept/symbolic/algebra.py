@@ -470,9 +470,9 @@ def _found(
 ) -> Any:
     """Compute the result of ``operation`` on a symbolic number, for the cache.
 
-    The number is a uniform with ``steps``, limited to ``[low, high]``, the operand with index ``place``; ``number`` is
-    the other operand or None, and ``negative`` states that it is -0.0. Returns the steps and limits of the result, a
-    plain number, or ``Declined`` if the operation is refused.
+    The symbolic number is a uniform with ``steps``, limited to ``[low, high]``; it is the operand with index ``place``.
+    The other operand is ``number``, if not None. ``negative``: it is -0.0. Returns the steps and limits of the result,
+    a plain number, or ``Declined``.
     """
     value = Continuous(FRESH, steps, low, high)
     try:

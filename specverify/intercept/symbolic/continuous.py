@@ -97,8 +97,8 @@ class Continuous(NamedTuple):
     def may_be(self, number: float) -> bool:
         """Return whether the value ``number`` may have a positive probability; True if this is not certain.
 
-        A limit that takes effect has one. With ``floor`` or ``rounded`` among the steps, every value between the ends
-        may have one, except 0 if only ``times``, ``power`` and ``rounded`` follow a first ``rounded``.
+        A limit that takes effect has one. After the step ``floor`` or ``rounded`` every value between the ends may have
+        one, except 0 if the number is only rounded and scaled from there on.
         """
         low, high = self.ends()
         if not low <= number <= high:
@@ -154,8 +154,7 @@ class Continuous(NamedTuple):
         """Return the bound for the uniform that corresponds to ``bound`` for this number.
 
         If the number increases with the uniform, it is below ``bound`` exactly if the uniform is below the result;
-        otherwise exactly if it is not. -inf or inf: all values are on one side. ``or_equal``: "below ``bound``"
-        includes equality.
+        otherwise exactly if it is not. ``or_equal``: "below ``bound``" includes equality.
         """
         if not self.steps and self.low == -inf and self.high == inf:
             return bound
@@ -578,9 +577,9 @@ def drawn(value: Any) -> Any:
 def given(value: Continuous) -> int:
     """Return a concrete value for a symbolic integer; later comparisons of the integer agree with this value.
 
-    At most ``MOST_OUTCOMES`` values: it is drawn. At least ``FEWEST``, as for a seed: it is computed from the generator
-    state and differs in every run. Raises ``NeedsValue`` for a number of values between, for values that are not
-    equally likely integers, and for a seed that was compared together with others.
+    With at most ``MOST_OUTCOMES`` values, it is drawn. With at least ``FEWEST``, as for a seed, it is computed from the
+    generator state and differs in every run. Raises ``NeedsValue`` for a number of values between these limits, for
+    values that are not equally likely integers, and for a seed that was compared together with others.
     """
     known, origin = value.uniform.known, value.uniform.draw.origin
     number = _outcomes(value)

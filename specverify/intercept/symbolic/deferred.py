@@ -20,7 +20,7 @@ from specverify.intercept.cpython.patches import count_nonzero, empty
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.run import mode
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, given, is_whole
-from specverify.intercept.symbolic.uniform import look
+from specverify.intercept.symbolic.uniform import look, look_up
 from specverify.reference import Draws, Site
 
 Law = list[tuple[Any, float]]
@@ -104,7 +104,9 @@ class Categorical(Deferred):
         item = coupled.take_outcome(self.draw) if coupled is not None else None
 
         def ask() -> int:
-            return draws.categorical(pmf, site) if coupled is None else coupled.outcome(pmf, item, self.draw.name)
+            if coupled is not None:
+                return int(coupled.outcome(pmf, item, self.draw.name))
+            return look_up(draws, pmf, site, self.draw) if self.draw.looks_up else draws.categorical(pmf, site)
 
         drawn = self.draw.shared(lambda: Deferred(ask))
 

@@ -276,8 +276,8 @@ class Crossing(NamedTuple):
 def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, above: bool) -> Crossing:
     """Compare each number of ``values`` with its row of ``bounds`` ``[rows, bounds]``; return the symbolic answers.
 
-    An answer is True if the number is at or above the bound with ``above``, else if it is below. ``shape`` is that of
-    the result.
+    With ``above`` an answer is True if the number is at or above the bound, otherwise if it is below. ``shape`` is that
+    of the result.
     """
     order = np.argsort(bounds, axis=-1, kind="stable")
     ranks = np.empty_like(order)
@@ -289,8 +289,8 @@ def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, a
 def _firsts(ranks: Any, *, above: bool) -> Any:
     """Return the index of the first True in a row of n comparisons, for each of the n + 1 possible answers of the row.
 
-    Entry k is the index if k of the bounds are at or below the number; 0 if no comparison is True. ``ranks`` has the
-    rank of each bound in ascending order; ``above`` is that of ``crossing``.
+    Entry k is the index if k of the bounds are at or below the number; 0 if no comparison is True. ``ranks`` are the
+    ranks of the bounds; ``above`` is that of ``crossing``.
     """
     order = np.argsort(ranks, kind="stable")
     if above:

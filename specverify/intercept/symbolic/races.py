@@ -460,8 +460,8 @@ def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool 
 def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = "") -> list[tuple[int, float]] | None:
     """Return the law of the result of ``winner(entries)`` as pairs (index, probability), without drawing.
 
-    Parameters and errors are those of ``winner``. The index of a maximum of several clocks occurs once for each of
-    them. Returns None if the winner must be drawn:
+    Parameters and errors are those of ``winner``. An index may occur several times, if the entry is a maximum. Returns
+    None if the winner must be drawn:
 
     * an entry is an integer with few values;
     * a random number of the race was compared or has raced before;

@@ -241,14 +241,12 @@ def folded(
     row: Row,
     ask: Ask,
 ) -> Any:
-    """Return the sum or the product of a row.
+    """Return the sum or the product of a row; ``ask`` gives the dtype of the result.
 
     * With a symbolic number, ``combine`` adds or multiplies one element after the other.
     * Plain numbers: ``of_numbers``, the function of NumPy, computes it.
     * Counts (non-negative integers, some unread): an outcome of the class ``of_counts``.
     * Otherwise: an outcome that ``of_numbers`` computes when it is read.
-
-    Of ``ask`` only the dtype of the result is used.
     """
     if any_symbolic(row):
         return reduce(combine, map(number, row))

@@ -412,7 +412,8 @@ def _is_plain(formula: Any) -> bool:
 def _beneath(slopes: Any, distance: Any) -> Any:
     """Return the share of the unit cube that lies below a plane, for each box.
 
-    x lies below it if the dot product of x and ``slopes`` ``[uniforms, boxes]`` is below ``distance`` ``[boxes]``.
+    A point of the cube lies below if its dot product with ``slopes`` ``[uniforms, boxes]`` is below ``distance``
+    ``[boxes]``.
     """
     total, number = slopes.sum(axis=0), len(slopes)
     turned = distance > total / 2
@@ -473,11 +474,9 @@ class _Times(NamedTuple):
 def windows(ends: Sequence[tuple[float, float]], facts: Sequence[Fact]) -> tuple[Window, ...] | None:
     """Return the interval (window) that ``ends`` and ``facts`` leave to each arrival time, in order of arrival.
 
-    A fact concerns a product of uniforms u or 1 - u; its arrival time is minus its logarithm. Each product must contain
-    all factors of the one before. ``ends`` has the interval of each uniform; one other than (0, 1) counts as a fact.
-
-    Returns None if a fact has another form, if the products are not nested, or if there is no fact. The window of
-    contradicting facts is empty: ``low`` is at least ``high``.
+    The arrival time of a product of uniforms u or 1 - u is minus its logarithm. ``ends`` has the interval of each
+    uniform. Each product must contain all factors of the one before. Returns None for facts about anything else, and
+    without facts. If ``facts`` contradict each other, a window is empty: ``low`` is at least ``high``.
     """
     result: dict[frozenset[tuple[int, bool]], tuple[float, float]] = {}
     for place, (low, high) in enumerate(ends):
@@ -778,9 +777,8 @@ def _chance(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], aske
 def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share | None:
     """Return the volumes of both answers to ``asked``, if ``asked`` and all ``facts`` compare the same quantity.
 
-    Only the steps that are applied to it may differ. ``facts`` are earlier answers, ``ends`` the intervals of the
-    uniforms. Returns None for several quantities, without ``facts``, and for a formula with limits or with steps that
-    have jumps.
+    ``facts`` are earlier answers, ``ends`` the intervals of the uniforms. The formulas may differ in their steps.
+    Returns None for several quantities, without ``facts``, and for a formula with limits or jumps.
     """
     levels = [_level(fact) for fact in (*facts, asked)]
     if not facts or None in levels or len({fact.formula[:2] for fact in (*facts, asked)}) > 1:

@@ -145,8 +145,7 @@ def place_of(runner: Runner) -> Place | None:
     """Return the rank of the uniform of the clock ``runner`` among the uniforms of the clocks in its tree.
 
     The clock that rings first has the largest uniform, or the smallest if clocks are functions of 1 - u. Returns None
-    if the known order does not determine the rank, or if the clocks do not ring in the order of their uniforms (see
-    ``alike``).
+    if the known order does not determine the rank.
     """
     root = runner.root()
     number, later = len(list(root.all_behind())), len(list(runner.all_behind())) - 1
@@ -204,8 +203,8 @@ def note(uniform: Uniform) -> None:
 def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] | None:
     """Return, in order, a value for each uniform of ``made`` that agrees with all answers; ``rng`` chooses the values.
 
-    Returns None if a uniform was compared together with others, was in a race and compared, has an interval narrower
-    than ``NARROW``, or was in a race whose order is not stored or for which ``_rung`` finds no times.
+    Returns None if a uniform was compared together with others, or both raced and compared; if an interval is narrower
+    than ``NARROW``; or if no times are found for the clocks of a race.
     """
     known = [uniform.known for uniform in made]
     times: dict[Runner, float] = {}
@@ -271,10 +270,10 @@ class Known:
     The ``Uniform`` objects of equal draws, from the same generator state by the same call, share one object.
     """
 
-    def __init__(self, site: Site) -> None:
-        """Start without constraints on the number drawn at ``site``."""
+    def __init__(self, site: Site, low: float = 0.0, high: float = 1.0) -> None:
+        """Start with the constraint that the number drawn at ``site`` lies in [low, high)."""
         self.site, self.asked = site, 0
-        self.low, self.high = 0.0, 1.0
+        self.low, self.high = low, high
         self.raced: Raced | None = None
         """The last race in which the number has taken part; None if it has not raced."""
         self.runner: Runner | None = None
@@ -332,7 +331,7 @@ class Uniform:
         constraints: an answer about one of them also constrains the other.
         """
         if self._known is None:
-            self._known = self.draw.shared(lambda: Known(self._site))
+            self._known = self.draw.shared(lambda: Known(self._site, *_looked_up_interval(self.draw)))
         return self._known
 
     @property
@@ -447,9 +446,9 @@ class Uniform:
     def _ask(self, question: str, pmf: Any, lies: Callable[[float], int], constraint: Constraint) -> int:
         """Return the answer of a comparison as an index, drawn from ``pmf``.
 
-        It is that of the interval in which the uniform lies; for several numbers 0 for true and 1 for false.
-        ``lies(u)`` is the index for a value u. ``constraint`` states which uniforms the answer constrains, and where it
-        changes. ``question`` names the kind of comparison in the site of the draw.
+        The index is that of the interval in which the uniform lies; for several numbers it is 0 for true and 1 for
+        false. ``lies(u)`` is the index for a value u. ``constraint`` states which uniforms the answer constrains, and
+        where it changes. ``question`` names the kind of comparison in the site of the draw.
         """
         known, coupled = self.known, mode().coupled
         known.asked += 1
@@ -459,6 +458,47 @@ class Uniform:
         site = (*known.site, question, known.asked)
         note_constraint(site, constraint)
         return self.draws.categorical(pmf, site)
+
+
+def look_up(draws: Draws, pmf: Any, site: Site, draw: Draw) -> int:
+    """Return the outcome of ``draw``, an inverse-CDF lookup of one number in the cumulative sum of ``pmf``.
+
+    ``draws`` answers the lookup at ``site``. The answer also constrains the other draws that use this number, and their
+    earlier answers constrain it. Refuses the run if the number has raced or was compared together with others.
+    """
+    assert draw.origin is not None
+    known: Known | None = draw.origin.shared.get(draw.source)
+    if known is None and draw.source not in draw.origin.lookups:
+        outcome = draws.categorical(pmf, site)
+        draw.origin.lookups[draw.source] = [(pmf, outcome)]
+        return outcome
+    if known is not None and (known.together or known.raced):
+        raise NeedsValue("one-state-twice", f"{draw.name} looks up a number that was compared in another way")
+    low, high = _looked_up_interval(draw) if known is None else (known.low, known.high)
+    edges = _edges(pmf).clip(low, high)
+    masses = np.diff(edges)
+    masses[masses < NEVER_DRAWN * (high - low)] = 0.0
+    rounding.asked(again=True)
+    outcome = draws.categorical(masses / masses.sum(), site)
+    draw.origin.lookups.setdefault(draw.source, []).append((pmf, outcome))
+    if known is not None:
+        known.low, known.high = float(edges[outcome]), float(edges[outcome + 1])
+    return outcome
+
+
+def _looked_up_interval(draw: Draw) -> tuple[float, float]:
+    """Return the interval [low, high) to which lookups by other draws confine the number of ``draw``."""
+    low, high = 0.0, 1.0
+    for pmf, outcome in draw.origin.lookups.get(draw.source, ()) if draw.origin is not None else ():
+        edges = _edges(pmf)
+        low, high = max(low, float(edges[outcome])), min(high, float(edges[outcome + 1]))
+    return low, high
+
+
+def _edges(pmf: Any) -> Any:
+    """Return the ends of the intervals of the outcomes: 0, the partial sums of ``pmf``, and 1 at last."""
+    sums = np.cumsum(np.asarray(pmf, dtype=np.float64))
+    return np.concatenate([[0.0], sums[:-1] / sums[-1], [1.0]])
 
 
 def look(draw: Draw) -> None:

@@ -384,9 +384,9 @@ def _apart(left: Any, right: Any) -> tuple[Many, Any]:
 
 
 def _numbers(value: Many, where: Any, numbers: Any, function: Callable[[Any], Any]) -> Many:
-    """Return ``value`` with other plain numbers: ``function`` of them.
+    """Return ``value`` with ``function`` applied to its array of plain numbers.
 
-    The symbolic elements at which the mask ``where`` is True are replaced too, by the elements of ``numbers`` there.
+    Where the mask ``where`` is True, the symbolic elements are replaced by the elements of ``numbers``.
     """
     result = np.where(value.random, numbers, function(value.numbers))
     return value._replace(ids=np.where(where, -1, value.ids), numbers=result)

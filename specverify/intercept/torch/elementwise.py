@@ -408,8 +408,11 @@ def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Cal
     """Return a handler that calls ``handler`` and, if ``handler`` declines, defers the computation of each element.
 
     A deferred element is an outcome that ``function`` computes when it is read. ``name`` is the name of the operation.
-    The handler declines too for a result of floats, for keyword arguments, in large-vocabulary mode, and for an operand
-    that is not of integers, has a symbolic number or more than ``MOST_ELEMENTS`` elements.
+    Nothing is deferred:
+
+    * with keyword arguments, or in large-vocabulary mode;
+    * if an operand is not of integers, has a symbolic number or more than ``MOST_ELEMENTS`` elements;
+    * if the result is of floats.
     """
 
     def answer(*operands: Any, **more: Any) -> Any:
@@ -445,8 +448,9 @@ _ADDS, _MULTIPLIES = PRIMITIVES[ADD].torch, PRIMITIVES[MULTIPLY].torch
 def _element(name: str, function: Any, operands: Sequence[Any], elements: Sequence[Any], dtype: torch.dtype) -> Any:
     """Return one element of the result of the operation ``name``: ``function`` of ``elements``.
 
-    With an unread one of ``elements`` it is an outcome, except for sums with 0 and products with 1 or 0. ``operands``
-    are the tensors or numbers of the elements, and ``dtype`` is that of the result.
+    If one of ``elements`` is unread, the result is too, except for products with 0. A sum with 0 or a product with 1
+    returns the other element. ``operands`` are the tensors or numbers of the elements, and ``dtype`` is that of the
+    result.
     """
     if name in _ADDS + _MULTIPLIES:
         for place, one in enumerate(elements):

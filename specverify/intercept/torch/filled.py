@@ -267,8 +267,8 @@ def _name(func: Any) -> str:
 def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Return the result of ``func(*args, **kwargs)``, a call that writes into a tensor without reading outcomes.
 
-    It writes symbolic numbers or unread outcomes, or to a tensor that holds symbolic numbers. Returns ``Declined`` for
-    any other call. The tensor is added to ``filled``, which records such tensors.
+    The tensor is added to ``filled``, which records such tensors. Returns ``Declined`` for a call that writes no
+    symbolic numbers or unread outcomes, and not to a tensor with symbolic numbers.
     """
     if func is torch.Tensor.__setitem__ and _keeps_open(*args):
         return _set(filled, *args)
@@ -307,11 +307,11 @@ def _may_be_drawn_into(tensor: Any) -> bool:
 
 
 def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
-    """Return whether the in-place method ``name`` of ``tensor`` can be done without reading an outcome.
+    """Return whether the in-place method ``name`` of ``tensor`` is done without reading outcomes.
 
-    A method that moves elements can, if one of ``operands``, its arguments, has an unread outcome. A method that
-    computes with integers can, if an operand or ``tensor`` has one and ``tensor`` is not of floats. Any other method
-    cannot.
+    * A method that moves elements: if one of ``operands``, its arguments, has an unread outcome.
+    * A method that computes with integers: if ``tensor`` is not of floats, and it or an operand has one.
+    * Any other method: False.
     """
     if name in _MOVES:
         return _undecided(*operands)

@@ -164,9 +164,9 @@ class TorchDraws:
     def outcomes(self, call: str, generator: Any, device: torch.device, advance: Callable[[], Any]) -> Any:
         """Return the function ``outcome(pmf, index, first, way)``; it returns the next outcome of one call, unread.
 
-        ``index`` is its position in the result of the call. Index j of ``pmf`` stands for ``first + j`` (default 0).
-        ``way`` distinguishes laws with the same pmf. ``call`` is the name of the torch function; ``advance`` draws from
-        the real ``generator``, None for the default one of ``device``.
+        ``index`` is the position of the outcome in the result of the call. Index j of ``pmf`` stands for ``first + j``
+        (default 0). ``way`` distinguishes laws with the same pmf. ``call`` is the name of the torch function;
+        ``advance`` draws from the real ``generator``, None for the default one of ``device``.
         """
         site: Site = (call, draw_line(), *self.streams.name(generator))
         state, count = self.streams.state(generator, device, advance), iter(range(2**62))
@@ -193,7 +193,7 @@ class TorchDraws:
 def _values(noise: Noise, call: str, dtype: torch.dtype) -> Callable[[Uniform], Continuous]:
     """Return the map from a uniform number to the symbolic number that torch computes for a value of ``noise``.
 
-    With a 16-bit ``dtype``, uniform noise is an integer times the resolution, and exponential noise is refused, unless
+    In a 16-bit ``dtype`` uniform noise is an integer times the resolution. Exponential noise is refused there, unless
     it is treated as continuous (``continuous_in_16_bits``). ``call`` is the name of the function.
     """
     bits = BITS.get(dtype, 53)

@@ -270,7 +270,7 @@ def drawing_functions() -> frozenset[Any]:
 def draws(function: Any) -> bool:
     """Return whether ``function`` may draw.
 
-    So do operations that draw, their Python functions, and every function written in Python except those in
+    True for operations that draw, for their Python functions, and for every function written in Python except those in
     ``_DRAW_NOTHING``.
     """
     if isinstance(function, (OpOverload, OpOverloadPacket)):

@@ -174,9 +174,8 @@ def _is_all(dim: Any) -> bool:
 def _along(content: Any, dim: Any) -> Any:
     """Return ``content`` in a form whose last axis is the one that a reduction over ``dim`` reduces.
 
-    ``content`` is a result of ``content_of``. A noise vector is flattened if ``dim`` stands for all dimensions. Returns
-    ``Declined`` for other content than a noise vector or a ``Crossing``, for another axis than the last, and for all of
-    several dimensions of a ``Crossing``.
+    ``content``, a result of ``content_of``, is a noise vector or a ``Crossing``. A noise vector is flattened if ``dim``
+    stands for all dimensions. Any other reduction than that of the last axis returns ``Declined``.
     """
     dims = [] if _is_all(dim) else [dim] if isinstance(dim, int) else list(dim)
     if not isinstance(content, (Many, Crossing)):

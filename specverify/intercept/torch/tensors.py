@@ -79,8 +79,8 @@ def known_operation(operation: OpOverload) -> KnownOperation:
 def _in_place(operation: OpOverload) -> Callable[..., Any] | None:
     """Return a handler of ``operation``, an in-place operation such as ``lerp_``; None if there is none.
 
-    It overwrites the elements of the tensor with the result of the handler of ``lerp``. It declines if that one does,
-    if the tensor has no symbolic number or has become an ordinary tensor, or if the result has another dtype or shape.
+    It overwrites the elements of the tensor with the result of the handler of ``lerp``. It declines for a tensor
+    without symbolic numbers, and if the result is declined or has another dtype or shape.
     """
     name = operation.overloadpacket.__name__
     handler = HANDLERS.get(getattr(torch.ops.aten, name[:-1], None)) if name.endswith("_") else None
@@ -373,8 +373,8 @@ def is_stored(tensor: SymbolicTensor) -> bool:
 def is_settled(value: Any, shares: bool) -> bool:
     """Return whether ``value``, an argument of an operation, has no symbolic element, also inside lists and tuples.
 
-    ``shares`` states that the operation writes to an argument or returns a view of one; the result is then False for
-    every symbolic tensor. One that has become an ordinary tensor counts as ordinary.
+    ``shares`` states that the operation writes to an argument or returns a view of one: then no symbolic tensor is
+    settled. One that has become an ordinary tensor counts as ordinary.
     """
     if isinstance(value, (list, tuple)):
         return all(is_settled(item, shares) for item in value)

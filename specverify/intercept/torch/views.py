@@ -59,8 +59,8 @@ def taking(function: Any, *, view: bool) -> Callable[..., Any]:
 def _may_be_read(args: Any, *data: Any) -> bool:
     """Return whether the indices in ``args`` may be converted to plain numbers, by drawing unread outcomes if needed.
 
-    True if no index is random. Random ones may be drawn if none is a symbolic number, if ``data``, the moved tensors,
-    hold symbolic numbers, and outside of large-vocabulary mode.
+    True if no index is random. Outcomes may be drawn if ``data``, the moved tensors, hold symbolic numbers; never for
+    symbolic indices or in large-vocabulary mode.
     """
     if all(is_settled(value, shares=False) for value in args):
         return True
@@ -158,8 +158,10 @@ def converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
     """Return ``tensor`` in another dtype or on another device, the arguments ``dtype`` and ``device`` of the operation.
 
     A symbolic number becomes its integer part in an integer dtype, and 1 or 0 in ``torch.bool``. Returns ``Declined``,
-    so that torch converts all possible values, for ``Chosen`` elements, except between integer dtypes; and for a
-    conversion to floats, of floats or outcomes of a categorical draw without symbolic numbers.
+    so that torch converts all possible values:
+
+    * for ``Chosen`` elements, except between integer dtypes;
+    * without symbolic numbers, for a conversion to floats of floats or of outcomes of a categorical draw.
     """
     dtype, device = kwargs.get("dtype") or tensor.dtype, kwargs.get("device") or tensor.device
     whole = not tensor.dtype.is_floating_point

@@ -24,7 +24,7 @@ def pages_for(entries: int, page_size: int) -> int:
 def grown(pages: tuple[int, ...], free: tuple[int, ...], needed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the pages of a request after it grows to ``needed`` pages, and the pages that stay free.
 
-    ``pages`` and ``free`` are these before. Raises ``Aborted`` if there are too few free pages.
+    ``pages`` and ``free`` are its pages and the free ones before. Raises ``Aborted`` if there are too few free pages.
     """
     more = max(needed - len(pages), 0)
     if more > len(free):

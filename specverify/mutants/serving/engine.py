@@ -159,7 +159,7 @@ def _passed(
     """Return the engine after one pass of the target, and each request's rows, one after every token it was fed.
 
     ``works`` has the input of each request. ``seen``, if not None, receives a record of the first request. Raises
-    ``Aborted`` if a placeholder is fed, a request exceeds its context, or no pages are free.
+    ``Aborted`` if a placeholder is fed, a request exceeds its context, or too few pages are free.
     """
     memory, size = engine.memory, setup.page_size
     first = parts.positions([work.held for work in works], [len(work.fed) for work in works])

@@ -50,8 +50,8 @@ def left(request: Request, new: int) -> int:
 def cut(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
     """Return how many of a round's ``new`` tokens are kept, and whether the text is finished.
 
-    The text ends after the first ``count`` tokens for which ``ends(count)`` is true, or after ``most`` tokens.
-    ``accepted``, the number of drafts among ``new``, is not used here.
+    The text is finished after the smallest ``count`` of tokens for which ``ends(count)`` is true, or after ``most``
+    tokens. ``accepted``, the number of drafts among ``new``, is not used here.
     """
     for count in range(1, min(len(new), most) + 1):
         if ends(count):

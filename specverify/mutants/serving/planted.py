@@ -27,11 +27,12 @@ def text_asked(
 ) -> Callable[[Draws], Tokens] | None:
     """Return the program that decodes the text of a test vector as the first request of the situation ``setup``.
 
-    ``target`` and ``draft`` are the models of the vector. ``inputs`` has ``vocabulary``, ``prompt``, ``horizon``,
-    ``eos``, ``stop`` and ``parameters``.
+    ``target`` and ``draft`` are the models of the vector, ``inputs`` its inputs. Returns None if the situation does not
+    fit:
 
-    Returns None if the situation has several ranks, if the vocabulary is larger than 5, or if the situation has other
-    requests or draft ids and another vocabulary than the vector.
+    * it has several ranks;
+    * the vocabulary of the vector has more than 5 tokens;
+    * it has other requests or draft ids, and another vocabulary.
     """
     size = inputs["vocabulary"]
     tied = len(setup.bodies) > 1 or setup.draft_ids
@@ -155,7 +156,7 @@ def _watched(parts: EngineParts, setup: Setup) -> Iterator[Watched]:
 class _Forced:
     """Draws that fix the uniform of every acceptance test to 0 or, if ``uniform`` >= 1/2, to the largest float below 1.
 
-    With 0 a draft of positive probability is accepted, with the other only a certain one. ``inner`` answers all other
+    The first accepts every draft of positive probability, the second only a certain draft. ``inner`` answers all other
     draws.
     """
 

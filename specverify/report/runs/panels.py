@@ -37,9 +37,13 @@ def panels_of(verdict: Verdict) -> Iterator[Panel]:
 def outcomes_panel(check: str, told: Mapping[str, Any]) -> Levels:
     """Return the panel of expected and observed shares of outcomes in the check called ``check``.
 
-    ``told`` is JSON data: the outcomes to show (``shown``: name, expected share and count of each), the number of
-    ``samples``, the number of all outcomes (``cells``), and whether the expected shares were ``sampled`` from a
-    reference. If not, the panel shows bands for the true shares.
+    ``told`` is JSON data with these entries:
+
+    * ``shown``: name, expected share and count of each outcome to show;
+    * ``samples``: number of samples;
+    * ``cells``: number of all outcomes;
+    * ``sampled``: whether the expected shares are those of a sampled reference; if not, the panel has bands for the
+      true shares.
     """
     samples, cells, sampled = int(told["samples"]), int(told["cells"]), bool(told["sampled"])
     rows = []
