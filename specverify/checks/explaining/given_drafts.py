@@ -36,6 +36,8 @@ MOST_STATES = 4
 LARGEST_VOCABULARY = 8
 GENERIC = (Scenario("generic", 3, (0, 1, 0), 4, seed=2),)
 """Further scenarios in which formulas are compared: with two tokens many formulas have the same values."""
+WIDE = Scenario("generic", 5, (0,), 3, seed=2)
+"""A scenario for formulas of rounds: its rows have small and large entries, and p/q is between 0.18 and 5.6."""
 
 Law = Mapping[int, Any]
 
