@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks.check import NO_ENGINE, Check, Conditions, ExaminedPart, by
 from specverify.checks.explaining.wording import short, short_row
-from specverify.promises.values import Kind, Off, absent, followed, listed_names, refuted
+from specverify.promises.values import Kind, Off, absent, edges_of, followed, listed_names, refuted
 from specverify.reference import Tokens
 from specverify.subjects.answering import Answering, Facts
 from specverify.subjects.beside import Answer, Unreadable
@@ -274,19 +274,23 @@ def _counted_too_often(drafted: Any, answer: Answer, facts: Facts | None) -> str
     )
 
 
-def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
+def examine(answering: Answering, promises: Mapping[str, Kind], conditions: Conditions) -> Examination:
     """Compare the reported statistics with the run, on every path of the engine program ``answering``.
 
     ``promises`` has the names of the statistics. An impossible number refutes, and so does a statistic that only some
-    answers have. The result is unknown if more drafts are reported than the queries to the draft model can give. Raises
-    ``UnusableSubject`` if no answer has one of the statistics.
+    answers have. The result is unknown if more drafts are reported than the queries to the draft model can give. An
+    impossible number on a path with a draw less probable than ``conditions.edge`` becomes a note: such a draw may
+    accept a draft that p excludes. Raises ``UnusableSubject`` if no answer has one of the statistics.
     """
-    runs, present, doubt = 0, set[str](), ""
+    runs, present, doubt, edges = 0, set[str](), "", list[Mapping[str, Any]]()
     lacking: dict[str, tuple[Answer, Facts | None]] = {}
-    for answers in followed(answering.open()):
+    for answers, rarest in followed(answering.open()):
         runs += 1
         for place, answer in enumerate(answers):
             facts = answering.requests[place] if place < len(answering.requests) else None
+            if rarest < conditions.edge:
+                edges += edges_of(answering, statistics_fault(answer, facts, promises), rarest)
+                continue
             present |= answer.values.keys()
             for name in promises.keys() - answer.values.keys():
                 lacking.setdefault(name, (answer, facts))
@@ -302,7 +306,7 @@ def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -
     if doubt:
         return Examination(doubt, unknown=True, rational=False, figures={"runs": runs})
     said = f"on every path the reported {listed_names(promises)} fit the run"
-    return Examination(said, rational=False, figures={"runs": runs})
+    return Examination(said, rational=False, figures={"runs": runs, **({"edges": edges[:1]} if edges else {})})
 
 
 def _refuted(answering: Answering, answer: Answer, facts: Facts | None, off: Off, runs: int) -> Examination:

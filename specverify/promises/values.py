@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from specverify.base.edges import edge_of
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import NO_ENGINE, Check, Conditions, ExaminedPart, by
 from specverify.checks.explaining.wording import apart, listed, short, short_row
@@ -67,25 +68,29 @@ class KnownValues(NamedTuple):
     element of the value ``name`` at the last of the new tokens ``tokens``."""
 
 
-def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
+def examine(answering: Answering, promises: Mapping[str, Kind], conditions: Conditions) -> Examination:
     """Compare every value that the engine program ``answering`` returns, on every path, with its promise.
 
     ``promises`` maps the name of each value to its promise.
 
     * A wrong value refutes, and so does a value that only some answers have.
+    * A wrong value on a path with a draw less probable than ``conditions.edge`` becomes a note.
     * The result is unknown if rounding may explain every difference, or if a value has no known expected value.
 
     Raises ``UnusableSubject`` if no answer has one of the values, and ``EnumerationTooLarge`` for more than
     ``MOST_PATHS`` paths.
     """
-    known, seen, runs = _known(answering, promises), dict[Any, Any](), 0
+    known, seen, runs, edges = _known(answering, promises), dict[Any, Any](), 0, list[Mapping[str, Any]]()
     undecided: Off | None = None
     lacking: dict[str, tuple[Answer, KnownValues]] = {}
     present: set[str] = set()
-    for answers in followed(answering.open()):
+    for answers, rarest in followed(answering.open()):
         runs += 1
         for place, answer in enumerate(answers):
             against = known[place] if place < len(known) else known[-1]
+            if rarest < conditions.edge:
+                edges += edges_of(answering, fault_of_values(answer, against), rarest)
+                continue
             present |= answer.values.keys()
             for name in promises.keys() - answer.values.keys():
                 lacking.setdefault(name, (answer, against))
@@ -101,8 +106,21 @@ def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -
     if said:
         return Examination(said, unknown=True, rational=False, figures={"runs": runs})
     return Examination(
-        f"on every path the {listed_names(promises)} are those promised", rational=False, figures={"runs": runs}
+        f"on every path the {listed_names(promises)} are those promised",
+        rational=False,
+        figures={"runs": runs, **({"edges": edges[:1]} if edges else {})},
     )
+
+
+def edges_of(answering: Answering, off: Off | None, rarest: float) -> list[Mapping[str, Any]]:
+    """Return the fault ``off`` of a path as a list of one edge; [] if there is none, or if rounding may explain it.
+
+    ``rarest`` is the probability of the least probable draw on the path of the engine program ``answering``.
+    """
+    if off is None or off.undecided:
+        return []
+    when = "a random number falls into an interval as rare as this"
+    return [edge_of(f"{answering.name}: {off.fault}", when, rarest)]
 
 
 def nothing_says(known: KnownValues) -> str:
@@ -161,15 +179,23 @@ def listed_names(promises: Mapping[str, Kind]) -> str:
     return ", ".join(promises)
 
 
-def followed(program: Run) -> Iterator[tuple[Answer, ...]]:
-    """Yield the answers to all requests, for each path of a program.
+class FollowedPath(NamedTuple):
+    """One path of a program: the answers to all requests, and the probability of its least probable draw."""
+
+    answers: tuple[Answer, ...]
+    rarest: float
+
+
+def followed(program: Run) -> Iterator[FollowedPath]:
+    """Yield each path of a program.
 
     Raises ``EnumerationTooLarge`` for more than ``MOST_PATHS`` paths.
     """
     for number, path in enumerate(paths(program)):
         if number == MOST_PATHS:
             raise EnumerationTooLarge(f"it has more than {MOST_PATHS} paths, the most whose values are compared")
-        yield path.outcome
+        rarest = min((float(draw.weights[draw.outcome]) for draw in path.decisions), default=1.0)
+        yield FollowedPath(path.outcome, rarest)
 
 
 def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[KnownValues]:
@@ -178,7 +204,7 @@ def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[KnownValu
     ``promises`` maps the name of each value to its promise.
     """
     plain: list[dict[Tokens, Mapping[str, Value]]] = []
-    for answers in followed(answering.plain()) if answering.plain else ():
+    for answers, _ in followed(answering.plain()) if answering.plain else ():
         for place, answer in enumerate(answers):
             while len(plain) <= place:
                 plain.append({})

@@ -25,7 +25,7 @@ from specverify.subjects.beside import (
     without_values,
 )
 from specverify.subjects.call_arguments import run_seeds, takes_prompt, takes_seed, with_seeds
-from specverify.subjects.engine import program_of, tokens_of
+from specverify.subjects.engine import program_of
 from specverify.subjects.engine_answers import new_tokens, read_answer_rows
 from specverify.subjects.engine_forms import PLAIN_FORM, EngineForm
 from specverify.subjects.made_engine import (
@@ -42,7 +42,7 @@ from specverify.subjects.made_engine import (
     models_in,
     widened,
 )
-from specverify.subjects.requests import Requests, requests_for
+from specverify.subjects.requests import Requests, requests_for, text_after
 
 
 class Facts(NamedTuple):
@@ -249,7 +249,7 @@ def answers_of(
     rows = new_tokens(result, prompts, in_front=form.in_front, horizon=horizon, eos=ends)
     answers = []
     for place, (prompt, row) in enumerate(zip(prompts, rows, strict=True)):
-        new = tokens_of(row)
+        new = text_after(prompt, row, ends)
         given = values_of_row(beside, names, place, len(rows) if several else 0)
         values = {name: Value(readable_value(name, value, new), spacing_of(value)) for name, value in given.items()}
         answers.append(Answer(prompt, new[:horizon] if horizon else new, values, len(new)))

@@ -145,6 +145,9 @@ def opened(
     horizon: int | None = None,
     anew: Callable[[], Decode] | None = None,
     like: Decode | None = None,
+    *,
+    empty: bool = False,
+    read: bool = False,
 ) -> Iterator[Callable[[Draws], Any]]:
     """Yield ``decode`` as a program of draws whose outcome is its new tokens.
 
@@ -153,6 +156,8 @@ def opened(
     * ``horizon``: The number of tokens after which a text is cut; None: it is not cut.
     * ``anew``: If given, every run first calls ``anew()`` to create the call; draws made there are not part of the run.
     * ``like``: If given, the outcome is a tuple of as many texts as this call returns; else it is one text.
+    * ``empty``: Whether a text may have no tokens.
+    * ``read``: Whether the call returns the outcome itself.
     """
     rows = 1 if like is None else _rows_returned(like)
     if like is not None:
@@ -162,7 +167,7 @@ def opened(
         with aside():
             call = anew() if anew else decode
         with run_seeds(), answered_everywhere(draws, forced_uniform):
-            return _outcome(call(), horizon, rows)
+            return call() if read else _outcome(call(), horizon, rows, empty=empty)
 
     with ExitStack() as stack:
         if models:
@@ -244,11 +249,12 @@ def _rows_returned(decode: Decode) -> int | None:
     return result
 
 
-def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1) -> Any:
+def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1, *, empty: bool = False) -> Any:
     """Return the new tokens in ``answer``, the result of a run; ``Undecided`` if the last token was never read.
 
     The result is one text, cut at ``horizon`` (None: not cut), or a tuple of several texts, which are not cut. ``rows``
-    is the expected number of texts; None permits any number. Raises ``UnusableSubject`` for another number.
+    is the expected number of texts; None permits any number. ``empty`` permits one text without tokens. Raises
+    ``UnusableSubject`` for another number.
     """
     result = read_answer_rows(answer)
     if rows is not None and len(result.rows) != rows:
@@ -258,6 +264,8 @@ def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1) -> A
     if len(texts) != 1:
         return tuple(tokens_of(text) for text in texts)
     (tokens,) = texts
+    if empty and not len(tokens):
+        return ()
     if not hasattr(tokens, "detach"):
         return tokens_of(tokens)[:horizon]
     from specverify.intercept.torch.tensors import elements_of  # noqa: PLC0415 - it is a tensor

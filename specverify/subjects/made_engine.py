@@ -30,6 +30,7 @@ import numpy as np
 
 from specverify.base.default_limits import MOST_PROGRAMS
 from specverify.intercept.distributions import Forced
+from specverify.laws.certain_tables import few_after
 from specverify.laws.deep_scenarios import LONG_SCENARIOS, WRITTEN_OUT
 from specverify.laws.draws import Replayed
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS
@@ -51,7 +52,9 @@ from specverify.subjects.requests import (
     MOST_ROWS,
     Requests,
     each_text,
+    joined,
     law_of_all,
+    may_be_empty,
     requests_for,
     served,
     served_each,
@@ -249,6 +252,16 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
     )
 
 
+PROBE = Scenario(few_after(1, 2, 3), 5, (0,), 4, seed=4)
+"""The scenario that explains a refutation: three open rows, with entries of different sizes, and few paths."""
+
+
+@lru_cache(maxsize=16)
+def _probe(make: Make, like: Made) -> EngineProgram:
+    """Return the engine in the scenario that explains refutations; the arguments are those of ``_program``."""
+    return _program(make, widened(make, PROBE), like)._replace(is_probe=True, probe=None)
+
+
 def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS) -> EngineProgram:
     """Return the engine in one scenario as a program whose outcome is the new tokens.
 
@@ -263,6 +276,7 @@ def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS)
         rows=partial(_rows, scenario),
         trace=partial(_traced, make, scenario),
         most_paths=MOST_PATHS,
+        probe=partial(_probe, make, like._replace(observer=None)),
     )
     if like.plain is None and like.allowed is None:
         program = program._replace(logits=Logits(partial(_logits, scenario), rounding=0.0))
@@ -292,6 +306,7 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
         alone=lambda index: _program(placed(make, _place(requests, index)), requests.each[index], like),
         trace=partial(_traced_serving, make, requests),
         most_paths=MOST_PATHS,
+        probe=partial(_probe, make, like._replace(observer=None)),
     )
 
 
@@ -422,8 +437,9 @@ def _opened(
 
     made = made_in(make, scenario)
     again = anew if takes_prompt(getattr(made, which)) else None
-    with opened(_asked(make, made, which, scenario), (), forced_uniform, scenario.horizon, again) as program:
-        yield program
+    empty = may_be_empty(scenario.prompt, scenario.eos)
+    with opened(_asked(make, made, which, scenario), (), forced_uniform, scenario.horizon, again, empty=empty) as run:
+        yield run
 
 
 @contextmanager
@@ -441,7 +457,7 @@ def _opened_serving(
         made = made_in(make, requests.scenario)
         return partial(served, requests, getattr(made, which), batched=made.batched, form=form)
 
-    with opened(anew(), (), forced_uniform, anew=anew) as program:
+    with opened(anew(), (), forced_uniform, anew=anew, read=True) as program:
         yield program
 
 
@@ -468,7 +484,8 @@ def _traced_with(make: Make, scenario: Scenario, draws: Draws) -> Trace:
     def anew() -> Decode:
         return _asked(make, made_in(make, scenario, queries), "speculative", scenario)
 
-    with opened(anew(), (), None, scenario.horizon, anew) as run:
+    empty = may_be_empty(scenario.prompt, scenario.eos)
+    with opened(anew(), (), None, scenario.horizon, anew, empty=empty) as run:
         queries.begin()
         new = _first(run(counted))
     models = models_in(scenario)
@@ -557,11 +574,11 @@ def _traced_requests(make: Make, requests: Requests, draws: Draws) -> Trace:
 
         def decode() -> Tokens:
             texts[:] = served_each(requests, made.speculative, batched=made.batched, form=form)
-            return tuple(token for text in texts for token in text)
+            return joined(texts)
 
         return decode
 
-    with opened(anew(), (), anew=anew) as run:
+    with opened(anew(), (), anew=anew, read=True) as run:
         queries.clear()
         run(draws)
     prompts = (each.prompt for each in requests.each)

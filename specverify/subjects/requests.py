@@ -14,7 +14,7 @@ row in that slot.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from typing import Any, Final, NamedTuple
@@ -266,6 +266,31 @@ def texts_of(
     return new_tokens(result, prompts, in_front=form.in_front, horizon=horizon, eos=eos)
 
 
+NOTHING: Final[Tokens] = (-1,)
+"""It stands for an empty text in the concatenated texts of several requests."""
+
+
+def may_be_empty(prompt: Tokens, eos: Tokens) -> bool:
+    """Return whether an empty text after ``prompt`` is read as a text.
+
+    It is if the prompt holds an end token, one of ``eos``: an engine that takes it for the end of the text decodes
+    nothing. After any other prompt an empty text is more likely an answer that cannot be read.
+    """
+    return any(token in eos for token in prompt)
+
+
+def text_after(prompt: Tokens, row: Any, eos: Tokens) -> Tokens:
+    """Return the new tokens in ``row``, the answer to ``prompt``; () if it is empty and ``may_be_empty`` permits it.
+
+    Raises ``UnusableSubject``, which names the prompt, for any other empty row.
+    """
+    if len(row):
+        return tokens_of(row)
+    if may_be_empty(prompt, eos):
+        return ()
+    raise UnusableSubject(f"it returned no token for the prompt {prompt}, expected at least one")
+
+
 def _never(_: list[Any]) -> bool:
     return False
 
@@ -276,7 +301,12 @@ def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool, f
     ``decode`` takes a prompt; if ``batched``, a list of prompts. ``form`` states how prompts are passed, and whether
     rows begin with them.
     """
-    return tuple(token for text in served_each(requests, decode, batched=batched, form=form) for token in text)
+    return joined(served_each(requests, decode, batched=batched, form=form))
+
+
+def joined(texts: Iterable[Tokens]) -> Tokens:
+    """Return the concatenation of ``texts``; an empty text becomes ``NOTHING``, so that ``each_text`` finds it."""
+    return tuple(token for text in texts for token in text or NOTHING)
 
 
 def served_each(
@@ -291,7 +321,8 @@ def served_each(
     horizon, eos = requests.scenario.horizon, requests.scenario.eos
     for prompts in requests.batches([each.prompt for each in requests.each]):
         begin_request(seeded=seeded)
-        texts = list(map(tokens_of, texts_of(decode, prompts, batched=batched, form=form, horizon=horizon, eos=eos)))
+        rows = texts_of(decode, prompts, batched=batched, form=form, horizon=horizon, eos=eos)
+        texts = [text_after(prompt, row, eos) for prompt, row in zip(prompts, rows, strict=True)]
         _refuse_padding(texts, eos if requests.at_once else ())
         result += texts
     return tuple(text[:horizon] for text in result)
@@ -314,9 +345,14 @@ def _refuse_padding(rows: list[Tokens], eos: Tokens) -> None:
 def each_text(requests: Requests, new: Tokens) -> Iterator[Tokens]:
     """Yield the text of each of ``requests``, in order, from ``new``, their concatenated texts.
 
-    A text ends with its first end-of-sequence token, or at the horizon if it has none before.
+    A text ends with its first end-of-sequence token, or at the horizon if it has none before. ``NOTHING`` is an empty
+    text.
     """
     for _ in requests.each:
+        if new[:1] == NOTHING:
+            yield ()
+            new = new[1:]
+            continue
         length = next((at for at, token in enumerate(new, 1) if token in requests.scenario.eos), len(new))
         length = min(length, requests.scenario.horizon)
         yield new[:length]
@@ -324,8 +360,9 @@ def each_text(requests: Requests, new: Tokens) -> Iterator[Tokens]:
 
 
 def law_of_all(laws: Any) -> dict[Tokens, Any]:
-    """Return the law of concatenated independent texts; ``laws`` yields the law of each text, text -> probability."""
+    """Return the law of ``joined`` independent texts; ``laws`` yields the law of each text, text -> probability."""
     joint: dict[Tokens, Any] = {(): 1}
     for law in laws:
-        joint = {before + new: mass * share for (before, mass), (new, share) in product(joint.items(), law.items())}
+        pairs = product(joint.items(), law.items())
+        joint = {before + (new or NOTHING): mass * share for (before, mass), (new, share) in pairs}
     return joint

@@ -203,13 +203,13 @@ def _draft_or_cache(
 
 
 def _are_drafts(trace: Trace, later: Sequence[tuple[str, Tokens]], asked: Tokens, text: Tokens, extra: Tokens) -> bool:
-    """Return whether all tokens of ``extra`` are drafts.
+    """Return whether all tokens of ``extra`` are drafts, the first of which the text does not have at its position.
 
     ``asked`` is ``text`` with ``extra`` inserted. A token is a draft if the draft model was queried with the tokens of
     ``asked`` before it, and chooses it. ``later`` are the queries (model, text) of the request; ``trace`` has the draft
     model.
     """
-    starts = (i for i in range(len(text) + 1) if asked == text[:i] + extra + text[i:])
+    starts = (i for i in range(len(text)) if asked == text[:i] + extra + text[i:] and text[i] != extra[0])
     return any(
         trace.draft is not None
         and all(

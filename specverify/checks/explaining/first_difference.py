@@ -41,6 +41,8 @@ class Difference(NamedTuple):
     expected: Mapping[int, Any] = {}
     request: int | None = None
     """The index of the request whose own law is wrong; None if there is one request, or only the joint law is wrong."""
+    wrong: Tokens | None = None
+    """The new tokens of this request, up to the wrong one; the wrong one may be ``END``. None without ``request``."""
     sentence: str = ""
     """The sentence ``fault`` without the name of the request."""
 
@@ -85,7 +87,7 @@ def first_difference(
             result = Difference(named + sentence, _rows(place), sentence=sentence)
             seen, should = _token_laws(place)
             if number > 1:
-                return result._replace(request=index)
+                return result._replace(request=index, wrong=(*place.before, place.token))
             return result._replace(before=place.before, seen=seen, expected=should)
     return _dependence(law, expected, bound, texts, each) if number > 1 else None
 
@@ -97,9 +99,7 @@ def text_fault(wanted: Tokens, got: Tokens, eos: int | None = None) -> str:
     """
     at = next((i for i, pair in enumerate(zip(wanted, got, strict=False)) if pair[0] != pair[1]), None)
     if at is None and len(got) < len(wanted):
-        early = eos is not None and bool(got) and got[-1] != eos
-        why = f", although its last one, {got[-1]}, is not the end token {eos}" if early else ""
-        return f"the text ends after {len(got)} of {len(wanted)} new tokens{why}"
+        return _early_end(len(wanted), got, eos)
     if at is None:
         more = len(got) - len(wanted)
         if eos is not None and wanted and wanted[-1] == eos:
@@ -112,6 +112,15 @@ def text_fault(wanted: Tokens, got: Tokens, eos: int | None = None) -> str:
     if len(rest) > 2 and at and rest == wanted[at - 1 :][: len(rest)]:
         return f"new token {at} ({wanted[at - 1]}) comes twice"
     return f"new token {at + 1} is {got[at]} instead of {wanted[at]}"
+
+
+def _early_end(wanted: int, got: Tokens, eos: int | None) -> str:
+    """Describe the text ``got``, a beginning of the only possible text of ``wanted`` tokens. ``eos`` is the end."""
+    if not got and eos is not None:
+        return f"the text is empty: the prompt holds the end token {eos}, which ends no text"
+    early = eos is not None and got[-1] != eos
+    why = f", although its last one, {got[-1]}, is not the end token {eos}" if early else ""
+    return f"the text ends after {len(got)} of {wanted} new tokens{why}"
 
 
 def _texts(outcome: Any) -> Texts:
