@@ -582,8 +582,9 @@ class _PathReader:
             kept = f"the rejected draft {i + 1} ({drafts[i]}) is emitted, and its replacement after it"
             record = record._replace(fault=now.fault or kept, structure=kept)
             emitted = (*now.out, drafts[i], new)
-            words, fault = f"{words}, but {drafts[i]} is emitted too", now.fault or kept
-            yield from self._emitted(last, text, emitted, words, then.cost + DROPPED, fault, used, None, gone, record)
+            words, fault, cost = f"{words}, but {drafts[i]} is emitted too", now.fault or kept, then.cost + DROPPED
+            if drawn or len(text) + len(emitted) <= self.end:  # else nothing shows that the replacement follows
+                yield from self._emitted(last, text, emitted, words, cost, fault, used, None, gone, record)
             if i + 1 < len(drafts):
                 wrong = (
                     f"the round goes on with draft {i + 2} ({drafts[i + 1]}) after draft {i + 1} ({drafts[i]}) "
