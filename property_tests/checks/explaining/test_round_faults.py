@@ -619,3 +619,16 @@ def test_rounding_of_a_small_residual_is_not_named_as_a_wrong_replacement():
     exact = [one._replace(slack=1e-9, accept=(1.0,)) for one in given]
     assert named_fault(exact, "").parts == {"replace"}
     assert named_fault([one._replace(accept=(1.0,)) for one in given], "") is None
+
+
+def test_a_certain_bonus_is_named_as_the_draft_and_as_the_row_before_it():
+    def given(token):
+        rows = tuple(tuple(float(other == one) for other in range(3)) for one in (token, token + 1))
+        return GivenDrafts(
+            (0,), (token,), ModelRows(rows, rows), None, (1.0,), {}, {token: 1.0}, True, {}, 1e-6, of_engine=True
+        )
+
+    said = (
+        "the bonus token is the last draft again, or is drawn from the row of p before the last draft, expected a draw"
+    )
+    assert named_fault([given(0), given(1)], "").sentence.startswith(said)

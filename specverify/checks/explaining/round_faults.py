@@ -207,10 +207,22 @@ def _rule_sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str)
     if name in POINTS:
         if part == "replace":
             return f"a rejected draft is replaced by {name}, expected a draw from norm(max(p - q, 0))"
-        return f"the bonus token is {name}, expected a draw from p after the last draft"
+        row = _row_of_bonus(all_given)
+        drawn = f", or is drawn from {row}" if row else ""
+        return f"the bonus token is {name}{drawn}, expected a draw from p after the last draft"
     if part == "replace":
         return f"a rejected draft is replaced by a draw from {name}, expected norm(max(p - q, 0))" if name else ""
     return f"the bonus token is drawn from {name}, expected p after the last draft" if name else ""
+
+
+def _row_of_bonus(all_given: Sequence[GivenDrafts]) -> str:
+    """Return the name of the first wrong row, of those in ``BONUS``, from which every bonus token may be drawn; or "".
+
+    A row that is certain gives the same tokens as a formula in ``POINTS``. ``all_given`` are the rounds.
+    """
+    seen = [(given, i, law) for given in all_given for i, law in values_of(given, "bonus")]
+    rows = (name for name in BONUS if name not in POINTS and "row" in name)
+    return next((name for name in rows if _is_drawn_by(seen, BONUS[name])), "")
 
 
 _WARPERS: Mapping[str, tuple[Callable[[Any, Any], Any], type[int | float]]] = {

@@ -85,6 +85,8 @@ class Models(NamedTuple):
     """Text -> the row that drafts after it are drawn from on most paths, if the draft model is unknown."""
     greedy: bool = False
     """Whether a draft may be the argmax of q, without a draw."""
+    unshown: bool = True
+    """Whether a replacement beside its draft is read too where neither a draw nor the text shows it."""
 
 
 class ReadRound(NamedTuple):
@@ -108,6 +110,8 @@ class ReadRound(NamedTuple):
     """A step that no right round has, such as an untested draft or a test after a rejection; or ""."""
     dropped: int | None = None
     """A token that was drafted and then neither tested nor emitted; None if there is none."""
+    shown: bool = True
+    """Whether a draw or a token of the text shows the step ``structure``."""
 
 
 class Reading(NamedTuple):
@@ -580,11 +584,12 @@ class _PathReader:
             if now.structure:
                 continue
             kept = f"the rejected draft {i + 1} ({drafts[i]}) is emitted, and its replacement after it"
-            record = record._replace(fault=now.fault or kept, structure=kept)
             emitted = (*now.out, drafts[i], new)
-            words, fault, cost = f"{words}, but {drafts[i]} is emitted too", now.fault or kept, then.cost + DROPPED
-            if drawn or len(text) + len(emitted) <= self.end:  # else nothing shows that the replacement follows
-                yield from self._emitted(last, text, emitted, words, cost, fault, used, None, gone, record)
+            words, fault, more = f"{words}, but {drafts[i]} is emitted too", now.fault or kept, then.cost + DROPPED
+            seen_in_text = drawn or len(text) + len(emitted) <= self.end
+            record = record._replace(fault=fault, structure=kept, shown=seen_in_text)
+            if seen_in_text or self.models.unshown:
+                yield from self._emitted(last, text, emitted, words, more, fault, used, None, gone, record)
             if i + 1 < len(drafts):
                 wrong = (
                     f"the round goes on with draft {i + 2} ({drafts[i + 1]}) after draft {i + 1} ({drafts[i]}) "
