@@ -247,7 +247,7 @@ def test_one_wrong_number_in_replacement_and_bonus_is_named_once():
     sentence = fault_of_rounds(in_scenario(both)).sentence
     assert sentence.startswith("each token that is not a draft is drawn from norm(max(p - q, 0)^2), expected")
     of_bonus = fault_of_rounds(in_scenario(verifier(bonus=lambda p: squared(p[-1])))).sentence
-    assert of_bonus.startswith("the bonus token is drawn from norm(p^2), expected p after the last draft")
+    assert of_bonus.startswith("the bonus token is drawn from p at temperature 0.5, expected p after the last draft")
     apart = verifier(replace=lambda p, q: squared(p - q), bonus=lambda p: p[-1] ** 3)
     assert "each token that is not a draft" not in fault_of_rounds(in_scenario(apart)).sentence
 
@@ -325,7 +325,7 @@ def test_a_target_with_another_top_k_is_named():
         if "temperature=0.7 top_k=2" in one.label
     )
     here = InScenario(variant, Scenario("generic", 3, (0, 1, 0), 3, seed=2), rational=False)
-    said = "p is taken before top_k=2 is applied, or taken with top_k=3 in the place of 2: draft 1, token "
+    said = "p is taken with top_k=3 in the place of 2: draft 1, token "
     assert fault_of_rounds(here).sentence.startswith(said)
 
 

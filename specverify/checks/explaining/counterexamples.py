@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
 
 from specverify.base.verdict import Counterexample
 from specverify.checks.explaining.batch_rules import RequestBatch, rule_of_batch
@@ -54,7 +56,7 @@ from specverify.checks.explaining.round_readings import (
     items_of_decisions,
     reading_of,
 )
-from specverify.checks.explaining.round_rules import same_row
+from specverify.checks.explaining.round_rules import excess, ratio, same_row
 from specverify.checks.explaining.round_stories import given_of_path, impossible_step, rounds_of_path
 from specverify.checks.explaining.token_rules import name_of_token
 from specverify.checks.explaining.tree_readings import tree_reading
@@ -72,12 +74,15 @@ Found = TypeVar("Found")
 Given = ParamSpec("Given")
 SHOWN = 3
 """The largest number of paths in a counterexample."""
-SEARCHED, EVIDENCE = 8, 16
-"""The number of paths of an engine that are searched for the fault, and the number of further paths as evidence."""
+SEARCHED, EVIDENCE, EVIDENCE_OF_PROBE = 8, 16, 36
+"""The number of paths of an engine that are searched for the fault, and the number of further paths as evidence; the
+third number is that of a setting that explains a refutation."""
 SEARCHED_TREES, MOST_TREE_PATHS = 40, 400
 PATHS_ALONE = 2000
 """The largest number of paths that are followed of one request alone."""
 NEAR, NEAR_LAW = 1e-9, 1e-6
+COMPARED_TEXTS = 64
+"""The largest number of texts at which the rows of the target are compared with the expected law."""
 
 _PHRASES: dict[object, Callable[[Decision], str]] = {
     "draft": lambda d: f"draft {d.outcome}",
@@ -162,11 +167,13 @@ def program_counterexample(
             return result
     difference = first_difference(law, expected, program.split, program.each)
     size, cells = _vocabulary(expected), dict[tuple[int, ...], Any]()
-    more = [path for _, path in engine.heaviest(lambda _: 1, EVIDENCE)]
+    more = _varied_paths(engine) if program.is_probe else [path for _, path in engine.heaviest(lambda _: 1, EVIDENCE)]
     drawn = [
         with_pmfs(engine, draws_of(path.decisions), size, cells) for path in (*(path for _, path in heaviest), *more)
     ]
     traces = [trace, *(_trace_of(program, path) for path in (*(path for _, path in heaviest[1:]), *more))][: len(drawn)]
+    traces = _with_rows_of_law(traces, expected, size)
+    trace = next(iter(traces), None)
     texts = [*[worst] * len(heaviest), *(max(outcomes_of(path.outcome), key=lambda end: end[1])[0] for path in more)]
     open_ends = [len(outcomes_of(path.outcome)) > 1 for path in (*(path for _, path in heaviest), *more)]
     rounds = or_none(_rounds_of, program, drawn, traces, texts, expected, open_ends)
@@ -179,9 +186,9 @@ def program_counterexample(
     )
     if difference is None:
         return example
-    beside = _named_beside(program, trace, (law, expected), difference)
+    beside = _named_beside(program, trace, (law, expected), difference, engine)
     if beside is not None:
-        return example._replace(fault=beside[0], rows=beside[1:])
+        return example._replace(fault=beside[0], rows=beside[1:], sure=True)
     named = or_none(token_without_draw, program, engine) or (rounds.fault if rounds else "")
     if not named and trace is not None and trace.target is not None and program.split is None:
         candidates = (
@@ -199,7 +206,21 @@ def program_counterexample(
         named = _token_named(difference, program.rows(worst), paths_drawn, size, read)
     if not named:
         return example._replace(fault=difference.fault, rows=difference.rows, named=False)
-    return example._replace(fault=named, rows=(difference.fault, *difference.rows))
+    sure = program.is_probe and rounds is not None and rounds.named and named == rounds.fault
+    return example._replace(fault=named, rows=(difference.fault, *difference.rows), sure=sure)
+
+
+def _varied_paths(engine: KeptPaths) -> list[Path[Any]]:
+    """Return up to ``EVIDENCE_OF_PROBE`` paths of an engine that begin differently.
+
+    The most probable of each kind come first. Paths with the same outcomes of the first three decisions are of one
+    kind.
+    """
+    kinds = dict[tuple[int, ...], list[Path[Any]]]()
+    for path in sorted(engine, key=lambda path: -path.weight):
+        kinds.setdefault(path.choices[:3], []).append(path)
+    in_turn = (path for same in zip_longest(*kinds.values()) for path in same if path is not None)
+    return list(islice(in_turn, EVIDENCE_OF_PROBE))
 
 
 def _named_beside(
@@ -207,18 +228,68 @@ def _named_beside(
     trace: Trace | None,
     laws: tuple[Mapping[Any, Any], Mapping[Any, Any]],
     difference: Difference,
+    engine: KeptPaths,
 ) -> tuple[str, ...] | None:
     """Return a sentence that a request is wrong because of others, then table lines; None if this is not shown.
 
-    If one row of a batch decides about another, this rule comes first. ``laws`` are the observed and the expected law,
-    and ``difference`` is their first difference. ``trace`` has the model queries of a path.
+    A text that continues after its end comes first: no rule explains it better. If one row of a batch decides about
+    another, this rule comes next. ``laws`` are the observed and the expected law, and ``difference`` is their first
+    difference. ``trace`` has the model queries of a path, and ``engine`` all paths.
     """
+    if difference.expected.get(END, 0) >= CERTAIN:
+        return difference.fault, *difference.rows
     alone = "" if difference.request is None else or_none(right_alone, program, difference.request)
     shown = f"{alone}: {difference.sentence}" if alone else difference.fault
     rule = or_none(_rule_of_batch, trace, *laws) if trace is not None and program.split is not None else ""
+    decided = or_none(_decided_by, program, trace, engine, difference) or ""
     if rule:
-        return rule, shown, *difference.rows
-    return (shown, *difference.rows) if alone else None
+        return f"{rule}{decided}", shown, *difference.rows
+    if not alone:
+        return None
+    return f"{shown}{decided}", *difference.rows
+
+
+def _decided_by(program: EngineProgram, trace: Trace | None, engine: KeptPaths, difference: Difference) -> str:
+    """Return a clause about a wrong draw that decides the first wrong token, with its program line; "" if none does.
+
+    A draw decides the token if the token is the same on all paths with the same outcomes up to this draw. Of the paths
+    with the wrong token, the most probable one is taken whose deciding draw is no draw of speculative decoding: a coin
+    that passes with another probability than min(1, p/q), or a token from another row than p, q and their residual. The
+    other arguments are those of ``_named_beside``.
+    """
+    index = difference.request
+    models = trace is not None and trace.target is not None and trace.draft is not None
+    if program.split is None or index is None or difference.wrong is None or trace is None or not models:
+        return ""
+    *before, token = difference.wrong
+    begun, number = tuple(before), len(before)
+    text = trace.texts[index][0] + begun
+    p, q = (
+        [float(mass) for mass in model(text).tolist()] for model in (trace.target, trace.draft) if model is not None
+    )
+    if not 0 <= token < len(p):
+        return ""
+    begins = [(path, program.split(outcomes_of(path.outcome)[0][0])[index][: number + 1]) for path in engine]
+    fitting = sorted((path for path, new in begins if new == (*begun, token)), key=lambda path: -path.weight)
+    cells = dict[tuple[int, ...], Any]()
+    for path in fitting[:SEARCHED]:
+        length = next(
+            length
+            for length in range(len(path.choices) + 1)
+            if len({new for other, new in begins if other.choices[:length] == path.choices[:length]}) == 1
+        )
+        drawn = with_pmfs(engine, draws_of(path.decisions[:length]), len(p), cells)
+        item = next((item for item in reversed(drawn) if item.high - item.low < 1 - NEAR), None)
+        if item is None or not item.place:
+            continue
+        bound = ratio(p[token], q[token])
+        if not item.is_lookup and item.low <= 0 and abs(item.high - bound) > NEAR_LAW:
+            does, ought = apart(item.high, bound)
+            return f"; new token {number + 1} is {token} if u < {does} ({item.place}), and min(1, p/q) is {ought} there"
+        if item.pmf and not any(same_row(item.pmf, row, NEAR_LAW) for row in (p, q, excess(p, q))):
+            rows = f"where p = {short_row(p)} and q = {short_row(q)}"
+            return f"; new token {number + 1} is drawn from {short_row(item.pmf)} ({item.place}), {rows}"
+    return ""
 
 
 def token_without_draw(program: EngineProgram, engine: KeptPaths) -> str:
@@ -268,6 +339,29 @@ def _models_of(trace: Trace, horizon: int) -> Models | None:
     asked = tuple(dict.fromkeys(text for _, text in trace.queries))
     queries = tuple((at, *query) for at, query in zip(trace.moments, trace.queries, strict=False))
     return Models(trace.target, trace.draft, trace.texts[0][0], horizon, asked, queries)
+
+
+def _with_rows_of_law(traces: list[Trace | None], expected: Mapping[Any, Any], size: int) -> list[Trace | None]:
+    """Return ``traces``, but only None if ``expected`` has other rows than the target model of the first one."""
+    first = next(iter(traces), None)
+    return traces if first is None or has_law_of_target(first, expected, size) else [None] * len(traces)
+
+
+def has_law_of_target(trace: Trace, expected: Mapping[Any, Any], size: int) -> bool:
+    """Return whether ``expected`` has the rows of the target model that ``trace`` has recorded.
+
+    Otherwise a plain call processes the rows of the target, for example by a penalty. ``size`` is the vocabulary size.
+    Returns True also if there are several requests or no model, so that nothing can be compared.
+    """
+    if trace.target is None or len(trace.texts) != 1 or not size:
+        return True
+    model, prompt = model_of_law(expected, size), trace.texts[0][0]
+    befores = {text[:length] for text in islice(expected, COMPARED_TEXTS) for length in range(len(text))}
+    return all(
+        np.abs(model(before) - np.asarray(trace.target((*prompt, *before)), dtype=np.float64)[:size]).max() < NEAR_LAW
+        for before in befores
+        if model(before).any()
+    )
 
 
 def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
@@ -534,7 +628,8 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
             else:
                 fault = (f"{alone}: " if alone else named) + wrong + (f": {why}" if why else "")
             let, rows = (described(program),), tuple(filter(None, lines))
-            return Counterexample(let, fault, fault=fault, rows=rows, named=bool(alone or why or other))
+            sure = bool(alone or other) or why.startswith((KEPT, REUSED))
+            return Counterexample(let, fault, fault=fault, rows=rows, named=bool(alone or why or other), sure=sure)
     return None
 
 

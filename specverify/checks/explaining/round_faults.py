@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from specverify.checks.explaining.changed_rows import further_formula, kept_draft, name_of_change, step_rule
 from specverify.checks.explaining.given_drafts import (
     GENERIC,
     PARTS,
+    WIDE,
     GivenDrafts,
     error_of,
     expected,
@@ -54,6 +56,7 @@ from specverify.subjects.subject import InScenario
 
 PADDED_RESIDUAL = "norm(max(p - q, 0)) with q = (0.75, 0, ..., 0.25), the row that q has at padded positions"
 PADDED_ROW = "(1, 0, ...), the row that p has at padded positions"
+LEAST_OPEN_DRAFTS = 3
 MOST_NAMES = 3
 """The largest number of formulas that a sentence names if several fit all observations."""
 GUESSED = ", as it is not drawn"
@@ -80,7 +83,7 @@ def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> Roun
     if not any(given.goes_on or any(is_wrong(given, part) for part in PARTS) for given in mine):
         return None
     others: list[GivenDrafts] = []
-    for scenario in GENERIC:
+    for scenario in (*GENERIC, WIDE):
         if scenario != here.scenario:
             others += (given._replace(elsewhere=True) for given in _elsewhere(here._replace(scenario=scenario)))
     parameters = _parameters(here.variant.label)
@@ -282,14 +285,28 @@ def _further_rule(seen: Sequence[tuple[GivenDrafts, int, Any]], part: str, param
     ``seen`` has (round, position, observed value), ``part`` is "accept", "replace" or "bonus", and ``parameters`` are
     the sampling parameters as text.
     """
+    changed = further_formula(seen, part) or name_of_change(seen, part)
     if part == "accept":
-        return accept_rule([_accepted(*one) for one in seen])
+        return changed or accept_rule([_accepted(*one) for one in seen]) or step_rule(seen)
     if part == "bonus":
         rule = replace_rule(_bonuses([given for given, _, _ in seen])).replace("max(p - q, 0)", "p")
-        return rule if rule and " q" not in rule else _after_several_drafts(seen)
+        named = changed or (rule if rule and " q" not in rule else _after_several_drafts(seen))
+        return named or _bonus_less_q(seen)
+    if changed or (changed := kept_draft(seen)):
+        return changed
     with_nan = (name for name, formula in REPLACE_WITH_NAN.items() if _is_drawn_by(seen, formula))
     laws = [Replaced(given.rows.p[i], given.rows.q[i], law, error_of(given, part, i)) for given, i, law in seen]
     return next(with_nan, "") or replace_rule(laws, _temperature(parameters))
+
+
+def _bonus_less_q(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
+    """Return the formula of a bonus from which a multiple of q at the last draft is subtracted; "" if it does not fit.
+
+    ``seen`` are (round, position, observed law).
+    """
+    laws = [Replaced(given.rows.p[i], given.rows.q[i - 1], law, given.slack) for given, i, law in seen if i]
+    rule = replace_rule(laws)
+    return f"{rule} with q before the last draft" if rule.startswith("norm(max(p - ") and " q, 0))" in rule else ""
 
 
 def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
@@ -299,7 +316,9 @@ def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
     "accept" the result is "". ``all_given`` are the rounds.
     """
     seen = [(given, i, law) for given in all_given for i, law in values_of(given, part)]
-    if part == "accept" or not all(max(map(float, law.values())) > 1 - 1e-6 for _, _, law in seen):
+    if part == "accept":
+        return _without_number(seen)
+    if not all(max(map(float, law.values())) > 1 - 1e-6 for _, _, law in seen):
         return ""
     formulas = REPLACE if part == "replace" else BONUS
     wrong = {
@@ -309,6 +328,26 @@ def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
     }
     fitting = [name for name in sorted(POINTS & formulas.keys()) if _is_drawn_by(seen, formulas[name])]
     return fitting[0] if len(wrong) > 1 and len(fitting) == 1 else ""
+
+
+def _without_number(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
+    """Return the only rule without a random number that gives the acceptances ``seen``; "" if none or several do.
+
+    The rule min(1, p/q) must be strictly between 0 and 1 for at least ``LEAST_OPEN_DRAFTS`` different drafts.
+    """
+    open_ones = {
+        (given.rows.p[i], given.drafts[i])
+        for given, i, _ in seen
+        if 1e-6 < expected(given, "accept", i, given.rows) < 1 - 1e-6
+    }
+    if len(open_ones) < LEAST_OPEN_DRAFTS:
+        return ""
+    fitting = [
+        name
+        for name, formula in ACCEPT_OF_ROW.items()
+        if all(fits(value, formula(given.rows, given.drafts, i), given.slack) for given, i, value in seen)
+    ]
+    return fitting[0] if len(fitting) == 1 else "" if fitting else step_rule(seen)
 
 
 def _after_several_drafts(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
