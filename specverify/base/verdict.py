@@ -53,6 +53,11 @@ class Counterexample(NamedTuple):
     """Table lines that show the difference, such as texts whose probabilities differ."""
     named: bool = True
     """Whether ``fault`` names the cause; False if it states only the difference."""
+    sure: bool = False
+    """Whether no other setting can show the cause better.
+
+    It fits all examined paths of a setting that tells wrong rules apart, or it concerns several requests.
+    """
 
 
 class Examination(NamedTuple):

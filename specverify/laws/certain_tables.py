@@ -32,6 +32,9 @@ threshold in the program then confuses such tokens with impossible ones, the res
 ``_apart``."""
 FAR = "far_after"
 """``far_after_1``: like ``apart_after``, but p and q differ much at the two likely tokens."""
+FEW = "few_after"
+"""``few_after_1_2_3``: like ``open_after``, but the later rows are open only if all tokens since the first open row are
+0, and the entries of a row have different sizes. So a program has few paths, and wrong rules different laws."""
 MANY = "many_after"
 """``many_after_1``: after texts of 1 token every token has a different positive probability under p, and q is one-hot.
 """
@@ -39,7 +42,7 @@ MANY = "many_after"
 
 def is_certain(shape: str) -> bool:
     """Return whether ``shape`` is the name of a kind of tables that this module makes."""
-    return shape == CERTAIN or shape.startswith((OPEN, PERIODIC, APART, FAR, MANY))
+    return shape == CERTAIN or shape.startswith((OPEN, PERIODIC, APART, FAR, FEW, MANY))
 
 
 def open_after(*lengths: int) -> str:
@@ -72,6 +75,14 @@ def far_after(length: int) -> str:
     return f"{FAR}_{length}"
 
 
+def few_after(*lengths: int) -> str:
+    """Return the name of the kind of tables whose rows are open after texts of these lengths that end in 0s.
+
+    After the shortest of these texts the row is open whatever its tokens are. All other rows are one-hot, with p = q.
+    """
+    return "_".join([FEW, *map(str, lengths)])
+
+
 def many_after(length: int) -> str:
     """Return the name of the kind of tables in which p has no zeros, and q is one-hot, after texts of one length.
 
@@ -84,7 +95,7 @@ def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel,
     """Return (target, draft) over ``vocabulary`` tokens as tables of ``Fraction``.
 
     ``shape`` is the name of a kind of tables of this module, and ``seed`` selects the rows. In the kinds of
-    ``apart_after`` and ``far_after`` the slight differences between p and q are 2 parts in ``2 << seed``.
+    ``apart_after`` and ``far_after``, a larger seed also brings p and q closer: their slight differences are 2^-seed.
     """
     lengths = frozenset(map(int, filter(str.isdecimal, shape.split("_"))))
 
@@ -96,7 +107,9 @@ def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel,
         elif len(tokens) in lengths and shape.startswith(MANY):
             p = rng.sample(range(1, vocabulary + 1), vocabulary)
             q = _point(vocabulary, rng.randrange(vocabulary))
-        elif len(tokens) in lengths:
+        elif len(tokens) in lengths and shape.startswith(FEW) and not any(tokens[min(lengths) :]):
+            p, q = (rng.sample(_SIZES, vocabulary) for _ in range(2))
+        elif len(tokens) in lengths and not shape.startswith(FEW):
             p, q = ([rng.randint(1, 5) for _ in range(vocabulary)] for _ in range(2))
         elif shape.startswith(PERIODIC):
             p = q = _point(vocabulary, len(tokens) % vocabulary)
@@ -129,6 +142,10 @@ def large_pair(vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel
         return wanted, other if rng.random() < 0.25 else wanted
 
     return (lambda tokens: row(pair(tokens)[0])), (lambda tokens: row(pair(tokens)[1]))
+
+
+_SIZES = (1, 2, 3, 5, 7, 11, 13, 17)
+"""Weights of the open rows of ``few_after``."""
 
 
 def _point(vocabulary: int, token: int) -> list[int]:

@@ -334,8 +334,7 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
             continue
         examined.append((case, examination))
         if examination.failed:
-            if _lacks_cause(examination):
-                examined += _with_cause(examined, chosen.cases, conditions, quick=checklist.quick)
+            examined = _explained(examined, check, chosen.cases, conditions, quick=checklist.quick)
             break
     too_long = ", ".join(map(_words_of, passed[_NotExamined.OUT_OF_RUNS]))
     if too_long and not examined:
@@ -358,6 +357,49 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
 
 def _lacks_cause(examination: Examination) -> bool:
     return examination.counterexample is not None and not examination.counterexample.named
+
+
+def _explained(
+    examined: list[tuple[Case, Examination]],
+    check: Check,
+    cases: Iterable[Case],
+    conditions: Conditions,
+    *,
+    quick: bool,
+) -> list[tuple[Case, Examination]]:
+    """Return ``examined``, with a further case of an engine if this case shows the cause of the refutation better.
+
+    The arguments are those of ``_in_probe`` and ``_with_cause``; the last of ``examined`` is refuted.
+    """
+    case, examination = examined[-1]
+    explained = _in_probe(case, examination, check, conditions)
+    if explained is not None:
+        return [*examined[:-1], explained, examined[-1]]
+    if _lacks_cause(examination):
+        return [*examined, *_with_cause(examined, cases, conditions, quick=quick)]
+    return examined
+
+
+def _in_probe(
+    case: Case, examination: Examination, check: Check, conditions: Conditions
+) -> tuple[Case, Examination] | None:
+    """Return the case of an engine that tells wrong rules apart, with its examination, to state in place of ``case``.
+
+    ``examination`` is the refutation of ``case`` by ``check``; ``conditions`` are the settings of the check. Returns
+    None if the refutation itself is sure of its cause, or if the other case is not refuted or not sure of it.
+    """
+    program, example = case.situation, examination.counterexample
+    if not isinstance(program, EngineProgram) or program.probe is None or example is None or example.sure:
+        return None
+    if not conditions.explained:
+        return None
+    with suppress(Exception):  # the refutation stands, whatever another case raises
+        for other in check.cases(case.subject.with_situations(EngineProgram, (program.probe(),))):
+            if isinstance(other.situation, EngineProgram):
+                result = _examine(other, conditions, quick=True)
+                if isinstance(result, Examination) and result.counterexample is not None and result.counterexample.sure:
+                    return other, result
+    return None
 
 
 def _with_cause(

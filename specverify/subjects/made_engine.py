@@ -30,6 +30,7 @@ import numpy as np
 
 from specverify.base.default_limits import MOST_PROGRAMS
 from specverify.intercept.distributions import Forced
+from specverify.laws.certain_tables import few_after
 from specverify.laws.deep_scenarios import LONG_SCENARIOS, WRITTEN_OUT
 from specverify.laws.draws import Replayed
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS
@@ -251,6 +252,16 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
     )
 
 
+PROBE = Scenario(few_after(1, 2, 3), 5, (0,), 4, seed=4)
+"""The scenario that explains a refutation: three open rows, with entries of different sizes, and few paths."""
+
+
+@lru_cache(maxsize=16)
+def _probe(make: Make, like: Made) -> EngineProgram:
+    """Return the engine in the scenario that explains refutations; the arguments are those of ``_program``."""
+    return _program(make, widened(make, PROBE), like)._replace(is_probe=True, probe=None)
+
+
 def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS) -> EngineProgram:
     """Return the engine in one scenario as a program whose outcome is the new tokens.
 
@@ -265,6 +276,7 @@ def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS)
         rows=partial(_rows, scenario),
         trace=partial(_traced, make, scenario),
         most_paths=MOST_PATHS,
+        probe=partial(_probe, make, like._replace(observer=None)),
     )
     if like.plain is None and like.allowed is None:
         program = program._replace(logits=Logits(partial(_logits, scenario), rounding=0.0))
@@ -294,6 +306,7 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
         alone=lambda index: _program(placed(make, _place(requests, index)), requests.each[index], like),
         trace=partial(_traced_serving, make, requests),
         most_paths=MOST_PATHS,
+        probe=partial(_probe, make, like._replace(observer=None)),
     )
 
 

@@ -50,6 +50,8 @@ class _RowRound(NamedTuple):
     p: tuple[Row, ...]
     q: tuple[Row, ...]
     passed: tuple[bool, ...]
+    left: tuple[tuple[Row, Row], ...] = ()
+    """The rows of p and q of the residual at each draft; () if they are the right ones."""
 
     @property
     def accepted(self) -> int:
@@ -58,7 +60,9 @@ class _RowRound(NamedTuple):
 
     def last(self, count: int) -> Row:
         """Return the pmf of the token after ``count`` accepted drafts: the residual, or p after the last draft."""
-        return self.p[count] if count == len(self.drafts) else excess(self.p[count], self.q[count])
+        if count == len(self.drafts):
+            return self.p[count]
+        return excess(*self.left[count]) if self.left else excess(self.p[count], self.q[count])
 
     def cut(self, count: int) -> Row:
         """Return ``last(count)``, or, if the row has fewer than ``count`` drafts, the pmf after all of them."""
@@ -121,6 +125,26 @@ def _residual_of_first(rows: Sequence[_RowRound], b: int) -> Ending:
     return count, excess(rows[0].p[count], rows[0].q[count])
 
 
+RowsOfTest = Callable[[Sequence[tuple[Row, Row]], int], tuple[Row, Row]]
+"""``rows(pairs, b)`` returns the rows of p and q in the test of row ``b``; ``pairs`` has them for all rows."""
+
+
+def _own(pairs: Sequence[tuple[Row, Row]], b: int) -> tuple[Row, Row]:
+    return pairs[b]
+
+
+def _mean_p(pairs: Sequence[tuple[Row, Row]], b: int) -> tuple[Row, Row]:
+    return [sum(column) / len(pairs) for column in zip(*(p for p, _ in pairs), strict=True)], pairs[b][1]
+
+
+def _p_of(by: int, pairs: Sequence[tuple[Row, Row]], b: int) -> tuple[Row, Row]:
+    return pairs[(b + by) % len(pairs)][0], pairs[b][1]
+
+
+def _q_of(by: int, pairs: Sequence[tuple[Row, Row]], b: int) -> tuple[Row, Row]:
+    return pairs[b][0], pairs[(b + by) % len(pairs)][1]
+
+
 class _Hypothesis(NamedTuple):
     """A fault of a batch: ``words`` name it, and each other field states a difference from the right decoder."""
 
@@ -132,6 +156,10 @@ class _Hypothesis(NamedTuple):
     """Whether p is computed for all rows and assigned to the unfinished rows in order."""
     one_coin: bool = False
     """Whether one random number tests the drafts of all rows at a position."""
+    in_test: RowsOfTest = _own
+    """The rows with which a draft is tested."""
+    in_residual: RowsOfTest = _own
+    """The rows from which the residual is computed."""
     least_gamma: int = 1
     """The least number of drafts with which this fault differs from another one."""
     instead: str = ""
@@ -204,6 +232,34 @@ HYPOTHESES = (
         p_by_place=True,
         instead=_OF_OTHERS,
     ),
+    *(
+        _Hypothesis(
+            f"p is averaged over the rows of the batch {where}",
+            in_test=test,
+            in_residual=residual,
+            instead="p is averaged over the rows of the batch",
+        )
+        for where, test, residual in (
+            ("in the test of a draft", _mean_p, _own),
+            ("in the residual", _own, _mean_p),
+            ("in the test and in the residual", _mean_p, _mean_p),
+        )
+    ),
+    *(
+        _Hypothesis(
+            f"{model} of another row of the batch is used {where}",
+            in_test=test,
+            in_residual=residual,
+            instead=f"{model} of another row of the batch is used",
+        )
+        for model, change in (("p", _p_of), ("q", _q_of))
+        for by in (1, -1)
+        for where, test, residual in (
+            ("in the test of a draft", partial(change, by), _own),
+            ("in the residual", _own, partial(change, by)),
+            ("in the test and in the residual", partial(change, by), partial(change, by)),
+        )
+    ),
     _Hypothesis("one random number tests the drafts of all rows of the batch at a position", one_coin=True),
 )
 
@@ -223,9 +279,9 @@ def rule_of_batch(batch: RequestBatch, law: Mapping[Tokens, Any]) -> str:
 
 def _explains(hypothesis: _Hypothesis, batch: RequestBatch, law: Mapping[Tokens, Any]) -> bool:
     return any(
-        _has_law(partial(_decode, hypothesis, batch, gamma, shortened, stays), law)
-        for gamma, shortened, stays in product(batch.gammas, (False, True), (False, True))
-        if gamma >= hypothesis.least_gamma
+        _has_law(partial(_decode, hypothesis, batch, gamma, shortened, stays, bonus), law)
+        for gamma, shortened, stays, bonus in product(batch.gammas, (False, True), (False, True), (True, False))
+        if gamma >= hypothesis.least_gamma and (bonus or hypothesis.ending is _right)
     )
 
 
@@ -250,7 +306,7 @@ class _TooProbableError(Exception):
 
 
 def _decode(
-    hypothesis: _Hypothesis, batch: RequestBatch, gamma: int, shortened: bool, stays: bool, draws: Draws
+    hypothesis: _Hypothesis, batch: RequestBatch, gamma: int, shortened: bool, stays: bool, bonus: bool, draws: Draws
 ) -> Tokens:
     """Decode ``batch`` with the fault ``hypothesis``; return the concatenated new tokens of all requests.
 
@@ -260,6 +316,7 @@ def _decode(
         gamma: The number of drafts of a round.
         shortened: Whether fewer drafts are made near the end of a text, so that no round exceeds it.
         stays: Whether a row that has ended stays in the batch.
+        bonus: Whether a token follows the last draft if all drafts are accepted.
         draws: Supplies the random outcomes.
     """
     result: Tokens = ()
@@ -274,7 +331,8 @@ def _decode(
             rows = list(_rows(hypothesis, batch, texts, live, counts, draws))
             for b, i in enumerate(live):
                 kept, row = hypothesis.ending(rows, b)
-                texts[i] += (*rows[b].drafts[:kept], _drawn(draws, row))
+                last = (_drawn(draws, row),) if bonus or kept < len(rows[b].drafts) or not kept else ()
+                texts[i] += (*rows[b].drafts[:kept], *last)
         for prompt, text, end in zip(prompts, texts, ends, strict=True):
             result += text[len(prompt) : end]
     return result
@@ -310,8 +368,24 @@ def _rows(
         p = tuple(batch.p(begun + drafts[:k]) for k in range(len(drafts) + 1))
         rounds.append((drafts, p, tuple(batch.q(texts[i] + drafts[:k]) for k in range(len(drafts)))))
     tests = _tests(hypothesis, rounds, draws)
-    for (drafts, p, q), passed in zip(rounds, tests, strict=True):
-        yield _RowRound(drafts, p, q, passed)
+    left = _pairs(rounds, hypothesis.in_residual)
+    for (drafts, p, q), passed, pairs in zip(rounds, tests, left, strict=True):
+        yield _RowRound(drafts, p, q, passed, pairs if hypothesis.in_residual is not _own else ())
+
+
+def _pairs(rounds: Sequence[tuple[Any, ...]], change: RowsOfTest) -> list[tuple[tuple[Row, Row], ...]]:
+    """Return, for each row of a batch, the rows of p and q at each of its drafts after the change ``change``.
+
+    ``rounds`` has (drafts, rows of p, rows of q) of each row of the batch. Only rows with a draft at the same position
+    count as other rows.
+    """
+    result: list[list[tuple[Row, Row]]] = [[] for _ in rounds]
+    for k in range(max((len(drafts) for drafts, _, _ in rounds), default=0)):
+        drafting = [b for b, (drafts, _, _) in enumerate(rounds) if k < len(drafts)]
+        pairs = [(rounds[b][1][k], rounds[b][2][k]) for b in drafting]
+        for place, b in enumerate(drafting):
+            result[b].append(change(pairs, place))
+    return [tuple(pairs) for pairs in result]
 
 
 def _tests(hypothesis: _Hypothesis, rounds: Sequence[tuple[Any, ...]], draws: Draws) -> list[tuple[bool, ...]]:
@@ -320,7 +394,11 @@ def _tests(hypothesis: _Hypothesis, rounds: Sequence[tuple[Any, ...]], draws: Dr
     ``rounds`` has (drafts, rows of p, rows of q) for each row. With ``hypothesis.one_coin``, all rows share one random
     number at each position.
     """
-    bounds = [[float(ratio(p[k][token], q[k][token])) for k, token in enumerate(drafts)] for drafts, p, q in rounds]
+    tested = _pairs(rounds, hypothesis.in_test)
+    bounds = [
+        [float(ratio(p[token], q[token])) for token, (p, q) in zip(drafts, pairs, strict=True)]
+        for (drafts, _, _), pairs in zip(rounds, tested, strict=True)
+    ]
     if not hypothesis.one_coin:
         return [tuple(_drawn(draws, (bound, 1 - bound)) == 0 for bound in row) for row in bounds]
     passed: list[list[bool]] = [[] for _ in rounds]

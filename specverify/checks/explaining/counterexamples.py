@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
@@ -56,7 +56,7 @@ from specverify.checks.explaining.round_readings import (
     items_of_decisions,
     reading_of,
 )
-from specverify.checks.explaining.round_rules import same_row
+from specverify.checks.explaining.round_rules import excess, ratio, same_row
 from specverify.checks.explaining.round_stories import given_of_path, impossible_step, rounds_of_path
 from specverify.checks.explaining.token_rules import name_of_token
 from specverify.checks.explaining.tree_readings import tree_reading
@@ -74,8 +74,9 @@ Found = TypeVar("Found")
 Given = ParamSpec("Given")
 SHOWN = 3
 """The largest number of paths in a counterexample."""
-SEARCHED, EVIDENCE = 8, 16
-"""The number of paths of an engine that are searched for the fault, and the number of further paths as evidence."""
+SEARCHED, EVIDENCE, EVIDENCE_OF_PROBE = 8, 16, 36
+"""The number of paths of an engine that are searched for the fault, and the number of further paths as evidence; the
+third number is that of a setting that explains a refutation."""
 SEARCHED_TREES, MOST_TREE_PATHS = 40, 400
 PATHS_ALONE = 2000
 """The largest number of paths that are followed of one request alone."""
@@ -166,7 +167,7 @@ def program_counterexample(
             return result
     difference = first_difference(law, expected, program.split, program.each)
     size, cells = _vocabulary(expected), dict[tuple[int, ...], Any]()
-    more = [path for _, path in engine.heaviest(lambda _: 1, EVIDENCE)]
+    more = _varied_paths(engine) if program.is_probe else [path for _, path in engine.heaviest(lambda _: 1, EVIDENCE)]
     drawn = [
         with_pmfs(engine, draws_of(path.decisions), size, cells) for path in (*(path for _, path in heaviest), *more)
     ]
@@ -185,9 +186,9 @@ def program_counterexample(
     )
     if difference is None:
         return example
-    beside = _named_beside(program, trace, (law, expected), difference)
+    beside = _named_beside(program, trace, (law, expected), difference, engine)
     if beside is not None:
-        return example._replace(fault=beside[0], rows=beside[1:])
+        return example._replace(fault=beside[0], rows=beside[1:], sure=True)
     named = or_none(token_without_draw, program, engine) or (rounds.fault if rounds else "")
     if not named and trace is not None and trace.target is not None and program.split is None:
         candidates = (
@@ -205,7 +206,21 @@ def program_counterexample(
         named = _token_named(difference, program.rows(worst), paths_drawn, size, read)
     if not named:
         return example._replace(fault=difference.fault, rows=difference.rows, named=False)
-    return example._replace(fault=named, rows=(difference.fault, *difference.rows))
+    sure = program.is_probe and rounds is not None and rounds.named and named == rounds.fault
+    return example._replace(fault=named, rows=(difference.fault, *difference.rows), sure=sure)
+
+
+def _varied_paths(engine: KeptPaths) -> list[Path[Any]]:
+    """Return up to ``EVIDENCE_OF_PROBE`` paths of an engine that begin differently.
+
+    The most probable of each kind come first. Paths with the same outcomes of the first three decisions are of one
+    kind.
+    """
+    kinds = dict[tuple[int, ...], list[Path[Any]]]()
+    for path in sorted(engine, key=lambda path: -path.weight):
+        kinds.setdefault(path.choices[:3], []).append(path)
+    in_turn = (path for same in zip_longest(*kinds.values()) for path in same if path is not None)
+    return list(islice(in_turn, EVIDENCE_OF_PROBE))
 
 
 def _named_beside(
@@ -213,18 +228,68 @@ def _named_beside(
     trace: Trace | None,
     laws: tuple[Mapping[Any, Any], Mapping[Any, Any]],
     difference: Difference,
+    engine: KeptPaths,
 ) -> tuple[str, ...] | None:
     """Return a sentence that a request is wrong because of others, then table lines; None if this is not shown.
 
-    If one row of a batch decides about another, this rule comes first. ``laws`` are the observed and the expected law,
-    and ``difference`` is their first difference. ``trace`` has the model queries of a path.
+    A text that continues after its end comes first: no rule explains it better. If one row of a batch decides about
+    another, this rule comes next. ``laws`` are the observed and the expected law, and ``difference`` is their first
+    difference. ``trace`` has the model queries of a path, and ``engine`` all paths.
     """
+    if difference.expected.get(END, 0) >= CERTAIN:
+        return difference.fault, *difference.rows
     alone = "" if difference.request is None else or_none(right_alone, program, difference.request)
     shown = f"{alone}: {difference.sentence}" if alone else difference.fault
     rule = or_none(_rule_of_batch, trace, *laws) if trace is not None and program.split is not None else ""
+    decided = or_none(_decided_by, program, trace, engine, difference) or ""
     if rule:
-        return rule, shown, *difference.rows
-    return (shown, *difference.rows) if alone else None
+        return f"{rule}{decided}", shown, *difference.rows
+    if not alone:
+        return None
+    return f"{shown}{decided}", *difference.rows
+
+
+def _decided_by(program: EngineProgram, trace: Trace | None, engine: KeptPaths, difference: Difference) -> str:
+    """Return a clause about a wrong draw that decides the first wrong token, with its program line; "" if none does.
+
+    A draw decides the token if the token is the same on all paths with the same outcomes up to this draw. Of the paths
+    with the wrong token, the most probable one is taken whose deciding draw is no draw of speculative decoding: a coin
+    that passes with another probability than min(1, p/q), or a token from another row than p, q and their residual. The
+    other arguments are those of ``_named_beside``.
+    """
+    index = difference.request
+    models = trace is not None and trace.target is not None and trace.draft is not None
+    if program.split is None or index is None or difference.wrong is None or trace is None or not models:
+        return ""
+    *before, token = difference.wrong
+    begun, number = tuple(before), len(before)
+    text = trace.texts[index][0] + begun
+    p, q = (
+        [float(mass) for mass in model(text).tolist()] for model in (trace.target, trace.draft) if model is not None
+    )
+    if not 0 <= token < len(p):
+        return ""
+    begins = [(path, program.split(outcomes_of(path.outcome)[0][0])[index][: number + 1]) for path in engine]
+    fitting = sorted((path for path, new in begins if new == (*begun, token)), key=lambda path: -path.weight)
+    cells = dict[tuple[int, ...], Any]()
+    for path in fitting[:SEARCHED]:
+        length = next(
+            length
+            for length in range(len(path.choices) + 1)
+            if len({new for other, new in begins if other.choices[:length] == path.choices[:length]}) == 1
+        )
+        drawn = with_pmfs(engine, draws_of(path.decisions[:length]), len(p), cells)
+        item = next((item for item in reversed(drawn) if item.high - item.low < 1 - NEAR), None)
+        if item is None or not item.place:
+            continue
+        bound = ratio(p[token], q[token])
+        if not item.is_lookup and item.low <= 0 and abs(item.high - bound) > NEAR_LAW:
+            does, ought = apart(item.high, bound)
+            return f"; new token {number + 1} is {token} if u < {does} ({item.place}), and min(1, p/q) is {ought} there"
+        if item.pmf and not any(same_row(item.pmf, row, NEAR_LAW) for row in (p, q, excess(p, q))):
+            rows = f"where p = {short_row(p)} and q = {short_row(q)}"
+            return f"; new token {number + 1} is drawn from {short_row(item.pmf)} ({item.place}), {rows}"
+    return ""
 
 
 def token_without_draw(program: EngineProgram, engine: KeptPaths) -> str:
@@ -563,7 +628,8 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
             else:
                 fault = (f"{alone}: " if alone else named) + wrong + (f": {why}" if why else "")
             let, rows = (described(program),), tuple(filter(None, lines))
-            return Counterexample(let, fault, fault=fault, rows=rows, named=bool(alone or why or other))
+            sure = bool(alone or other) or why.startswith((KEPT, REUSED))
+            return Counterexample(let, fault, fault=fault, rows=rows, named=bool(alone or why or other), sure=sure)
     return None
 
 

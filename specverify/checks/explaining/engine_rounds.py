@@ -46,6 +46,8 @@ class EngineRounds(NamedTuple):
     """The reading of each path; None if it cannot be read."""
     fault: str
     """A sentence about the deviation that all paths share; "" if there is none."""
+    named: bool = False
+    """Whether the sentence names the wrong rule; False if it only quotes numbers of one path."""
 
 
 def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
@@ -73,6 +75,9 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
         learned = _settled([(items, new, models._replace(q=None)) for items, new, models in all_paths])
         if _cost(learned) + PREFERRED < _cost(best):
             best, all_paths = learned, [(items, new, models._replace(q=None)) for items, new, models in all_paths]
+    if _is_unshown(best):
+        all_paths = [(items, new, models._replace(unshown=False)) for items, new, models in all_paths]
+        best = _settled(all_paths)
     faulty = [reading.cost for reading in best if reading and reading.fault]
     most = min(faulty, default=0.0) + CLEAR
     read = [
@@ -82,8 +87,29 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
     ]
     if not _is_evidence(best):
         return EngineRounds(best, "")
-    named = _structure(read) or _rule(read) or _with_temperature(all_paths, read) or drawn_again(all_paths)
-    return EngineRounds(best, named)
+    structure = _structure(read)
+    rule = EngineRounds(best, structure, bool(structure)) if structure else EngineRounds(best, *_rule(read))
+    if rule.fault:
+        return rule
+    other = _with_temperature(all_paths, read) or drawn_again(all_paths) or _draft_row(read)
+    return EngineRounds(best, other, bool(other))
+
+
+def _draft_row(read: Sequence[tuple[Reading, Models]]) -> str:
+    """Return the sentence that drafts are drawn from a wrong row; "" if this is not the first deviation of most paths.
+
+    ``read`` holds (reading, models) of each path. The sentence must be the same on all paths, or name the row.
+    """
+    faults = [reading.fault for reading, _ in read if reading.fault]
+    drawn = [fault for fault in faults if re.match(r"draft \d+ is drawn from ", fault)]
+    named = [fault for fault in drawn if " = (" in fault.partition(", expected")[0]]
+    return named[0] if named and len(named) == len(drawn) and 2 * len(drawn) > len(faults) else ""
+
+
+def _is_unshown(best: Sequence[Reading | None]) -> bool:
+    """Return whether the readings ``best`` have a step that no right round has, and no path shows such a step."""
+    odd = [one for reading in best if reading for one in reading.rounds if one.structure]
+    return bool(odd) and not any(one.shown for one in odd)
 
 
 def _with_temperature(all_paths: Sequence[NewPath], read: Sequence[tuple[Reading, Models]]) -> str:
@@ -259,8 +285,10 @@ def is_by_other_text(said: str) -> bool:
     return _OTHER_TEXT.search(said) is not None
 
 
-def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return the sentence about the wrong rule that the rounds in ``read`` follow; "" if none is recognised.
+def _rule(read: Sequence[tuple[Reading, Models]]) -> tuple[str, bool]:
+    """Return the sentence about the wrong rule that the rounds in ``read`` follow, and whether it names the rule.
+
+    The sentence is "" if no rule is recognised.
 
     ``read`` has (reading, models) of each path. The rounds of a path count up to its first deviation.
     """
@@ -272,10 +300,12 @@ def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
         if by_text:
             agree = len({kind for kind, _ in by_text}) == 1 and 2 * len(by_text) > len(faults)
             if agree and all(_AS_BY.search(said) for _, said in by_text):
-                return without_unseen_row(by_text[0][1])  # no bound was seen that could tell one text from another
-            return by_text[0][1] if agree else ""
+                return without_unseen_row(by_text[0][1]), False  # no bound tells one text from another
+            return (by_text[0][1], True) if agree else ("", False)
     sure = fault is not None and (fault.named or any(models.queries or models.guesses for _, models in read))
-    return f"{fault.sentence}{_as_with_q(read) if GUESSED in fault.sentence else ''}" if fault and sure else ""
+    if fault is None or not sure:
+        return "", False
+    return f"{fault.sentence}{_as_with_q(read) if GUESSED in fault.sentence else ''}", fault.named
 
 
 def _all_given(read: Sequence[tuple[Reading, Models]]) -> list[GivenDrafts]:

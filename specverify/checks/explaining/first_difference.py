@@ -41,6 +41,8 @@ class Difference(NamedTuple):
     expected: Mapping[int, Any] = {}
     request: int | None = None
     """The index of the request whose own law is wrong; None if there is one request, or only the joint law is wrong."""
+    wrong: Tokens | None = None
+    """The new tokens of this request, up to the wrong one; the wrong one may be ``END``. None without ``request``."""
     sentence: str = ""
     """The sentence ``fault`` without the name of the request."""
 
@@ -85,7 +87,7 @@ def first_difference(
             result = Difference(named + sentence, _rows(place), sentence=sentence)
             seen, should = _token_laws(place)
             if number > 1:
-                return result._replace(request=index)
+                return result._replace(request=index, wrong=(*place.before, place.token))
             return result._replace(before=place.before, seen=seen, expected=should)
     return _dependence(law, expected, bound, texts, each) if number > 1 else None
 

@@ -59,6 +59,19 @@ _ACCEPT = (
     ),
     _AcceptFamily("with probability min(1, p/(q + {c}))", lambda p, q, seen: p / seen - q, lambda p, q, c: p / (q + c)),
     _AcceptFamily("with probability min(1, p/q + {c})", lambda p, q, seen: seen - p / q, lambda p, q, c: p / q + c),
+    _AcceptFamily(
+        "with the constant probability {c}, whatever p and q are", lambda p, q, seen: seen, lambda p, q, c: c
+    ),
+    _AcceptFamily(
+        "with probability {c} + (1 - {c}) min(1, p/q): a share {c} of the drafts is kept without a test",
+        lambda p, q, seen: (seen - p / q) / (1 - p / q) if p < q else 0.0,
+        lambda p, q, c: c + (1 - c) * min(1.0, p / q),
+    ),
+    _AcceptFamily(
+        "with probability {c} min(1, p/q): also a draft that passes the test is thrown away with probability 1 - {c}",
+        lambda p, q, seen: seen / min(1.0, p / q),
+        lambda p, q, c: c * min(1.0, p / q),
+    ),
 )
 
 
@@ -67,7 +80,7 @@ def accept_rule(observed: Sequence[Accepted]) -> str:
     told = [
         one for one in observed if OPEN < one.seen < 1 - OPEN and one.p > 0 and one.q > 0 and abs(one.p - one.q) > OPEN
     ]
-    if len(told) < LEAST_NUMBERS:
+    if len({(one.p, one.q) for one in told}) < LEAST_NUMBERS:
         return ""
     for family in _ACCEPT:
         number = family.solve(told[0].p, told[0].q, told[0].seen)
@@ -179,6 +192,11 @@ def _exponent(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> f
     return power if abs(power - 1) > OPEN else 0.0
 
 
+def _share_of_q_added(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
+    left = _left(p, q)
+    return next((law[token] / q[token] for token in range(len(p)) if left[token] <= 0 < q[token]), 0.0)
+
+
 def _share_of_p(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
     left = _left(p, q)
     return next((law[token] / p[token] for token in range(len(p)) if left[token] <= 0 < p[token]), 0.0)
@@ -202,14 +220,20 @@ _REPLACE = (
         _share_of_p,
         lambda p, q, c: [(1 - c) * left + c * mass for left, mass in zip(scaled(_left(p, q)), p, strict=True)],
     ),
+    _ReplaceFamily(
+        "norm(max(p - q, 0)), mixed with a share {c} of q",
+        _share_of_q_added,
+        lambda p, q, c: [(1 - c) * left + c * mass for left, mass in zip(scaled(_left(p, q)), q, strict=True)],
+    ),
 )
 
 
 def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
     """Return the replacement formula with one free number that fits all of ``observed``; "" if none does.
 
-    The power 1/``temperature`` is described as a second application of the temperature. Observations without any p > q
-    are skipped.
+    The result is a description with the number, such as "norm(max(p - q, 0)^2)". ``temperature``, that of the examined
+    call, changes only the words: the exponent 1/``temperature`` is described as the temperature applied twice.
+    Observations without any p > q are skipped.
     """
     told = [
         one._replace(p=list(map(float, one.p)), q=list(map(float, one.q)), law=dict(one.law))
@@ -217,7 +241,8 @@ def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
         if any(a > b for a, b in zip(one.p, one.q, strict=True))
     ]
     laws = [[float(one.law.get(token, 0)) for token in range(len(one.p))] for one in told]
-    if sum(max(sum(OPEN < mass < 1 - OPEN for mass in law) - 1, 0) for law in laws) < LEAST_NUMBERS:
+    different = {tuple(round(mass, 9) for mass in law) for law in laws}
+    if sum(max(sum(OPEN < mass < 1 - OPEN for mass in law) - 1, 0) for law in different) < LEAST_NUMBERS:
         return ""
 
     def fits_all(family: _ReplaceFamily, number: float, error: float) -> bool:

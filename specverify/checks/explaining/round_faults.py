@@ -14,10 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from specverify.checks.explaining.changed_rows import further_formula, kept_draft, name_of_change, step_rule
 from specverify.checks.explaining.given_drafts import (
     GENERIC,
     PARTS,
+    WIDE,
     GivenDrafts,
+    error_of,
     expected,
     fits,
     is_wrong,
@@ -53,6 +56,7 @@ from specverify.subjects.subject import InScenario
 
 PADDED_RESIDUAL = "norm(max(p - q, 0)) with q = (0.75, 0, ..., 0.25), the row that q has at padded positions"
 PADDED_ROW = "(1, 0, ...), the row that p has at padded positions"
+LEAST_OPEN_DRAFTS = 3
 MOST_NAMES = 3
 """The largest number of formulas that a sentence names if several fit all observations."""
 GUESSED = ", as it is not drawn"
@@ -79,7 +83,7 @@ def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> Roun
     if not any(given.goes_on or any(is_wrong(given, part) for part in PARTS) for given in mine):
         return None
     others: list[GivenDrafts] = []
-    for scenario in GENERIC:
+    for scenario in (*GENERIC, WIDE):
         if scenario != here.scenario:
             others += (given._replace(elsewhere=True) for given in _elsewhere(here._replace(scenario=scenario)))
     parameters = _parameters(here.variant.label)
@@ -173,7 +177,7 @@ def _same_number_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str]) -
 
 def _replaced(all_given: Sequence[GivenDrafts]) -> list[Replaced]:
     return [
-        Replaced(given.rows.p[i], given.rows.q[i], law, given.slack)
+        Replaced(given.rows.p[i], given.rows.q[i], law, error_of(given, "replace", i))
         for given in all_given
         for i, law in values_of(given, "replace")
     ]
@@ -206,10 +210,22 @@ def _rule_sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str)
     if name in POINTS:
         if part == "replace":
             return f"a rejected draft is replaced by {name}, expected a draw from norm(max(p - q, 0))"
-        return f"the bonus token is {name}, expected a draw from p after the last draft"
+        row = _row_of_bonus(all_given)
+        drawn = f", or is drawn from {row}" if row else ""
+        return f"the bonus token is {name}{drawn}, expected a draw from p after the last draft"
     if part == "replace":
         return f"a rejected draft is replaced by a draw from {name}, expected norm(max(p - q, 0))" if name else ""
     return f"the bonus token is drawn from {name}, expected p after the last draft" if name else ""
+
+
+def _row_of_bonus(all_given: Sequence[GivenDrafts]) -> str:
+    """Return the name of the first wrong row, of those in ``BONUS``, from which every bonus token may be drawn; or "".
+
+    A row that is certain gives the same tokens as a formula in ``POINTS``. ``all_given`` are the rounds.
+    """
+    seen = [(given, i, law) for given in all_given for i, law in values_of(given, "bonus")]
+    rows = (name for name in BONUS if name not in POINTS and "row" in name)
+    return next((name for name in rows if _is_drawn_by(seen, BONUS[name])), "")
 
 
 _WARPERS: Mapping[str, tuple[Callable[[Any, Any], Any], type[int | float]]] = {
@@ -254,7 +270,7 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
         formulas[PADDED_ROW] = lambda rows, drafts, i: [1, *(0 for _ in rows.p[i][1:])]
         formulas[PADDED_RESIDUAL] = lambda rows, drafts, i: excess(rows.p[i], [0.75, *(0 for _ in rows.p[i][2:]), 0.25])
     for name, formula in formulas.items():
-        if all(fits(value, formula(given.rows, given.drafts, i), given.slack) for given, i, value in seen):
+        if all(fits(value, formula(given.rows, given.drafts, i), error_of(given, part, i)) for given, i, value in seen):
             fitting.append(name)
     if not fitting and (unprocessed := _unprocessed_part(all_given, part, parameters)):
         return unprocessed
@@ -269,14 +285,28 @@ def _further_rule(seen: Sequence[tuple[GivenDrafts, int, Any]], part: str, param
     ``seen`` has (round, position, observed value), ``part`` is "accept", "replace" or "bonus", and ``parameters`` are
     the sampling parameters as text.
     """
+    changed = further_formula(seen, part) or name_of_change(seen, part)
     if part == "accept":
-        return accept_rule([_accepted(*one) for one in seen])
+        return changed or accept_rule([_accepted(*one) for one in seen]) or step_rule(seen)
     if part == "bonus":
         rule = replace_rule(_bonuses([given for given, _, _ in seen])).replace("max(p - q, 0)", "p")
-        return rule if rule and " q" not in rule else _after_several_drafts(seen)
+        named = changed or (rule if rule and " q" not in rule else _after_several_drafts(seen))
+        return named or _bonus_less_q(seen)
+    if changed or (changed := kept_draft(seen)):
+        return changed
     with_nan = (name for name, formula in REPLACE_WITH_NAN.items() if _is_drawn_by(seen, formula))
-    laws = [Replaced(given.rows.p[i], given.rows.q[i], law, given.slack) for given, i, law in seen]
+    laws = [Replaced(given.rows.p[i], given.rows.q[i], law, error_of(given, part, i)) for given, i, law in seen]
     return next(with_nan, "") or replace_rule(laws, _temperature(parameters))
+
+
+def _bonus_less_q(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
+    """Return the formula of a bonus from which a multiple of q at the last draft is subtracted; "" if it does not fit.
+
+    ``seen`` are (round, position, observed law).
+    """
+    laws = [Replaced(given.rows.p[i], given.rows.q[i - 1], law, given.slack) for given, i, law in seen if i]
+    rule = replace_rule(laws)
+    return f"{rule} with q before the last draft" if rule.startswith("norm(max(p - ") and " q, 0))" in rule else ""
 
 
 def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
@@ -286,16 +316,38 @@ def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
     "accept" the result is "". ``all_given`` are the rounds.
     """
     seen = [(given, i, law) for given in all_given for i, law in values_of(given, part)]
-    if part == "accept" or not all(max(map(float, law.values())) > 1 - 1e-6 for _, _, law in seen):
+    if part == "accept":
+        return _without_number(seen)
+    if not all(max(map(float, law.values())) > 1 - 1e-6 for _, _, law in seen):
         return ""
     formulas = REPLACE if part == "replace" else BONUS
     wrong = {
         max(law, key=law.__getitem__)
         for given, i, law in seen
-        if not fits(law, expected(given, part, i, given.rows), given.slack)
+        if not fits(law, expected(given, part, i, given.rows), error_of(given, part, i))
     }
     fitting = [name for name in sorted(POINTS & formulas.keys()) if _is_drawn_by(seen, formulas[name])]
     return fitting[0] if len(wrong) > 1 and len(fitting) == 1 else ""
+
+
+def _without_number(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
+    """Return the only rule without a random number that gives the acceptances ``seen``; "" if none or several do.
+
+    The rule min(1, p/q) must be strictly between 0 and 1 for at least ``LEAST_OPEN_DRAFTS`` different drafts.
+    """
+    open_ones = {
+        (given.rows.p[i], given.drafts[i])
+        for given, i, _ in seen
+        if 1e-6 < expected(given, "accept", i, given.rows) < 1 - 1e-6
+    }
+    if len(open_ones) < LEAST_OPEN_DRAFTS:
+        return ""
+    fitting = [
+        name
+        for name, formula in ACCEPT_OF_ROW.items()
+        if all(fits(value, formula(given.rows, given.drafts, i), given.slack) for given, i, value in seen)
+    ]
+    return fitting[0] if len(fitting) == 1 else "" if fitting else step_rule(seen)
 
 
 def _after_several_drafts(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
@@ -338,7 +390,8 @@ def _unprocessed_part(all_given: Sequence[GivenDrafts], part: str, parameters: s
     ]
     for said, change in tries:
         if all(
-            (rows := change(given)) is not None and fits(seen, expected(given, part, i, rows), 4 * given.slack)
+            (rows := change(given)) is not None
+            and fits(seen, expected(given, part, i, rows), 4 * error_of(given, part, i))
             for given in all_given
             for i, seen in values_of(given, part)
         ):
@@ -357,7 +410,14 @@ def _accepted(given: GivenDrafts, i: int, value: Any) -> Accepted:
 
 
 def _is_drawn_by(seen: Sequence[tuple[GivenDrafts, int, Any]], formula: RowFormula) -> bool:
-    return all(fits(law, formula(given.rows, given.drafts, i), given.slack) for given, i, law in seen)
+    return all(
+        fits(
+            law,
+            formula(given.rows, given.drafts, i),
+            error_of(given, "replace" if i < len(given.drafts) else "bonus", i),
+        )
+        for given, i, law in seen
+    )
 
 
 def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
@@ -415,7 +475,7 @@ def _tells(all_given: Sequence[GivenDrafts], parts: Sequence[str] = PARTS) -> bo
         for part in parts:
             for i, seen in values_of(given, part):
                 masses = [float(mass) for mass in (seen.values() if isinstance(seen, Mapping) else [seen])]
-                if not fits(seen, expected(given, part, i, given.rows), given.slack) and any(
+                if not fits(seen, expected(given, part, i, given.rows), error_of(given, part, i)) and any(
                     1e-6 < mass < 1 - 1e-6 for mass in masses
                 ):
                     return True
@@ -441,7 +501,7 @@ def _follows(all_given: Sequence[GivenDrafts], change: Callable[[GivenDrafts], M
             return False
         for part in PARTS:
             for i, seen in values_of(given, part):
-                if not fits(seen, expected(given, part, i, rows), 4 * given.slack):
+                if not fits(seen, expected(given, part, i, rows), 4 * error_of(given, part, i)):
                     return False
     return True
 
@@ -456,7 +516,7 @@ def _example(all_given: Sequence[GivenDrafts], part: str, *, briefly: bool = Fal
         (given, i, seen, said)
         for given in all_given
         for i, seen in values_of(given, part)
-        if not fits(seen, said := expected(given, part, i, given.rows), given.slack)
+        if not fits(seen, said := expected(given, part, i, given.rows), error_of(given, part, i))
     ]
     shows = [one for one in found if part != "replace" or all(mass > 0 for mass in one[0].rows.q[one[1]])]
     if not found:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from specverify.checks.explaining.changed_rows import changed_row
 from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row, scaled
 from specverify.checks.explaining.wording import apart, short, short_row
@@ -85,6 +86,8 @@ class Models(NamedTuple):
     """Text -> the row that drafts after it are drawn from on most paths, if the draft model is unknown."""
     greedy: bool = False
     """Whether a draft may be the argmax of q, without a draw."""
+    unshown: bool = True
+    """Whether a replacement beside its draft is read too where neither a draw nor the text shows it."""
 
 
 class ReadRound(NamedTuple):
@@ -108,6 +111,8 @@ class ReadRound(NamedTuple):
     """A step that no right round has, such as an untested draft or a test after a rejection; or ""."""
     dropped: int | None = None
     """A token that was drafted and then neither tested nor emitted; None if there is none."""
+    shown: bool = True
+    """Whether a draw or a token of the text shows the step ``structure``."""
 
 
 class Reading(NamedTuple):
@@ -548,16 +553,23 @@ class _PathReader:
             accepts = list(self._tests(at, here, token, q, now.rejected))
         for after, accepted, cost, told, wrong, value in accepts:
             drawn = after > at and len(text) + i < self.end
-            more = cost + (self._misfit(at, "test", len(text) + len(drafted.tokens)) if drawn else 0.0)
+            begun = ("draft", text)
+            more = cost + (self._misfit(at, "test", len(text) + len(drafted.tokens), begun) if after > at else 0.0)
             said = f"{word}, {'accepted' if accepted else 'rejected'}{f' ({told})' if told else ''}"
             first = now.fault or (f"draft {i + 1} ({token}) is {wrong}" if wrong else "")
             places = (*now.places, ("test", i, self.items[at].place)) if drawn else now.places
             then = now._replace(
                 cost=now.cost + more, words=(*now.words, said), fault=first, accept=(*now.accept, value), places=places
             )
+            if not accepted and after > at and self._is_drafted(text + drafted.tokens, self.items[at]):
+                then = then._replace(cost=then.cost + UNLIKELY / 5)
             if accepted:
                 then = then._replace(out=(*now.out, token))
             yield from self._decided(after, then) if accepted else self._replaced(after, then, p, q)
+
+    def _is_drafted(self, text: Tokens, test: PathDraw) -> bool:
+        """Return whether the draft model is queried with ``text`` before the draw ``test``, as for one more draft."""
+        return self.first.get(("draft", text), len(test.before) + 1) <= len(test.before)
 
     def _replaced(self, at: int, now: _RoundReading, p: Row, q: Row) -> Iterator[_Alternative]:
         """Yield every reading of draw ``at`` as the token that replaces a rejected draft.
@@ -580,10 +592,12 @@ class _PathReader:
             if now.structure:
                 continue
             kept = f"the rejected draft {i + 1} ({drafts[i]}) is emitted, and its replacement after it"
-            record = record._replace(fault=now.fault or kept, structure=kept)
             emitted = (*now.out, drafts[i], new)
-            words, fault = f"{words}, but {drafts[i]} is emitted too", now.fault or kept
-            yield from self._emitted(last, text, emitted, words, then.cost + DROPPED, fault, used, None, gone, record)
+            words, fault, more = f"{words}, but {drafts[i]} is emitted too", now.fault or kept, then.cost + DROPPED
+            seen_in_text = drawn or len(text) + len(emitted) <= self.end
+            record = record._replace(fault=fault, structure=kept, shown=seen_in_text)
+            if seen_in_text or self.models.unshown:
+                yield from self._emitted(last, text, emitted, words, more, fault, used, None, gone, record)
             if i + 1 < len(drafts):
                 wrong = (
                     f"the round goes on with draft {i + 2} ({drafts[i + 1]}) after draft {i + 1} ({drafts[i]}) "
@@ -631,6 +645,9 @@ class _PathReader:
             with_one = " with q = 1, as the draft is certain" if guessed else ""
             expected = f"{how}{as_by}; expected u < {short(bound)} = min(1, p/q){with_one}"
             yield at, True, UNDRAWN if guessed else NO_TEST, expected, f"accepted {expected}", 1.0
+            if not guessed:
+                never = f"without a test; expected u < {short(bound)} = min(1, p/q)"
+                yield at, False, NO_TEST, never, f"rejected {never}", 0.0
 
     def _bonus(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
         """Yield the readings of the end of a round whose drafts are all tested: with a bonus token, and without.
@@ -853,7 +870,8 @@ class _PathReader:
             for name, row in self._rows_after(text, here):
                 if same_row(seen, row, NEAR):
                     return f"{name} after {text}{self._whose(text, here, rejected)} = {shown}"
-        return shown
+        changed = changed_row(seen, {"p": p, "q": q, "norm(max(p - q, 0))": excess(p, q)}, NEAR)
+        return f"{changed} = {shown}" if changed else shown
 
     def _rows_after(self, text: Tokens, here: Tokens) -> tuple[tuple[str, Row], ...]:
         """Return (name, row) for the rows that a program may use if it works after ``text`` instead of ``here``.

@@ -144,6 +144,9 @@ ACCEPT_OF_ROW: Mapping[str, AcceptFormula] = {
     "with probability p": lambda rows, drafts, i: rows.p[i][drafts[i]],
     "with probability 1 - p/q": lambda rows, drafts, i: 1 - ratio(rows.p[i][drafts[i]], rows.q[i][drafts[i]]),
     "whenever p >= q, and never else": lambda rows, drafts, i: int(rows.p[i][drafts[i]] >= rows.q[i][drafts[i]]),
+    "with probability 1 - max(q - p, 0)": lambda rows, drafts, i: (
+        1 - max(rows.q[i][drafts[i]] - rows.p[i][drafts[i]], 0)
+    ),
     "whenever p > 0": lambda rows, drafts, i: int(rows.p[i][drafts[i]] > 0),
     "only if the draft is the argmax of p": lambda rows, drafts, i: int(drafts[i] == _argmax(rows.p[i])),
     "by one random number for all drafts": _one_coin,
