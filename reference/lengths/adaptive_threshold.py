@@ -37,10 +37,10 @@ class Schedule(NamedTuple):
 
 
 def threshold_after(state: Threshold, schedule: Schedule, drafted: int, accepted: int, gamma: int) -> Threshold:
-    """Return the threshold that follows ``state`` after a round with ``drafted`` and ``accepted`` tokens.
+    """Return the threshold that follows ``state`` after a round that accepted ``accepted`` of ``drafted`` tokens.
 
-    It is unchanged if nothing was drafted. ``schedule`` has the parameters of the update, and ``gamma`` is the largest
-    number of drafts.
+    The threshold is unchanged if nothing was drafted. ``schedule`` has the parameters of the update, and ``gamma`` is
+    the largest number of drafts.
     """
     if drafted == 0:
         return state

@@ -286,8 +286,8 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
 def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[bool]:
     """Yield for the thresholds of a comparison whether they lie inside ``cell``: True if inside, False if outside.
 
-    ``cell`` is the interval of the uniform after an earlier comparison. A threshold at its end is skipped. ``drawn``
-    states that the answer of the new comparison was drawn; if not, thresholds inside are skipped too.
+    ``cell`` is the interval of the uniform after an earlier comparison. Thresholds at its ends are skipped. ``drawn``
+    states that the answer of the new comparison was drawn; if it was not, thresholds inside are skipped too.
     """
     for threshold in thresholds:
         if threshold < cell.low - ROUNDING or threshold > cell.high + ROUNDING:

@@ -105,8 +105,8 @@ LAWS: dict[str, Callable[..., Any]] = {
 def _image(law: Distribution, noise: Any, given: list[Any]) -> Any:
     """Return numbers of ``law`` with the parameters ``given``, each computed from a number of ``noise``.
 
-    ``noise`` is one uniform or exponential number, an array of them, or a noise vector. It may be symbolic, and the
-    result then is too.
+    ``noise`` is one uniform or exponential number, an array of them, or a noise vector. If ``noise`` is symbolic, the
+    result is symbolic too.
     """
     if isinstance(noise, VectorArray) and noise.many is not None:
         with suppress(RuleDeclined):
@@ -323,7 +323,7 @@ class NumpyGenerator:
         return np.take(np.arange(number) if dimensions == 0 else np.asarray(a), places, axis)
 
     def _has_values(self) -> bool:
-        """Return whether the run has a list of values for its numbers, so that no number is symbolic."""
+        """Return whether the run gives its random numbers values from a list, so that no number is symbolic."""
         return self._answers.boundary is not None and self._answers.boundary.has_values
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
@@ -446,7 +446,7 @@ def _check_enumerated(call: str, number: int) -> None:
 def may_stand() -> bool:
     """Return whether a drawn integer may be an ``OutcomeNumber`` (symbolic until it is read) instead of an ``int``.
 
-    It may not if torch or JAX is loaded, which pass integers to C++, or in large-vocabulary mode.
+    False if torch or JAX is loaded, because they pass integers to C++, and in large-vocabulary mode.
     """
     return not ("torch" in sys.modules or "jax" in sys.modules or at_large_now())
 

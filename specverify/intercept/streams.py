@@ -144,7 +144,10 @@ class Answers:
                 self._left[_stream(generator)] = (generator, generator_states.read(generator))
 
     def name(self, generator: Any, otherwise: str) -> str:
-        """Return the name of a generator in sites; ``otherwise`` if the program gave it none."""
+        """Return the name of a generator in sites and messages.
+
+        ``otherwise`` is returned for a generator without a name (see ``call_it``).
+        """
         if generator is self._owner:
             return self._own_name
         return self._names.get(id(generator), (generator, otherwise))[1]
@@ -220,7 +223,10 @@ class Answers:
         return result
 
     def check(self) -> None:
-        """Raise ``NeedsValue`` if a generator is not in the state in which the last intercepted draw left it."""
+        """Raise ``NeedsValue`` if a generator is not in the state in which the last intercepted draw left it.
+
+        Another state shows a draw that was not intercepted.
+        """
         for generator, state in self._left.values():
             if generator_states.read(generator) != state:
                 known = next((name for other, name in PROCESS.watched if other is generator), "")

@@ -426,10 +426,11 @@ def law_of_second(before: Sequence[float], after: Sequence[float], total: float,
 
 
 def star_of(runners: Sequence[Runner]) -> Runner | None:
-    """Return the clock that rang before all others of ``runners`` in an earlier race; it may be one of ``runners``.
+    """Return the clock that rang before all others of ``runners`` in an earlier race.
 
-    Clocks that have not raced are ignored. Returns None if it is not known which single clock rang first, if more is
-    known about the order, or if the clocks were used again since.
+    Clocks of ``runners`` that have not raced are ignored. The result may be a clock of that race that is not in
+    ``runners``. Returns None if it is not known which single clock rang first, if more is known about the order, or if
+    the clocks were used again since.
     """
     roots = {runner.root(): None for runner in runners if runner.after is not None or runner.behind}
     if len(roots) != 1:

@@ -136,7 +136,7 @@ class Place(NamedTuple):
 def alike(runner: Runner) -> bool:
     """Return whether all clocks in the tree of ``runner`` ring in the order of their uniforms.
 
-    They do if they have one rate and are all functions of u, or all of 1 - u.
+    True if these clocks have one rate and are all functions of u, or all of 1 - u.
     """
     return all((each.rate, each.flipped) == (runner.rate, runner.flipped) for each in runner.root().all_behind())
 
