@@ -32,8 +32,8 @@ def tree_drafter(draft: LanguageModel, parents: Tokens, pick: Pick) -> Drafter:
     """Return a drafter of a tree of the shape ``parents``, cut at depth gamma.
 
     ``pick(draws, q, earlier, width, site)`` chooses each child. q is the row of ``draft`` after the parent, ``earlier``
-    are the earlier of its ``width`` siblings, and ``site`` names the draw. If it returns None, the child and all below
-    it are left out.
+    are the earlier of its ``width`` siblings, and ``site`` names the draw. If ``pick`` returns None, the child and all
+    nodes below it are left out.
     """
     depths = tree_depths(parents)
 

@@ -347,8 +347,9 @@ def compared_after(draw: Draw, race: Raced) -> None:
 def placed(race: Raced, rank: Hashable, where: str = "") -> str:
     """Record that a number which took part in a race is compared with a plain number.
 
-    ``race`` ordered the numbers before, ``rank`` is the rank of the compared number, and ``where`` the line, by default
-    the current one. Returns the reason for a refusal if the line compares different ranks on different paths, else "".
+    ``race`` is this earlier race, ``rank`` the rank of the number in it, and ``where`` the line that compares, by
+    default the current one. Returns the reason for a refusal if the line compares different ranks on different paths,
+    else "".
     """
     audit: Audit | None = mode().audit
     if audit is None:

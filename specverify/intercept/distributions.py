@@ -462,8 +462,8 @@ MOST_SHUFFLED = 8
 def seed_name(seed: Any) -> str:
     """Return a name of ``seed`` for messages, the same name in every run; "" for None.
 
-    A small integer is its own name. A large one is named "a large number", because it may itself be random. Any other
-    seed is named after its type.
+    A small integer is its own name. A large one is named "a large number", because it may itself be random. A list or
+    tuple is named by its items, any other seed by its type.
     """
     if seed is None:
         return ""

@@ -332,8 +332,8 @@ class Coupled:
     def best_of_many(self, scores: Any, rates: Any) -> float:
         """Return the value in the plain run of the uniform from which the best score of a race is computed.
 
-        It is the probability that no clock rings before T, the time of the first ring in the plain run. ``scores`` is
-        the noise vector of the race, and ``rates`` has the rate of each clock.
+        This value is the probability that no clock rings before T, the time of the first ring in the plain run.
+        ``scores`` is the noise vector of the race, and ``rates`` has the rate of each clock.
         """
         winner = self.largest_of_many(scores)
         block = next(each for each in scores.blocks if 0 <= scores.ids[winner] - each.known.first < each.size)

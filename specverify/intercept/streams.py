@@ -261,8 +261,8 @@ class Answers:
     def _kept_number(self, generator: Any) -> float | None:
         """Return the normal number that ``generator`` has cached for its next call, or None.
 
-        The first call in a run stores it for ``restore``, and deletes that of the global generator, so that a run does
-        not depend on earlier draws.
+        The first call in a run stores this number for ``restore``. It also deletes the number of the global generator,
+        so that a run does not depend on earlier draws.
         """
         if _stream(generator) not in self._pending:
             self._pending[_stream(generator)] = (generator, generator_states.pending(generator))

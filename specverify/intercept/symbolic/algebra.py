@@ -471,8 +471,8 @@ def _found(
     """Compute the result of ``operation`` on a symbolic number, for the cache.
 
     The symbolic number is a uniform with ``steps``, limited to ``[low, high]``; it is the operand with index ``place``.
-    The other operand is ``number``, if not None. ``negative``: it is -0.0. Returns the steps and limits of the result,
-    a plain number, or ``Declined``.
+    The other operand is ``number``, if not None; ``negative`` states that it is -0.0. Returns the steps and limits of
+    the result, a plain number, or ``Declined``.
     """
     value = Continuous(FRESH, steps, low, high)
     try:

@@ -97,8 +97,8 @@ class Continuous(NamedTuple):
     def may_be(self, number: float) -> bool:
         """Return whether the value ``number`` may have a positive probability; True if this is not certain.
 
-        A limit that takes effect has one. After the step ``floor`` or ``rounded`` every value between the ends may have
-        one, except 0 if the number is only rounded and scaled from there on.
+        ``low`` and ``high`` have one if the limit takes effect. After the step ``floor`` or ``rounded`` every value
+        between the ends may have one, except 0 if the number is only rounded and scaled from there on.
         """
         low, high = self.ends()
         if not low <= number <= high:

@@ -375,10 +375,10 @@ def _all_of(shares: Sequence[Any]) -> Any:
 
 
 def _under(question: Fact, low: Any, high: Any, middle: Any, widths: Any) -> tuple[Any, Any]:
-    """Return, for each box, bounds of the share in which a quantity is below its bound, and a weight of each side.
+    """Return, for each box: bounds of the share in which a quantity is below its bound, and a weight of each side.
 
-    ``question`` has the quantity and the bound. A box has the corners ``low`` and ``high``, the centre ``middle`` and
-    the side lengths ``widths``. The weight is how much the quantity may change along a side.
+    The weight is how much the quantity may change along a side. ``question`` has the quantity and the bound. A box has
+    the corners ``low`` and ``high``, the centre ``middle`` and the side lengths ``widths``.
     """
     formula, bound = question.formula, question.bound
     (least, most), (down, up) = enclosed(formula, low, high)

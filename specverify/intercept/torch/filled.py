@@ -267,8 +267,8 @@ def _name(func: Any) -> str:
 def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Return the result of ``func(*args, **kwargs)``, a call that writes into a tensor without reading outcomes.
 
-    The tensor is added to ``filled``, which records such tensors. Returns ``Declined`` for a call that writes no
-    symbolic numbers or unread outcomes, and not to a tensor with symbolic numbers.
+    The tensor is added to ``filled``, which records such tensors. Returns ``Declined`` unless the call writes symbolic
+    numbers or unread outcomes, or writes to a tensor with symbolic numbers.
     """
     if func is torch.Tensor.__setitem__ and _keeps_open(*args):
         return _set(filled, *args)
