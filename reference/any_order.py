@@ -64,8 +64,8 @@ def _filled(block: Block) -> list[bool]:
 def _masses(model: LanguageModel, text: Tokens, rest: Block, place: int) -> Pmf:
     """Return for each token the probability that ``model`` continues ``text`` with this token at ``place`` of ``rest``.
 
-    ``rest`` are the positions of the block after ``text``. The probability includes that the filled positions of
-    ``rest`` have their tokens. The masked positions other than ``place`` are summed out.
+    ``rest`` are the positions of the block after ``text``. Its filled positions must have their tokens; other masked
+    positions are summed out.
     """
     row = model(text)
     if place == 0:

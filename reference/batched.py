@@ -44,19 +44,23 @@ class Batch(NamedTuple):
 def verify_batched(p: Any, q: Any, draft_tokens: Any, lengths: Any, accept_uniforms: Any, final_uniforms: Any) -> Batch:
     """Accept drafts while ``u q(x) < p(x)``; emit from ``(p - q)+`` where one is rejected, else from the last row of p.
 
-    p: ``[B, gamma + 1, V]``, row i the target's pmf after i drafts. q: ``[B, gamma, V]``, row i the pmf that draft i
-    was drawn from. Floats of any width, all arrays of one library. draft_tokens: ``[B, gamma]`` integers; lengths:
-    ``[B]`` integers in 0..gamma, the number of drafts of each row. accept_uniforms, ``[B, gamma]``, and final_uniforms,
-    ``[B]``, are numbers in [0, 1): u of each draft, and u of the last draw.
+    Args:
+        p: ``[B, gamma + 1, V]``, row i the target's pmf after i drafts. Arrays are floats of any width, of one library.
+        q: ``[B, gamma, V]``, row i the pmf that draft i was drawn from.
+        draft_tokens: ``[B, gamma]`` integers.
+        lengths: ``[B]`` integers in 0..gamma, the number of drafts of each row. Entries at or after this position are
+            ignored, except row ``lengths[b]`` of p: padding may be -1 or NaN.
+        accept_uniforms: ``[B, gamma]`` in [0, 1): u of each draft.
+        final_uniforms: ``[B]`` in [0, 1): u of the last draw, which takes the first token whose cumulative mass exceeds
+            u times the total.
 
-    Entries at or after position ``lengths[b]`` are ignored, except row ``lengths[b]`` of p: padding may be -1 or NaN.
-    The last draw takes the first token whose cumulative mass exceeds u times the total, so its row need not be
-    normalised. A token of mass 0 is never emitted, not at u = 0 and not where rounding puts u times the total at or
-    above every cumulative mass: the last token of positive mass is emitted then. Where the residual is 0 everywhere (p
-    = q, up to rounding) the draw is from p.
+    Returns:
+        The batch. A token of mass 0 is never emitted, whatever rounding does. Where the residual is 0 everywhere, the
+        draw is from p.
 
-    Raises ``ValueError`` if the shapes do not fit together. Values are not validated, because that would stop a device:
-    a drafted id outside the vocabulary is rejected, and a last row without a positive entry emits -1.
+    Raises:
+        ValueError: If the shapes do not fit together. Values are not validated: a drafted id outside the vocabulary is
+            rejected, and a last row without a positive entry emits -1.
     """
     rows, gamma, vocabulary = _check_shapes(p, draft_tokens, lengths)
     xp = array_namespace(p)
@@ -83,8 +87,8 @@ def verify_batched(p: Any, q: Any, draft_tokens: Any, lengths: Any, accept_unifo
 def greedy_batched(p: Any, draft_tokens: Any, lengths: Any) -> Batch:
     """Accept drafts while they are the argmax of their row; emit the argmax of the row after them.
 
-    p: ``[B, gamma + 1, V]`` pmfs or logits; ties go to the lowest id. ``draft_tokens`` and ``lengths`` are as in
-    ``verify_batched``. Raises ``ValueError`` if the shapes do not fit together.
+    ``p`` ``[B, gamma + 1, V]`` are pmfs or logits; ties go to the lowest id. ``draft_tokens`` and ``lengths`` are as in
+    ``verify_batched``. Raises ``ValueError`` for shapes that do not fit.
     """
     rows, gamma, _ = _check_shapes(p, draft_tokens, lengths)
     xp = array_namespace(p)
@@ -113,11 +117,8 @@ def inverse_cdf_batched(weights: Any, uniforms: Any) -> Any:
 def _drawn(xp: Any, weights: Any, uniforms: Any, residual: Any = None, rejected: Any = None) -> Any:
     """Return the token that inverse CDF at ``uniforms`` ``[B]`` selects in each row: int64 ``[B]``, -1 without weight.
 
-    A row is drawn from ``residual`` if it is ``rejected`` and its residual has weight, else from ``weights``. Both
-    arrays are ``[B, V]``; without ``residual``, every row is drawn from ``weights``. The sums of blocks of entries
-    select the block that contains the token, and only this block is read again. The residual is computed for accepted
-    rows too, and ignored there, because a compiler executes a test of single entries slowly. ``xp`` is the array
-    namespace.
+    A row is drawn from ``residual`` if it is ``rejected`` and its residual has weight, else from ``weights``; both are
+    ``[B, V]``. Without ``residual``, every row is drawn from ``weights``. ``xp`` is the array namespace.
     """
     row, uniforms = xp.arange(weights.shape[0], device=weights.device), xp.astype(uniforms, xp.float64)
     blocks = _in_blocks(xp, weights)
@@ -155,10 +156,8 @@ def _in_blocks(xp: Any, weights: Any) -> Any:
 def _first_beyond(xp: Any, weights: Any, cumulative: Any, bounds: Any) -> Any:
     """Return the first position of each row with positive weight and a cumulative sum above the row's bound.
 
-    ``cumulative`` has the cumulative sums of ``weights``, and ``bounds`` one bound for each row. If there is no such
-    position, the last position with positive weight is returned, or -1 if the row has no weight. Positions of zero
-    weight are masked explicitly, because a parallel scan may round two equal sums differently. ``xp`` is the array
-    namespace.
+    ``cumulative`` has the cumulative sums of ``weights``, ``bounds`` one bound for each row. Without such a position it
+    is the last one with positive weight, or -1. ``xp`` is the array namespace.
     """
     ids = xp.arange(weights.shape[-1], dtype=xp.int64, device=weights.device)[None, :]
     last = xp.max(xp.where(weights > 0, ids, -1), axis=-1)
@@ -176,8 +175,8 @@ def _leading(xp: Any, keep: Any) -> Any:
 def _emitted(xp: Any, draft_tokens: Any, accepted: Any, final: Any) -> Batch:
     """Return the result of the batch, in which each row has its accepted drafts, its final token, and padding.
 
-    ``draft_tokens`` ``[B, gamma]`` are the drafts, ``accepted`` ``[B]`` is the number of accepted drafts of each row,
-    and ``final`` ``[B]`` the token after them. ``xp`` is the array namespace.
+    ``draft_tokens`` ``[B, gamma]`` are the drafts, ``accepted`` ``[B]`` their accepted numbers, ``final`` ``[B]`` the
+    tokens after them. ``xp`` is the array namespace.
     """
     final = xp.astype(final, xp.int64)[:, None]
     drafts = xp.concat([xp.astype(draft_tokens, xp.int64), final], axis=1)

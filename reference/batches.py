@@ -70,8 +70,8 @@ def survivals(draft: Draft, confidence: Confidence) -> list[Any]:
 def best_slots(budget: int, confidence: Confidence) -> Plan:
     """Return the schedule that verifies the ``budget`` draft positions with the largest survival in the batch.
 
-    The survival of a position is that of ``survivals``, by ``confidence``. A schedule is a function from the drafts of
-    all requests to the number of drafts that are verified for each.
+    The survival is that of ``survivals``, by ``confidence``. A schedule maps the drafts of all requests to the number
+    of verified drafts of each.
     """
 
     def plan(drafts: Sequence[Draft]) -> list[int]:
@@ -89,10 +89,9 @@ def best_slots(budget: int, confidence: Confidence) -> Plan:
 def best_gain(costs: Sequence[tuple[Any, Any]], confidence: Confidence) -> Plan:
     """Return the schedule that verifies that share of the draft positions which has the largest gain per cost.
 
-    ``costs`` has pairs (share, cost): a share in [0, 1] of all draft positions of the batch, and the cost of verifying
-    it. The verified positions are those with the largest survivals, by ``confidence``; their number is rounded up. The
-    gain of a share is the sum of these survivals. In a tie the first share is chosen. Raises ``ValueError`` for a share
-    outside [0, 1], a cost that is not positive, or no share.
+    ``costs`` has pairs (share in [0, 1], cost of verifying it). The gain of a share is the sum of its largest
+    survivals, by ``confidence``. In a tie the first share is chosen. Raises ``ValueError`` for an invalid share or
+    cost, or no pair.
     """
     if not costs or any(not 0 <= share <= 1 or not cost > 0 for share, cost in costs):
         raise ValueError(f"costs are {tuple(costs)}, expected pairs of a share in [0, 1] and a cost > 0, at least one")
@@ -162,10 +161,14 @@ def served_together(
 ) -> Callable[[Draws], Texts]:
     """Return the program that decodes ``prompts`` in one batch, round by round; it returns their new tokens.
 
-    In a round ``drafter`` drafts ``gamma`` tokens for each request, ``plan`` returns how many drafts of each request
-    are verified, ``verify`` verifies them, and ``commits`` maps the results of all requests to the tokens that each of
-    them commits. A request whose text has ended takes part in no further round. ``drafter`` must not keep state; None
-    draws from q.
+    Args:
+        task: The decoding task.
+        prompts: Prompt of each request.
+        gamma: Number of drafts of a request in a round.
+        plan: Maps the drafts of all requests to the number of verified drafts of each.
+        commits: Maps all results to the tokens that each request commits.
+        drafter: A drafter without state; None draws from q.
+        verify: The verifier.
     """
     target, drafting = checked_model(task.target, "target"), drafter or model_drafter(draft_model(task))
 

@@ -21,8 +21,7 @@ from .validation import checked_token
 def accept_probability(p: Pmf, q: Pmf, token: int) -> Any:
     """Return P(u q(d) < p(d)) for uniform u in [0, 1): the scalar ``min(1, p(d)/q(d))`` without a division by zero.
 
-    The strict comparison matters: a token with p(d) = 0 is never accepted, whatever u. If q(d) = 0, d cannot have been
-    drawn; the result is then 1 if p(d) is positive, else 0.
+    A token with p(d) = 0 is never accepted, whatever u. If q(d) = 0, the result is 1 if p(d) is positive, else 0.
     """
     check_same_vocabulary(p, q)
     if type(token) is not int or not 0 <= token < p.shape[0]:
@@ -35,11 +34,10 @@ def accept_probability(p: Pmf, q: Pmf, token: int) -> Any:
 
 
 def residual(p: Pmf, q: Pmf) -> Pmf:
-    """Return ``norm((p - q)+)``, the law of the replacement after a rejection.
+    """Return ``norm((p - q)+)``, the law of the replacement after a rejection; p if p <= q everywhere, never NaN.
 
-    If p <= q everywhere, there is no mass to normalise, and the result is p, never NaN. In exact arithmetic this case
-    means p = q, where a rejection has probability 0. It also occurs by rounding, if two kernels compute equal p and q
-    in floats. Raises ``ValueError`` unless both are pmfs of one length.
+    In exact arithmetic this case means p = q; in floats it also occurs by rounding. Raises ``ValueError`` unless both
+    are pmfs of one length.
     """
     check_pmfs(p, q)
     return excess_law(p, q)

@@ -32,8 +32,8 @@ class Sampled:
 def inverse_cdf(pmf: Pmf, uniform: float) -> int:
     """Return the outcome whose interval of the cumulative pmf contains ``uniform`` in [0, 1).
 
-    An outcome of probability 0 is never returned, not even at uniform = 0 or if the pmf sums to a little less than 1.
-    Raises ``ValueError`` for another uniform, and if no outcome has a positive probability.
+    An outcome of probability 0 is never returned. Raises ``ValueError`` for another uniform, and if no outcome has a
+    positive probability.
     """
     if not 0 <= uniform < 1:
         raise argument_error("the uniform", uniform, "a number in [0, 1)")

@@ -36,11 +36,15 @@ class KeepLengths(NamedTuple):
 def keep_lengths(known: int, gamma: int, accepted: int, draft_held: int | None = None) -> KeepLengths:
     """Return how many entries each cache keeps after ``accepted`` of ``gamma`` drafts were accepted.
 
-    ``known`` is the number of committed tokens before the round. If every draft was accepted, the drafter has not been
-    fed its last draft: it keeps one entry fewer, and two tokens must be fed to it next. ``draft_held`` is the number of
-    entries in the drafter's cache before the crop. Pass it if the drafter's cache was shorter than usual before the
-    round or not fed in it: for example, a round with gamma 0 after a round in which every draft was accepted leaves the
-    drafter two tokens behind. Raises ``ValueError`` for counts that no round can produce.
+    Args:
+        known: Number of committed tokens before the round.
+        gamma: Number of drafts.
+        accepted: Number of accepted drafts. If it is ``gamma``, the drafter keeps one entry fewer than the target,
+            because its last draft was not fed to it.
+        draft_held: Number of entries in the drafter's cache before the crop, if it is not ``known + gamma - 1``.
+
+    Raises:
+        ValueError: For counts that no round can produce.
     """
     check_integers(known=known, gamma=gamma, accepted=accepted, draft_held=0 if draft_held is None else draft_held)
     if known < 1:
@@ -58,8 +62,7 @@ def keep_lengths(known: int, gamma: int, accepted: int, draft_held: int | None =
 def tokens_to_feed(tokens: Tokens, held: int) -> Tokens:
     """Return the suffix of all known ``tokens`` that is not in a cache of ``held`` entries, to be fed next.
 
-    Raises ``ValueError`` if the cache holds all known tokens or more. Then nothing could be fed, and no row for the
-    next token would be computed.
+    Raises ``ValueError`` if the cache holds all known tokens or more, so that nothing could be fed.
     """
     check_integers(held=held)
     if not 0 <= held < len(tokens):
@@ -73,7 +76,7 @@ def crop(entries: Any, keep: int, axis: int = -2) -> Any:
     """Return the first ``keep`` positions of ``entries``, keys or values, along ``axis``: a view, of any array type.
 
     The default axis is that of ``[batch, heads, positions, head_size]``. Raises ``ValueError`` if ``keep`` is negative
-    or more than the number of positions, which a slice would accept silently.
+    or more than the number of positions.
     """
     check_integers(keep=keep)
     held = _positions(entries, axis)
@@ -87,9 +90,8 @@ def crop(entries: Any, keep: int, axis: int = -2) -> Any:
 def window_crop(held: int, stored: int, keep: int, window: int) -> slice:
     """Return the slice of the stored entries that a sliding-window layer keeps when its text is cut to ``keep`` tokens.
 
-    The layer has seen ``held`` tokens and stores the last ``stored`` of them. The next token attends to itself and the
-    ``window - 1`` tokens before it (arXiv:2310.06825), so the entries of these tokens are kept. Raises ``ValueError``
-    if one of these entries is no longer stored, because it has left the window.
+    The layer has seen ``held`` tokens and stores the last ``stored``. It keeps the ``window - 1`` entries before the
+    next token (arXiv:2310.06825). Raises ``ValueError`` if one of these is no longer stored.
     """
     check_integers(held=held, stored=stored, keep=keep)
     check_integer(window, "the window")
@@ -148,8 +150,8 @@ def tree_path(parents: Sequence[int], node: int) -> tuple[int, ...]:
 def tree_mask(parents: Sequence[int], known: int) -> Any:
     """Return the attention mask, bool ``[1 + nodes, known + nodes]``.
 
-    A row attends to itself, its ancestors and the known tokens. Row 0 is the last known token, which is fed before the
-    nodes. Raises ``ValueError`` for less than one known token, and if ``parents`` is no tree.
+    A row attends to itself, its ancestors and the known tokens. Row 0 is the last known token. Raises ``ValueError``
+    for less than one known token, and if ``parents`` is no tree.
     """
     check_integer(known, "the number of known tokens")
     mask = np.tile(np.arange(known + len(parents)) < known, (1 + len(parents), 1))
@@ -162,8 +164,7 @@ def keep_path(entries: Any, known: int, path: Sequence[int], axis: int = -2) -> 
     """Return the first ``known`` entries along ``axis``, followed by the entries of the nodes on ``path``.
 
     ``entries`` are keys or values ``[batch, heads, known + nodes, head_size]``; the result is ``[batch, heads, known +
-    len(path), head_size]``. Gather before cropping: a crop takes a contiguous range, and the nodes of a path in a tree
-    need not be contiguous. Raises ``ValueError`` for a node that does not exist.
+    len(path), head_size]``. Raises ``ValueError`` for a node that does not exist.
     """
     held = _positions(entries, axis)
     check_integer(known, "the number of known tokens", least=0)

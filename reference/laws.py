@@ -74,14 +74,9 @@ def chain_law(
 ) -> dict[Tokens, Any]:
     """Return the output law of a chain decoder, new tokens -> probability.
 
-    ``position(prefix, p, q)`` returns two arrays of weights (kept, replaced), which together sum to 1, or None if the
-    drafter stops. A kept token continues the round with one draft fewer. A replaced token ends the round, and so does a
-    token of ``bonus(p)``, the law of the token after the last draft. A round starts with ``min(gamma, remaining - 1)``
-    drafts.
-
-    The recursion runs over the text and the number of drafts left, without drawing any draft or acceptance. Let a_k(x)
-    be the probability that the text begins with x and k drafts are left after it. Each row adds its kept mass to
-    a_(k-1)(x, token) and its replaced mass to a_start(x, token).
+    A round starts with ``min(gamma, remaining - 1)`` drafts. ``position(prefix, p, q)`` returns two arrays of weights
+    (kept, replaced), which together sum to 1: after a kept token the round continues, after a replaced one it ends. If
+    it returns None, or after the last draft, a token of ``bonus(p)`` ends the round.
     """
     draft = draft_model(task)
     law: dict[Tokens, Any] = defaultdict(int)

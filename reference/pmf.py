@@ -34,11 +34,10 @@ def as_pmf(values: Any) -> Pmf:
 
 
 def check_pmf(pmf: Pmf, what: str) -> Pmf:
-    """Return ``pmf`` as an array if it is a probability vector.
+    """Return ``pmf`` as an array if it is a probability vector; ``what`` is its name in the message.
 
-    ``what`` is the name of the pmf in the message. Raises ``ValueError`` in one sentence if the array is empty, not
-    1-D, has a NaN or negative entry, or does not sum to 1 (exactly for rationals, within rounding for floats). An array
-    with symbolic entries is returned without a test of its entries.
+    Raises ``ValueError`` if it is empty, not 1-D, has a NaN or negative entry, or does not sum to 1 (exactly for
+    rationals, within rounding for floats). Symbolic entries are not tested.
     """
     pmf = as_pmf(pmf)
     if is_plainly_pmf(pmf):
@@ -66,8 +65,7 @@ def check_pmf(pmf: Pmf, what: str) -> Pmf:
 def is_plainly_pmf(pmf: Any) -> bool:
     """Return whether ``pmf`` is certainly a pmf: a row of rationals, or a short row of floats, >= 0 with sum 1.
 
-    If the result is False, ``check_pmf`` decides, and its error gives the reason. This test takes a third of the time
-    of ``check_pmf``, and runs for every draw.
+    If the result is False, ``check_pmf`` decides.
     """
     if type(pmf) is not np.ndarray or pmf.ndim != 1 or not pmf.shape[0]:
         return False
@@ -183,8 +181,7 @@ def point_on_argmax(pmf: Pmf) -> Pmf:
 def top_tokens(pmf: Pmf, count: int) -> Tokens:
     """Return the ``count`` most probable tokens with positive probability; ties go to lower ids.
 
-    Released code mostly uses ``torch.topk``, which adds tokens of probability 0 if fewer are positive. As candidates
-    such tokens change no law. But a rule that accepts every top-k token would accept them.
+    ``torch.topk`` would add tokens of probability 0 if fewer are positive.
     """
     check_integer(count, "the number of tokens", least=0)
     values = pmf.tolist()

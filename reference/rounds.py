@@ -28,9 +28,8 @@ from .validation import checked_tokens
 def chain_decoder(task: Task, drafter: Drafter, length: LengthRule, verify: Verifier) -> Decoder:
     """Return the decoder built from a drafter, a length rule and a verifier.
 
-    A round drafts at most ``remaining - 1`` tokens, so that the drafts and one more token fit the horizon. This bound
-    is applied after the length rule and does not change the rule's state. ``init`` raises ``ValueError`` for an empty
-    prompt, ``step`` if the decoder has finished.
+    A round drafts at most ``remaining - 1`` tokens, a bound that does not change the state of the length rule. ``init``
+    raises ``ValueError`` for an empty prompt, ``step`` if the decoder has finished.
     """
     target = checked_model(task.target, "target")
 

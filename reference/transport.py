@@ -89,10 +89,9 @@ def _augmenting_path(
 ) -> list[tuple[TokenSet, int]]:
     """Return a path along which ``flow`` can be increased, as pairs (set, token); [] if there is none.
 
-    ``flow[set][token]`` is the mass that the flow moves from ``set`` to ``token``. ``unused`` is the mass of each set,
-    and ``owed`` the mass of each token, that the flow does not use yet. The first set of the path has unused mass, and
-    so has the last token. Each later set gives up some of its mass at the token of the pair before. Masses up to
-    ``least`` are ignored.
+    The first set and the last token of the path have unused mass. Each later set gives up mass at the token before it.
+    Masses up to ``least`` are ignored. ``flow[set][token]`` is the moved mass; ``unused`` and ``owed`` are the unused
+    masses of the sets and of the tokens.
     """
     came: dict[int, tuple[TokenSet, int | None]] = {}
     frontier: list[tuple[TokenSet, int | None]] = [(drawn, None) for drawn, mass in unused.items() if mass > least]

@@ -54,9 +54,8 @@ def path_indices(parents: Any) -> Any:
 def path_candidates(tokens: Any, indices: Any, root: int = 0, padding: int = -1) -> Any:
     """Return the tokens on every path, ``[paths, 1 + depth]`` int64.
 
-    ``tokens`` ``[nodes]`` are the drafts and ``indices`` is the result of ``path_indices``. Column 0 has the token
-    ``root``, which stands for the last committed token; no rule reads it. ``padding`` is written after the end of a
-    path: -1 in EAGLE, 0 in Medusa.
+    ``tokens`` ``[nodes]`` are the drafts, ``indices`` is the result of ``path_indices``. Column 0 has the token
+    ``root``, which no rule reads. ``padding`` is written after the end of a path: -1 in EAGLE, 0 in Medusa.
     """
     known = [root, *tokens.tolist()]
     return _like(tokens, [[known[row] if row >= 0 else padding for row in path] for path in indices.tolist()])
@@ -78,8 +77,8 @@ def linked_siblings(parents: Any) -> LinkedSiblings:
 def predicted_tokens(predicts: Any, accept_index: Any) -> Any:
     """Return the emitted tokens, padded with -1, from the results of SGLang's kernels.
 
-    ``predicts`` ``[B (1 + nodes)]`` has, at the position of each accepted row, the token that comes after it.
-    ``accept_index`` ``[B, steps]`` or ``[steps]`` has these positions in order, and -1 after the end.
+    ``predicts`` ``[B (1 + nodes)]`` has the token after each accepted row at its position. ``accept_index`` ``[B,
+    steps]`` or ``[steps]`` has these positions in order, and -1 after the end.
     """
     flat = predicts.reshape(-1)
     xp = array_namespace(flat)
@@ -97,10 +96,9 @@ def child_lists(parents: Any) -> list[list[int]]:
 def conditional_pmfs(q: Any, parents: Any, tokens: Any) -> Any:
     """Return the pmf of each node given its earlier siblings, ``[nodes, V]``, in the type of ``q``.
 
-    ``parents`` is the tree, and ``tokens`` ``[nodes]`` has the token of each node. ``q`` ``[nodes, V]`` is the
-    drafter's row after the parent of a node. If siblings are drawn without replacement, the pmf of a node is this row
-    without the earlier siblings' tokens, normalised (RSD, arXiv 2402.14160). The row is 0 everywhere if no mass
-    remains.
+    It is the node's row of ``q`` ``[nodes, V]`` without the tokens of earlier siblings, normalised (RSD, arXiv
+    2402.14160), or 0 if no mass remains. ``q`` has the drafter's row after each node's parent, ``parents`` is the tree,
+    and ``tokens`` ``[nodes]`` has the drafts.
     """
     shape, drawn = parents.tolist(), tokens.tolist()
     rows = []

@@ -37,8 +37,9 @@ class Step(NamedTuple):
 
 
 SiblingRule: TypeAlias = Callable[[Draws, Pmf, Tokens, tuple[Pmf, ...], int], Step]
-"""``rule(draws, p, tokens, pmfs, depth)``: candidates in the order drawn, each with the pmf it was drawn from.
+"""``rule(draws, p, tokens, pmfs, depth)`` decides one position at ``depth`` (0 at the root); p is the target's row.
 
+``tokens`` are the candidates in the order drawn, ``pmfs[i]`` is the pmf from which candidate i was drawn.
 Lossless for one position means that the token has the law p whenever the candidates have theirs. A rule may depend on
 how many candidates there are, since that was decided before they were drawn.
 """
@@ -47,9 +48,9 @@ how many candidates there are, since that was decided before they were drawn.
 def descend(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft, rule: SiblingRule) -> Verified:
     """Apply ``rule`` at the root and after every accepted token; draw a bonus token at a node without children.
 
-    ``rule(draws, p, tokens, pmfs, depth)`` returns the ``Step`` of one position, with the target's row p and the
-    candidates of the position, each with its pmf. Nodes with the same text count as one position, at which the children
-    of all these nodes are candidates, in node order.
+    ``rule(draws, p, tokens, pmfs, depth)`` returns the ``Step`` of one position: p is the target's row, ``tokens`` are
+    the candidates, ``pmfs`` their pmfs, ``depth`` is 0 at the root. Siblings with equal tokens are one position: the
+    children of all of them are its candidates.
     """
     kept: Tokens = ()
     nodes = ROOT
@@ -68,10 +69,9 @@ def descend(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft, r
 def tree_decoder(task: Task, drafter: Drafter, verify: Verifier) -> Decoder:
     """Return the decoder built from a tree drafter and a verifier; a chain is a tree too.
 
-    The drafter gets ``remaining - 1`` as ``gamma``, the largest depth of the tree, so that the longest path and one
-    more token fit the horizon. ``Round.draft`` holds the accepted path first and then the other nodes;
-    ``Round.reached`` counts levels. ``init`` raises ``ValueError`` for an empty prompt, ``step`` if the decoder has
-    finished.
+    The drafter gets ``remaining - 1`` as ``gamma``, the largest depth. ``Round.draft`` has the accepted path first,
+    then the other nodes; ``Round.reached`` counts levels. ``init`` raises ``ValueError`` for an empty prompt, ``step``
+    if the decoder has finished.
     """
     target = checked_model(task.target, "target")
 

@@ -64,8 +64,8 @@ def check_draft(draft: Draft) -> Draft:
 def regular_tree(branching: Sequence[int]) -> Tokens:
     """Return the parents, level by level, of a tree in which all nodes of a level have equally many children.
 
-    The root has ``branching[0]`` children, each of these has ``branching[1]`` children, and so on. ``(1,) * gamma`` is
-    a chain and ``(K,)`` is one level of K siblings. Raises ``ValueError`` for a count below 1.
+    The root has ``branching[0]`` children, each of these ``branching[1]``, and so on; ``(1,) * gamma`` is a chain.
+    Raises ``ValueError`` for a count below 1.
     """
     if any(isinstance(count, bool) or not isinstance(count, int) or count < 1 for count in branching):
         raise ValueError(f"branching is {tuple(branching)}, expected integers >= 1, one per level")
@@ -114,8 +114,7 @@ def position_ids(parents: Sequence[int], known: int) -> Any:
 def additive_mask(parents: Sequence[int], known: int, dtype: Any = np.float64) -> Any:
     """Return the additive attention mask ``[1, 1, 1 + nodes, known + nodes]``: 0 or the lowest finite number.
 
-    The entries have the floating-point type ``dtype``. This is the 4-D form for batched attention. Rows and columns are
-    as in ``kv_cache.tree_mask``, whose True is 0 here.
+    The entries have the type ``dtype``. Rows and columns are as in ``kv_cache.tree_mask``, whose True is 0 here.
     """
     allowed = tree_mask(parents, known)
     return np.where(allowed, 0, np.finfo(dtype).min).astype(dtype)[None, None]
@@ -124,10 +123,8 @@ def additive_mask(parents: Sequence[int], known: int, dtype: Any = np.float64) -
 def retrieve_indices(parents: Sequence[int]) -> Any:
     """Return the rows of every path from the root to a leaf, ``[leaves, 1 + depth of the tree]``, int64.
 
-    Column 0 is the root's row, 0. Paths are in depth-first order, so that siblings occur in the order in which they
-    were drawn. With paths in the order of their leaves they might not, and a rule for drawn siblings would be biased.
-    Short paths are padded with -1, which is no row. Indexing with -1 would read the last row without an error, so mask
-    first. A tree without nodes has one path, the root alone.
+    Column 0 is the root's row, 0. Paths are in depth-first order, siblings in the order in which they were drawn. Short
+    paths are padded with -1, which is no row: mask before indexing. A tree without nodes has one path, the root.
     """
     paths = sorted((0, *(1 + node for node in tree_path(parents, leaf))) for leaf in leaves(parents)) or [(0,)]
     table = np.full((len(paths), max(map(len, paths))), -1, dtype=np.int64)

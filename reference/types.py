@@ -39,8 +39,8 @@ class LanguageModel(Protocol):
 class Draft(NamedTuple):
     """Drafted tokens as a tree; ``pmfs[i]`` is the pmf from which ``tokens[i]`` was drawn.
 
-    None in place of a pmf stands for the point mass on the token, as of a deterministic drafter. ``parents[i]`` is the
-    index of the parent node, -1 for a child of the prefix. A chain has parents -1, 0, 1, ...
+    None stands for the point mass on the token. ``parents[i]`` is the index of the parent node, -1 for a child of the
+    prefix. A chain has parents -1, 0, 1, ...
     """
 
     tokens: Tokens
@@ -96,9 +96,8 @@ class Plan(NamedTuple):
 class LengthRule(NamedTuple):
     """A rule for the length of a draft, with a state that begins as ``init``.
 
-    Every rule of this form is exact, because a drawn token is never removed. The condition for exactness (Theorem B of
-    the draft-length rules): whether position i is drafted may depend on everything known before token i is drawn, but
-    not on token i itself.
+    Every rule of this form is exact, because a drawn token is never removed: whether position i is drafted may depend
+    on everything known before token i is drawn, but not on token i.
     """
 
     init: Hashable

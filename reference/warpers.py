@@ -51,8 +51,8 @@ def top_k(pmf: Pmf, k: int) -> Pmf:
 def top_p(pmf: Pmf, mass: Any) -> Pmf:
     """Return ``pmf`` restricted to the smallest set of most probable tokens with total >= ``mass``, renormalised.
 
-    Among ties lower ids enter first. At equality no further token is kept: (1/2, 1/4, 1/4) with mass 1/2 keeps one
-    token (Holtzman et al. 1904.09751). Raises ``ValueError`` unless 0 < mass <= 1.
+    Among ties lower ids enter first: (1/2, 1/4, 1/4) with mass 1/2 keeps one token (Holtzman et al. 1904.09751). Raises
+    ``ValueError`` unless 0 < mass <= 1.
     """
     check_top_p(mass)
     check_pmf(pmf, "the pmf to truncate")

@@ -174,6 +174,8 @@ def test_settings_are_reduced_to_the_parameters_there_are():
     assert settings_of(in_torch) == tuple((("temperature", value),) for value in (1.0, 0.7, 1.5, 0.0))
     assert (("temperature", 1.5), ("top_k", 2), ("top_p", 0.8)) in settings_of(correct)
     assert not any("min_p" in dict(setting) for setting in settings_of(correct))
+    with_min_p = settings_of(lambda target_logits, draft_logits, draft_tokens, temperature, min_p: [0])
+    assert [[value for _, value in setting] for setting in with_min_p] == [[1.0], [0.7], [1.5, 0.4], [0.0]]
     assert settings_of(lambda target_logits, draft_logits, draft_tokens: [0]) == ((),)
 
 

@@ -120,6 +120,36 @@ def test_a_stale_q_is_lossless_and_not_the_models():
     assert found["q_is_the_models"] is Status.REFUTED
 
 
+class Caching:
+    """Drafts from the model after the tokens that it holds; ``common`` returns how many of them are kept for a text."""
+
+    def __init__(self, common):
+        """Hold nothing."""
+        self.held, self.common = (), common
+
+    def propose(self, tokens, gamma):
+        """Return the drafts after the tokens, and the rows that they were drawn from."""
+        kept = self.common(self.held, tokens)
+        found, rows = drafted(gamma, self.held[:kept] + tokens[kept:])
+        self.held = self.held[:kept] + tokens[kept:] + tuple(found)
+        return found, rows
+
+
+def as_far_as_equal(held, tokens):
+    return next((at for at, pair in enumerate(zip(held, tokens, strict=False)) if pair[0] != pair[1]), 0)
+
+
+@pytest.mark.parametrize(
+    ("common", "status"),
+    [(as_far_as_equal, Status.HOLDS), (lambda held, tokens: min(len(held), len(tokens)), Status.REFUTED)],
+)
+def test_quick_asks_for_texts_that_do_not_continue_the_last_one(common, status):
+    """A cache that is only cut at the length of the text has the row of another text."""
+    propose = Caching(common).propose
+    (verdict,) = check_drafter(propose, draft=model, quick=True, checks=["q_is_the_models"], on_fail=None)
+    assert verdict.status is status
+
+
 def test_the_counterexample_can_be_checked_by_hand():
     with pytest.raises(SpeculationRefuted) as raised:
         check_drafter(cold, gammas=(1,), prompts=[(0,)], checks=["drafts_follow_q"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import random
+from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -223,14 +224,77 @@ def test_what_is_certain_draws_nothing_and_leaves_its_state_to_the_next_call():
     assert reuses(program) == []
 
 
+LOOKUPS = {
+    "choice, choice": lambda: (chosen(P), chosen(Q)),
+    "choice, number": lambda: (chosen(P), np.random.default_rng(3).random() < 0.45),
+    "number, choice": lambda: (np.random.default_rng(3).random() < 0.45, chosen(P)),
+    "choice, number, choice": lambda: (chosen(P), np.random.default_rng(3).random() < 0.3, chosen(Q)),
+    "number, choice, number": lambda: (
+        *(np.random.default_rng(3).random() < 0.45, chosen(P)),
+        *(np.random.default_rng(3).random() < bound for bound in (0.2, 0.9)),
+    ),
+    "second of an array": lambda: (int(np.random.default_rng(3).choice(3, size=2, p=P)[1]), second_number() < 0.45),
+    "RandomState": lambda: (int(np.random.RandomState(3).choice(3, p=P)), np.random.RandomState(3).rand() < 0.45),
+}
+
+
+def chosen(pmf):
+    return int(np.random.default_rng(3).choice(3, p=pmf))
+
+
+def second_number():
+    rng = np.random.default_rng(3)
+    return (rng.random(), rng.random())[1]
+
+
+def at_number(program, u):
+    """Return what the program returns if the number that it draws again and again has the value u."""
+    generator = {"random": lambda self: u, "choice": lambda self, n, size=None, p=None: looked_up(u, p, size)}
+    stand_in = type("Generator", (), {**generator, "rand": lambda self: u})()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(np.random, "default_rng", lambda seed: stand_in)
+        patch.setattr(np.random, "RandomState", lambda seed: stand_in)
+        return program()
+
+
+def looked_up(u, pmf, size):
+    where = np.searchsorted(np.cumsum(pmf), u, side="right")
+    return where if size is None else np.full(size, where)
+
+
+@pytest.mark.parametrize("program", LOOKUPS.values(), ids=LOOKUPS)
+def test_lookups_of_one_number_have_their_joint_law(program):
+    """The number is uniform, so each result has the share of the values that give it."""
+    law = program_law(answered(program)).probabilities
+    values = (np.arange(1000) + 0.5) / 1000
+    expected = Counter(at_number(program, u) for u in values)
+    assert set(law) == set(expected)
+    assert all(law[result] == pytest.approx(number / 1000, abs=1e-12) for result, number in expected.items())
+    assert "from one state of" in reuses(program)[0].sentence
+
+
 @pytest.mark.parametrize(
-    "other", [lambda: int(np.random.default_rng(3).choice(3, p=Q)), lambda: np.random.default_rng(3).random() < 0.5]
+    "other", [lambda: int(np.random.default_rng(3).choice(3)), lambda: np.random.default_rng(3).exponential() < 0.5]
 )
 def test_other_draws_after_one_seed_are_refused_and_named(other):
     program = answered(lambda: (int(np.random.default_rng(3).choice(3, p=P)), other()))
     with audited() as found, pytest.raises(NeedsValue, match=rf"one state of.*{HERE}.*in different ways|{HERE}"):
         program(Tape(0))
     assert len(found) == 1
+
+
+@pytest.mark.parametrize(("seed", "refused"), [(3, True), (4, False)])
+@pytest.mark.parametrize("forced_first", [True, False])
+def test_a_forced_number_and_an_outcome_of_one_state_are_refused(seed, refused, forced_first):
+    """The forced value may contradict the outcome."""
+
+    def coin():
+        return np.random.default_rng(seed).random() < 0.2
+
+    program = (lambda: (coin(), chosen(P))) if forced_first else (lambda: (chosen(P), coin()))
+    expected = pytest.raises(NeedsValue, match="from one state") if refused else nullcontext()
+    with numpy_answered_by(Tape(0), 0.0), expected:
+        program()
 
 
 def test_nothing_is_noted_outside_a_block():

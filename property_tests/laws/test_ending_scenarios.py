@@ -13,7 +13,7 @@ from specverify.laws.law import target_law
 from specverify.laws.scenarios import handed_task
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import Made, made_subject
-from specverify.subjects.requests import ENDING_AT_ONCE, ENDING_IN_TURN, each_text, law_of_all, served
+from specverify.subjects.requests import ENDING_AT_ONCE, ENDING_IN_TURN, each_text, joined, law_of_all, served
 from specverify.subjects.subject import EngineProgram, UnusableSubject
 
 GAMMA = 3
@@ -165,3 +165,54 @@ def test_texts_laid_end_to_end_are_told_apart():
     (whole,) = law_of_all(laws)
     assert list(each_text(requests, whole)) == [next(iter(law)) for law in laws]
     assert len({len(next(iter(law))) for requests in ENDING_AT_ONCE[:4] for law in laws}) > 1
+
+
+def empty_after_an_end(scenario):
+    """Return a call that decodes nothing if the prompt holds the end token."""
+    engine = Engine(scenario)
+    return lambda prompt: () if scenario.eos in prompt else engine.decode(prompt)
+
+
+def token_by_token(scenario):
+    """Return the same without speculation."""
+    rng = np.random.default_rng()
+
+    def decode(prompt):
+        new = ()
+        while scenario.eos not in prompt + new and len(new) < scenario.horizon:
+            new += (at(scenario.target(prompt + new), rng.random()),)
+        return new
+
+    return decode
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (ENDING_SCENARIOS[2:3], "the text ends after 0 of 3 new tokens"),
+        (ENDING_SCENARIOS[4:5], "the text is empty: the prompt holds the end token 0, which ends no text"),
+        (ENDING_IN_TURN[1:2], "request 1, the text is empty: the prompt holds the end token 0, which ends no text"),
+    ],
+    ids=["drawn", "greedy", "in turn"],
+)
+def test_an_empty_text_is_a_text_where_the_prompt_holds_the_end(names, said):
+    found = verdict_of(lambda scenario: Made(empty_after_an_end(scenario), stops=True), names)
+    assert found.status is Status.REFUTED
+    assert found.counterexample.fault.startswith(said)
+    alike = verdict_of(lambda scenario: Made(empty_after_an_end(scenario), token_by_token(scenario), stops=True), names)
+    assert alike.status is Status.HOLDS
+
+
+def test_another_empty_text_is_unusable_and_its_prompt_is_named():
+    verdict = verdict_of(lambda scenario: Made(lambda _: (), stops=True), ENDING_SCENARIOS[1:2])
+    assert verdict.status is Status.UNUSABLE
+    assert "it returned no token" in verdict.statement
+    with pytest.raises(UnusableSubject, match=r"it returned no token for the prompt \(3,\), expected at least one"):
+        served(ENDING_IN_TURN[1], lambda prompt: () if prompt == (3,) else (0,), batched=False)
+
+
+def test_concatenated_texts_are_told_apart_if_one_is_empty():
+    requests = ENDING_IN_TURN[1]
+    texts = ((), (1, 0), (2, 3, 1, 2, 3, 1))
+    assert tuple(each_text(requests, joined(texts))) == texts
+    assert law_of_all([{(): 1}, {(1, 0): 1}, {texts[2]: 1}]) == {joined(texts): 1}

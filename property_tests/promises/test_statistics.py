@@ -7,7 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from specverify.checks import Conditions
 from specverify.mutants.promising import STATISTICS, in_turn, returning
+from specverify.promises.statistics import examine
+from specverify.subjects.answering import answering_made
 from specverify.testing import Made, UnusableSubject, check_engine, check_sampler
 
 NAMES = (
@@ -248,3 +251,28 @@ def test_drafts_beyond_the_queries_are_unknown():
     assert wrong.status == "unknown"
     assert "calls of the draft model give at most" in wrong.statement
     assert verdict(lambda s: Made(lambda: drafting(s)), ("drafted",)).status == "holds"
+
+
+@pytest.mark.parametrize(("added", "status"), [(1e-12, "holds"), (1e-7, "refuted")])
+def test_a_number_that_an_improbable_draw_makes_impossible_is_a_note(added, status):
+    """A number that is added to p and q against division by 0 accepts drafts that p excludes, once in 1e12 drafts."""
+
+    def decode(s):
+        new, accepted = (), 0
+        while len(new) < s.horizon:
+            p, q = (np.asarray(model(s.prompt + new), float) for model in (s.target, s.draft))
+            token = int(np.random.choice(len(q), p=q))
+            if kept := np.random.random() < (p[token] + added) / (q[token] + added):
+                accepted += 1
+            left = np.maximum(p - q, 0)
+            new += (token if kept else int(np.random.choice(len(p), p=left / left.sum())),)
+        return new, {"accepted": accepted}
+
+    make = lambda s: Made(lambda: decode(s))  # noqa: E731
+    answering = next(one for one in answering_made(make, ("accepted",)) if one.name.startswith("disjoint"))
+    found = examine(answering, {"accepted": None}, Conditions())
+    assert found.failed == (status == "refuted")
+    if status == "holds":
+        (edge,) = found.figures["edges"]
+        assert "drafts are reported as accepted" in edge["fault"]
+        assert edge["probability"] < 1e-11

@@ -176,3 +176,27 @@ def test_quick_refutes_rows_that_race_with_the_same_noise(shared):
 def test_quick_only_ever_asks_for_less():
     conditions = in_quick(Conditions(runs=7, paths=5, apart=9, replays=2))
     assert conditions == Conditions(runs=7, paths=5, apart=9, replays=2)
+
+
+def truncated(logits, temperature, least):
+    """Return softmax(logits / temperature) with only the entries that are at least ``least``, and the largest."""
+    if not temperature:
+        return np.eye(logits.shape[-1])[logits.argmax(-1)]
+    pmf = np.exp(logits / temperature - (logits / temperature).max(-1, keepdims=True))
+    pmf /= pmf.sum(-1, keepdims=True)
+    kept = np.where(pmf >= np.minimum(least(pmf), pmf.max(-1, keepdims=True)), pmf, 0)
+    return kept / kept.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_quick_refutes_a_target_that_is_truncated_by_the_peak_of_the_draft(own):
+    def verify(target_logits, draft_logits, draft_tokens, temperature, min_p):
+        q = truncated(np.asarray(draft_logits), temperature, lambda pmf: min_p * pmf.max(-1, keepdims=True))
+        highest = np.concatenate([q.max(-1, keepdims=True), np.ones((1, 1))])
+        p = truncated(
+            np.asarray(target_logits), temperature, lambda pmf: min_p * (pmf.max(-1, keepdims=True) if own else highest)
+        )
+        return one_row(p, q, draft_tokens)
+
+    verdict = check_verifier(verify, quick=True, checks=[LAW.name], on_fail=None)[0]
+    assert verdict.status is (Status.HOLDS if own else Status.REFUTED)

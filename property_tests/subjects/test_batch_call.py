@@ -104,6 +104,40 @@ def test_what_rows_do_to_each_other_is_refuted(plan):
     assert verdict_of(made(plan), IN_TURN[-2:]).status is Status.HOLDS
 
 
+class ByPlace:
+    """Drafts one token for each row that is going; wrong if it finds a draft's q by the row's place in the batch."""
+
+    def __init__(self, scenario, find):
+        """Take the models of a scenario; ``find(row, place)`` returns where the q of a row is."""
+        self.target, self.draft, self.horizon = scenario.target, scenario.draft, scenario.horizon
+        self.rng, self.find = np.random.default_rng(), find
+
+    def decode(self, prompts):
+        """Return a row of new tokens for each prompt."""
+        new = [()] * len(prompts)
+        while going := [row for row, text in enumerate(new) if len(text) < self.horizon]:
+            texts = [(*prompts[row], *new[row]) for row in going]
+            rows = [self.draft(text) for text in texts]
+            drafts = [at(q, self.rng.random()) for q in rows]
+            for place, row in enumerate(going):
+                p, q = self.target(texts[place]), rows[min(self.find(row, place), len(rows) - 1)]
+                if self.rng.random() * q[drafts[place]] < p[drafts[place]]:
+                    bonus = at(self.target((*texts[place], drafts[place])), self.rng.random())
+                    new[row] = (*new[row], drafts[place], bonus)[: self.horizon]
+                else:
+                    rest = np.maximum(p - q, 0)
+                    new[row] = (*new[row], at(rest if rest.any() else p, self.rng.random()))
+        return new
+
+
+@pytest.mark.parametrize(
+    ("find", "status"), [(lambda row, place: row, Status.REFUTED), (lambda row, place: place, Status.HOLDS)]
+)
+def test_values_of_a_row_must_be_found_after_another_row_has_ended(find, status):
+    verdict = verdict_of(lambda scenario: Made(ByPlace(scenario, find).decode, batched=True), AT_ONCE[-5:-4])
+    assert verdict.status is status
+
+
 def test_what_a_batch_leaves_for_the_next_is_refuted():
     """The first slot is emptied, so one request after another is right."""
     assert verdict_of(made(), BATCHES_IN_TURN).status is Status.HOLDS

@@ -123,6 +123,18 @@ def test_an_argument_that_is_written_to_is_named_with_the_place(verify, said):
     assert verdict_of(verify, "outputs_are_fresh").status is Status.HOLDS
 
 
+def test_an_argument_that_is_scaled_in_place_is_named_and_later_calls_are_not_scaled():
+    def verify(p, q, draft_tokens):
+        p *= 0.5
+        return one_row(2 * p, q, draft_tokens)
+
+    verdict = verdict_of(verify, "inputs_unchanged")
+    assert verdict.status is Status.REFUTED
+    assert verdict.statement.startswith("p[0, 0] was 0.3333333333333333 and is 0.16666666666666666 after the call")
+    [law] = check_verifier(verify, gammas=(1,), checks=["law_is_target"], quick=True)
+    assert law.status is Status.HOLDS
+
+
 def test_an_argument_of_another_shape_afterwards_is_named():
     def verify(p, q, draft_tokens):
         answer = one_row(p, q, draft_tokens)

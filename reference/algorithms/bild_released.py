@@ -55,8 +55,8 @@ def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 1
 def looked_at(large: LanguageModel, prefix: Tokens, drafted: Tokens, rollback: float) -> tuple[int, bool]:
     """Return the number of the drafts ``drafted`` that the large model keeps, and whether it then rolls back.
 
-    All drafts are kept, without a rollback, if none has ``-log p(d) > rollback``, or if the first one that does is the
-    argmax of p. Otherwise the drafts before that one are kept, and a rollback follows.
+    Let d be the first draft with ``-log p(d) > rollback``. If it is not the argmax of p, the drafts before it are kept,
+    and a rollback follows. In any other case all drafts are kept.
     """
     for i, token in enumerate(drafted):
         p = large(prefix + drafted[:i])
@@ -70,9 +70,7 @@ def declared_law(
 ) -> dict[Tokens, Any]:
     """Return the declared law of the output: a point mass on the text that the two models write in turn.
 
-    The text is computed token by token, without the decoder. The state of this computation is the number of last tokens
-    that the large model has not verified yet, and whether the large model writes the next token. The options are those
-    of ``build``.
+    The text is computed token by token, without the decoder. The options are those of ``build``.
     """
     small = draft_model(task)
     new: Tokens = ()

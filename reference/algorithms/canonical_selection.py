@@ -52,9 +52,7 @@ def selection(p: Pmf, q: Pmf, count: int, _: int) -> tuple[dict[TokenSet, Pmf], 
 def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
     """Select a candidate by beta; accept it with min(1, p/p_I), else draw a token from ``norm((p - p_I)+)``.
 
-    ``tokens`` are the candidates of one position, ``pmfs`` the rows of q from which they were drawn (all equal), and
-    ``depth`` is their depth in the tree. The returned step has the emitted token and whether it is an accepted
-    candidate.
+    ``tokens`` are the candidates of one position, ``pmfs`` the equal rows of q, ``depth`` is their depth in the tree.
     """
     chosen, intermediate = selection(p, pmfs[0], len(tokens), 0)
     token = draws.categorical(chosen[frozenset(tokens)], ("choose", depth))

@@ -36,8 +36,8 @@ COSTS: Costs = ((0.25, 1), (0.5, 1.25), (0.75, 1.5), (1, 2))
 def build(task: Task, gamma: int = 7, costs: Costs = COSTS, beside: Tokens = (0,)) -> Parts:
     """Return the decoder that drafts ``gamma`` argmaxes for two requests and verifies the share that gains most.
 
-    The decoder decodes one of the two requests; ``beside`` is the text of the other one in every round. ``costs`` has a
-    pair for each share of the drafts that may be verified: the share and its cost.
+    It decodes one of them; ``beside`` is the text of the other one in every round. ``costs`` has pairs (share of the
+    drafts, cost of verifying it).
     """
     check_gamma(gamma, "gamma")
     draft, plan = draft_model(task), best_gain(costs, largest)

@@ -29,8 +29,8 @@ def build(
 ) -> Decoder:
     """Return the decoder whose drafter is the target with ``skipped`` of its ``layers`` layers left out.
 
-    At most ``gamma`` tokens are drafted. Drafting stops at a token with q(token) below a threshold; this token is kept.
-    The threshold of the first round is ``threshold``, and after each round it is changed by the rule ``schedule``.
+    At most ``gamma`` tokens are drafted, up to and including the first with q(token) below a threshold. ``schedule``
+    changes the threshold, at first ``threshold``, after each round.
     """
     q = partial_model(checked_model(task.target, "target"), draft_model(task), layers - skipped, layers)
 

@@ -17,8 +17,8 @@ from ..verifiers.speculative_sampling import speculative_sampling
 def build(task: Task, start: int = 6, minimum: int = 3, maximum: int = 12) -> Parts:
     """Return the decoder that drafts k tokens in a round, with k = ``start`` in the first round.
 
-    k grows by 1 if at least .8 of the last round's drafts were accepted, and shrinks by 1 if at most .4 were. It is
-    never below ``minimum`` or above ``maximum``.
+    k grows by 1 if at least .8 of the last round's drafts were accepted, and shrinks by 1 if at most .4 were, within
+    ``minimum`` and ``maximum``.
     """
     length = accepted_ratio(start, minimum, maximum)
     return Parts(model_drafter(draft_model(task)), length, speculative_sampling)

@@ -31,8 +31,8 @@ def build(
 ) -> Decoder:
     """Return the decoder that drafts ``gamma`` tokens from q on the edge, and sends hard blocks to the cloud.
 
-    A block is hard if more than the share ``most`` of its tokens is hard by ``nll``, ``entropy`` or ``margin``; None
-    switches a signal off. The edge commits other blocks unverified.
+    A block is hard if more than the share ``most`` of its tokens is hard by ``nll``, ``entropy`` or ``margin`` (None:
+    off). Other blocks are committed unverified.
     """
     return gated_decoder(task, "sparse-q", Gate(nll, entropy, margin), most, gamma)
 
@@ -66,11 +66,10 @@ def declared_law(
 
 
 def _after_block(task: Task, prefix: Tokens, count: int, gate: Gate, most: Any) -> Iterator[tuple[Tokens, Any]]:
-    """Yield each outcome of a block of ``count`` drafts with its probability.
+    """Yield each outcome of a block of ``count`` drafts after the text ``prefix``, with its probability.
 
-    An outcome is the block committed unverified, the block cut at a rejection, or the block followed by a bonus token.
-    ``gate`` states which tokens are hard; a block is committed unverified if at most the share ``most`` of its
-    tokens is hard. ``prefix`` is the text before the block.
+    An outcome is the block committed unverified, the block cut at a rejection, or the block with a bonus token. A block
+    is committed unverified if at most the share ``most`` of its tokens is hard by ``gate``.
     """
     rejected: dict[Tokens, Any] = defaultdict(int)
     accepted: dict[Tokens, Any] = defaultdict(int)

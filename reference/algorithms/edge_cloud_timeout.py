@@ -48,10 +48,8 @@ def build(task: Task, late: Any = Fraction(1, 4), gamma: int = 4) -> Decoder:
 def declared_law(task: Task, prompt: Tokens, late: Any = Fraction(1, 4), gamma: int = 4) -> dict[Tokens, Any]:
     """Return the declared law of the output, new tokens -> probability.
 
-    The probabilities are computed token by token for each pair of a text and the number of drafts left in its round
-    (None at the start of a round). At the start of a round, the mass ``late q`` commits one token and starts a new
-    round. The remaining mass continues by speculative sampling: ``min(p, q)`` is accepted, and ``(p - q)+`` ends the
-    round. The options are those of ``build``.
+    At the start of a round, a token of mass ``late q`` is committed alone. The remaining mass continues by speculative
+    sampling: ``min(p, q)`` is accepted, and ``(p - q)+`` ends the round. The options are those of ``build``.
     """
     draft = draft_model(task)
     law: dict[Tokens, Any] = defaultdict(int)

@@ -53,8 +53,8 @@ def may_defer(p: Pmf, token: int, threshold: float) -> bool:
 def staying(accepted: Sequence[bool], excusable: Sequence[bool], window: int) -> int:
     """Return the number of kept drafts: those before the first draft that neither passed its test nor is excused.
 
-    ``accepted`` states which drafts passed their test, and ``excusable`` which may be excused. A failed test is excused
-    if the next ``window`` drafts exist and passed theirs.
+    ``accepted`` states which drafts passed. Of the others, one that is ``excusable`` is excused if the next ``window``
+    drafts exist and passed.
     """
     for place, kept in enumerate(accepted):
         followers = accepted[place + 1 : place + window + 1]

@@ -61,9 +61,7 @@ def selected_pmf(q: Pmf, order: list[int], lower: Any, mass: Any, count: int) ->
     """Return q', the law of the next token of the path selected among ``count`` drafted paths, in the array type of q.
 
     ``order`` has the tokens in increasing order of p/q. ``mass`` is the probability under q of the text selected so
-    far. ``lower`` is the probability under q of all texts of the same length that come before this text in the order of
-    the paths. The difference of powers in the module's formula is computed without a subtraction, which would lose
-    precision in floats.
+    far, and ``lower`` that of the texts of the same length that come before it.
     """
     start = lower + mass * _like(below(q, order), q)
     end = start + mass * q
@@ -82,8 +80,7 @@ def _like(values: list[Any], like: Pmf) -> Pmf:
 def selection(target: LanguageModel, prefix: Tokens, draft: Draft) -> Draft:
     """Return the selected path, which is the largest drafted path in the lexicographic order by p/q, as a chain.
 
-    The pmf that the chain declares for a token is q', the law of the token given that its path is selected (see
-    ``selected_pmf``). It is not the q from which the token was drawn.
+    The pmf that it declares for a token is q' (see ``selected_pmf``), not the q from which the token was drawn.
     """
     result = {path_tokens(draft, leaf): leaf for leaf in leaves(draft.parents)}
     count = len(leaves(draft.parents))

@@ -24,9 +24,8 @@ from ..verifiers.gumbel_list import list_given_target
 def build(task: Task, lists: int = 2) -> Decoder:
     """Return the decoder that drafts ``lists`` tokens in a round, all for the next position.
 
-    The target's draw for this position is emitted. If it is one of the drafts, a second token is drawn from p and
-    emitted in the same round. Nothing is drafted if only one token may follow. Raises ``ValueError`` unless ``lists``
-    is at least 1.
+    The target's draw is emitted. If it is one of the drafts, a second token is drawn from p and emitted too. Nothing is
+    drafted if only one token may follow. Raises ``ValueError`` unless ``lists`` is at least 1.
     """
     if lists < 1:
         raise ValueError(f"lists is {lists}, expected at least 1")

@@ -50,8 +50,8 @@ def together(p: Pmf, token: int, neighbours: int, delta: Any) -> Any:
 def without(p: Pmf, token: int, neighbours: int, delta: Any) -> Pmf:
     """Return the normalised law of the replacement after ``token`` is rejected: p without ``token`` and its neighbours.
 
-    The ``neighbours`` + 1 nearest codes are removed with ``token``. Only ``token`` is removed if ``neighbours`` is 0 or
-    the nearest code has a probability above ``delta``. If no mass is left, the law is uniform.
+    The neighbours are the ``neighbours`` + 1 nearest codes, or none if ``neighbours`` is 0 or the nearest has a
+    probability above ``delta``. If no mass is left, the law is uniform.
     """
     closed = {token}
     if neighbours and p[nearest(token, len(p))[0]] <= parameter(delta, p):

@@ -30,11 +30,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def floor_of(p: Pmf, q: Pmf, clip: Any) -> Any:
-    """Return a, the lower factor of pi in [0, 1] at which the clipped pmf sums to 1, for the upper factor b = ``clip``.
-
-    The clipped mass of a token is a p if q/p is below a, else min(q, b p). The sum of these masses grows with a and is
-    linear between the ratios q/p.
-    """
+    """Return a in [0, 1], the lower factor of pi at which the clipped pmf sums to 1; ``clip`` is the upper factor b."""
     tokens = sorted((proposed / mass, mass, proposed) for mass, proposed in _pairs(p, q) if mass > 0)
     raised, others = 0, sum(min(proposed, clip * mass) for _, mass, proposed in tokens)
     for ratio, mass, proposed in tokens:

@@ -58,10 +58,9 @@ def is_near(p: Pmf, token: int, top: int, delta: Any) -> bool:
 
 
 def relaxed(top: int, delta: Any, begin: int, end: int) -> Verifier:
-    """Return the verifier that accepts a draft near the argmax of p.
+    """Return the verifier that accepts a draft among the ``top`` tokens of p, near the largest probability.
 
-    After the mark ``begin`` a draft is accepted among the ``top`` tokens of p within ``delta`` of its largest
-    probability. After the mark ``end``, and without a mark, ``delta`` is taken as 0.
+    After the mark ``begin`` this means within ``delta``; after the mark ``end``, and without a mark, a tie.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -79,8 +78,8 @@ def relaxed(top: int, delta: Any, begin: int, end: int) -> Verifier:
 def build(task: Task, top: int = 10, delta: Any = 0.6, begin: int = 0, end: int = 1, gamma: int = 3) -> Parts:
     """Return the decoder that drafts ``gamma`` argmaxes of q and accepts those near the argmax of p.
 
-    A draft is accepted among the ``top`` tokens of p within ``delta`` of its largest probability. This rule holds after
-    the mark ``begin``; after ``end`` only the target's argmax, or a tie with it, is accepted.
+    A draft is accepted among the ``top`` tokens of p within ``delta`` of the largest probability. ``delta`` holds from
+    the mark ``begin`` to the mark ``end``, and is 0 elsewhere.
     """
     return Parts(greedy_drafter(draft_model(task)), constant(gamma), relaxed(top, delta, begin, end))
 

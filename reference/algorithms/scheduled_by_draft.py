@@ -30,9 +30,8 @@ from .scheduled_verification import scheduled_drafter
 def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) -> Parts:
     """Return the decoder that drafts ``gamma`` tokens for two requests and verifies ``budget`` slots of both together.
 
-    The slots with the largest product of q(d) up to the slot are verified. The decoder decodes one of the two requests;
-    ``beside`` is the text of the other one in every round. The decoder has no function ``propose``, because a cut that
-    depends on the drafted token leaves drafts whose law is not q.
+    It decodes one of the requests; the text of the other is ``beside`` in every round. The slots with the largest
+    product of q(d) up to the slot are verified. The decoder has no function ``propose``.
     """
     drafter = scheduled_drafter(task, gamma, budget, beside, of_the_draft)
     return Parts(drafter, constant(gamma), speculative_sampling, around=without_proposal)
@@ -43,8 +42,8 @@ def batch(
 ) -> Callable[[Draws], Texts]:
     """Return the program that decodes all ``prompts`` in one batch; it returns their new tokens.
 
-    In each round ``gamma`` tokens are drafted for each request, and the ``budget`` slots of the whole batch with the
-    largest product of q(d) up to the slot are verified. ``beside`` is not used.
+    A round drafts ``gamma`` tokens for each request, and verifies the ``budget`` slots of the batch with the largest
+    product of q(d) up to the slot. ``beside`` is not used.
     """
     return served_together(task, prompts, gamma, best_slots(budget, of_the_draft))
 

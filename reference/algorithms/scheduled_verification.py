@@ -27,9 +27,8 @@ from ..verifiers.speculative_sampling import speculative_sampling
 def scheduled_drafter(task: Task, gamma: int, budget: int, beside: Tokens, confidence: Confidence) -> Drafter:
     """Return a drafter of the part of a block that the schedule verifies.
 
-    ``gamma`` tokens are drafted for this request and for another one with the text ``beside``. ``confidence`` scores
-    every slot, and of the slots of both requests the ``budget`` slots with the largest survival are verified. The
-    drafter returns the verified drafts of this request alone.
+    ``gamma`` tokens are drafted for this request and for another one with the text ``beside``. Of the slots of both,
+    scored by ``confidence``, the ``budget`` slots with the largest survival are verified.
     """
     draft = draft_model(task)
     own, plan = model_drafter(draft), best_slots(budget, confidence)
@@ -60,8 +59,8 @@ def batch(
 ) -> Callable[[Draws], Texts]:
     """Return the program that decodes all ``prompts`` in one batch; it returns their new tokens.
 
-    In each round ``gamma`` tokens are drafted for each request, and the ``budget`` slots of the whole batch with the
-    largest survival are verified. ``beside`` is not used.
+    A round drafts ``gamma`` tokens for each request, and verifies the ``budget`` slots of the batch with the largest
+    survival. ``beside`` is not used.
     """
     return served_together(task, prompts, gamma, best_slots(budget, largest))
 

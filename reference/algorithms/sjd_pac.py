@@ -50,8 +50,8 @@ def build(task: Task, window: int = 16) -> Decoder:
     def judged(draws: Draws, place: int, p: Pmf, draft: tuple[int, Tokens | None]) -> tuple[int, bool]:
         """Return the token at ``place``, an index in the window, after one verification by the target's row ``p``.
 
-        The second result is True if the drafted token was kept. ``draft`` has the drafted token, and the text after
-        which it was drawn; None in place of this text means that the token was drawn uniformly.
+        The second result states whether the drafted token was kept. ``draft`` has this token, and the text after which
+        it was drawn; None: it was drawn uniformly.
         """
         token, after = draft
         q: Pmf = uniform(len(p), like=p) if after is None else target(after)

@@ -31,11 +31,9 @@ def build(task: Task, gamma: int = 4) -> Parts:
 def group_mask(k: int) -> Any:
     """Return the attention mask among the (k + 1)^2 new rows, bool ``[rows, rows]``.
 
-    All rows attend to the known tokens.
-
     Row (k + 1) j is candidate j (the last token for j = 0), and the k rows after it are its masks. A candidate attends
-    to itself and the candidates before it; a mask attends to its candidate, to all that the candidate attends to, and
-    to the masks of its group up to itself.
+    to itself and the candidates before it; a mask to its candidate, to what that attends to, and to its masks up to
+    itself.
     """
     group, place = np.divmod(np.arange((k + 1) ** 2), k + 1)
     candidate = (place[None, :] == 0) & (group[None, :] <= group[:, None])

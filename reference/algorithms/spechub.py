@@ -79,8 +79,8 @@ def over(mass: Any, proposed: Any) -> Any:
 def through_the_hub(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
     """Verify the candidates of one position, usually a pair, in the four steps of the module's docstring.
 
-    ``tokens`` are the candidates, ``pmfs`` their rows of q, and ``depth`` is their depth in the tree. There is a single
-    candidate, the argmax of q, if q gives it probability 1.
+    ``tokens`` are the candidates, ``pmfs`` their rows of q, ``depth`` is their depth in the tree. The argmax of q is
+    the only candidate if its probability is 1.
     """
     q = pmfs[0]
     hub = argmax(q)

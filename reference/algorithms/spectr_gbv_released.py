@@ -32,8 +32,8 @@ def build(task: Task, candidates: int = 4, gamma: int = 8) -> Decoder:
 def declared_law(task: Task, prompt: Tokens, candidates: int = 4, gamma: int = 8) -> dict[Tokens, Any]:
     """Return the declared law of the output, new tokens -> probability.
 
-    It is a sum over all tuples of ``candidates`` blocks of at most ``gamma`` drafts, weighted by the probability that
-    they are drafted, and over the prefixes of these blocks that the released rule may keep.
+    It is a sum over all tuples of ``candidates`` blocks of at most ``gamma`` drafts, weighted by their probability, and
+    over the prefixes that the released rule may keep.
     """
 
     def committed(text: Tokens, remaining: int) -> Iterator[tuple[Tokens, Any]]:
@@ -55,9 +55,13 @@ def _ends(
 ) -> list[tuple[Prefix, Any]]:
     """Return every prefix that may be kept when the verification ends, with its probability, given the tests so far.
 
-    A prefix may be listed several times; the probabilities add up to 1. ``blocks`` has the prefixes of each drafted
-    block, the empty one first. ``at`` is the (block number, length) of the prefix to test next, ``kept`` the longest
-    prefix kept so far, and ``turned`` the prefixes that were rejected.
+    A prefix may be listed several times.
+
+    Args:
+        blocks: The prefixes of each drafted block, the empty one first.
+        at: Block number and length of the prefix to test next.
+        kept: The longest prefix kept so far.
+        turned: The rejected prefixes.
     """
     number, length = at
     if length > len(blocks[number]) - 1:

@@ -75,8 +75,8 @@ def most_confident(rows: dict[int, Pmf]) -> list[int]:
 def draft_states(here: Block, rows: dict[int, Pmf], depth: int, width: int) -> list[Block]:
     """Return the block states to evaluate together with ``here``, predicted from the ``rows`` of the previous state.
 
-    ``rows`` are pmfs by position. A returned state fills 1, 2, ... or ``depth`` further positions of ``here``, the most
-    confident ones first, each with one of its ``width`` most probable tokens. All combinations of tokens are returned.
+    ``rows`` are pmfs by position. A state fills the 1, 2, ... or ``depth`` most confident further positions, each with
+    one of its ``width`` most probable tokens, in all combinations.
     """
     places = [place for place in most_confident(rows) if here[place] is None][:depth]
     states: list[Block] = []

@@ -63,8 +63,8 @@ class Search(NamedTuple):
 def candidates(widths: Widths, q: Pmf, token: int) -> int:
     """Return the number of tokens drawn at a position, of which ``token`` is the first; the others are its siblings.
 
-    ``widths`` has pairs (bound, count) with decreasing bounds. The count of the first pair whose bound is below
-    q(token) is returned. Raises ``ValueError`` if no bound is below q(token).
+    It is the count of the first pair (bound, count) in ``widths`` whose bound is below q(token). Raises ``ValueError``
+    if there is none.
     """
     for bound, count in widths:
         if q[token] > parameter(bound, q):
@@ -73,12 +73,11 @@ def candidates(widths: Widths, q: Pmf, token: int) -> int:
 
 
 def layer_drafter(sets: Sequence[LanguageModel], depth: int, stop: Any, widths: Widths, window: int) -> Drafter:
-    """Return a drafter of at most ``depth`` levels that uses one of the models ``sets``.
+    """Return a drafter of at most ``depth`` levels by the best of the models ``sets``, which skip different layers.
 
-    The models leave out different layers. Once the answer has ``window`` tokens, the next model is tried after each
-    round: its score is the number of the first ``window`` tokens that are its argmax. The model with the best score so
-    far drafts. Drafting ends after a token whose probability is below ``stop``. ``widths`` gives the number of siblings
-    (see ``candidates``).
+    Once the answer has ``window`` tokens, one model is scored after each round: its score is how many of the first
+    ``window`` tokens are its argmax. Drafting ends after a token with probability below ``stop``. ``widths`` gives the
+    number of siblings (see ``candidates``).
     """
 
     def propose(draws: Draws, state: Search, prefix: Tokens, gamma: int, _: Callable[[Pmf, int], bool]) -> Draft:
@@ -120,9 +119,8 @@ def build(
 ) -> Decoder:
     """Return the decoder whose drafter leaves out layers of the target.
 
-    Each entry of ``sets`` is a possible number of layers that run, of ``layers`` in all. ``depth``, ``stop``,
-    ``widths`` and ``window`` are those of ``layer_drafter``: the depth of the tree, the probability below which
-    drafting ends, the numbers of siblings, and the number of tokens on which sets of layers are compared.
+    ``sets`` has the possible numbers of layers that run, of ``layers`` in all. ``depth``, ``stop``, ``widths`` and
+    ``window`` are those of ``layer_drafter``.
     """
     target, draft = checked_model(task.target, "target"), draft_model(task)
     models = [partial_model(target, draft, run, layers) for run in sets]

@@ -42,8 +42,8 @@ def build(task: Task, gamma: int = 4, forget: int = 1) -> Parts:
 def declared_law(task: Task, prompt: Tokens, gamma: int = 4, forget: int = 1) -> dict[Tokens, Any]:
     """Return the declared law, new tokens -> probability.
 
-    The probabilities are computed token by token for each combination of a text, the number of drafts left in the
-    round, and whether the last draft was an accepted inner draft. The options are those of ``build``.
+    It is computed token by token, for each text, number of drafts left, and whether the last draft was an accepted
+    inner one. The options are those of ``build``.
     """
     partial, draft = forgetful(task.target, forget), draft_model(task)
     law: dict[Tokens, Any] = defaultdict(int)
@@ -79,9 +79,8 @@ def declared_law(task: Task, prompt: Tokens, gamma: int = 4, forget: int = 1) ->
 def drafted(q1: Pmf, q2: Pmf, was_accepted: bool) -> list[tuple[Pmf, bool]]:
     """Return the ways in which the next draft can arise, each as (weights ``[V]``, is it an accepted inner draft).
 
-    ``q1`` is q' and ``q2`` is q''. A weight is the joint probability of the way and the drafted token. If the last
-    draft was an accepted inner draft (``was_accepted``), the next one is drawn from q', the only way. Otherwise it is
-    an accepted inner draft, or the draw from q' after an inner rejection. All weights together sum to 1.
+    ``q1`` is q' and ``q2`` is q''. A weight is the joint probability of the way and the token. After an accepted inner
+    draft (``was_accepted``), q' is drawn from. Otherwise an inner draft is tested: if it is rejected, q' is drawn from.
     """
     if was_accepted:
         return [(q1, False)]

@@ -92,9 +92,8 @@ def buffered(learned: Learned, context: Tokens, p: Pmf) -> Learned:
 def after_round(learned: Learned, draft: LanguageModel, update: Update, interval: int, order: int) -> Learned:
     """Return the state that follows ``learned`` after a round.
 
-    Every ``interval`` rounds the table learns from the buffer, which is then emptied. For each rejection in the buffer,
-    ``update(q, p)`` is the new row for the last ``order`` tokens of the context. q is the current row there: the
-    learned one, or that of ``draft``.
+    Every ``interval`` rounds the table learns from the buffer, which is then emptied: ``update(q, p)`` is the new row
+    for the last ``order`` tokens of the context of a rejection. q is the learned row there, or that of ``draft``.
     """
     if learned.rounds + 1 < interval:
         return learned._replace(rounds=learned.rounds + 1)

@@ -42,8 +42,7 @@ def kl(p: Pmf, q: Pmf) -> float:
 def jensen_shannon(beta: float) -> Divergence:
     """Return the divergence ``beta KL(p | m) + (1 - beta) KL(q | m)`` with m = beta p + (1 - beta) q.
 
-    Near beta = 0 and 1 it behaves like beta KL(p | q) and (1 - beta) KL(q | p). Raises ``ValueError`` unless 0 < beta <
-    1.
+    Raises ``ValueError`` unless 0 < beta < 1.
     """
     if not 0 < beta < 1:
         raise ValueError(f"beta is {beta}, expected a number strictly between 0 and 1")
@@ -125,9 +124,8 @@ def distilled(
 ) -> Any:
     """Return the student's logits after ``steps`` full gradient steps on the mean divergence over emitted text.
 
-    ``logits`` are the student's logits before training, and are not changed. Contexts are weighted by their probability
-    in text of ``length`` tokens after ``prompt``. This text is emitted by the target or, with ``own_text``, by the
-    student itself (DistillSpec's on-policy data). The weights are not differentiated, and nothing is sampled. ``rate``
+    Contexts are weighted by their probability in text of ``length`` tokens after ``prompt``, emitted by the target or,
+    with ``own_text``, by the student. Nothing is sampled. ``logits`` are those before training, unchanged, and ``rate``
     is the step size.
     """
     logits = np.array(logits, dtype=np.float64)

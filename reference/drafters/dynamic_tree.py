@@ -22,7 +22,7 @@ class _Node(NamedTuple):
 
 
 def dynamic_tree_drafter(draft: LanguageModel, width: int, depth: int, nodes: int) -> Drafter:
-    """Return a drafter of trees with at most ``nodes`` tokens and at most ``depth`` levels, and at most gamma levels.
+    """Return a drafter of trees with at most ``nodes`` tokens, ``depth`` levels and gamma levels.
 
     ``width`` nodes of each level are expanded, with ``width`` children each. Raises ``ValueError`` unless ``width`` and
     ``nodes`` are at least 1 and ``depth`` is at least 0.

@@ -53,9 +53,8 @@ def greedy_head_chain_drafter(heads: Sequence[Head]) -> Drafter:
 def independent_heads(draft: LanguageModel, count: int) -> tuple[Head, ...]:
     """Return ``count`` heads that depend neither on the last token of the text nor on the drafts.
 
-    They model heads on the hidden state that predicted the last token: a target pass returns this token together with
-    the heads' drafts of the tokens after it. Head i, from 0, is modelled in three steps: remove the last token of the
-    text, unless the text has only one token; append the argmax of q 1 + i times; return q after the result.
+    They model heads on the hidden state that predicted the last token. Head i, from 0, appends 1 + i argmaxes of q to
+    the text without its last token (unless it has only one), and returns q after the result.
     """
     return tuple(_on_state_before_last(stand_in_head(draft, 1 + i)) for i in range(count))
 

@@ -25,9 +25,9 @@ def first_end(tokens: Tokens, length: int) -> int | None:
 def longest_match(tokens: Tokens, least: int, predict: int) -> Tokens:
     """Return up to ``predict`` - 1 tokens to copy; () if the longest match has fewer than ``least`` tokens.
 
-    A match is a suffix of ``tokens`` that also occurs earlier. The tokens after its first occurrence are copied. Of the
-    matches with at least ``predict`` tokens between their first occurrence and the last token of the text, the longest
-    is used. If there is no such match, the match of one token is used.
+    A match is a suffix of ``tokens`` that also occurs earlier; the tokens after its first occurrence are copied. The
+    longest match is used with at least ``predict`` tokens between this occurrence and the last token; a match of one
+    token needs none.
     """
     ends = {length: first_end(tokens, length) for length in range(1, len(tokens))}
     result = [length for length in ends if ends[length] is not None]

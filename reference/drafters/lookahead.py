@@ -59,8 +59,8 @@ def phrases_after(pool: Pool, last: int, longest: int) -> list[Tokens]:
 def lookahead_drafter(width: int, order: int, guesses: int) -> Drafter:
     """Return a drafter of those n-grams of the pool that begin with the last token, at most ``guesses`` of them.
 
-    An n-gram has ``order`` tokens. ``width`` is the number of columns of the window; with 0 nothing is drafted. Raises
-    ``ValueError`` unless width >= 0, order >= 2 and guesses >= 1.
+    An n-gram has ``order`` tokens; the window has ``width`` columns (0: no drafts). Raises ``ValueError`` unless width
+    >= 0, order >= 2 and guesses >= 1.
     """
     if width < 0 or order < 2 or guesses < 1:
         raise ValueError(f"width is {width}, order {order}, guesses {guesses}, expected at least 0, 2 and 1")

@@ -75,8 +75,8 @@ class NgramTable(NamedTuple):
     def _counted(self, row: Row, token: int) -> Row:
         """Return the row with ``token`` counted once more.
 
-        The order of the row decides ties. If the token first seen last wins a tie (``newest``), the counted token keeps
-        its place in the order. Otherwise it moves behind all tokens that already had its new count.
+        The order of the row decides ties. With ``newest``, the token keeps its place; otherwise it moves behind all
+        tokens that already had its new count.
         """
         if self.newest:
             return Row({**row, token: row.get(token, 0) + 1})
@@ -100,11 +100,9 @@ class NgramTable(NamedTuple):
 def ngram_table(order: int, backoff: bool = True, newest: bool = False) -> NgramTable:
     """Return an empty table of n-grams.
 
-    With ``backoff`` it has all orders from 2 to ``order``, otherwise ``order`` alone.
-
-    Order 2 means bigrams. With ``newest`` a tie goes to the token whose first occurrence is the latest; otherwise to
-    the token that reached the count first. Raises ``ValueError`` for an order below 2: a unigram has no context to look
-    up.
+    With ``backoff`` it has all orders from 2 (bigrams) to ``order``, otherwise ``order`` alone. A tie goes to the token
+    that reached the count first, or with ``newest`` to the token whose first occurrence is the latest. Raises
+    ``ValueError`` for an order below 2.
     """
     if order < 2:
         raise ValueError(f"n-gram order is {order}, expected at least 2 (a context of one token and its successor)")
@@ -114,9 +112,8 @@ def ngram_table(order: int, backoff: bool = True, newest: bool = False) -> Ngram
 def ngram_drafter(table: NgramTable, filler_top_k: int = 1) -> Drafter:
     """Return a drafter of the table's predictions, declared as point masses.
 
-    The table counts every committed token. If ``filler_top_k`` is above 1, it then also counts the target's
-    ``filler_top_k`` most probable tokens at the same position, so a committed token among these counts twice. Raises
-    ``ValueError`` for a ``filler_top_k`` below 1.
+    The table counts every committed token and, if ``filler_top_k`` is above 1, also the target's ``filler_top_k`` most
+    probable tokens there. Raises ``ValueError`` for a ``filler_top_k`` below 1.
     """
     if filler_top_k < 1:
         raise ValueError(f"filler_top_k is {filler_top_k}, expected at least 1 (1 counts committed tokens only)")

@@ -27,8 +27,8 @@ from .lookahead import Pool, phrases_after, with_phrase
 def phrases_drafter(draft: LanguageModel, gamma: int, length: int, most: int, warm: Pool = ()) -> Drafter:
     """Return a drafter of ``gamma`` greedy tokens, followed by up to ``most`` phrases of ``length`` tokens.
 
-    A phrase begins with the last greedy token. ``warm`` is the pool at the start, left by an earlier text. Raises
-    ``ValueError`` unless gamma >= 0, length >= 2 and most >= 1.
+    A phrase begins with the last greedy token. ``warm`` is the pool of an earlier text. Raises ``ValueError`` unless
+    gamma >= 0, length >= 2 and most >= 1.
     """
     if gamma < 0 or length < 2 or most < 1:
         raise ValueError(f"gamma is {gamma}, length {length}, most {most}, expected at least 0, 2 and 1")
@@ -80,9 +80,9 @@ def said_behind(target: LanguageModel, prefix: Tokens, drafted: Tokens) -> Token
 def extra_phrases(drafted: Tokens, behind: Tokens, length: int) -> list[Tokens]:
     """Return the phrases of ``length`` tokens that a pass adds to the pool, in the order of their first tokens.
 
-    ``drafted`` are the drafts of the pass from the first mismatch on, and ``behind[i]`` is the target's argmax after
-    ``drafted[i]``. A phrase is ``drafted[i]``, ``behind[i]``, ``behind[i + 1]``, ... It may contain ``behind[j]`` for a
-    j above i only if ``drafted[j]`` equals ``behind[j - 1]``. Shorter phrases are left out.
+    ``drafted`` are the drafts from the first mismatch on, and ``behind[i]`` is the target's argmax after
+    ``drafted[i]``. A phrase is ``drafted[i]``, ``behind[i]``, ``behind[i + 1]``, ...; it may contain ``behind[j]``, j >
+    i, only if ``drafted[j]`` equals ``behind[j - 1]``.
     """
     phrases = []
     for i in range(len(drafted) - length + 2):

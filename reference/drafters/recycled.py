@@ -23,8 +23,8 @@ Matrix = tuple[tuple[int, Tokens], ...]
 def filled(matrix: Mapping[int, Tokens], template: tuple[Tokens, ...], last: int, width: int) -> dict[Tokens, Tokens]:
     """Return node -> tokens on the path to the node, for the root () and every node of ``template`` (a path of ranks).
 
-    The tokens are taken from ``matrix``, which maps a token to its row; a token without a row has a row of zeros.
-    ``last`` is the last token of the text, which stands at the root, and ``width`` the length of a row.
+    ``matrix`` maps a token to its row of ``width`` tokens; the row of a token without one is all 0. ``last`` is the
+    last token of the text, at the root.
     """
     paths: dict[Tokens, Tokens] = {(): ()}
     for ranks in template:

@@ -34,8 +34,8 @@ def continuations(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth
 def retrieved(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth: int, nodes: int) -> list[Tokens]:
     """Return the ``nodes`` most frequent beginnings of the retrieved continuations of ``tokens``.
 
-    They are the continuations that ``continuations(tokens, texts, longest, depth)`` returns. A beginning counts once
-    for each continuation that begins with it. Ties go to the shorter beginning, then to the one found first.
+    The continuations are those of ``continuations``, with the same parameters. Ties go to the shorter beginning, then
+    to the one found first.
     """
     counts: dict[Tokens, int] = {}
     result = continuations(tokens, texts, longest, depth)

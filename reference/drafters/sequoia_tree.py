@@ -78,8 +78,8 @@ def sequoia_tree(acceptance: Sequence[Any], size: int, depth: int) -> PlannedTre
 def tree_value(acceptance: Sequence[Any], parents: Sequence[int]) -> Any:
     """Return the mean number of tokens that a tree emits: 1 plus the sum over nodes of the products along their paths.
 
-    The factor of a node on a path is ``acceptance[k]``, where k is its rank among its siblings. ``parents`` has the
-    parent of each node, -1 for the root.
+    The factor of a node is ``acceptance[k]``, with its rank k among its siblings. ``parents`` has the parent of each
+    node, -1 for the root.
     """
     reached: list[Any] = []
     for node, parent in enumerate(parents):
@@ -92,9 +92,9 @@ def tree_value(acceptance: Sequence[Any], parents: Sequence[int]) -> Any:
 def best_budget(acceptance: Sequence[Any], verify_cost: Mapping[int, Any], draft_cost: Any, deepest: int) -> Budget:
     """Return the size and depth with the least time per token, ``(depth draft_cost + verify_cost[size]) / value``.
 
-    ``acceptance`` is that of ``sequoia_tree``. ``verify_cost`` maps each possible size to the time of one verifying
-    pass. ``draft_cost`` is the time of one drafted level, and ``deepest`` is the largest depth. Ties go to fewer nodes,
-    then to fewer levels.
+    ``acceptance`` is that of ``sequoia_tree``. ``verify_cost`` maps each possible size to the time of a verifying pass,
+    ``draft_cost`` is the time of a drafted level, ``deepest`` the largest depth. Ties go to fewer nodes, then to fewer
+    levels.
     """
     result = [
         Budget(size, depth, (depth * draft_cost + cost) / planned.value, planned)

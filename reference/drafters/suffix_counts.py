@@ -37,9 +37,8 @@ def followers(texts: tuple[Tokens, ...], context: Tokens) -> tuple[int, dict[int
 def followed(texts: tuple[Tokens, ...], context: Tokens, most: int, least: Any) -> tuple[Tokens, Any]:
     """Return the most frequent path after ``context`` in the ``texts``, and its score.
 
-    At every step the most frequent next token is added. The score is the sum, over the tokens of the path, of the
-    product of relative counts up to the token. The path ends after ``most`` tokens, and before a product below
-    ``least``.
+    The score is the sum, over the tokens of the path, of the product of relative counts up to the token. The path ends
+    after ``most`` tokens, and before a product below ``least``.
     """
     path: Tokens = ()
     chance, score = Fraction(1), Fraction(0)
@@ -56,11 +55,10 @@ def followed(texts: tuple[Tokens, ...], context: Tokens, most: int, least: Any) 
 
 
 def best_draft(texts: tuple[Tokens, ...], context: Tokens, factor: Any, least: Any, gamma: int) -> tuple[Tokens, Any]:
-    """Return the draft with the best score, and its score; the draft is () and the score 0 if nothing is found.
+    """Return the draft with the best score, and its score; () and 0 if nothing is found.
 
-    Every proper suffix of ``context`` that a token follows somewhere in ``texts`` has a draft: the path that
-    ``followed`` returns after the suffix, with at most ``factor`` tokens for each token of the suffix, and at most
-    ``gamma`` tokens. ``least`` is that of ``followed``.
+    Each proper suffix of ``context`` that occurs in ``texts`` has a draft: the path of ``followed``, with at most
+    ``gamma`` tokens, and at most ``factor`` for each token of the suffix. ``least`` is that of ``followed``.
     """
     best: tuple[Tokens, Any] = ((), 0)
     for length in range(1, len(context)):

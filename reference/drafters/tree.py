@@ -31,9 +31,9 @@ children ``earlier``; None if there is no further candidate."""
 def tree_drafter(draft: LanguageModel, parents: Tokens, pick: Pick) -> Drafter:
     """Return a drafter of a tree of the shape ``parents``, cut at depth gamma.
 
-    ``pick(draws, q, earlier, width, site)`` chooses each child: q is the row of ``draft`` after the text of the parent,
-    ``earlier`` are the tokens of the earlier siblings, ``width`` is the number of siblings, and ``site`` names the
-    draw. If ``pick`` returns None, the child is left out with everything below it.
+    ``pick(draws, q, earlier, width, site)`` chooses each child. q is the row of ``draft`` after the parent, ``earlier``
+    are the earlier of its ``width`` siblings, and ``site`` names the draw. If it returns None, the child and all below
+    it are left out.
     """
     depths = tree_depths(parents)
 
@@ -79,8 +79,8 @@ def without_replacement(draws: Draws, q: Pmf, earlier: Tokens, width: int, site:
 def without_replacement_then_uniform(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
     """Return a child drawn from q without the ``earlier`` siblings, or uniformly if q has no other token.
 
-    Sequoia, arXiv 2402.12374, Algorithm 2, lines 12 to 16. ``earlier`` siblings are never drawn again; the result is
-    None if all tokens are siblings. ``width``, the number of siblings, has no effect.
+    Sequoia, arXiv 2402.12374, Algorithm 2, lines 12 to 16. None: all tokens are siblings. ``width``, the number of
+    siblings, has no effect.
     """
     left = excluding(q, earlier)
     if left is None:
@@ -100,9 +100,8 @@ def most_likely(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -
 def sampled_then_most_likely(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
     """Return the next of ``width`` siblings: first a token drawn from q outside its top tokens, then the top tokens.
 
-    ``earlier`` are the siblings so far. The top tokens are the ``width - 1`` most probable ones (arXiv 2502.18779). The
-    drawn token comes first, because it must be verified first. If q has no tokens besides the top tokens, none is
-    drawn. Return None if no sibling is left.
+    ``earlier`` are the siblings so far. The top tokens are the ``width - 1`` most probable ones (arXiv 2502.18779). If
+    q has no others, they come first. Returns None if no sibling is left.
     """
     top = top_tokens(q, width - 1)
     rest = excluding(q, top)

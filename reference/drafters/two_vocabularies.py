@@ -85,10 +85,8 @@ def respelled_sample_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
 def string_law_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
     """Return a drafter of target tokens with the law of the drafter's text, summed over all ways to spell it.
 
-    The last token of ``draft`` may spell more target tokens than are drafted so far; ``rest`` are the further ones. The
-    drafter computes the probability of every possible ``rest``, given the drafted target tokens. The next target token
-    is the first token of ``rest``. If ``rest`` is empty, it is the first one that the next token of ``draft`` spells.
-    The declared pmf is the sum of these cases, weighted by the probabilities.
+    A token of ``draft`` may spell several target tokens. A target token is drawn from the law of the next one, given
+    those drafted before, and this pmf is declared.
     """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:

@@ -49,9 +49,8 @@ class Pending(NamedTuple):
 class CloudState(NamedTuple):
     """The state of one session in the cloud.
 
-    ``tokens`` is the committed text, ``cache`` are the tokens whose entries are stored, and ``pending`` is a rejected
-    draft whose replacement waits for a row of q. ``epoch``, ``eos``, ``mode`` and ``seed`` are those of the message
-    that opened the session.
+    ``tokens`` is the committed text, ``cache`` the tokens whose entries are stored, ``pending`` a rejected draft whose
+    replacement waits for a row of q. Other fields are those of the message that opened the session.
     """
 
     epoch: int
@@ -68,12 +67,11 @@ class CloudState(NamedTuple):
 def decide(
     draws: Draws, target: LanguageModel, state: CloudState | None, request: EdgeRequest, noise: NoiseOf = SeededNoise
 ) -> Reply:
-    """Return the reply to ``request``.
+    """Return the reply to ``request``, by the model ``target``.
 
-    A repeated request gets the recorded reply. A request that cannot be answered gets ``Refused``. Any other request is
-    decided by ``draws``, or by the shared noise ``noise(seed)`` if the session has a seed. ``state`` is None before the
-    session is open. ``target`` is the target model. Raises ``ValueError`` for an unknown mode, a mode without its seed,
-    or a draft that does not fit the mode.
+    A repeated request gets the recorded reply, and an impossible one ``Refused``. Others are decided by ``draws``, or
+    by ``noise(seed)`` if the session has a seed. ``state`` is None before the session is open. Raises ``ValueError``
+    for an unknown mode, a mode without its seed, or a draft that does not fit the mode.
     """
     repeated = earlier_reply(state, request)
     if repeated is not None:

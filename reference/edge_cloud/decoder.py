@@ -37,13 +37,19 @@ def edge_cloud_decoder(
     impatient: bool = False,
     noise: Callable[[Draws], SharedNoise] = DrawnNoise,
 ) -> Decoder:
-    """Return the decoder of an edge and a cloud.
+    """Return the decoder of an edge and a cloud. The trace of a round ends with the messages and the bytes each way.
 
-    ``mode`` is the name of the mode of verification, and ``length`` the rule for the number of drafts. ``link(draws,
-    service)`` connects the two sides. ``noise(draws)`` is the noise that they share in a round, if the mode shares
-    noise. An ``impatient`` edge commits its first draft when no answer comes. The trace of a round ends with the number
-    of messages and the bytes each way. Raises ``ValueError`` for an unknown mode or a task without draft model;
-    ``init`` raises it for an empty prompt, ``step`` if the decoder has finished or the two sides disagree.
+    Args:
+        task: The decoding task.
+        mode: Name of the mode of verification.
+        length: Rule for the number of drafts.
+        link: ``link(draws, service)`` connects the two sides.
+        impatient: Whether the edge commits its first draft when no answer comes.
+        noise: ``noise(draws)`` is the noise that both sides share in a round.
+
+    Raises:
+        ValueError: For an unknown mode or a task without draft model. ``init`` raises it for an empty prompt, ``step``
+            if the decoder has finished or the two sides disagree.
     """
     seed = 0 if find_mode(mode).shared_noise else None
     target = checked_model(task.target, "target")

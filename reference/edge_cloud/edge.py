@@ -34,7 +34,7 @@ class Edge(NamedTuple):
     """The settings of the edge, which do not change during a session.
 
     ``draft`` is the drafter's model, ``length`` the rule for the number of drafts, ``mode`` the name of the mode of
-    verification, and ``session`` the session's name in messages. ``noise`` maps the seed to the shared noise.
+    verification, ``session`` the session's name. ``noise`` maps the seed to the shared noise.
     """
 
     draft: LanguageModel
@@ -66,8 +66,8 @@ class DraftedBlock(NamedTuple):
 class EdgeState(NamedTuple):
     """The persistent state of the edge, which is all that it needs to continue after a stop.
 
-    ``tokens`` is the committed text, ``remaining`` the number of tokens that may follow, ``length`` the state of the
-    length rule, ``epoch`` that of the session, and ``opened`` states whether the cloud has confirmed this epoch.
+    ``tokens`` is the committed text, ``remaining`` how many may follow, ``length`` the state of the length rule,
+    ``epoch`` that of the session; ``opened``: the cloud has confirmed this epoch.
     """
 
     tokens: Tokens
@@ -86,9 +86,8 @@ class EdgeState(NamedTuple):
 def drafted(edge: Edge, draws: Draws, state: EdgeState) -> tuple[DraftedBlock, tuple[Pmf, ...], Tokens]:
     """Return a new block, its pmfs ``[V]``, and the drafter's cache after drafting it.
 
-    The block has at most ``remaining - 1`` tokens; ``edge`` has the draft model and the length rule. The model's pmf
-    depends only on the cache, to which the missing tokens are fed first, so a wrong crop of the cache would change the
-    law.
+    The block has at most ``remaining - 1`` tokens; ``edge`` has the draft model and the length rule. A pmf depends only
+    on the cache, to which the missing tokens are fed first.
     """
     plan = edge.length.plan(state.length, state.tokens)
     draws = decisions(draws, edge.noise, edge.seed, len(state.tokens))
@@ -106,8 +105,8 @@ def drafted(edge: Edge, draws: Draws, state: EdgeState) -> tuple[DraftedBlock, t
 def prepared(edge: Edge, draws: Draws, state: EdgeState) -> EdgeState:
     """Return the state with the next request in ``waiting``, or ``state`` itself if a request already waits.
 
-    The next request opens the session, or asks to verify a block, or supplies the row of q that the cloud wants. A
-    block is drafted by ``draws`` if the state has none yet.
+    The request opens the session, asks to verify a block, drafted by ``draws`` if necessary, or supplies the row of q
+    that the cloud wants.
     """
     if state.waiting is not None:
         return state
@@ -129,11 +128,9 @@ def prepared(edge: Edge, draws: Draws, state: EdgeState) -> EdgeState:
 def received(edge: Edge, state: EdgeState, text: str) -> tuple[EdgeState, Round | None]:
     """Return the state after the message ``text`` arrived, and the round's record if the message ends the round.
 
-    If the cloud does not know the session, the edge opens it again under the next epoch and keeps its draft. If the
-    cloud has already reported a rejection, the edge then sends the requested row of q at once, so that the cloud does
-    not decide the rejection a second time. A second decision would be biased, because the cloud requests a row only
-    after a rejection. A message that answers no waiting request changes nothing. Raises ``ValueError`` for a text that
-    is no message, an impossible answer, or a refusal with another reason.
+    A message that answers no waiting request changes nothing. If the cloud does not know the session, the edge will
+    open it again under the next epoch, and keeps its draft. Raises ``ValueError`` for a text that is no message, an
+    impossible answer, or any other refusal.
     """
     reply, asked, block = decode(text), state.waiting, state.block
     if asked is None or not _answers(reply, asked):
@@ -157,9 +154,8 @@ def received(edge: Edge, state: EdgeState, text: str) -> tuple[EdgeState, Round 
 def timed_out(edge: Edge, state: EdgeState) -> tuple[EdgeState, Round | None]:
     """Return the state after no answer came in time, and the round's record if the edge then ends the round, else None.
 
-    The state is unchanged, so the same request is sent again. The exception is an impatient edge with an open session
-    and at least one draft. It commits its first draft and ends the session; later messages of this session change
-    nothing.
+    An impatient edge with an open session and a draft commits its first draft and ends the session. Otherwise the state
+    is unchanged, so the same request is sent again.
     """
     if not (edge.impatient and state.opened and state.block and state.block.draft):
         return state, None

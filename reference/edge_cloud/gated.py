@@ -45,10 +45,8 @@ def is_easy(gate: Gate, most: Any, draft: Tokens, pmfs: Sequence[Pmf]) -> bool:
 def gated_decoder(task: Task, mode: str, gate: Gate, most: Any, gamma: int) -> Decoder:
     """Return the decoder of edge, gate and cloud; the edge drafts blocks of ``gamma`` tokens.
 
-    ``gate`` and ``most`` decide which blocks are sent to the cloud, as in ``is_easy``, and ``mode`` is the mode in
-    which the cloud verifies these blocks. A ``most`` below 0 sends every block. With 1 only the last token before the
-    horizon needs the cloud. Raises ``ValueError`` for a mode with shared noise, because these blocks are drawn without
-    shared noise.
+    ``gate`` and ``most`` decide which blocks are sent to the cloud, as in ``is_easy``; a ``most`` below 0 sends all.
+    The cloud verifies these blocks in ``mode``. Raises ``ValueError`` for a mode with shared noise.
     """
     check_session_seed(mode, None)
     edge = Edge(draft_model(task), constant(gamma), mode, task.eos)

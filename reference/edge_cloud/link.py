@@ -93,8 +93,8 @@ def play_round(
 ) -> tuple[EdgeState, Round, Traffic]:
     """Run from ``state`` until a round is committed; return the state after it, the round and its traffic.
 
-    ``save`` is called with the state before each send. Raises ``TimeoutError`` if ``patience`` sends in a row change
-    nothing, and ``ValueError`` for a message that the edge rejects.
+    ``save(state)`` is called before each send. Raises ``TimeoutError`` if ``patience`` sends in a row change nothing,
+    and ``ValueError`` for a message that the edge rejects.
     """
     done: Round | None = None
     traffic, silent = Traffic(), 0

@@ -93,9 +93,8 @@ def mass_of(row: SparsePmf, token: int) -> Any:
 def received_draft(mode: Mode, request: Verify, p: Pmf) -> Draft:
     """Return the draft as the cloud receives it; ``p`` gives the vocabulary and the number type.
 
-    If only the number q(y) is sent, the row of q is taken to be q(y) at y and 0 elsewhere. Speculative sampling with
-    this row emits from ``norm((p - 1[y] q(y))+)`` after a rejection, which is the clamped residual of ``scalar-q``.
-    Raises ``ValueError`` if the request lacks what the mode needs, or for a drafted token outside the vocabulary.
+    If only q(y) of each draft y is sent, its row of q is 0 elsewhere, as in ``scalar-q``. Raises ``ValueError`` if the
+    request lacks what the mode needs, or for a drafted token outside the vocabulary.
     """
     counts = {"masses": len(request.masses), "rows": len(request.rows)}
     if counts != dict.fromkeys(counts, 0) | ({mode.sends: len(request.draft)} if mode.sends != "nothing" else {}):

@@ -40,9 +40,8 @@ NoiseOf: TypeAlias = Callable[[int], SharedNoise]
 class SeededNoise:
     """Noise as a function of (seed, position), without state: neither the order of calls nor a crash changes it.
 
-    The random bits come from the counter-based generator Philox with the seed as key and the position as counter; NumPy
-    keeps its stream from version to version. Each exponential E is made from a uniform of 52 bits, so it lies in
-    [1.1e-16, 36.8].
+    Random bits come from Philox with the seed as key and the position as counter. An exponential E lies in [1.1e-16,
+    36.8].
     """
 
     def __init__(self, seed: int) -> None:
@@ -76,10 +75,9 @@ class SeededNoise:
 class DrawnNoise:
     """The noise of one round, represented by the winners that it determines.
 
-    At each position the winner of one pmf is drawn from this pmf, and then the winner of the other pmf from its law
-    given the first winner. Noise that is new in every round gives texts and accepted drafts the same law as noise that
-    belongs to positions of the text. The reason is that the emitted and accepted tokens do not depend on the drafts
-    after the first disagreement in a round. The exception is a length rule that depends on these drafts.
+    At each position the winner of one pmf is drawn from it, and the winner of the other pmf from its law given the
+    first. Texts and accepted drafts have the law of noise with one race per position, unless a length rule depends on
+    drafts after the first disagreement in a round.
     """
 
     def __init__(self, draws: Draws) -> None:

@@ -16,8 +16,8 @@ def accepted_ratio(
 ) -> LengthRule:
     """Return the rule whose k grows by 1 if accepted/drafted >= ``high`` and shrinks by 1 if it is <= ``low``.
 
-    k is ``start`` at first and stays within [``minimum``, ``maximum``]; it is the state. A round without drafts changes
-    nothing. Raises ``ValueError`` for bounds out of order.
+    k is ``start`` at first and stays within [``minimum``, ``maximum``]. A round without drafts changes nothing. Raises
+    ``ValueError`` for bounds out of order.
     """
     for value, name in ((start, "start"), (minimum, "minimum"), (maximum, "maximum")):
         check_gamma(value, name)

@@ -57,9 +57,9 @@ def threshold_after(state: Threshold, schedule: Schedule, drafted: int, accepted
 def adaptive_threshold(now: Threshold, start: Threshold, schedule: Schedule, gamma: int) -> LengthRule:
     """Return the length rule of a round in which the threshold is ``now``.
 
-    The rule's state is a threshold, ``start`` before the first round, and each round changes it by ``schedule``. The
-    stopping condition has no access to the state, so a round with another threshold needs another rule. Raises
-    ``ValueError`` for a negative gamma or shares outside [0, 1] in ``schedule``.
+    Each threshold needs a rule of its own. The rule's state is the next threshold, ``start`` before the first round,
+    changed by ``schedule`` after each. Raises ``ValueError`` for a negative gamma or shares outside [0, 1] in
+    ``schedule``.
     """
     if not all(0 <= share <= 1 for share in (schedule.keep_rate, schedule.aim, schedule.keep_threshold)):
         raise ValueError(f"the schedule is {tuple(schedule)}, expected shares in [0, 1] but for the step")

@@ -31,8 +31,8 @@ class Arms(NamedTuple):
 def bandit(arms: int, tries: int, cost: Fraction) -> LengthRule:
     """Return the rule that drafts 1 to ``arms`` tokens.
 
-    ``tries`` is the number of forced tries of each arm, and ``cost`` the time of a draft relative to a target call (see
-    the module's docstring). Raises ``ValueError`` unless arms and tries are at least 1 and the cost is >= 0.
+    Each arm is forced ``tries`` times (see the module); ``cost`` is the time of a draft relative to a target call.
+    Raises ``ValueError`` unless arms and tries are at least 1 and the cost is >= 0.
     """
     check_gamma(arms, "arms")
     if arms < 1 or tries < 1 or cost < 0:

@@ -37,8 +37,8 @@ def entropy_gamma(pmf: Pmf, gamma_min: int, gamma_max: int) -> float:
 def entropy_adaptive(raw_draft: LanguageModel, gamma_min: int, gamma_max: int, beta: float = 0.0) -> LengthRule:
     """Return the rule that plans each round by ``entropy_gamma`` of ``raw_draft(prefix)``, averaged over rounds.
 
-    ``beta`` is the weight of the earlier rounds in the moving average; this average, a real number, is the state. The
-    trace has H_norm and the planned gamma. Raises ``ValueError`` unless 0 <= gamma_min <= gamma_max and 0 <= beta < 1.
+    ``beta`` is the weight of earlier rounds in the moving average, which is the state. The trace has H_norm and the
+    planned gamma. Raises ``ValueError`` unless 0 <= gamma_min <= gamma_max and 0 <= beta < 1.
     """
     check_gamma(gamma_min, "gamma_min")
     check_gamma(gamma_max, "gamma_max")

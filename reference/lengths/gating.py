@@ -59,8 +59,8 @@ def gated(gate: Gate, gamma: int) -> LengthRule:
 def hard_ratio(draft: LanguageModel, gate: Gate, block: int, most: Any, gamma: int) -> LengthRule:
     """Return the rule: draft ``gamma`` tokens, or none if too many of the last ``block`` tokens are hard by ``gate``.
 
-    Too many means more than the share ``most``. This is the guide's gate for blocks, applied to committed text. The
-    first token of a text has no context and is not counted. Raises ``ValueError`` for a block below 1.
+    Too many means more than the share ``most``. The first token of a text is not counted. Raises ``ValueError`` for a
+    block below 1.
     """
     check_gamma(gamma, "gamma")
     if block < 1:
@@ -82,8 +82,8 @@ def hard_ratio(draft: LanguageModel, gate: Gate, block: int, most: Any, gamma: i
 def dropout_variance(passes: Sequence[LanguageModel], most: Any, gamma: int) -> LengthRule:
     """Return the rule: draft nothing if the ``passes`` of the drafter disagree, else ``gamma`` tokens.
 
-    They disagree if the variance of their pmfs, averaged over tokens, is above ``most``. The passes are fixed models
-    without randomness, and the drafts do not come from them. Raises ``ValueError`` if there is no pass.
+    They disagree if the variance of their pmfs, averaged over tokens, is above ``most``. The passes are fixed models,
+    from which no draft comes. Raises ``ValueError`` if there is none.
     """
     check_gamma(gamma, "gamma")
     if not passes:

@@ -22,8 +22,8 @@ def accept_or_replace(
 ) -> Verifier:
     """Return the verifier that accepts draft d with probability ``accept(prefix, p, q, d)``.
 
-    The first rejected draft is replaced by a draw from ``replacement(p, q, d)``. If all drafts are accepted, a draw
-    from ``bonus(p)`` follows. Pmfs are ``[V]``: p is the target's after ``prefix``, and d was drawn from q.
+    The first rejected draft is replaced by a draw from ``replacement(p, q, d)``; after all drafts a draw from
+    ``bonus(p)`` follows. Pmfs are ``[V]``: p is the target's after ``prefix``, and d was drawn from q.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

@@ -13,9 +13,7 @@ _EQUAL_IF_THE_SAME = (MethodType, BuiltinMethodType)
 def told_apart(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a callable that calls ``function``, and that a cache can use as a key.
 
-    The result is hashable, and equal only to results for the identical object ``function``. The function itself is no
-    safe key: data classes and named tuples compare by their fields and not by their code, so a cache could confuse two
-    of them, and some are not hashable.
+    The result is hashable, and equal only to results for the identical object ``function``.
     """
     equal: object = type(function).__eq__
     if equal is object.__eq__ or isinstance(function, _EQUAL_IF_THE_SAME):

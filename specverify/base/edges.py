@@ -34,8 +34,7 @@ def edge_of(fault: str, when: str, probability: float) -> dict[str, Any]:
 def merged_edges(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the edges of the lists ``one`` and ``other`` as one list, with one edge for each random number.
 
-    Two edges that concern the same random number at the same value become one: the more likely of the two. Its number
-    of cases is then the sum of both numbers.
+    Of two edges at the same random number and value, the likelier is kept, with the sum of both numbers of cases.
     """
     merged = {edge["when"]: edge for edge in one}
     for edge in other:

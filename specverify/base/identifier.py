@@ -20,7 +20,7 @@ class Replay(NamedTuple):
     """The content of a replay identifier: the names that select one case of one check on one subject, and the seed.
 
     ``variant`` names a variant of the subject, ``scenario`` the models with the prompt, and ``setting`` the setting of
-    a sampled check; each is "" if the case has none.
+    a sampled check; each may be "".
     """
 
     subject: str

@@ -37,8 +37,8 @@ def in_parallel(
 ) -> Iterator[Result]:
     """Yield the results of ``works`` in order, from ``jobs`` processes, or from this process if ``jobs`` is 1.
 
-    ``works`` are functions without arguments, each called once. ``done(index)`` is called when the work with this index
-    has finished. Raises ``WorkerDied`` if a process ends before its work is finished.
+    ``works`` are functions without arguments. ``done(index)`` is called when one has finished. Raises ``WorkerDied`` if
+    a process ends before its work is finished.
     """
     waiting: dict[int, Result] = {}
     following = 0
@@ -55,11 +55,9 @@ def as_finished(
 ) -> Iterator[tuple[int, Result]]:
     """Yield (index, result) for each of ``works`` as it finishes, from ``jobs`` processes.
 
-    ``works`` are functions without arguments, each called once, and started in their order. If ``jobs`` is 1 or there
-    is only one work, this process calls them, except inside ``shared_among``. A keyboard interrupt reaches only this
-    process, which then ends the workers. Raises ``WorkerDied`` if a worker ends before its work is finished, or if no
-    work finishes for ``patience`` seconds. With ``patience`` None there is no such limit on this machine, and
-    ``ELSEWHERE`` seconds on a cluster.
+    ``works`` are functions without arguments, started in their order. Without a cluster, this process calls
+    them if ``jobs`` is 1 or there is only one. Raises ``WorkerDied`` if a worker ends before its work is finished, or
+    if no work finishes for ``patience`` seconds (None: no limit, on a cluster ``ELSEWHERE`` seconds).
     """
     cluster = _cluster.get()
     if cluster is None and (jobs == 1 or len(works) < 2):
@@ -91,14 +89,16 @@ def as_finished(
 def shared_among(backend: str, scheduler: str | None) -> Iterator[int | None]:
     """Context manager: parallel work inside its block runs on a backend of joblib.
 
-    It yields the number of works that the cluster runs at the same time. For ``loky`` it yields None: there every call
-    of ``in_parallel`` and ``as_finished`` states the number of processes. Raises ``ValueError`` if the backend is not
-    available.
-
     Args:
-        backend: ``loky`` for processes of this machine; ``dask`` or ``ray`` for a cluster (both need an extra). Work is
-            pickled, so all machines need the same versions.
+        backend: ``loky`` for processes of this machine; ``dask`` or ``ray`` for a cluster (both need an extra). All
+            machines need the same versions.
         scheduler: Address of the Dask scheduler or of the Ray head; ``local`` starts a cluster for the block.
+
+    Yields:
+        The number of works that the cluster runs at the same time; None for ``loky``.
+
+    Raises:
+        ValueError: If the backend is not available.
     """
     if backend == "loky":
         yield None
@@ -131,8 +131,8 @@ def _of_dask(scheduler: str | None) -> Iterator[Mapping[str, Any]]:
 def _of_ray(head: str | None) -> Iterator[Mapping[str, Any]]:
     """Context manager that connects to the Ray cluster at address ``head`` and registers its joblib backend.
 
-    It yields an empty dictionary: joblib needs no options for this backend. At the end it disconnects, unless the
-    process was connected before. Raises ``OSError`` or ``ValueError`` for a wrong address.
+    It yields {}, the options for joblib. At the end it disconnects, unless the process was connected before. Raises
+    ``OSError`` or ``ValueError`` for a wrong address.
     """
     ray: Any = import_module("ray")
     mine, ended_by = not ray.is_initialized(), signal.getsignal(signal.SIGTERM)

@@ -32,8 +32,8 @@ _own: set[Any] = set()
 class ProcessState(NamedTuple):
     """The process-wide state that ``changes_since`` compares.
 
-    ``directory`` is the working directory (None if it does not exist), ``handlers`` maps signals to their handlers, and
-    ``timers`` maps names of interval timers to (seconds left, interval).
+    ``directory`` is the working directory (None: it does not exist), ``handlers`` maps signals to handlers, and
+    ``timers`` names of interval timers to (seconds left, interval).
     """
 
     directory: str | None
@@ -178,8 +178,7 @@ def _behind(fd: int) -> tuple[int, int] | None:
 def _left_running(before: ProcessState) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return faults and notes about threads and processes that were started after ``before`` and still run.
 
-    Threads and processes first get a short time to end. If more than ``MOST_WORKERS`` remain, they are a fault: a pool
-    of workers has fewer. Otherwise they are a note.
+    They first get a short time to end. More than ``MOST_WORKERS`` threads or processes are a fault; fewer are a note.
     """
     until = time.monotonic() + ENDING
     threads, children = _threads() - before.threads, _children() - before.children

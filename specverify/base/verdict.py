@@ -53,6 +53,11 @@ class Counterexample(NamedTuple):
     """Table lines that show the difference, such as texts whose probabilities differ."""
     named: bool = True
     """Whether ``fault`` names the cause; False if it states only the difference."""
+    sure: bool = False
+    """Whether no other setting can show the cause better.
+
+    It fits all examined paths of a setting that tells wrong rules apart, or it concerns several requests.
+    """
 
 
 class Examination(NamedTuple):
@@ -74,9 +79,9 @@ class Examination(NamedTuple):
 class Verdict(NamedTuple):
     """The result of one check on one subject, over all its cases.
 
-    ``statement`` states the result in a sentence. ``claim`` is the claim of the subject that the check decides, such as
-    "lossless" (None: the check belongs to no claim), and ``evidence`` the strength of the evidence. ``counterexample``
-    is the reported failure; None if there is none. ``seconds`` is the duration of the check.
+    ``statement`` is the result in a sentence. ``claim`` is the claim that the check decides, such as "lossless" (None:
+    no claim), ``evidence`` its strength, ``counterexample`` the reported failure or None, and ``seconds`` the duration
+    of the check.
     """
 
     subject: str

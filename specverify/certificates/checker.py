@@ -50,9 +50,8 @@ class Condition(NamedTuple):
 class End(NamedTuple):
     """The end of a path: the emitted tokens, the weight (product of the draws' probabilities), and what was assumed.
 
-    ``asked`` has an entry for each comparison on the path whose other answer is in the tree too. ``drawn`` has an entry
-    for each draw whose probability is not constant. An entry is the number of a polynomial and the signs that the
-    polynomial has on this path.
+    ``asked`` has an entry for each comparison whose other answer is in the tree too, and ``drawn`` for each draw whose
+    probability is not constant. An entry is the number of a polynomial, and its signs on this path.
     """
 
     tokens: tuple[int, ...]
@@ -131,8 +130,7 @@ def top_of_sum(ratios: Iterable[Ratio]) -> Polynomial:
 def require(fault: str | bool, where: str) -> None:
     """Raise ``CertificateRefused`` if ``fault`` is True or a sentence; do nothing if it is False or "".
 
-    If ``fault`` is a sentence, the message is ``where``, the place in the certificate, and this sentence. If ``fault``
-    is True, the message is ``where``, which then states the fault too.
+    The message is ``where``, the place in the certificate, followed by the sentence if there is one.
     """
     if fault:
         raise CertificateRefused(f"{where}: {fault}" if isinstance(fault, str) else where)
@@ -141,16 +139,14 @@ def require(fault: str | bool, where: str) -> None:
 def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Sequence[Polynomial]) -> str:
     """Return why ``written`` fails to prove that no point satisfies all ``conditions``; "" if it proves it.
 
-    ``written`` is a part of the certificate. It refers to ``conditions`` and to ``polynomials`` by index, and has one
-    of two forms.
+    ``written``, a part of the certificate, refers to ``conditions`` and ``polynomials`` by index. It has one of two
+    forms:
 
-    The first form lists ``terms`` and ``equalities``. A term is a number c > 0 times the polynomials of some
-    conditions, negated for ``<`` and ``<=``, so it is not negative. An equality is a polynomial h times the polynomial
-    of a condition that is an equation, so it is 0. The sum of all terms and equalities must be the zero polynomial, and
-    one term must have only conditions with ``<`` or ``>``, so it is positive. This is a contradiction.
-
-    The second form is a case distinction on a condition ``!=``, whose index is ``split``: ``below`` is a proof with
-    ``<`` in its place, and ``above`` a proof with ``>``.
+    * ``terms`` and ``equalities``, whose sum must be the zero polynomial. A term is a number c > 0 times the
+      polynomials of conditions, negated for ``<`` and ``<=``, so it is not negative; one term must be positive, with
+      ``<`` and ``>`` only. An equality is any polynomial times that of an equation.
+    * ``split``, the index of a condition ``!=``, with a proof ``below`` with ``<`` in its place, and one ``above`` with
+      ``>``.
     """
     if "split" in written:
         split = conditions[written["split"]]
@@ -178,12 +174,11 @@ def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Seq
 def ends_of(node: Any, tables: Tables, known: Sequence[Condition], path: End, where: str) -> Iterator[End]:
     """Yield the end of every path that continues through ``node``, a node of the tree.
 
-    ``path`` has the weight and the conditions of the path from the root to ``node``; the yielded ends include them.
-    ``known`` are the conditions that hold at ``node``, and ``where`` names the node in messages.
+    ``path`` has the weight and the conditions of the path from the root to ``node``. ``known`` are the conditions that
+    hold at ``node``; ``where`` names it in messages. Raises ``CertificateRefused`` unless the certificate proves:
 
-    Raises ``CertificateRefused`` if the certificate leaves out a branch without a proof that the branch is impossible.
-    Also raises it for a draw unless the certificate proves that the weights of the draw add up to 1, that none is
-    negative, and that their denominators are positive.
+    * each branch that is left out is impossible;
+    * the weights of a draw add up to 1, none is negative, and their denominators are positive.
     """
 
     def shown(written: Any, polynomial: Polynomial, relation: str) -> str:
@@ -231,13 +226,19 @@ def _positive(polynomial: Polynomial, tables: Tables) -> Signed:
 def term_of(item: Any, end: End, share: Ratio, tables: Tables, axioms: Sequence[Condition], where: str) -> Term:
     """Return what the path ``end`` adds to the probability of an outcome: its weight, and the conditions for it.
 
-    The outcome begins with the tokens of the path. ``share`` is the target's probability of the remaining tokens.
-    ``axioms`` are conditions that always hold, and ``where`` names the path in messages.
+    ``item``, the part of the certificate about the path, states the weight. It also lists draws whose condition
+    (probability > 0) is not needed, each with a proof: the other conditions imply it, or the weight is 0 without it.
 
-    ``item`` is the part of the certificate about the path. It states the weight, which must equal the path's weight
-    times ``share``. It also lists draws of the path whose condition (probability > 0) the result leaves out. For each,
-    it proves that the other conditions imply the condition, or that the weight is 0 where the condition fails. Raises
-    ``CertificateRefused`` if the weight is wrong or a proof fails.
+    Args:
+        item: The part of the certificate.
+        end: The end of the path.
+        share: The target's probability of the tokens of the outcome after those of the path; a factor of the weight.
+        tables: The polynomials and ratios of the certificate.
+        axioms: Conditions that always hold.
+        where: Name of the path in messages.
+
+    Raises:
+        CertificateRefused: If the weight is wrong or a proof fails.
     """
     reduced = tables.ratios[item["weight"]]
     whole = Ratio(multiply(end.weight.top, share.top), end.weight.below)
@@ -272,13 +273,19 @@ def check_cell(
 ) -> int:
     """Check that ``terms`` add up to 0 in a cell, and return the number of cells into which ``written`` divides it.
 
-    A cell is the set of points at which some polynomials have certain signs. ``facts`` maps the number of such a
-    polynomial to its possible signs in this cell. ``known`` has the same information as conditions, and also the
-    conditions that are true at every point.
+    A cell is the set of points at which some polynomials have certain signs.
 
-    ``written`` is the part of the certificate about the cell. It divides the cell by the signs of a further polynomial,
-    or proves that the cell is empty, or proves that the sum is 0 in the cell. Raises ``CertificateRefused`` if the
-    division is incomplete or a proof fails.
+    Args:
+        written: The part of the certificate about the cell. It divides the cell by the signs of a further
+            polynomial, or proves that it is empty or that the sum is 0 in it.
+        terms: The terms.
+        facts: Number of a polynomial -> its possible signs in the cell.
+        known: These facts as conditions, and the conditions that hold everywhere.
+        tables: The polynomials and ratios of the certificate.
+        where: Name of the cell in messages.
+
+    Raises:
+        CertificateRefused: If the division is incomplete or a proof fails.
     """
     alive = [term for term in terms if all(facts.get(one, ANY) & signs for one, signs in term.conditions)]
     if "by" in written:
@@ -311,8 +318,8 @@ def check_cell(
 def check_place(place: Any, tables: Tables, vocabulary: int, where: str) -> Counter[str]:
     """Check one place of a certificate; return its numbers of paths, outcomes and cells.
 
-    ``place`` is its JSON data (see the module), and ``where`` its name in messages. Raises ``CertificateRefused`` if
-    the paths of the tree do not add up to the target's probability for every outcome.
+    ``place`` is its JSON data, ``where`` its name in messages. Raises ``CertificateRefused`` if the paths of the tree
+    do not add up to the target's probability for every outcome.
     """
     rows, axioms = _rows(place["rows"], vocabulary)
     ends = list(ends_of(place["tree"], tables, axioms, End((), Ratio(ONE)), where))
@@ -341,9 +348,9 @@ def check_place(place: Any, tables: Tables, vocabulary: int, where: str) -> Coun
 def _rows(listed: Sequence[Any], vocabulary: int) -> tuple[dict[Any, list[Polynomial]], list[Condition]]:
     """Return (kind, text) -> entries of each of the ``listed`` pmfs, and the conditions that these entries are >= 0.
 
-    ``listed`` has the kind, the text and the unknowns of each pmf. The entries are the unknowns, and then 1 minus their
-    sum. An item of the kind ``choice`` is no pmf: its entries are its unknowns alone, without conditions. Raises
-    ``CertificateRefused`` if an unknown or a (kind, text) occurs twice, or a pmf does not have ``vocabulary`` entries.
+    ``listed`` has the kind, the text and the unknowns of each pmf. The last entry is 1 minus the sum of the unknowns.
+    The kind ``choice`` is no pmf: it has no last entry and no conditions. Raises ``CertificateRefused`` if something is
+    listed twice, or a pmf does not have ``vocabulary`` entries.
     """
     rows: dict[Any, list[Polynomial]] = {}
     axioms: list[Condition] = []

@@ -84,8 +84,8 @@ def _check_one(certificate: Mapping[str, Any], where: str) -> Counter[str]:
 def _promised(certificate: Mapping[str, Any], near: Fraction, bound: Fraction, where: str) -> Law:
     """Return the promised law of a certificate: that of its second tree, else the product of the pmfs it lists.
 
-    ``near`` is the tolerance of sums, ``bound`` the rounding bound of the certificate, and ``where`` names it in
-    messages. Raises ``CertificateRefused`` if the tree or a pmf is invalid.
+    ``near`` is the tolerance of sums, ``bound`` the rounding bound; ``where`` names the certificate in messages. Raises
+    ``CertificateRefused`` if the tree or a pmf is invalid.
     """
     if "plain" in certificate:
         plain, omitted, _ = _added_up(certificate["plain"], near, bound, f"{where}, without speculation")
@@ -112,9 +112,8 @@ def _promised(certificate: Mapping[str, Any], near: Fraction, bound: Fraction, w
 def _added_up(tree: Any, near: Fraction, bound: Fraction, where: str) -> tuple[Law, Fraction, Counter[str]]:
     """Return the law of a tree, the probability of the branches that it leaves out, and its numbers of paths and draws.
 
-    ``tree`` is the JSON data of its root. ``near`` is the tolerance of the sums of probabilities, and ``bound`` the
-    largest rounding error that a draw may state. Raises ``CertificateRefused`` for an invalid node; ``where`` names the
-    tree in the message.
+    ``tree`` is the JSON data of its root, ``near`` the tolerance of sums, and ``bound`` the largest rounding error that
+    a draw may state. Raises ``CertificateRefused`` for an invalid node; ``where`` names the tree in messages.
     """
     law, omitted, counted = Law(), Fraction(0), Counter[str]()
     waiting: list[tuple[Any, Fraction, Mapping[int, Known]]] = [(tree, Fraction(1), {})]
@@ -146,11 +145,10 @@ def _constrained(
 ) -> Sequence[Mapping[int, Known]]:
     """Return, for each answer of the draw ``node``, the intervals in which the uniform numbers lie after it.
 
-    ``known`` has the intervals before the draw, by the index of the number, and ``weights`` the probabilities of the
-    answers. ``where`` names the draw in messages. If the answers are relations of several numbers, the intervals stay
-    as they are, and the numbers no longer count as uniform. Raises ``CertificateRefused`` if the intervals of the
-    answers do not divide the number's interval, or if a probability differs from the share of its interval by more than
-    ``near``; the latter is tested only while the number is uniform.
+    ``known`` has the intervals before the draw, by the index of the number; ``weights`` are the probabilities of the
+    answers. A comparison of several numbers leaves the intervals, but the numbers no longer count as uniform. ``where``
+    names the draw in messages. Raises ``CertificateRefused`` if the intervals of the answers do not divide that of the
+    number, or if the probability of an answer is not the share of its interval within ``near``.
     """
     numbers = {number: known.get(number, Known()) for number in node["of"]}
     if "cells" not in node:

@@ -35,14 +35,12 @@ def check_certificate(file: Path, tables: int = RANDOM_TABLES, *, replayed: bool
     """Check the certificate in ``file`` and return its statement with the counts of what was checked.
 
     A proof is accepted if the tree of every place is complete and its paths add up to the target's law for all p and q,
-    and if the algorithm, run on random rational tables, takes the paths of the tree. The first part is exact. The
-    second is a sample: it detects the tree of another program if one of the tables distinguishes them.
+    and if the algorithm takes the paths of the tree on random rational tables.
 
     Args:
         file: The file written by ``specverify prove`` or ``specverify verify`` with ``--certificate FILE``.
-        tables: Random tables per place on which the algorithm is compared with the tree; 0 leaves the algorithm out.
-        replayed: Run the subject of enumerations on the numbers of the paths that the file lists. A proof's algorithm
-            is run on random tables instead.
+        tables: Random tables per place on which the algorithm is compared with the tree; 0: none.
+        replayed: Run the subject of enumerations on the numbers of the paths that the file lists.
 
     Returns:
         The statement, and the number of places, paths, outcomes, cells and runs.
@@ -106,10 +104,9 @@ def _check(data: Mapping[str, Any], random_tables: int) -> Checked:
 def _wanted(places: Mapping[Any, Any], vocabulary: int, longest: int) -> Sequence[tuple[tuple[int, ...], int]]:
     """Return the places (text, number of remaining tokens) that a proof must contain.
 
-    ``places`` are the places of the certificate by (text, number). Every number from 1 to ``longest`` is required for
-    each required text. If a place with the text (0,) has rows of a draft model, all pmfs are symbolic, and the text
-    (0,) stands for every text. Otherwise the drafts may depend on the tokens of the text, and every text of at most
-    ``LONGEST_TEXT`` tokens below ``vocabulary`` is required.
+    ``places`` are those of the certificate. For each text, every number from 1 to ``longest`` is required. If the place
+    of the text (0,) has rows of a draft model, all pmfs are symbolic, and this text is enough. Otherwise all texts of
+    at most ``LONGEST_TEXT`` tokens below ``vocabulary`` are required.
     """
     first = [place for (text, _), place in places.items() if text == (0,)]
     reads_draft = any(kind == "draft" for place in first for kind, _, _ in place["rows"])

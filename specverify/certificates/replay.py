@@ -69,8 +69,8 @@ def source_of(called: Any) -> str:
 def replay(data: Mapping[str, Any]) -> int:
     """Run the subject on the random numbers of every listed path of a certificate; return the number of runs.
 
-    ``data`` is the content of the certificate. Raises ``CertificateRefused`` if it lists no path, if a source file has
-    changed since, or if a run draws or returns something else than the certificate states.
+    Raises ``CertificateRefused`` if ``data``, the content of the certificate, lists no path, if a source file has
+    changed since, or if a run draws or returns something else.
     """
     listed = [(certificate, path) for certificate in data["certificates"] for path in certificate.get("replays", ())]
     require(not listed, f"there is no path to replay: {data.get('no_replay', 'the subject draws by name')}")
@@ -165,9 +165,9 @@ def answered(drawn: Drawn) -> Iterator[None]:
 def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> Any:
     """Return the value of the next call in ``drawn``, and remove the call from it.
 
-    ``args`` and ``kwargs`` are the arguments of the subject's call. Two calls also change an argument: ``shuffle``
-    reorders its list and returns None, and a call with ``out`` writes the value into ``out``. Raises
-    ``CertificateRefused`` if the next call in ``drawn`` is not one of ``library.name``, or if none is left.
+    ``args`` and ``kwargs`` are the arguments of the call: ``shuffle`` reorders its list and returns None, and an
+    argument ``out`` receives the value. Raises ``CertificateRefused`` if the next call in ``drawn`` is not one of
+    ``library.name``, or if none is left.
     """
     if not drawn or drawn[0][:2] != [library, name]:
         expected = f"{drawn[0][0]}.{drawn[0][1]}" if drawn else "no further draw"
@@ -186,8 +186,7 @@ def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> 
 def _types_patched(kind: type, names: tuple[str, ...], library: str, drawn: Drawn) -> Iterator[None]:
     """Context manager in which the methods ``names`` of the type ``kind`` return the values in ``drawn``.
 
-    Each call of such a method must be the next call in ``drawn``, under the method's name and the name ``library``. The
-    methods are replaced in the dictionary of the type, because types written in C refuse assignments. They are restored
+    Each call must be the next in ``drawn``, under the method's name and the name ``library``. The methods are restored
     at the end.
     """
     methods = gc.get_referents(kind.__dict__)[0]

@@ -28,7 +28,7 @@ class RunStep(NamedTuple):
 class Scripted:
     """Draws that return the outcomes of a script first, and then the first possible outcome of each draw.
 
-    For each draw after the script, the other possible outcomes are recorded as scripts of later runs.
+    The other possible outcomes of these later draws are recorded as scripts of later runs.
     """
 
     def __init__(self, script: Sequence[int]) -> None:
@@ -72,8 +72,8 @@ def run_beside(
 ) -> int:
     """Run the algorithm of the certificate ``data`` on random tables, and compare it with the tree of a place.
 
-    ``tables`` is the number of random tables, ``known`` has the polynomials of the certificate, and ``where`` names the
-    place in messages. Returns the number of runs. Raises ``CertificateRefused`` if a draw or a result differs.
+    ``tables`` is the number of random tables, ``known`` has the polynomials, and ``where`` names the place in messages.
+    Returns the number of runs. Raises ``CertificateRefused`` if a draw or a result differs.
     """
     vocabulary, text, runs = data["vocabulary"], tuple(place["text"]), 0
     for seed in range(tables):
@@ -129,8 +129,8 @@ def _random_tables(
 ) -> tuple[dict[int, Fraction], dict[tuple[str, tuple[Any, ...]], Row]]:
     """Return a random value for each unknown, and the pmfs with these values, by kind and text.
 
-    ``listed`` has the kind, the text and the unknowns of each pmf over ``vocabulary`` tokens, and ``rng`` draws the
-    values. Numerators are small, so ties and zeros are common.
+    Each of ``listed`` has the kind, the text and the unknowns of a pmf over ``vocabulary`` tokens. ``rng`` draws the
+    values, with many ties and zeros.
     """
     point: dict[int, Fraction] = {}
     rows: dict[tuple[str, tuple[Any, ...]], Row] = {}
@@ -149,10 +149,9 @@ def _random_tables(
 def _program(data: Mapping[str, Any], rows: Rows, text: Tokens, remaining: int) -> Callable[[Scripted], Tokens]:
     """Return a function that runs one round of the algorithm of the certificate ``data`` after ``text``.
 
-    The function takes the draws and returns the new tokens. If the certificate is about a joint law, the function runs
-    rounds until ``remaining`` tokens are emitted. ``remaining`` is the number of tokens that may still be emitted.
-    ``rows`` has the pmfs of the models by (kind, text); after other texts a model is uniform. Raises
-    ``CertificateRefused`` if there is no algorithm of that name.
+    The function takes the draws and returns the new tokens. For a certificate about a joint law, it runs rounds until
+    ``remaining`` tokens are emitted. ``rows`` has the pmfs of the models by (kind, text); after other texts a model is
+    uniform. Raises ``CertificateRefused`` if there is no algorithm of that name.
     """
     uniform = (Fraction(1, data["vocabulary"]),) * data["vocabulary"]
 
@@ -191,7 +190,7 @@ def _decoder(algorithm: Any, task: Task, data: Mapping[str, Any], chosen: Chosen
 def read_option(written: Any) -> Any:
     """Return the value of an algorithm's option from its JSON form ``written``.
 
-    A dictionary has one entry: the kind (``fraction``, ``tuple``, ``list`` or ``pairs``, for a dictionary) and the
+    A dictionary has one entry: the kind (``fraction``, ``tuple``, ``list``, or ``pairs`` for a dictionary) and the
     content. Other values represent themselves.
     """
     if not isinstance(written, dict):
@@ -223,8 +222,8 @@ def any_length(chosen: Chosen, most: int) -> LengthRule:
 def check_refutation(data: Mapping[str, Any]) -> tuple[Fraction, Fraction]:
     """Recompute the mass of the outcome that a refutation names; return this mass and the target's mass.
 
-    ``data`` is the content of the certificate. Raises ``CertificateRefused`` unless both equal the stated masses and
-    differ from each other.
+    Raises ``CertificateRefused`` unless both equal the masses stated in ``data``, the content of the certificate, and
+    differ.
     """
     rows = {
         (kind, tuple(text)): tuple(map(Fraction, values)) for kind in ("target", "draft") for text, values in data[kind]

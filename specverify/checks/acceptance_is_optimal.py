@@ -36,11 +36,10 @@ EQUAL_REPLACEMENT = "; a rejected draft whose replacement is the same token coun
 
 
 def examine(drafting: Drafting, conditions: Conditions) -> Examination:
-    """Compare, for each i, P(the first i drafts are accepted) with the largest value that a lossless rule can have.
+    """Compare, for each i, P(the first i drafts are accepted) with the largest value of any lossless rule.
 
-    ``drafting`` is a decoder in a scenario, with its drafting step. A smaller or larger probability refutes; the result
-    is unknown if rounding may explain the difference. Decoders of trees are passed to ``examine_tree``. ``conditions``
-    is not used.
+    A smaller or larger probability refutes; if rounding may explain it, the result is unknown. Decoders of trees are
+    passed to ``examine_tree``. ``drafting`` is a decoder in a scenario, with its drafting step.
     """
     situation, propose = drafting
     if situation.variant.best is not None:
@@ -83,10 +82,12 @@ def examine(drafting: Drafting, conditions: Conditions) -> Examination:
 
 
 def _prefix_acceptance(draft: Draft, prefix: Any, target: Any) -> list[tuple[int, Any, Any]]:
-    """Return (i, P(the first i drafts are all accepted), P(the target emits the first i drafts)) for each i.
+    """Return (i, a, b) for each i from 1 to the number of drafts.
 
-    i runs from 1 to the number of drafts of ``draft``; the first probability is that of a rule that tests each draft by
-    itself. ``prefix`` is the text before the draft, and ``target`` the model that maps a text to p.
+    * a: P(the first i drafts are all accepted) if each draft is tested by itself.
+    * b: P(the target emits the first i drafts).
+
+    ``prefix`` is the text before the draft, and ``target`` maps a text to p.
     """
     result, product, said = [], 1, 1
     for i, token in enumerate(draft.tokens):
@@ -131,19 +132,19 @@ def _not_optimal(
 
 
 def _chance_of_equal(situation: InScenario, tokens: Tokens) -> Any:
-    """Return the probability that a draw from p and an independent draw from q are the same token.
+    """Return the probability that a draw from p and an independent draw from q give the same token.
 
-    p and q are the rows of the target and of the draft model of ``situation`` after the text ``tokens``.
+    p and q are the rows of ``situation`` after the text ``tokens``.
     """
     p, q = situation.task.target(tokens), draft_model(situation.task)(tokens)
     return sum(one * other for one, other in zip(p.tolist(), q.tolist(), strict=True))
 
 
 def _too_coarse(found: Examination, epsilon: float, within: float) -> Examination:
-    """Return the refutation ``found`` as undecided, because rounding or inexact probabilities may explain it.
+    """Turn the refutation ``found`` into an unknown result, because rounding may explain it.
 
-    ``epsilon`` is the spacing of the observed floats at 1, and ``within`` the largest error of probabilities that are
-    known between bounds only (0 if all are known exactly).
+    ``epsilon`` is the spacing of the subject's floats at 1. ``within`` is the largest error of probabilities that are
+    known only between two bounds.
     """
     bounds = f", or known no better: probabilities lie between bounds, up to {within:.1g} off" if within else ""
     said = f"{found.statement}; that may be rounding in floats with a spacing of {epsilon:.1g} at 1{bounds}"

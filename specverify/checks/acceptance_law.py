@@ -31,10 +31,11 @@ DraftContext = tuple[tuple[int, ...], Tokens]
 
 
 class Rate(NamedTuple):
-    """The probability that one draft token is emitted, given that a token is drafted at its position.
+    """How often a token is drafted and emitted at one position of a text.
 
-    ``token`` is the draft, and ``p`` and ``q`` are its probabilities under the target and as a draft. ``rounds`` are
-    the lengths of the new text at which the rounds so far began, and ``before`` is the new text before the draft.
+    ``token`` is the draft, and ``before`` are the new tokens before it. ``p`` is the target's probability of the token,
+    and ``q`` the observed probability that it is drafted. ``rounds`` has the number of new tokens at the start of each
+    round so far.
     """
 
     rounds: tuple[int, ...]
@@ -49,15 +50,15 @@ class Rate(NamedTuple):
 
     @property
     def expected(self) -> float:
-        """Return the largest possible value of ``emitted``: min(p, q)."""
+        """Return min(p, q), the largest possible value of ``emitted``."""
         return min(self.p, self.q)
 
 
 def rates(seen: Seen, promised_law: Mapping[Tokens, float]) -> Iterator[Rate]:
     """Yield the rate of every draft in the recorded runs ``seen``.
 
-    p is the conditional of ``promised_law``, the expected law of texts. A draft after a text that has probability 0 in
-    this law has no p, and is left out.
+    p is computed from ``promised_law``, the expected law of texts. Drafts after a text with probability 0 in this law
+    are left out.
     """
     promised = _prefix_masses(promised_law)
     drafted, emitted = _masses(seen)
@@ -71,11 +72,14 @@ def rates(seen: Seen, promised_law: Mapping[Tokens, float]) -> Iterator[Rate]:
 
 
 def examine(observable: Observable, __: Conditions) -> Examination:
-    """Compare the emission rate of every draft with its largest possible value, min(p, q).
+    """Compare the emission rate of every draft with min(p, q), its largest possible value.
 
     ``observable`` is an engine program whose forward passes are recorded. A rate that differs by more than rounding
-    refutes. The result is unknown in three cases: no draft was recorded; the difference may be rounding; or a rate
-    differs, but the greedy texts with and without speculation first differ at a near-tie of logits.
+    refutes. The result is unknown in three cases:
+
+    * No draft was recorded.
+    * Rounding may explain the difference.
+    * The greedy texts with and without speculation first differ at a near-tie of logits.
     """
     program, seen = observable.program, seen_in(observable.watch)
     promised_law = program.law()
@@ -109,21 +113,19 @@ def told(rate: Rate) -> str:
 
 
 def _of_position(rounding: Rounding) -> float:
-    """Return the largest difference between the emission rate of a draft and min(p, q) that rounding can cause.
+    """Return the largest difference between an emission rate and min(p, q) that rounding can cause.
 
-    Two decisions contribute: the acceptance test, and the draw of a token from p, from which the expected law results.
-    ``rounding`` has the rounding that was observed in a run. Errors of earlier decisions cancel, because the rate is a
-    quotient of two probabilities that both contain them.
+    ``rounding`` is the rounding that was observed in the runs.
     """
+    # The acceptance test, and the draw of a token from p; errors of earlier decisions cancel in the quotient.
     return allowed(rounding._replace(decisions=2))
 
 
 def _masses(seen: Seen) -> tuple[dict[DraftContext, dict[int, float]], dict[DraftContext, dict[int, float]]]:
-    """Return two mappings, ``drafted`` and ``emitted``, with the masses of the paths that draft and emit a token.
+    """Return two mappings, ``drafted`` and ``emitted``, from the recorded runs ``seen``.
 
-    ``drafted[position][token]`` is the mass of the paths that draft ``token`` at ``position``, a ``DraftContext``.
-    ``emitted[position][token]`` is the mass of those among them that also emit the token there. ``seen`` holds the
-    recorded runs of the engine.
+    ``drafted[context][token]`` is the probability that ``token`` is drafted in ``context``, a ``DraftContext``.
+    ``emitted[context][token]`` is the probability that it is drafted and emitted there.
     """
     drafted: dict[DraftContext, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     emitted: dict[DraftContext, dict[int, float]] = defaultdict(lambda: defaultdict(float))

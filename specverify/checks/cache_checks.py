@@ -37,10 +37,9 @@ MOST_OF_WINDOW = 9
 
 
 def checks_of_cache(cache: CacheUnderTest, page: int = 0) -> tuple[Check, ...]:
-    """Return the checks of ``cache``: what it holds after appends and crops, and that its copies are separate.
+    """Return the checks of ``cache``: of its contents after appends and crops, and of the separation of its copies.
 
-    ``page`` is the number of entries in one page of a paged cache. If it is not 0, lengths at the edges of pages are
-    checked too.
+    ``page`` is the number of entries in a page. If it is not 0, lengths at the edges of pages are checked too.
     """
     full = tuple(("append", (token,)) for token in range(cache.capacity))
     at_once: tuple[Operation, ...] = (("append", tuple(range(cache.capacity))),)

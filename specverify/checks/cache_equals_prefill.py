@@ -25,17 +25,16 @@ COARSEST = FLOAT32
 def rounding(spacing: float) -> float:
     """Return the largest relative difference that is attributed to rounding: the square root of ``spacing``.
 
-    ``spacing`` is the distance from 1 to the next number of the dtype; the difference is relative to the largest entry.
-    A wrong token, position or row changes the leading bits, which is far more.
+    ``spacing`` is the distance from 1 to the next number of the dtype. The difference is relative to the largest entry.
     """
-    return math.sqrt(spacing)
+    return math.sqrt(spacing)  # a wrong token, position or row changes the leading bits
 
 
 def fault(seen: Seen, run: Run, _: Observable) -> str | None:
-    """Describe the first forward pass of a run whose cache does not hold exactly the tokens before its inputs.
+    """Describe the first forward pass of a run with a wrong input or a wrong cache; None if there is none.
 
-    Returns None if there is no such pass. ``seen`` holds the recorded forward passes and, for each text, the cache that
-    decoding without speculation has after this text.
+    A right cache equals the one that decoding without speculation has after the same tokens. ``seen`` holds these
+    caches.
     """
     tokens = seen.prompt + run.ends[0][0]
     for number, forward in enumerate(run.seen.forwards, start=1):
@@ -48,9 +47,8 @@ def fault(seen: Seen, run: Run, _: Observable) -> str | None:
 def misfed(forward: Forward, tokens: Tokens, prompt: Tokens) -> str | None:
     """Describe the wrong input of a forward pass; None if the input is right.
 
-    The committed tokens are those decided before the pass. The input must begin with all committed tokens that the
-    cache does not hold; drafts may follow them. ``prompt`` is the prompt of the run, and ``tokens`` are the prompt and
-    the new tokens. Returns None also for an input of embeddings, which has no token ids.
+    A right input begins with the tokens of the text that the cache lacks; drafts may follow. An input of embeddings
+    counts as right. ``tokens`` are the prompt and all new tokens of the run.
     """
     known = committed_before(forward, prompt)
     if not forward.fed:
@@ -85,11 +83,10 @@ _examined = examine_runs(fault, "every cache is that of the kept tokens")
 
 
 def examine(observable: Observable, conditions: Conditions) -> Examination:
-    """Search every recorded run for a forward pass with a wrong cache or a wrong input.
+    """Search every recorded run of ``observable`` for a forward pass with a wrong cache or a wrong input.
 
-    ``observable`` is an engine program whose runs are recorded. If no caches were recorded, or only in dtypes coarser
-    than float32, the statement of a check that holds says that caches were not compared. The result is unknown if no
-    forward pass was recorded.
+    The result is unknown if no forward pass was recorded. Caches coarser than float32 are not compared; if no cache was
+    compared, the result states it.
     """
     result = _examined(observable, conditions)
     forwards = [forward for run in seen_in(observable.watch).runs for forward in run.seen.forwards]

@@ -22,16 +22,16 @@ ELSEWHERE = (
 
 
 def examine(given: GivenCall, conditions: Conditions) -> Examination:
-    """Compute the law of the tokens that the call ``given`` emits, and compare it with the law of the rule.
+    """Compare the law of the tokens that the call ``given`` emits with that of speculative sampling.
 
-    The rule is speculative sampling. A program may follow another lossless rule, so if the law differs, the program is
-    also run on small rows, with three possible tokens:
+    A result that is wrong under every rule refutes. If only the law differs, the program is also run on small rows,
+    with three possible tokens:
 
-    * It follows the rule on small rows: the law of the call refutes it.
-    * It follows another rule there and misses the target's law: refuted.
-    * It follows another rule there and has the target's law, or does not run on small rows: undecided.
+    * It follows speculative sampling there: refuted.
+    * It misses the target's law there: refuted.
+    * Otherwise: unknown, because it may follow another lossless rule.
 
-    A result that is wrong under every rule refutes at once. ``conditions`` has the seed of the runs.
+    ``conditions`` has the seed of the runs.
     """
     opened = given.open()
     law = law_of(opened, conditions.seed)
@@ -50,10 +50,10 @@ def examine(given: GivenCall, conditions: Conditions) -> Examination:
 
 
 def _of_another_rule(found: Finding, wrong: str) -> Finding:
-    """Return the verdict on a program that follows another rule than speculative sampling.
+    """Return the result for a program that follows speculative sampling neither in the call nor on small rows.
 
-    ``found`` states how its law differs from that of speculative sampling, and ``wrong`` how the program misses the
-    target's law on small rows. If ``wrong`` is "", the verdict is undecided, else a refutation.
+    ``found`` states how the call differs. ``wrong`` describes how the program misses the target's law on small rows: a
+    refutation. If it is "", the result is unknown.
     """
     if wrong:
         return Finding(f"{found.statement}; and on rows of three tokens, {wrong}", refuted=True)

@@ -54,9 +54,10 @@ class Finding(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One conditional probability of a law and its bounds: scalars for a draft, ``[vocabulary]`` for a token.
+    """A conditional probability in the law of a call, with bounds for rounding.
 
-    ``found`` is the computed probability, and ``allowed`` are the bounds that rounding permits.
+    It is the probability that a draft is accepted, a scalar, or the law of the last token, ``[vocabulary]``. ``found``
+    is the computed value, and ``allowed`` are the bounds.
     """
 
     position: int
@@ -77,8 +78,8 @@ class Part(NamedTuple):
 def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
     """Describe a result of a call that is wrong under every rule; None if there is none.
 
-    Such a result is an error, an emitted number that is no token, or an emitted token with p = 0. ``law`` is the law of
-    the results, and ``rows`` are p, q and the drafts of the call.
+    Wrong results are an error, accepted tokens that are not the first drafts, a number that is no token, and a token
+    with p = 0. ``law`` is the law of the results. ``rows`` are p, q and the drafts.
     """
     spare = _left_on_nothing(law.rounding)
     for fault in law.faults:
@@ -95,9 +96,8 @@ def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
 def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> str | None:
     """Describe what is wrong with the accepted drafts ``prefix``; None if nothing is.
 
-    They are wrong if they are not the first drafts of the call, or if one of them has target probability 0. ``weight``
-    is the probability that exactly these drafts are accepted; a probability up to ``spare`` is ignored. ``rows`` are p,
-    q and the drafts of the call.
+    They must be the first drafts of ``rows``, and each must have p > 0. Nothing is wrong if ``weight``, the probability
+    that exactly they are accepted, is at most ``spare``.
     """
     if not weight > spare:
         return None
@@ -111,10 +111,10 @@ def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> st
 
 
 def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str | None:
-    """Describe a number emitted after ``position`` accepted drafts that is no token or has target probability 0.
+    """Describe an emitted number that is no token or has p = 0; None if there is none.
 
-    ``found`` is the law of the emitted number; a probability up to ``spare`` is ignored. Returns None if there is no
-    such number. ``rows`` are p, q and the drafts of the call.
+    ``found`` is the law of the number emitted after ``position`` accepted drafts. A probability up to ``spare`` is
+    ignored. ``rows`` are p, q and the drafts.
     """
     for number, mass in found.outside.items():
         if mass > spare:
@@ -130,10 +130,10 @@ def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str
 
 
 def compared(law: CallLaw, rows: Rows, dtype: str) -> tuple[Finding, dict[str, float]]:
-    """Compare the law of a call with the rule, and return the result with its figures (name -> number).
+    """Compare the law of a call with the rule; return the result and its figures (name -> number).
 
-    ``rows`` are p, q and the drafts of the call, and ``dtype`` is the dtype in which p and q are stored. The figures
-    hold the total variation from the rule and the total variation that rounding permits.
+    ``rows`` are p, q and the drafts, and ``dtype`` is the dtype of p and q. The figure ``tv`` is the total variation
+    from the rule, and ``rounding`` the total variation that rounding permits.
     """
     if law.rounding.within > NOTICEABLE / 2:
         said = (
@@ -206,9 +206,9 @@ def _outside(law: CallLaw, rows: Rows, floats: Floats) -> _ExcessLaw:
 
 
 def _parts(law: CallLaw, rows: Rows, floats: Floats) -> Iterator[Part]:
-    """Yield the conditional probabilities of a law: the acceptance of each draft, and the law of the last token.
+    """Yield, for each number of accepted drafts, P(the next draft is accepted) and the law of the last token.
 
-    ``rows`` are p, q and the drafts of the call. Each part has the bounds of its rounding, in the floats ``floats``.
+    ``rows`` are p, q and the drafts of the call. The bounds of each part are those of rounding in ``floats``.
     """
     result = [law.behind.get(rows.drafts[:position]) for position in range(len(rows.drafts) + 1)]
     weights = [each.weight if each else 0.0 for each in result]
@@ -246,11 +246,10 @@ def _told(part: Part, rows: Rows, expected: Any, outside: Any) -> str:
 
 
 def _few_bits(found: float, expected: float) -> str:
-    """Return a remark that a uniform with few bits explains a too large acceptance probability; "" if it does not.
+    """Return the remark that a uniform with few bits explains a too large acceptance probability; "" if it does not.
 
-    A uniform of n bits is 0 with probability 2^-n, and then a draft is accepted however small its p/q is. The remark is
-    returned if the computed probability ``found`` is 2^-n for an n from 4 to 24, and larger than ``expected``, the
-    probability under the rule.
+    A uniform of n bits is 0 with probability 2^-n, and then every draft is accepted. So ``found``, the observed
+    probability, must be 2^-n for an n from 4 to 24. ``expected`` is the right probability.
     """
     mantissa, exponent = math.frexp(found)
     bits = 1 - exponent
@@ -263,9 +262,9 @@ def _behind(count: int) -> str:
 
 
 def _many(outside: Any) -> str:
-    """Return words for the number of wrong tokens if there are several, else "".
+    """Return a phrase with the number of wrong tokens if there are several, else "".
 
-    ``outside`` holds the probability by which each token is outside its bounds.
+    ``outside`` has, for each token, its probability outside the bounds.
     """
     number = int(np.count_nonzero(outside))
     return f"{number} tokens are wrong by {readable(float(outside.sum()))} together: " if number > 1 else ""
@@ -282,7 +281,7 @@ def _left_on_nothing(rounding: Rounding) -> float:
 
 
 def _computed_in(law: CallLaw, rows: Rows, dtype: str) -> bool:
-    """Return whether ``law`` is exactly the rule, evaluated in ``dtype`` by one of the usual sequences of operations.
+    """Return whether ``law`` is, up to ``NEAR``, the rule computed in ``dtype`` by a usual sequence of operations.
 
     ``rows`` are p, q and the drafts of the call.
     """

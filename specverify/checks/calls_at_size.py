@@ -34,26 +34,25 @@ ROWS_IN_A_DTYPE, NEGLIGIBLE_IN_SUM = 4, 1e-9
 def law_of(opened: OpenedCall, seed: int) -> CallLaw:
     """Return the law of the tokens that the call ``opened`` emits, by enumeration.
 
-    If a draw selects one token of the vocabulary, the runs in which it selects a drafted token are always followed. A
-    random sample of its other outcomes, with the seed ``seed``, is followed too.
+    If a draw selects a token of the vocabulary, only the drafted tokens and a random sample of the others are followed.
+    ``seed`` is the seed of the sample.
     """
     return call_law(opened.run, opened.rows.vocabulary, opened.rows.drafts, (NeedsValue,), seed)
 
 
 def follows_the_rule(opened: OpenedCall, seed: int) -> bool:
-    """Return whether the program has the law of speculative sampling in small calls like ``opened``.
+    """Return whether the program of ``opened`` follows speculative sampling in small calls (``small_calls``).
 
-    The rows of these calls have three possible tokens. Returns False if the program runs with none of them. ``seed`` is
-    passed to ``law_of``.
+    Returns False also if the program runs none of these calls. ``seed`` is passed to ``law_of``.
     """
     return bool(calls := small_calls(opened)) and all(_follows(call, seed) for call in calls)
 
 
 def small_calls(opened: OpenedCall) -> list[OpenedCall]:
-    """Return calls like ``opened`` whose rows have three possible tokens; [] if the program runs with none of them.
+    """Return calls like ``opened`` whose rows have three possible tokens; [] if the program cannot run them.
 
-    The calls have a small vocabulary and at most two drafts. If the program raises on one of these, the calls returned
-    have the vocabulary and the number of drafts of ``opened``.
+    The calls have a small vocabulary and at most two drafts. If the program raises on these, they have the sizes of
+    ``opened``.
     """
     drafts = len(opened.rows.drafts)
     for vocabulary, gamma in ((SMALL, min(drafts, 2)), (opened.rows.vocabulary, drafts)):
@@ -68,11 +67,10 @@ def small_calls(opened: OpenedCall) -> list[OpenedCall]:
 
 
 def wrong_on_few_tokens(opened: OpenedCall, seed: int) -> str:
-    """Describe how a program misses the target's law on rows of three tokens; "" if it does not.
+    """Describe how the program of ``opened`` misses the target's law on rows of three tokens; "" if this is not shown.
 
-    The program is the verifier of the call ``opened``. Drafts are drawn from q, and the target continues each text to a
-    fixed length. A lossless program, whatever its rule, then gives the product of the rows of p. Returns "" also if the
-    law of the program is not known, or if it does not run on a small vocabulary. ``seed`` is passed to ``law_of``.
+    Drafts are drawn from q, and the target continues each text to a fixed length. So every lossless program has the
+    product of the rows of p as its law. ``seed`` is passed to ``law_of``.
     """
     gamma = min(len(opened.rows.drafts), 2)
     for p, q, _ in _few_tokens(SMALL, gamma):
@@ -121,9 +119,9 @@ def _follows(opened: OpenedCall, seed: int) -> bool:
 
 
 def _few_tokens(vocabulary: int, gamma: int) -> list[tuple[Any, Any, Tokens]]:
-    """Return triples of p ``[gamma + 1, vocabulary]``, q ``[gamma, vocabulary]`` and drafts, with three tokens each.
+    """Return triples (p ``[gamma + 1, vocabulary]``, q ``[gamma, vocabulary]``, drafts) with three possible tokens.
 
-    Only three tokens have a positive probability; the first and the last token of the vocabulary have probability 0.
+    The first and the last token of the vocabulary have probability 0.
     """
     result = []
     for weights in (((1, 2, 3), (3, 2, 1)), ((4, 1, 1), (1, 1, 4)), ((1, 1, 2), (2, 1, 1))):
@@ -156,7 +154,7 @@ def described(given: GivenCall, opened: OpenedCall) -> tuple[str, ...]:
 class AtPlace(NamedTuple):
     """The result of a call in which one random number has an extreme value.
 
-    ``runs`` is the number of paths of the call, and ``boundary`` the object that gave the numbers their values.
+    ``runs`` is the number of paths, and ``boundary`` the object that supplied the random numbers.
     """
 
     fault: str
@@ -170,8 +168,9 @@ class AtPlace(NamedTuple):
 def places_of(opened: OpenedCall) -> list[int]:
     """Return the indices of the random numbers of the call ``opened`` that are tested at the ends of their range.
 
-    They are the first ``MANY`` numbers that are drawn singly or in arrays of at most ``MANY``. Of a longer array they
-    are the entries of the least and of the most probable token of the first row of p, and the first and the last entry.
+    * Of the numbers drawn singly or in arrays of at most ``MANY``: the first ``MANY``.
+    * Of each longer array: the first and the last entry, and those of the least and of the most probable token in the
+      first row of p.
     """
     boundary = Boundary(0.25)
     next(call_paths(lambda draws: opened.run(draws, boundary)))
@@ -186,11 +185,15 @@ def places_of(opened: OpenedCall) -> list[int]:
 
 
 def at_place(opened: OpenedCall, end: float, place: int, apart: float = 0.0) -> AtPlace:
-    """Return the result of a call in which the random number with index ``place`` is at one end of its range.
+    """Return the result of a call with one random number at an end of its range, and all others inside their range.
 
-    ``opened`` is the call, ``end`` (0 or 1) selects the end, and ``apart`` is the distance of the number from it. All
-    other random numbers have a value inside their range. An error of the verifier counts as a fault. But if the
-    verifier also raises an error when no number is at an end, this error is raised.
+    An error of the verifier counts as a fault. If it also occurs without a number at an end, it is raised.
+
+    Args:
+        opened: The call.
+        end: 0 or 1: the end.
+        place: The index of the random number.
+        apart: Its distance from the end.
     """
     boundaries: list[Boundary] = []
 
@@ -214,7 +217,7 @@ def at_place(opened: OpenedCall, end: float, place: int, apart: float = 0.0) -> 
 
 
 def _forbidden(ending: Ending, rows: Rows) -> str | None:
-    """Describe an emitted number that is no token or has target probability 0; None if there is none.
+    """Describe an emitted number that is no token or has p = 0; None if there is none.
 
     ``ending`` holds the emitted tokens of a call, and ``rows`` its p, q and drafts.
     """

@@ -85,7 +85,7 @@ Examine = Callable[[Any, Conditions], Examination]
 
 
 class Need(NamedTuple):
-    """A condition on a situation that a check examines."""
+    """A condition that a situation must meet to be examined by a check."""
 
     holds: Callable[[Subject, Any], object]
     """``holds(subject, situation)`` returns whether the situation meets the condition."""
@@ -124,7 +124,7 @@ class ExaminedPart(NamedTuple):
         return (Case(subject, here, partial(examine, here)) for here in within)
 
     def _meeting(self, subject: Subject, kind: type[Any]) -> tuple[tuple[Any, ...], str | None]:
-        """Return the situations of ``kind`` that meet all needs, and the reason if there are none (else None)."""
+        """Return the situations of type ``kind`` that meet all needs, and why there are none, or None."""
         kept, reason = subject.of(kind), self.absent
         for need in self.needs:
             if kept:
@@ -141,13 +141,13 @@ class Check(NamedTuple):
     """The claim that this check tests; None if every subject must pass it."""
     evidence: Evidence
     examines: tuple[ExaminedPart, ...]
-    """The situations that it examines, in their order."""
+    """The parts of the check, in the order in which they are examined."""
 
     def obstacle(self, subject: Subject) -> str | None:
-        """Return why the check examines no situation of ``subject``, or None if it examines some.
+        """Return why the check examines no situation of ``subject``; None if it examines some.
 
-        Each part of the check has a reason of its own. The result is the reason of the first part whose kind of
-        situation the subject has. If the subject has none of these kinds, the result is the reason of the last part.
+        Each part of the check is for one type of situation. The reason is that of the first part whose type the subject
+        has, or else of the last part.
         """
         if any(part.obstacle(subject) is None for part in self.examines):
             return None
@@ -161,10 +161,9 @@ class Check(NamedTuple):
 
 
 def by(examine: Callable[[Any, Conditions], Examination]) -> Callable[[Subject], Examine]:
-    """Return a function of the subject that ignores the subject and returns ``examine``.
+    """Return a function that takes a subject, ignores it, and returns ``examine``.
 
-    The returned function is a value for ``ExaminedPart.examine_for``, if a situation is examined alike for every
-    subject.
+    Used for ``ExaminedPart.examine_for`` if every subject is examined alike.
     """
     return lambda _: examine
 
@@ -181,10 +180,10 @@ def of_names(examinations: Mapping[str, Callable[[Conditions], Examination]]) ->
 
 
 def in_scenarios(keep: Callable[[Scenario], bool] = lambda scenario: True) -> Callable[[Subject], Iterator[InScenario]]:
-    """Return a function that yields every variant of a subject in every scenario accepted by ``keep``, in order.
+    """Return the function that yields every variant of a subject in every scenario that ``keep`` accepts.
 
-    Of variants whose decoders are equal in a scenario, the first is yielded. A scenario with an end-of-sequence token
-    is left out if the subject does not stop at this token.
+    Of variants with equal decoders, only the first is yielded. A scenario with an end-of-sequence token is left out if
+    the subject does not stop at it.
     """
 
     def situations(subject: Subject) -> Iterator[InScenario]:
@@ -197,10 +196,9 @@ def in_scenarios(keep: Callable[[Scenario], bool] = lambda scenario: True) -> Ca
 
 
 def _unequal_variants(variants: Iterable[Variant], horizon: int) -> Iterator[Variant]:
-    """Yield the variants without those whose decoder equals an earlier one in decodes of ``horizon`` new tokens.
+    """Yield the variants whose decodes of ``horizon`` new tokens differ from those of every earlier variant.
 
-    A round drafts at most one token fewer than remain, so variants that differ only in their number of drafts are equal
-    from ``horizon - 1`` drafts on.
+    A round drafts at most ``horizon`` - 1 tokens, so all variants with at least this many drafts are equal.
     """
     seen = set[int]()
     for variant in variants:
@@ -212,7 +210,7 @@ def _unequal_variants(variants: Iterable[Variant], horizon: int) -> Iterator[Var
 
 
 def in_deep_scenarios(subject: Subject) -> Iterator[InScenario]:
-    """Yield the situations with longer drafts or more tokens that the subject lists in addition (``Subject.deep``)."""
+    """Yield the additional situations of the subject (``Subject.deep``), with longer drafts or more tokens."""
     for variant, scenario in subject.deep():
         yield InScenario(variant, scenario, subject.rational)
 
@@ -248,12 +246,10 @@ def only_sampled(subject: Subject, reason: object) -> str:
 
 @lru_cache(maxsize=4096)
 def law_in(here: InScenario, runs: int) -> Law:
-    """Return the law of the new tokens of a decoder in a scenario, from at most ``runs`` runs; cached for all checks.
+    """Return the law of the new tokens of the decoder ``here``, from at most ``runs`` runs; cached for all checks.
 
-    All rounds are enumerated, with one exception: a verifier with memoised calls, in a scenario that is not greedy and
-    has a horizon above ``SEVERAL_ROUNDS``. There only the first round is enumerated, and the target draws the later
-    tokens. This is enough, because each round of such a verifier depends on the text alone. ``here`` is the decoder in
-    its scenario.
+    All rounds are enumerated, except for a verifier with memoised calls in a long scenario that is not greedy. There
+    only the first round is enumerated, and the target draws the later tokens.
     """
     has_few_paths = here.scenario.greedy or here.scenario.horizon <= SEVERAL_ROUNDS
     if here.variant.remembered is None or has_few_paths:
@@ -262,10 +258,7 @@ def law_in(here: InScenario, runs: int) -> Law:
 
 
 def beyond_reach(case: Case) -> bool:
-    """Return whether the decode of a case has too many paths to enumerate.
-
-    Such a case is skipped if other cases remain.
-    """
+    """Return whether a case has too many paths to enumerate; such a case is skipped if other cases remain."""
     here = case.situation
     if isinstance(here, EngineProgram):
         return here.most_paths < math.inf and paths_of_program(here.open) > here.most_paths
@@ -282,8 +275,7 @@ def beyond_reach(case: Case) -> bool:
 def may_be_refused(case: Case) -> bool:
     """Return whether a case may be skipped if one of its draws has too many outcomes to enumerate.
 
-    This holds for ``ONE_ROW_SCENARIOS``, in which the models' pmfs are one-hot after every text but one. All other
-    scenarios have smaller vocabularies.
+    Only cases in ``ONE_ROW_SCENARIOS`` may: all other scenarios have smaller vocabularies.
     """
     return isinstance(case.situation, InScenario) and case.situation.scenario in ONE_ROW_SCENARIOS
 
@@ -297,10 +289,9 @@ def paths_of_program(opened: Callable[[], AbstractContextManager[Callable[[Draws
 
 @lru_cache(maxsize=4096)
 def runs_by_round(here: InScenario) -> float:
-    """Return the approximate number of runs that give the law of a decoder round by round.
+    """Return the approximate number of runs that give the law of the decoder ``here`` round by round.
 
-    It is the number of texts shorter than the horizon times the paths of the first round. ``here`` is the decoder in
-    its scenario.
+    It is the number of texts shorter than the horizon, times the number of paths of the first round.
     """
     decoder, scenario = here.decoder, here.scenario
     first = decoder.init(here.prompt)
@@ -310,11 +301,9 @@ def runs_by_round(here: InScenario) -> float:
 
 @lru_cache(maxsize=4096)
 def paths_of_one_row(here: InScenario) -> float:
-    """Return the approximate number of paths of the first round of a decoder in a scenario.
+    """Return the approximate number of paths of the first round of the decoder ``here``.
 
-    The scenario is one of ``ONE_ROW_SCENARIOS``, in which the models' pmfs are one-hot after every text but one. A
-    program that sorts all tokens has a path for each order of the tokens, so the number may be large even there.
-    ``here`` is the decoder in its scenario.
+    Its scenario is one of ``ONE_ROW_SCENARIOS``.
     """
     decoder = here.decoder
     return estimated_paths(lambda draws: decoder.step(draws, decoder.init(here.prompt)), probes=3)
@@ -322,17 +311,13 @@ def paths_of_one_row(here: InScenario) -> float:
 
 @lru_cache(maxsize=4096)
 def paths_of_whole(here: InScenario) -> float:
-    """Return the approximate number of paths of a whole decode in a scenario, if equal states are not merged.
-
-    ``here`` is the decoder in its scenario.
-    """
+    """Return the approximate number of paths of a whole decode by ``here``, if equal states are not merged."""
     return estimated_paths(whole_run(here.decoder, here.prompt))
 
 
 def slack(here: InScenario, decisions: int, epsilon: float = FLOAT32) -> float:
-    """Return the largest rounding error of a probability that results from ``decisions`` decisions; 0 for rationals.
+    """Return the largest rounding error of a probability after ``decisions`` decisions of ``here``; 0 for rationals.
 
-    ``here`` is a decoder in a scenario, and ``epsilon`` is the spacing of the floats at 1. A decision is an acceptance
-    test or the draw of a token.
+    A decision is an acceptance test or the draw of a token. ``epsilon`` is the spacing of the floats at 1.
     """
     return 0.0 if here.rational else decisions * of_decision(epsilon, here.scenario.vocabulary)

@@ -50,15 +50,15 @@ class LawBearing(NamedTuple):
     """A case whose law can be enumerated, with the expected law."""
 
     law: Callable[[Conditions], Law]
-    """Return the law, by enumeration."""
+    """Returns the law, by enumeration."""
     target: Promise
-    """Return the law of decoding without speculation."""
+    """Returns the law of decoding without speculation."""
     declared: Promise | None
-    """Return the law that the subject declares instead of the target's; None if it declares none."""
+    """Returns the law that the subject declares instead of the target's; None if it declares none."""
     explain: Callable[[Probabilities, Probabilities], Counterexample]
     """``explain(law, expected)`` returns a counterexample: an outcome that is too probable, and how it arises."""
     covered: Callable[[Law], Mapping[str, Any]] = lambda law: {}
-    """Return figures about the coverage of an enumeration, such as its rounds."""
+    """Returns figures about the coverage of an enumeration, such as its rounds."""
     name: str = ""
     """A prefix of the verdict's sentence, or ""."""
     setting: str = ""
@@ -70,7 +70,7 @@ class LawBearing(NamedTuple):
 
 
 def bearing_of(situation: InScenario | EngineProgram) -> LawBearing:
-    """Return ``situation``, a decoder in a scenario or an engine at one setting, as ``LawBearing``."""
+    """Return the enumerated and the expected law of a decoder in a scenario, or of an engine at one setting."""
     return of_decoder(situation) if isinstance(situation, InScenario) else of_engine(situation)
 
 
@@ -121,16 +121,15 @@ def of_engine(program: EngineProgram) -> LawBearing:
 
 
 def compare_laws(law: Law, expected: Probabilities, what: str) -> Comparison:
-    """Compare a law with ``expected``; ``what`` is a phrase for the expected law in messages.
+    """Compare the enumerated ``law`` with ``expected``; ``what`` names the expected law in messages.
 
-    Let d be the total variation between the laws. There are two bounds on the d that rounding can cause: the first for
-    the floats that the subject computes with, and a smaller one for the enumeration itself. Both are 0 for rationals.
+    Let d be their total variation. One bound is the largest d that rounding in the subject can cause. A smaller bound
+    is the largest d that rounding in the enumeration alone can cause. Both are 0 for rationals.
 
     * d is above the first bound: refuted.
-    * d is at most a quarter of the second bound: the law holds.
-    * d is at most a quarter of the first bound, this bound is small, and the enumeration is complete up to rounding:
-      the law holds.
-    * In all other cases, also if d is not known exactly enough, the result is unknown.
+    * d is at most a quarter of the smaller bound: holds.
+    * d is at most a quarter of the first bound, this bound is small, and the enumeration is complete: holds.
+    * Otherwise: unknown.
     """
     distance, bound = total_variation(law, expected), rounding_bound(law)
     figures = {
@@ -177,8 +176,8 @@ def _between_bounds(law: Law, distance: float, what: str) -> str:
 def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities, what: str) -> Examination:
     """Enumerate the law of ``bearing`` and compare it with ``expected``.
 
-    A refutation has a counterexample. ``what`` is a phrase for the expected law in messages. ``conditions`` limits the
-    enumeration.
+    The result is unknown if the greedy texts first differ at a near-tie of logits. ``what`` names the expected law in
+    messages, and ``conditions`` limits the enumeration.
     """
     law = bearing.law(conditions)
     result = compare_laws(law, expected, what)
@@ -201,9 +200,9 @@ def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities
 
 
 def _with_parting(found: Comparison, parted: Parting) -> Comparison:
-    """Return the refutation ``found`` with the first difference of greedy texts, ``parted``, added to its figures.
+    """Add ``parted``, the first difference of greedy texts, to the figures of the refutation ``found``.
 
-    If the logits are nearly tied at that difference, the result is undecided.
+    If the logits are nearly tied there, the result is unknown.
     """
     figures = {**found.figures, "partings": [parted._asdict()]}
     if not parted.near_tie:
@@ -212,9 +211,9 @@ def _with_parting(found: Comparison, parted: Parting) -> Comparison:
 
 
 def differ(one: Law, other: Law) -> bool:
-    """Return whether the laws ``one`` and ``other`` of a program differ by more than their rounding.
+    """Return whether two laws of a program differ by more than the rounding of their enumerations.
 
-    The rounding is that of the two enumerations; exact rationals must be equal.
+    Exact rationals must be equal.
     """
     exact = is_rational(one) and is_rational(other)
     bound = 0 if exact else sum(of_enumeration(law.rounding, law.runs) + law.rounding.within for law in (one, other))
@@ -222,9 +221,9 @@ def differ(one: Law, other: Law) -> bool:
 
 
 def enumerated(program: EngineProgram, conditions: Conditions) -> Law:
-    """Return the law of an engine at one setting; the result is shared by several checks.
+    """Return the law of the engine ``program`` at its setting; cached for all checks.
 
-    ``program`` is the engine, and ``conditions`` has the largest number of runs and the number of processes.
+    ``conditions`` has the largest number of runs and the number of processes.
     """
     return law_of_opened(program.open, conditions.runs, conditions.jobs)
 
@@ -240,19 +239,18 @@ class Overheard(NamedTuple):
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def overheard_of(opened: OpenProgram) -> list[Overheard]:
-    """Return the list in which a complete enumeration of a program stores its ``Overheard``.
+    """Return the list in which the enumeration of a program stores its ``Overheard``; empty until then.
 
-    An ``Overheard`` records that no random number is used twice; the list is empty until one is stored. The list is
-    cached by ``opened``, which opens the program. A check that finds a record need not follow the paths again.
+    The list is cached by ``opened``, which opens the program, so that other checks find the record.
     """
     return []
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
-    """Return the law of a program by at most ``runs`` runs, enumerated in ``jobs`` processes if it is large enough.
+    """Return the law of a program by at most ``runs`` runs; a large one is enumerated in ``jobs`` processes.
 
-    ``opened`` returns a context manager whose value is the program.
+    ``opened`` returns a context manager that yields the program.
     """
     with opened() as run:
         if jobs == 1 or estimated_paths(run) < WORTH_SHARING:
@@ -264,10 +262,10 @@ def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
 
 
 def _listened_to(opened: OpenProgram, run: Callable[[Draws], Any], runs: int) -> Law:
-    """Return the law of a program, and store an ``Overheard`` if no random number was used twice on any path.
+    """Return the law of the program ``run``, by at most ``runs`` runs.
 
-    ``run`` is the program that ``opened`` yields, and ``runs`` the largest number of runs. Nothing is stored if the
-    enumeration is incomplete.
+    If the enumeration is complete and no random number is used twice, an ``Overheard`` is stored under ``opened``, the
+    function that opens the program.
     """
     shares: Counter[tuple[int, ...]] = Counter()
     draws = 0

@@ -52,25 +52,27 @@ def coupled(
     seed: int = 0,
     enumerated: Callable[[Draws], Any] | None = None,
 ) -> CoupledRuns:
-    """Compare a program with itself in ``runs`` pairs of runs: one plain, one examined, with the same random numbers.
+    """Run a program in pairs with the same random numbers, once plainly and once examined, and compare the results.
 
-    The result counts the equal pairs. It describes the first unequal pair that rounding does not explain; the runs end
-    with it. The runs also end if a random call cannot be recorded or is not supported, or if the program keeps a JAX
-    key from one run to the next. If no unequal pair is found, but two random numbers that are examined as independent
-    were equal in every run, the result describes these numbers instead.
+    Pairs with equal results are counted. Pairs whose difference rounding may explain are listed. The runs end early in
+    three cases:
+
+    * A pair differs by more than rounding: the result describes it.
+    * A random call cannot be recorded or is not supported.
+    * The program keeps a JAX key from one run to the next.
+
+    The result also describes two random numbers that are examined as independent but are equal in every run.
 
     Parameters
     ----------
     program
-        A function of draws that runs its code inside the context manager ``answered_everywhere``, so that its random
-        calls are intercepted.
+        A function of draws. It runs its code inside ``answered_everywhere``, which intercepts the random calls.
     runs
         The number of pairs.
     seed
-        Seed of the random numbers; calls with different seeds run different pairs.
+        Seed of the random numbers.
     enumerated
-        The program of the examined runs; None: ``program``. Pass another program if the enumeration leaves the last
-        token symbolic.
+        The program of the examined runs, if it differs from ``program``. It may leave its last token symbolic.
     """
     done, ties, twins = 0, list[str](), None
     for number in range(runs):
@@ -101,9 +103,9 @@ def coupled(
 
 
 def plain_end(program: Callable[[Draws], Any], recorder: Recorder, place: int) -> Any:
-    """Return the result of a plain run, which is not examined, or the exception that it raises.
+    """Return the result of ``program(recorder)``, run without examination, or the exception that it raises.
 
-    ``recorder`` is passed to the program as its draws; ``place`` selects the seeds and the generator states of the run.
+    ``place`` selects the seeds and the generator states of the run.
     """
     with seeded(place), generators_moved(place):
         return end_of(program, recorder)
@@ -120,9 +122,9 @@ def end_of(program: Callable[[Draws], Any], draws: Draws) -> Any:
 
 
 def _keeps_state(program: Callable[[Draws], Any], place: int, plain: Any) -> bool:
-    """Return whether the program keeps state: one of ``AGAIN`` plain runs with equal seeds differs from ``plain``.
+    """Return whether plain runs with equal seeds have different results, because the program keeps state.
 
-    ``place`` selects the seeds, and ``plain`` is the result of the first plain run with them.
+    ``place`` selects the seeds. ``AGAIN`` runs are compared with ``plain``, the result of an earlier run.
     """
     again = (plain_end(program, Recorder(Tape(place)), place) for _ in range(AGAIN))
     return any(_name_of(each) != _name_of(plain) for each in again)

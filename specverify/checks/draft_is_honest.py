@@ -66,10 +66,9 @@ UNKNOWN_DRAFT = "the pmf from which its drafts should be drawn is not given"
 
 
 def drafting(examine: Callable[[Drafting, Conditions], Examination]) -> ExaminedPart:
-    """Return the part of a check that examines the drafting step alone.
+    """Return the part of a check that calls ``examine`` for each decoder whose drafting step can be run alone.
 
-    ``examine`` gets a decoder in a scenario with this step. Scenarios that are greedy or have an end-of-sequence token
-    are left out.
+    Greedy scenarios and scenarios with an end-of-sequence token are left out.
     """
 
     def proposes(subject: Subject, _: Variant) -> bool:
@@ -101,8 +100,11 @@ def examine(drafting: Drafting, _: Conditions) -> Examination:
 def examine_observed(observable: Observable, _: Conditions) -> Examination:
     """Compare every draft in the target's inputs with the pmf of the draft model.
 
-    ``observable`` is an engine program whose forward passes are recorded. The result is unknown in three cases: its
-    draft model is not known; no draft was recorded; or rounding may explain the largest difference.
+    ``observable`` is an engine program whose forward passes are recorded. The result is unknown in three cases:
+
+    * The draft model is not known.
+    * No draft was recorded.
+    * Rounding may explain the largest difference.
     """
     seen, model = seen_in(observable.watch), observable.program.draft
     if model is None:
@@ -130,10 +132,10 @@ def examine_observed(observable: Observable, _: Conditions) -> Examination:
 
 
 def _fed_drafts(seen: Seen) -> dict[Tokens, dict[int, float]]:
-    """Return the probability of each draft after each text, from the inputs of the target's forward passes.
+    """Return text -> draft -> probability, from the inputs of the target's recorded forward passes.
 
-    ``result[text][draft]`` is the probability of the runs in which ``draft`` is drafted after ``text``. ``text`` has
-    all tokens before the draft, the prompt included. ``seen`` holds the recorded runs.
+    The text has all tokens before the draft, the prompt included. The probability is that of drafting the token there.
+    ``seen`` holds the recorded runs.
     """
     drawn: dict[Tokens, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for run in seen.runs:
@@ -169,9 +171,9 @@ def _ordered(tokens: Tokens, tree: bool) -> Tokens:
 
 
 def _undeclared(situation: InScenario, state: State, proposed: ProposalLaw) -> Examination | None:
-    """Return the refutation by a draft whose probability differs from the declared one; None if there is none.
+    """Return a refutation if a draft is drawn with another probability than the declared one; else None.
 
-    ``proposed`` is the law of the drafting step in ``state``. ``situation`` is the decoder in its scenario.
+    ``proposed`` is the law of the drafting step of ``situation`` in ``state``.
     """
     for (before, declared), law in proposed.tokens.items():
         total = sum(law.values())
@@ -188,10 +190,10 @@ def _undeclared(situation: InScenario, state: State, proposed: ProposalLaw) -> E
 
 
 def _another_draft(situation: InScenario, done: FirstRound, proposed: ProposalLaw) -> Examination | None:
-    """Return the refutation by a draft whose probability in a round differs from that in the drafting step.
+    """Return a refutation if a round makes its drafts with other probabilities than the drafting step; else None.
 
-    Returns None if there is no such draft. ``done`` is the enumerated first round, and ``proposed`` the law of the
-    drafting step from the same state. ``situation`` is the decoder in its scenario.
+    If the round does not report its drafts, the result is unknown. ``done`` is the enumerated first round. ``proposed``
+    is the law of the drafting step from the same state.
     """
     drawn: dict[Tokens, Any] = defaultdict(int)
     for (draft, _), mass in done.masses.items():

@@ -32,8 +32,7 @@ History = tuple[tuple[int, ...], tuple[tuple[float, ...], ...]]
 def checks_of_drafter(draft: LanguageModel | None) -> tuple[Check, ...]:
     """Return the checks of a drafter.
 
-    ``draft`` is the model whose pmfs the drafter should report as q. If it is None, the check that compares q with the
-    model is left out.
+    If ``draft`` is not None, the reported q is also compared with the pmfs of this model.
     """
     own = (
         _check("drafts_follow_q", "each draft is drawn from the q that is reported for it", _follows),
@@ -59,10 +58,9 @@ def _check(name: str, summary: str, examine: Examine) -> Check:
 
 
 def _follows(program: EngineProgram, law: Law) -> Examination:
-    """Compare, position by position, the law of a drafted token with the q reported for it.
+    """Compare, position by position, the law of the drafted token with the q reported for it.
 
-    ``law`` is the enumerated law of the drafter's answers. The examination of the first position that is refuted or
-    unknown is returned.
+    ``law`` is the enumerated law of the drafter's answers. The first position that is refuted or unknown decides.
     """
     longest = max((len(draft.tokens) for draft in law.probabilities), default=0)
     result = None
@@ -80,9 +78,8 @@ def _follows(program: EngineProgram, law: Law) -> Examination:
 def _at(law: Law, place: int) -> tuple[dict[object, float], dict[object, float]]:
     """Return the enumerated and the expected law of draft ``place`` (from 0), as outcome -> probability.
 
-    An outcome is (the drafts up to this one, the reported rows of q up to its own), or None if the answer has no such
-    draft. In the expected law the earlier drafts and the rows have their enumerated law, and the draft is drawn from
-    its reported q.
+    An outcome is (drafts up to this one, reported rows of q up to its own), or None for an answer without this draft.
+    The expected law draws this draft from its reported q; all else is as enumerated.
     """
     seen: defaultdict[object, float] = defaultdict(float)
     histories: defaultdict[History, float] = defaultdict(float)
@@ -135,10 +132,12 @@ def _off(program: EngineProgram, seen: dict[object, float], expected: dict[objec
 
 
 def _cause(drawn: Sequence[float], rows: Sequence[Sequence[float]]) -> str:
-    """Return the clause that explains how the reported q of a draft differs from the row that the draft is drawn from.
+    """Return a clause that relates the reported q of a draft to ``drawn``, the row from which it is really drawn.
 
-    ``drawn`` is that row, and ``rows`` are the reported rows of all drafts up to this one. Returns "" unless q is a
-    power of ``drawn``, or ``drawn`` is the row reported for an earlier draft.
+    ``rows`` are the reported rows of the drafts so far; the last is q. Returns "" unless one of two relations holds:
+
+    * ``drawn`` is the reported row of an earlier draft.
+    * q is a power of ``drawn``, normalised.
     """
     for place, row in enumerate(rows[:-1]):
         if np.allclose(row, drawn, atol=NEAR, rtol=0):

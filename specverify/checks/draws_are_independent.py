@@ -56,20 +56,23 @@ MEANT = (
 
 
 class DecodeBlock(NamedTuple):
-    """A whole decode whose calls all run in one interception block, which also shows numbers that two rounds use."""
+    """A whole decode that is intercepted as one block, so that a number that two rounds use is found.
+
+    ``where`` describes the case, and ``opened`` opens the decode as a program.
+    """
 
     where: str
     opened: OpenProgram
     promised: Promise | None
-    """Return the expected law; None if there is none."""
+    """Returns the expected law; None if there is none."""
     whole: bool = False
     """Whether the block is a call of an engine, which also draws its drafts."""
     own_models: bool = True
     """Whether an engine has models of its own; else it is made for the models of the scenarios."""
     other_fault: Callable[[], str] = lambda: ""
-    """Return a fault that reuse does not cause, or "" if none is known."""
+    """Returns a fault that reuse does not cause, or "" if none is known."""
     roles: Callable[[Reuse], str] = lambda reuse: ""
-    """Return what a number that is used twice decides (draft, test, ...), or "" if that is not known."""
+    """Returns what a number that is used twice decides (draft, test, ...), or "" if that is not known."""
 
 
 BY_NAME = "it requests its draws by name, so no draw is intercepted"
@@ -85,10 +88,9 @@ def _several_rounds(scenario: Scenario) -> bool:
 
 
 def _with_residuals(subject: Subject) -> Iterator[InScenario]:
-    """Return the variants of ``subject`` in a few scenarios of several rounds.
+    """Yield the variants of ``subject`` in a few scenarios of several rounds.
 
-    Variants of a verifier of one sequence differ in gamma. Of these only the last, with the largest gamma, is included:
-    reuse among fewer drafts also occurs among more.
+    Of the variants for one sequence, which differ in gamma, only the one with the largest gamma is used.
     """
     rows = [variant for variant in subject.variants if not variant.joint and not variant.process]
     kept = (variant for variant in subject.variants if variant not in rows[:-1])
@@ -109,7 +111,7 @@ def _verifier_of(subject: Subject) -> Examine:
 
 
 def examine_program(program: EngineProgram, conditions: Conditions) -> Examination:
-    """Examine one engine program: follow its paths, and search for a random number that is used twice.
+    """Search the paths of an engine program for a random number that is used twice.
 
     ``conditions`` limits the number of paths.
     """
@@ -123,18 +125,20 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
 def examine(
     block: DecodeBlock, conditions: Conditions, twice: Callable[[frozenset[str]], str] | None = None
 ) -> Examination:
-    """Follow paths of ``block``, and search for a random number that is used twice.
+    """Search the paths of ``block`` for a random number that is used twice.
 
-    No path is followed if an enumeration of the law has already shown that no number is used twice. If a number is used
-    twice, the law of the block decides. Raises the refusal of a path that could not be followed, unless the numbers
-    found on earlier paths refute or make the result unknown.
+    No path is followed if an enumeration has already shown that there is none. If a number is used twice, the law of
+    the block decides (``_by_its_law``).
 
     Args:
         block: The decode whose paths are followed.
         conditions: Limits the number of paths.
-        twice: Called if the paths neither refute nor make the result unknown. ``twice(known)`` repeats a call of the
-            verifier and describes a random number that both calls use, which refutes; it returns "" if there is none.
-            ``known`` are the sentences about the numbers found on the paths. None: no call is repeated.
+        twice: Called if the paths neither refute nor make the result unknown; None: not called. ``twice(known)``
+            repeats a call of the verifier. It describes a random number that both calls use, which refutes, or returns
+            "". ``known`` are the sentences about numbers that the paths use twice.
+
+    Raises:
+        NeedsValue: A path could not be followed, and the earlier paths decide nothing.
     """
     for shares, draws in overheard_of(block.opened):
         if max(shares.values()) <= _each(conditions.paths, len(shares)):
@@ -156,19 +160,17 @@ def examine(
 def _by_its_law(
     block: DecodeBlock, found: list[Reuse], conditions: Conditions, refusal: NeedsValue | None
 ) -> Examination:
-    """Return the examination of a block in which reuse was ``found``; the law of the block decides.
+    """Return the result for a block in which ``found``, the reuse of random numbers, occurs.
 
-    ``refusal`` is the reason why a path could not be followed, or None. ``conditions`` limits the number of paths. The
-    cases are:
+    ``refusal`` is why a path could not be followed, or None. ``conditions`` limits the enumeration of the law.
 
     * The law is wrong: refuted.
-    * The law of a verifier is right: it holds, with a note about the reuse.
-    * The law of an engine with models of its own is right: undecided, because this shows nothing about other models.
-    * The law of an engine made for the scenarios is right: it holds, unless a generator state is used twice; then it is
-      undecided, because a later request may get the same numbers.
-    * The law of an engine cannot be enumerated: undecided, because its draws may be coupled on purpose.
-    * The law of a verifier cannot be enumerated: refuted, because a verifier shares no draws with other code.
-    * It is not clear whether the law is right: undecided.
+    * It is not clear whether the law is right: unknown.
+    * A verifier whose law is right: holds, with a note.
+    * A verifier whose law cannot be enumerated: refuted.
+    * An engine whose law is right: holds, with a note. But if it has models of its own, or uses a generator state
+      twice, the result is unknown.
+    * An engine whose law cannot be enumerated: unknown.
     """
     said = found[0].sentence
     told = refusal or _compared(block, conditions)
@@ -206,10 +208,10 @@ def reuse_in_words(reuse: Reuse) -> str:
 
 
 def _role(here: InScenario, reuse: Reuse) -> str:
-    """Return the sentence about the decisions of a verifier that share a uniform, inferred from the law of its rounds.
+    """Return a phrase about the decisions of a verifier that share a uniform; "" if they are unclear.
 
-    ``here`` is the verifier in a scenario, and ``reuse`` the reuse that was found. Returns "" if the decisions are
-    unclear.
+    They are inferred from the law of its rounds. ``here`` is the verifier in a scenario, and ``reuse`` the observed
+    reuse.
     """
     rounds = or_none(rounds_given_drafts, here) or ()
     tested = {place for given in rounds for (part, _), place in given.places.items() if part == "accept"}
@@ -222,19 +224,16 @@ def _role(here: InScenario, reuse: Reuse) -> str:
 
 
 def _chosen_token(program: EngineProgram) -> str:
-    """Return the sentence that an engine chooses a token of a round without a draw; "" if it does not.
-
-    ``program`` is the engine.
-    """
+    """Return the sentence that the engine ``program`` chooses a token without a draw; "" if it does not."""
     with program.open() as run:
         return or_none(token_without_draw, program, KeptPaths(run)) or ""
 
 
 def _shared_by(program: EngineProgram, reuse: Reuse) -> str:
-    """Return the sentence that requests or rows of an engine share a random number.
+    """Return the sentence that requests or rows of the engine ``program`` share a random number.
 
     ``reuse`` is the reuse found when they are served together. Returns "" if one request alone also uses a number
-    twice, or if the engine cannot serve one alone. ``program`` is the engine.
+    twice, or cannot be served alone.
     """
     if program.alone is None:
         return ""
@@ -247,9 +246,9 @@ def _shared_by(program: EngineProgram, reuse: Reuse) -> str:
 
 
 def _compared(block: DecodeBlock, conditions: Conditions) -> Comparison | NeedsValue:
-    """Return how the law of a block compares with the expected one, or why it cannot be enumerated.
+    """Compare the law of ``block`` with the expected one; if that is not possible, return the reason.
 
-    ``conditions`` limits the number of paths.
+    ``conditions`` limits the number of runs.
     """
     if block.promised is None:
         return NeedsValue("no-promise", "no law is promised")
@@ -266,9 +265,9 @@ def _compared(block: DecodeBlock, conditions: Conditions) -> Comparison | NeedsV
 
 
 def _paths_in(outcome: Any) -> int:
-    """Return the number of paths that one run stands for: several if its last token was never read.
+    """Return the number of paths that a run with the result ``outcome`` stands for.
 
-    ``outcome`` is the result of the run.
+    It is above 1 if the last token of the run was never read.
     """
     return len(outcome.outcomes) if isinstance(outcome, Undecided) else 1
 
@@ -289,10 +288,10 @@ def _opened(here: InScenario) -> Iterator[Callable[[Draws], Any]]:
 
 
 def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws], Any]:
-    """Return a program that decodes a whole text with all calls in one interception block.
+    """Return a program that decodes a whole text with the verifier ``here``, with all calls in one interception block.
 
     ``intercepted`` builds the decoder and the block. The decode ends at an invalid token. If the last token is never
-    read, one run stands for all of its values. ``here`` is the verifier in its scenario.
+    read, one run stands for all its values.
     """
     task, prompt = here.task, here.prompt
     decoder, vocabulary = intercepted.build(task, lambda _: nullcontext()), range(len(task.target(prompt)))
@@ -314,10 +313,10 @@ def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws
 
 
 def _put_twice(here: InScenario, known: frozenset[str]) -> str:
-    """Call a verifier twice for the round after the prompt, and describe a random number that both calls use.
+    """Call the verifier ``here`` twice for the first round, and describe a random number that both calls use.
 
-    Reuse whose sentence is in ``known`` is ignored. ``here`` is the verifier in its scenario. Returns "" if there is no
-    other reuse, or if the calls of the verifier cannot be intercepted.
+    Reuse whose sentence is in ``known`` is ignored. Returns "" if there is no other reuse, or if the calls cannot be
+    intercepted.
     """
     if (intercepted := here.variant.intercepted) is None:
         return ""
@@ -333,11 +332,10 @@ def _put_twice(here: InScenario, known: frozenset[str]) -> str:
 
 
 def _follow(run: Callable[[Draws], Any], found: list[Reuse], most: int) -> tuple[NeedsValue | None, int, int]:
-    """Follow at most ``most`` paths of the program ``run``, and append the reuse that is found to ``found``.
+    """Follow about ``most`` paths of the program ``run``, up to the first that uses a random number twice.
 
-    Equally many paths are followed for each outcome of the first two draws. The search ends at the first path with a
-    reuse. Returns the reason why a path could not be followed (None if all could), and the numbers of paths and of
-    their draws.
+    The paths are divided equally among the outcomes of the first two draws. The audit of the caller appends each reuse
+    to ``found``. Returns (why a path could not be followed or None, number of paths, number of draws).
     """
     runs = draws = 0
     try:

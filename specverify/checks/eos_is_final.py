@@ -10,9 +10,9 @@ from specverify.subjects.subject import Variant
 
 
 def fault(task: Task, prompt: Tokens, new: Tokens) -> str | None:
-    """Describe the first position at which the new tokens ``new`` go on after an end-of-sequence token of ``task``.
+    """Describe the first end-of-sequence token of ``task`` in ``new`` that other tokens follow; None if there is none.
 
-    Returns None if they do not go on. ``prompt`` precedes the new tokens and is not examined.
+    ``prompt`` is not examined.
     """
     for position, token in enumerate(new[:-1]):
         if token in task.eos:

@@ -58,23 +58,23 @@ def fed(
 ) -> FedRuns:
     """Run the plain program with numbers from up to ``runs`` sampled paths, and compare the results.
 
-    The result counts the paths whose result the plain program repeats. The runs end at the first path whose result it
-    does not repeat, which the result describes. They also end at a call that cannot be recorded or is not supported.
+    The result has the number of paths that the program repeats. The runs end early in two cases:
+
+    * The program does not repeat a path. The result describes it.
+    * A call cannot be recorded or is not supported.
 
     Parameters
     ----------
     program
-        A function of draws that runs its code inside the context manager ``answered_everywhere``, so that its random
-        calls are intercepted.
+        A function of draws. It runs its code inside ``answered_everywhere``, which intercepts the random calls.
     runs
         The number of paths, sampled by their probability.
     seed
-        Seed of the sample; calls with different seeds sample different paths.
+        Seed of the sample.
     enumerated
-        The program from which the paths are sampled; None: ``program``. Pass another program if the enumeration leaves
-        the last token symbolic.
+        The program whose paths are sampled, if it is not ``program``. Its last token may stay symbolic.
     few
-        If the program has at most this many paths, each path is run once instead of a sample.
+        If the program has at most this many paths, each path is used once.
     """
     few = min(few, runs)
 
@@ -100,10 +100,10 @@ def fed(
 
 
 def _difference(program: Callable[[Draws], Any], path: _FedPath, place: int) -> str | None:
-    """Describe how the plain run of ``program`` differs from ``path``; "" if it agrees.
+    """Describe how a plain run of ``program`` differs from ``path``; "" if it agrees.
 
-    ``place`` selects the seeds of the run and the numbers inside the intervals of the path. Returns None if no such
-    numbers were found. Raises ``NotRecorded`` if the plain run makes a call that is not supported.
+    Returns None if no numbers inside the intervals of the path are found. ``place`` selects the numbers and the seeds
+    of the run. Raises ``NotRecorded`` for a call that is not supported.
     """
     numbers = path.gathered.numbers(np.random.default_rng(place))
     if numbers is None:

@@ -24,10 +24,7 @@ STEPS = (1, 2, 4, 16, 2**8, 2**16)
 
 
 class Look(NamedTuple):
-    """The result of a search for a fault with random numbers at one distance from the end of their range.
-
-    ``faulty`` states whether the fault occurred.
-    """
+    """Whether a fault occurred with random numbers at one distance from the end of their range."""
 
     faulty: bool
     closer: float
@@ -35,10 +32,10 @@ class Look(NamedTuple):
 
 
 def probability_of(look: Callable[[float], Look], least: float) -> float:
-    """Return an upper bound on the probability per draft of an edge; 1 if it is not known.
+    """Return an upper bound on the probability per draft that a fault occurs; 1 if it also occurs far from the end.
 
     ``look(apart)`` searches for the fault with random numbers at the distance ``apart`` from the end of their range.
-    ``least`` is the smallest such distance in the dtype of the numbers.
+    ``least`` is the smallest such distance in their dtype.
     """
     bound = 1.0
     for apart in LARGER:
@@ -56,12 +53,16 @@ def probability_of(look: Callable[[float], Look], least: float) -> float:
 
 
 def is_below(edge: float, look: Callable[[float], Look], numbers: int, least: float) -> bool:
-    """Return whether one further search shows that the fault has a probability per draft below ``edge``.
+    """Return whether one further search shows that a fault has a probability per draft below ``edge``.
 
-    ``look(apart)`` searches for the fault with random numbers at the distance ``apart`` from the end of their range.
-    One distance is searched. It is chosen such that numbers closer to the end have a total probability below ``edge``.
-    The result is True if there is such a distance and the fault does not occur at it. ``numbers`` random numbers are
-    examined together; each has its extreme value with probability at most ``least``.
+    It searches at a distance from the end that is chosen so that numbers closer to the end have a probability below
+    ``edge``. The fault must not occur there.
+
+    Args:
+        edge: The probability.
+        look: ``look(apart)`` searches for the fault with random numbers at the distance ``apart`` from the end.
+        numbers: How many random numbers are at the end together.
+        least: The largest probability with which one of them has its extreme value.
     """
     if not 0 < numbers * least < edge:
         return False
@@ -71,9 +72,9 @@ def is_below(edge: float, look: Callable[[float], Look], numbers: int, least: fl
 
 
 def at_an_edge(refutation: Examination, probability: float) -> Examination:
-    """Return a refutation whose sentence and figures also state the ``probability`` of its edge.
+    """Return a refutation with the ``probability`` of its fault in its sentence and figures.
 
-    The refutation is returned unchanged if the probability is 1, that is, if the fault is not confined to an edge.
+    It is unchanged if the probability is 1, because the fault is then not confined to an end.
     """
     if probability >= 1:
         return refutation
@@ -82,6 +83,6 @@ def at_an_edge(refutation: Examination, probability: float) -> Examination:
 
 
 def holds_beside(edges: list[Mapping[str, Any]], runs: int) -> Examination:
-    """Return the examination of a case that holds after ``runs`` runs; ``edges``, its unlikely faults, become notes."""
+    """Return the examination of a case that holds after ``runs`` runs; its unlikely faults, ``edges``, become notes."""
     figures = {"runs": runs, "edges": edges} if edges else {"runs": runs}
     return Examination("nothing forbidden comes out", rational=False, figures=figures)

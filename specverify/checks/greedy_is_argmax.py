@@ -12,7 +12,7 @@ from specverify.subjects.subject import InScenario
 def examine(situation: InScenario, conditions: Conditions) -> Examination:
     """Compare the law of the output with the point mass on the target's greedy text.
 
-    ``situation`` is the decoder in its scenario, and ``conditions`` limits the enumeration.
+    ``situation`` is a decoder in a scenario, and ``conditions`` limits the enumeration.
     """
     return compare(of_decoder(situation), conditions, greedy_law(situation.task, situation.prompt), "greedy decoding's")
 

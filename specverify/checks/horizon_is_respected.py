@@ -9,9 +9,9 @@ from specverify.reference import Task, Tokens
 
 
 def fault(task: Task, prompt: Tokens, new: Tokens) -> str | None:
-    """Describe a number of new tokens that differs from the horizon; None if it is right.
+    """Describe a wrong number of new tokens ``new``; None if it is right.
 
-    ``new`` are the new tokens after ``prompt``. ``task`` has the horizon and the end-of-sequence tokens.
+    ``task`` has the horizon and the end-of-sequence tokens. ``prompt`` is not examined.
     """
     if len(new) > task.horizon:
         return f"{len(new)} tokens for a horizon of {task.horizon}"

@@ -13,24 +13,24 @@ SHAPES = {"generic", "zeros", "point_draft"}
 
 
 def undocumented(run: Run, program: EngineProgram) -> tuple[str, ...]:
-    """Return the names of the objects that a run changes although no documentation announces it.
+    """Return the names of the objects that a run changes without documentation.
 
-    ``program`` lists the changes that its engine documents.
+    ``program`` lists the documented changes.
     """
     return tuple(name for name in run.seen.changed if name not in program.documented)
 
 
 def fault(_: Seen, run: Run, observable: Observable) -> str | None:
-    """Describe the objects that a run changes although no documentation announces it; None if there are none.
+    """Describe the objects that a run changes without documentation; None if there are none.
 
-    The documented changes are those of the program of ``observable``.
+    The program of ``observable`` lists the documented changes.
     """
     changed = undocumented(run, observable.program)
     return f"one call changes {' and '.join(changed)}" if changed else None
 
 
 def examine(called: CalledVerifier, _: Conditions) -> Examination:
-    """Compare the arguments of every call of the verifier ``called`` with their values before it; a change refutes."""
+    """Compare the arguments of the verifier ``called`` before and after its calls; a change refutes."""
     after = after_calls(called)
     return examine_calls(after, after.changed, "the arguments are what they were")
 

@@ -18,10 +18,10 @@ def _declaring(subject: Subject) -> Iterator[InScenario]:
 
 
 def examine(situation: InScenario | EngineProgram, conditions: Conditions) -> Examination:
-    """Compare the law of a subject with the law that it declares.
+    """Compare the law of a decoder in a scenario, or of an engine, with the law that it declares.
 
-    The figure ``bias`` is the total variation between the declared law and the target's. ``situation`` is a decoder in
-    a scenario, or an engine at one setting. ``conditions`` limits the enumeration.
+    The figure ``bias`` is the total variation between the declared law and the target's. ``conditions`` limits the
+    enumeration.
     """
     bearing = bearing_of(situation)
     assert bearing.declared is not None

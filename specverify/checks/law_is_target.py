@@ -18,9 +18,9 @@ from specverify.subjects.subject import EngineProgram, InScenario, Variant
 
 
 def examine(situation: InScenario | EngineProgram, conditions: Conditions) -> Examination:
-    """Enumerate the law of a subject and compare it with the product of the target's conditionals.
+    """Compare the law of a decoder in a scenario, or of an engine, with the product of the target's conditionals.
 
-    ``situation`` is a decoder in a scenario, or an engine at one setting. ``conditions`` limits the enumeration.
+    ``conditions`` limits the enumeration.
     """
     bearing = bearing_of(situation)
     return compare(bearing, conditions, bearing.target(), "the target's")

@@ -39,11 +39,10 @@ def _situations(subject: Subject) -> Iterator[InScenario]:
 
 
 def _rounds(situation: InScenario, budget: int) -> Rounds:
-    """Return the rounds of a decode as a graph in which states with the same last n tokens are merged.
+    """Return the rounds of a decode as a graph in which states with the same last tokens are merged.
 
-    n is the number of last tokens on which the models of the scenario depend; if the decoder reads more tokens, a
-    slightly larger n is tried. At most ``budget`` runs are made. ``situation`` is the decoder in its scenario. Raises
-    ``DoesNotApply`` if the states cannot be merged.
+    Their number is that of the last tokens that the models read, or slightly more. At most ``budget`` runs are made.
+    Raises ``DoesNotApply`` if states cannot be merged.
     """
     for more in MORE:
         try:
@@ -63,7 +62,7 @@ def _plain(scenario: Scenario) -> Rounds:
 def examine(situation: InScenario, conditions: Conditions) -> Examination:
     """Compare the fingerprint of the law of the output with that of the target's law.
 
-    ``situation`` is the decoder in its scenario, and ``conditions`` has the largest number of runs and the seed.
+    ``situation`` is a decoder in a scenario. ``conditions`` has the largest number of runs and the seed.
     """
     rounds, plain = _rounds(situation, min(RUNS, conditions.runs // 4)), _plain(situation.scenario)
     pattern = difference(rounds, plain, situation.scenario.vocabulary, conditions.seed)

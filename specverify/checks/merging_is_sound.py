@@ -23,7 +23,7 @@ from specverify.subjects.subject import InScenario
 def examine(here: InScenario, conditions: Conditions) -> Examination:
     """Compare the law of whole decodes, enumerated path by path, with the law in which equal states are merged.
 
-    ``here`` is the decoder in its scenario. ``conditions`` has the largest number of runs.
+    ``conditions`` has the largest number of runs.
     """
     merged = law_in(here, conditions.runs)
     unmerged = _unmerged(here, conditions.runs)
@@ -45,11 +45,10 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
 
 
 def _unmerged(here: InScenario, runs: int) -> Law:
-    """Return the law of whole decodes without merging, by at most ``runs`` runs.
+    """Return the law of whole decodes by ``here`` without merging, by at most ``runs`` runs.
 
-    The enumeration stops after ``runs`` runs; the law then lacks the remaining probability (``Law.missing``). One run
-    stands for several outcomes if the decoder never reads its last token. The field ``runs`` of the returned law
-    therefore has the number of outcomes of all runs, not the number of runs. ``here`` is the decoder in its scenario.
+    ``Law.missing`` is the probability of all other runs. ``Law.runs`` counts outcomes: a run has several if its last
+    token is never read.
     """
     ends = 0
 

@@ -58,18 +58,18 @@ class Replays(NamedTuple):
 
 
 def noticed(replays: int) -> float:
-    """Return the smallest x with which ``replays`` replays detect a hidden draw, up to the error probability ``MISS``.
+    """Return the smallest x that ``replays`` replays detect, with the error probability ``MISS``.
 
-    x is the probability that the hidden draw changes one replay.
+    x is the probability that a hidden draw changes one replay.
     """
     return 1.0 if replays < 1 else 1 - MISS ** (1 / replays)
 
 
 def looked_at(run: Callable[[Draws], Any], seed: int = 0) -> Found:
-    """Return the calls in two runs of the program ``run`` that may draw random numbers without interception.
+    """Return the calls of the program ``run`` that may draw random numbers without interception.
 
-    They are draws that no front end intercepts, clocks and random bytes, and unknown native code. Intercepted draws are
-    answered from ``seed``. A run before these two loads libraries and is not observed.
+    They are draws that are not intercepted, clocks, system bytes and unknown native code. Two runs are observed;
+    ``seed`` answers their intercepted draws.
     """
     with suppress(NeedsValue):  # libraries load parts of themselves at the first run
         run(Tape(seed))
@@ -80,7 +80,7 @@ def looked_at(run: Callable[[Draws], Any], seed: int = 0) -> Found:
 
 
 def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays:
-    """Replay paths of the program ``run``, each time with changed generator states, clocks and system bytes.
+    """Replay sampled paths of the program ``run`` with other generator states, clocks and system bytes.
 
     ``number`` is the number of replays; they end at the first that differs from its path. ``seed`` samples the paths.
     """
@@ -107,7 +107,7 @@ def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays
 
 
 def _paths_estimated(decisions: Sequence[Decision]) -> float:
-    """Return 1 / P(path) of a sampled path, given its ``decisions``: its expected value is the number of paths."""
+    """Return an estimate of the number of paths from one sampled path: 1 / P(path), at most ``MOST_ESTIMATED``."""
     weights = (float(each.weights[each.outcome]) / float(sum(each.weights)) for each in decisions)
     return 1 / max(math.prod(weights), 1 / MOST_ESTIMATED)
 
@@ -115,8 +115,8 @@ def _paths_estimated(decisions: Sequence[Decision]) -> float:
 class _MadeFrom:
     """The lines of a program that draw, in two groups.
 
-    ``seeded``: lines whose generator had the same state in the original run and in a replay with other generator
-    states, clocks and system bytes. ``unseeded``: lines whose generator had another state in the replay.
+    ``seeded``: the generator had the same state in the original run and in a replay. ``unseeded``: it had another
+    state. The replay changes all generator states, clocks and system bytes before the run.
     """
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ class _MadeFrom:
         self.unseeded: dict[str, None] = {}
 
     def compare(self, one: Noted, other: Noted) -> None:
-        """Add the lines of two runs to the groups: the original run ``one`` and the replay ``other``."""
+        """Add the lines of the original run ``one`` and of its replay ``other`` to the groups."""
         for (site, state), (_, moved_state) in zip(one, other, strict=False):
             if state is not None and moved_state is not None:
                 names = self.seeded if state == moved_state else self.unseeded
@@ -153,9 +153,9 @@ def _difference(
 
 
 def _why(one: Narrated, other: Narrated, *, elsewhere: bool) -> str:
-    """Return a phrase with a possible reason why the runs ``one`` and ``other`` made different draws.
+    """Return a phrase with a possible reason why two runs made different draws; "" if none is known.
 
-    ``elsewhere`` states that the draws differ in their program line. Returns "" if no reason is known.
+    ``elsewhere`` states that the draws are at different program lines.
     """
     if len(one.threads) > 1 or len(other.threads) > 1:
         return f": {AT_ONCE}"

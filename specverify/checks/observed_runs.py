@@ -50,7 +50,7 @@ NOT_OBSERVED = "its forward passes are not recorded while it runs"
 
 
 def needs_told(field: str) -> tuple[Need, ...]:
-    """Return the conditions under which an engine's program is examined: its observer records ``field``.
+    """Return the conditions on an engine's program: it has an observer, and the observer records ``field``.
 
     ``field`` is the name of a field of ``Observed``.
     """
@@ -61,9 +61,9 @@ def needs_told(field: str) -> tuple[Need, ...]:
 
 
 def watched(field: str, examine: ExamineRuns, *needs: Need) -> ExaminedPart:
-    """Return the part of a check that examines the programs whose observer records ``field``, a field of ``Observed``.
+    """Return the part of a check that calls ``examine`` for each observed program.
 
-    A program must also meet the further conditions ``needs``. ``examine`` examines one observed program.
+    The observer must record ``field``, a field of ``Observed``, and the program must meet ``needs``.
     """
 
     def examined(program: EngineProgram, conditions: Conditions) -> Examination:
@@ -74,10 +74,10 @@ def watched(field: str, examine: ExamineRuns, *needs: Need) -> ExaminedPart:
 
 
 def seen_in(watch: Watch) -> Seen:
-    """Return the recorded runs of the engine that ``watch`` yields.
+    """Return the recorded runs of the engine that ``watch`` opens.
 
-    ``watch`` returns a context manager that builds the models and yields the observed engine. Raises
-    ``EnumerationTooLarge`` for more than ``MOST_RUNS`` runs.
+    ``watch`` returns a context manager that yields the observed engine. Raises ``EnumerationTooLarge`` for more than
+    ``MOST_RUNS`` runs.
     """
     seen = _seen_or_refusal(watch)
     if isinstance(seen, EnumerationTooLarge):
@@ -87,10 +87,7 @@ def seen_in(watch: Watch) -> Seen:
 
 @lru_cache(maxsize=32)
 def _seen_or_refusal(watch: Watch) -> Seen | EnumerationTooLarge:
-    """Return the recorded runs of the engine that ``watch`` yields, or the error if there are too many runs.
-
-    The result is cached for all checks.
-    """
+    """Return the recorded runs of the engine that ``watch`` opens, or the error for too many runs; cached."""
     with watch() as watched:
         try:
             runs, plain = _followed(watched.run), _followed(watched.plain)
@@ -106,9 +103,11 @@ def examine_runs(
 ) -> ExamineRuns:
     """Return an examination that applies ``fault`` to every recorded run and reports the first fault.
 
-    ``fault(seen, run, observable)`` describes what is wrong with a run, or returns None. ``holds`` is the sentence if
-    no run has a fault. ``returned(run, observable)`` is called for the run with a fault: it names the wrong value that
-    the engine returns beside the tokens, or returns "" if there is none.
+    Args:
+        fault: ``fault(seen, run, observable)`` describes what is wrong with a run, or returns None.
+        holds: The sentence if no run has a fault.
+        returned: ``returned(run, observable)`` names the wrong value that the engine returns beside the tokens, or
+            returns "". It is called for the run with a fault.
     """
 
     def examine(observable: Observable, _: Conditions) -> Examination:
@@ -125,9 +124,9 @@ def examine_runs(
 
 
 def refuted(program: EngineProgram, then: str, where: str, figures: Mapping[str, Any]) -> Examination:
-    """Return a refutation of a program; ``then`` is the sentence about the fault, with which the counterexample ends.
+    """Return a refutation of a program; ``then`` is the sentence about the fault.
 
-    ``where`` describes the run, and ``figures`` become those of the examination.
+    ``where`` describes the run, and ``figures`` are those of the examination.
     """
     example = Counterexample(let=(f"setting {program.name}", where), then=then)
     statement = f"{program.name}: {then}"

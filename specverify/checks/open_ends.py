@@ -18,7 +18,7 @@ from specverify.subjects.emitted import ends_left_open
 def step_with_open_end(decoder: Decoder, draws: Draws, state: State) -> Any:
     """Run one round of ``decoder`` from ``state``, answered by ``draws``, and return (next state, round).
 
-    If the last token of the decode is never read, return ``Undecided`` over all possible pairs instead.
+    If the last token of the decode is never read, return ``Undecided``, which has all possible pairs.
     """
     with ends_left_open(state.remaining):
         return decoder.step(draws, state)
@@ -27,7 +27,7 @@ def step_with_open_end(decoder: Decoder, draws: Draws, state: State) -> Any:
 def run_with_open_end(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Any]:
     """Return a program that decodes from ``prompt`` to the end and returns the new tokens.
 
-    If the last token is never read, the program returns ``Undecided`` over all possible texts.
+    If the last token is never read, the program returns ``Undecided``, which has all possible texts.
     """
 
     def program(draws: Draws) -> Any:
@@ -43,10 +43,10 @@ def run_with_open_end(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Any
 
 
 def with_open_ends(run: Callable[[Draws], Any]) -> Callable[[Draws], Any]:
-    """Return a program that runs ``run`` as the enumeration does: a last token that is not read stays symbolic.
+    """Return ``run`` as a program that leaves its last token symbolic, as in an enumeration.
 
-    The returned program is called with the draws of a coupled or a fed run. These draws compare the law of the symbolic
-    token with the recorded draw, and then read the token.
+    It is called with the draws of a coupled or fed run (``coupled_runs``, ``fed_runs``), which compare the law of this
+    token with the recorded draw.
     """
 
     def enumerated(draws: Draws) -> Any:

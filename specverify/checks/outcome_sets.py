@@ -25,11 +25,14 @@ def examine_outcomes(
 ) -> Callable[[InScenario, Conditions], Examination]:
     """Return an examination that searches the possible outputs for the most probable one with a fault.
 
-    ``fault(task, prompt, new)`` describes what is wrong with the new tokens, or returns None; ``held`` is the sentence
-    if no output has a fault. If probabilities are computed in floats, an output counts only if its probability exceeds
-    ``forgives(rounding)``: rounding alone can give so much to an impossible output. ``cause(situation, new)`` returns
-    the sentence about the step that makes the output ``new`` faulty, or "". The result is unknown if no fault was found
-    and some outputs were not enumerated.
+    The result is unknown if no fault was found and some outputs were not enumerated.
+
+    Args:
+        fault: ``fault(task, prompt, new)`` describes what is wrong with the new tokens, or returns None.
+        held: The sentence if no output has a fault.
+        forgives: ``forgives(rounding)`` is the probability up to which an output is ignored if probabilities are
+            floats.
+        cause: ``cause(situation, new)`` returns the sentence about the step that makes the output faulty, or "".
     """
 
     def examine(situation: InScenario, conditions: Conditions) -> Examination:
@@ -55,7 +58,7 @@ def examine_outcomes(
 def _shown(situation: InScenario, worst: Tokens, statement: str, cause: CauseOf) -> Counterexample:
     """Return the counterexample of a decoder that emits the faulty output ``worst``.
 
-    ``statement`` describes the fault. ``situation`` and ``cause`` are as in ``examine_outcomes``.
+    ``statement`` describes the fault, and ``cause`` is as in ``examine_outcomes``.
     """
     example = outcome_counterexample(situation, worst, f"the output {worst} is impossible, but: {statement}")
     return example._replace(fault=cause(situation, worst))

@@ -14,7 +14,7 @@ from specverify.checks.verifier_calls import CalledVerifier, after_calls, called
 
 
 def examine(called: CalledVerifier, _: Conditions) -> Examination:
-    """Compare the result of every call of the verifier ``called`` again after the last call; a change refutes."""
+    """Compare each result of the verifier ``called`` again after the last call; a change refutes."""
     after = after_calls(called)
     holds = "every answer is afterwards what it was"
     return examine_calls(

@@ -18,9 +18,8 @@ from specverify.subjects.subject import committed_before, drafts_of
 def fault(seen: Seen, run: Run, _: Observable) -> str | None:
     """Describe the first row whose processor received wrong tokens; None if there is none.
 
-    A processor must receive the committed tokens, those decided before the pass, and the drafts before its row. ``run``
-    is the recorded run, and ``seen`` has its prompt. Only calls for the rows of a forward pass of the target count;
-    those by a draft model or a drafter do not.
+    A processor must receive the tokens decided before the forward pass, and the drafts before its row. Only calls for
+    the target count. ``seen`` has the prompt.
     """
     tokens = seen.prompt + run.ends[0][0]
     for number, (forward, shown) in enumerate(zip(run.seen.forwards, run.seen.rows, strict=True), start=1):
@@ -40,7 +39,7 @@ _examined = examine_runs(fault, "every row was processed with its own prefix")
 
 
 def examine(observable: Observable, conditions: Conditions) -> Examination:
-    """Search every recorded run of ``observable``, an observed program, for a row with wrong tokens.
+    """Search every recorded run of ``observable`` for a row whose processor received wrong tokens.
 
     The result is unknown if the rows were not recorded.
     """

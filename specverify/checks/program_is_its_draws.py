@@ -83,11 +83,10 @@ REPLAYS_OF_A_CALL, REPLAYS_OF_A_SMALL_CALL = 4, 40
 
 
 class _RunNumbers(NamedTuple):
-    """How many runs of each of two types are made, to compare examined runs with plain runs.
+    """How many coupled runs and how many fed runs are made.
 
-    A coupled run records the random numbers of a plain run, and follows the path on which these numbers lie
-    (``coupled_runs``). A fed run samples a path, and gives random numbers of this path to the plain program
-    (``fed_runs``).
+    A coupled run examines the path on which the random numbers of a plain run lie. A fed run gives the random numbers
+    of a sampled path to the plain program.
     """
 
     coupled: int
@@ -106,8 +105,8 @@ in all its programs, and in each."""
 def _scenarios(subject: Subject) -> Iterator[InScenario]:
     """Return the variants of ``subject`` in the scenarios with at most three new tokens.
 
-    For foreign code two restrictions hold. Only some of these scenarios are used, all of which have drafts. Of the
-    variants that differ only in their number of drafts, each scenario gets one, in turn.
+    For foreign code, only scenarios with drafts are used, and in each only one of the variants that differ in their
+    number of drafts.
     """
     if not subject.intercepted:
         return in_scenarios(_short)(subject)
@@ -118,7 +117,7 @@ def _scenarios(subject: Subject) -> Iterator[InScenario]:
 def _in_turn(number: int, situations: tuple[InScenario, ...]) -> Iterator[InScenario]:
     """Yield the ``situations`` of one scenario, with only one of the variants that differ in their number of drafts.
 
-    ``number`` is the index of the scenario; it selects this variant.
+    ``number``, the index of the scenario, selects this variant.
     """
     lengths = [here for here in situations if here.variant.drafts is not None]
     chosen = lengths[number % len(lengths)] if lengths else None
@@ -138,10 +137,9 @@ def _drafting(scenario: Scenario) -> bool:
 
 
 def examine(here: InScenario, conditions: Conditions) -> Examination:
-    """Run a decoder twice with the same outcomes of its draws, and compare the new tokens; a difference refutes.
+    """Run the decoder ``here`` twice with the same outcomes of its draws; different new tokens refute.
 
-    Some outcomes are those of enumerated paths; others result from one sequence of uniforms that both runs get.
-    ``here`` is the decoder in its scenario. ``conditions`` has the seed.
+    ``conditions`` has the seed.
     """
     try:
         fault = _difference(here, conditions.seed)
@@ -159,11 +157,10 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
 
 
 def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) -> Examination:
-    """Run foreign code again with the same outcomes, while every other possible source of randomness is changed.
+    """Run foreign code again with the same outcomes, while all other sources of randomness are changed.
 
-    Its runs are also compared with runs of the unchanged program, and with runs in which the random numbers are floats
-    and not symbolic. A difference makes the result unknown. ``subject`` is the foreign code, and ``here`` its decoder
-    in one scenario. ``conditions`` has the seed.
+    It is also compared with the unchanged program, and with runs on plain floats. A difference makes the result
+    unknown. ``here`` is the decoder of the code in one scenario. ``conditions`` has the seed.
     """
     run, probe = whole_run(here.decoder, here.prompt), here.scenario.shape == "generic"
     intercepted, seed = here.variant.intercepted, crc32(f"{conditions.seed}/{described(here)}".encode())
@@ -189,9 +186,9 @@ def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) 
 
 
 def _with_numbers(here: InScenario, intercepted: Intercepted, draws: Draws, boundary: Boundary) -> Any:
-    """Return the text of a decode whose random numbers are plain values from ``boundary`` and not symbolic.
+    """Return the text of a decode whose random numbers are plain values from ``boundary``.
 
-    ``intercepted`` builds the decoder, and ``draws`` answers its other draws. ``here`` is the decoder in its scenario.
+    ``intercepted`` builds the decoder of ``here``, and ``draws`` answers its other draws.
     """
     decoder = intercepted.build(here.task, lambda asked: intercepted.answered(asked, boundary))
     return whole_run(decoder, here.prompt)(draws)
@@ -227,10 +224,10 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
 
 
 def _numbers_for(program: EngineProgram, replays: Replays, cases: int, conditions: Conditions) -> _RunNumbers:
-    """Return how many coupled and fed runs an engine program gets: about a tenth of the runs made for ``replays``.
+    """Return the numbers of runs of an engine program: about a tenth of the runs for ``replays``.
 
-    ``cases`` is the number of programs of the subject. If no replay drew from a library, few runs suffice, because no
-    rule of interception is tested. ``conditions`` has the largest number of replays.
+    A program that draws from no library gets few. ``cases`` is the number of programs of the subject, and
+    ``conditions`` has the largest number of replays.
     """
     if replays.by_name:
         return BY_NAME
@@ -244,7 +241,7 @@ def _numbers_for(program: EngineProgram, replays: Replays, cases: int, condition
 def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> Examination:
     """Run the user's call ``given`` again, and similar small calls more often, and compare the results.
 
-    The call has the vocabulary and the number of drafts that the user chose. ``conditions`` has the seed.
+    ``conditions`` has the seed.
     """
     opened, said = given.open(), given.name
     runs = [(opened, REPLAYS_OF_A_CALL), *((call, REPLAYS_OF_A_SMALL_CALL) for call in small_calls(opened))]
@@ -266,9 +263,8 @@ def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> 
 def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: bool = True) -> tuple[Replays, Found]:
     """Replay a foreign program ``number`` times with other generator states, clocks and system bytes.
 
-    With ``probe`` the program is first run to find calls that may draw without interception. Returns the replays and
-    the calls that were found. If a draw without interception was found, or a run is refused, no replay is made.
-    ``seed`` samples the replayed paths.
+    Returns the replays, and, with ``probe``, the calls that may draw without interception. If such a draw is found, or
+    a run is refused, no replay is made. ``seed`` samples the paths.
     """
     try:
         result = looked_at(run, seed) if probe else Found()
@@ -307,11 +303,17 @@ def _in_both_directions(
     *,
     enumerated: Callable[[Draws], Any] | None = None,
 ) -> Examination:
-    """Compare examined runs with plain runs: coupled runs first, then fed runs with numbers from sampled paths.
+    """Compare examined runs with plain runs, and return ``held`` with the numbers of runs.
 
-    ``number`` holds the numbers of runs, ``seed`` selects them, ``where`` names the case, and ``enumerated`` is passed
-    to ``coupled`` and ``fed``. Returns ``held`` with the numbers of runs, or an unknown result about the first run that
-    differs.
+    If a run differs, the result is unknown.
+
+    Args:
+        held: The result so far.
+        run: The program.
+        number: The numbers of coupled and fed runs.
+        seed: Selects the runs.
+        where: The name of the case.
+        enumerated: The program of the examined runs, if it differs from ``run``.
     """
     if held.unknown:
         return held
@@ -330,9 +332,9 @@ def _parted(message: str, parted: str, figures: dict[str, Any], where: str) -> E
 
 
 def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examination:
-    """Return ``held``, or an unknown result if the program seeds some of its generators in every run and others not.
+    """Return ``held``, or an unknown result if the program seeds some of its generators in every run, but not all.
 
-    ``replays`` lists the draws of both groups, and ``where`` names the case.
+    ``replays`` lists the draws of both kinds of generators, and ``where`` names the case.
     """
     if held.unknown or not (replays.seeded and replays.unseeded):
         return held
@@ -342,10 +344,10 @@ def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examinati
 
 
 def _said_of_values(held: Examination, fault: str, where: str) -> Examination:
-    """Return ``held``, or, if the description ``fault`` is not empty, an unknown result that contains it.
+    """Return ``held``, or, if ``fault`` is not "", an unknown result with this description.
 
-    ``fault`` describes a difference between the program's behaviour with plain numbers and with symbolic ones.
-    ``where`` names the case.
+    ``fault`` describes how the program behaves differently with plain numbers than with symbolic ones. ``where`` names
+    the case.
     """
     if not fault:
         return held

@@ -33,10 +33,7 @@ def _two_rounds_long(scenario: Scenario) -> bool:
 
 
 def _small_pairs(subject: Subject) -> Iterator[InScenario]:
-    """Yield the variants of ``subject`` that decide several rows, in the scenarios in which these have few paths.
-
-    Pairs of rows come first, by increasing vocabulary, and then a larger batch.
-    """
+    """Yield the variants of ``subject`` that decide several rows, in the scenarios in which these have few paths."""
     crowded = (situation for situation in in_deep_scenarios(subject) if situation.scenario == CROWDED)
     for situation in chain(in_scenarios(_two_rounds_long)(subject), crowded):
         if situation.variant.joint is not None:

@@ -23,11 +23,10 @@ Sample = Callable[[int, int], Mapping[Tokens, int]]
 
 
 def examine(subject: str, pair: SampledPair, conditions: Conditions) -> Examination:
-    """Compare samples of the two calls of ``pair``, with and without speculation.
+    """Compare samples of the two calls of ``pair``, with and without speculation; a difference refutes.
 
-    ``subject`` is the name of the engine. A difference refutes, unless the greedy texts first differ at nearly tied
-    logits: then the result is unknown. It is also unknown if the negative control was not rejected. ``conditions`` has
-    the error probabilities and the seed.
+    The result is unknown if the greedy texts first differ at a near-tie of logits, or if the negative control is not
+    rejected. ``subject`` names the engine. ``conditions`` has the error probabilities and the seed.
     """
     ours, theirs = Counter[Tokens](), Counter[Tokens]()
     result = agreement(

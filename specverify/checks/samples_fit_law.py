@@ -22,9 +22,8 @@ from specverify.subjects.subject import SampledSetting
 class FitRow(NamedTuple):
     """One line of the statistics table: a sampled setting tested against one law.
 
-    ``against`` names the law. ``cells`` is the number of cells of the test, and ``pooled`` the number of rare outcomes
-    that share one of them. ``as_expected`` states whether the verdict is the expected one: REFUTED if a subject that
-    declares another law is tested against the target's law, otherwise FITS.
+    ``against`` names the law. ``cells`` is the number of cells of the test; one of them holds ``pooled`` rare outcomes.
+    ``as_expected``: the verdict is FITS, or, for a declared bias against the target's law, REFUTED.
     """
 
     subject: str
@@ -56,8 +55,7 @@ def fit_row(
 ) -> FitRow:
     """Sample ``setting`` and test it against ``law``; a suspicious result is confirmed on fresh samples.
 
-    ``subject`` and ``against`` are the names of the subject and of the law in the returned row. ``conditions`` has the
-    error probabilities and the seed.
+    ``subject`` and ``against`` name the subject and the law. ``conditions`` has the error probabilities and the seed.
     """
     seed = crc32(f"{conditions.seed}/{subject}/{setting.name}/{setting.method}/{against}".encode())
     samples = samples_for(law, setting.detect, stage_level(conditions.false_alarm), conditions.miss / 2)
@@ -91,11 +89,10 @@ def fit_row(
 
 
 def fit_rows(subject: str, setting: SampledSetting, conditions: Conditions) -> list[FitRow]:
-    """Return the result of ``setting`` against its law.
+    """Return the results of testing ``setting``, the first against its own law.
 
-    If the subject declares another law than the target's, and samples can show the difference, the result against the
-    target's law is added. ``subject`` is the name of the subject, and ``conditions`` has the error probabilities and
-    the seed.
+    If this differs enough from the target's law, a second is against the target's. ``subject`` names the subject.
+    ``conditions`` has the error probabilities and the seed.
     """
     law = setting.law()
     rows = [fit_row(subject, setting, law, "declared" if setting.target else "target", conditions)]
@@ -111,17 +108,16 @@ def fit_rows(subject: str, setting: SampledSetting, conditions: Conditions) -> l
 def tests_of(setting: SampledSetting) -> int:
     """Return the number of tests of a setting: 2 if it declares another law than the target's, else 1.
 
-    The alarm budget of a run is divided by the number of tests of all its settings.
+    All tests share the alarm budget of a run.
     """
     return 2 if setting.target else 1
 
 
 def examine(subject: str, setting: SampledSetting, conditions: Conditions) -> Examination:
-    """Test samples of one setting against its law; return a result that is refuted, unknown, or holds.
+    """Test samples of one setting against its law.
 
-    ``subject`` is the name of the subject, and ``conditions`` has the error probabilities and the seed. If the setting
-    has a first look, a test with fewer samples is made first, and each of the two tests gets half of the alarm. A
-    refutation by the first look ends the test.
+    If the setting has a first look, a smaller test is made first; if it refutes, the other is not made. Both share the
+    alarm. ``subject`` names the subject. ``conditions`` has the error probabilities and the seed.
     """
     if setting.first_look is None:
         return _examined(subject, setting, conditions)

@@ -23,20 +23,18 @@ logits, at the position after the new tokens ``new``."""
 
 
 def fault(_: Seen, run: Run, observable: Observable) -> str | None:
-    """Describe the values of a run, such as log-probabilities, that differ from those of a plain call.
+    """Describe the values of a run, such as log-probabilities, that differ from those of a plain call; None if none do.
 
-    ``run`` is the recorded run with speculation, and ``observable`` its engine program. A value is compared with the
-    one that a plain call returns after the same tokens. The description has the first difference of each value, by the
-    name of the value; the result is None if there is no difference.
+    Values after the same tokens are compared; the first difference of each value is described. ``observable`` is the
+    observed engine.
     """
     return "; ".join(_differences(run, observable).values()) or None
 
 
 def _differences(run: Run, observable: Observable) -> dict[str, str]:
-    """Return name of a value -> description of its first difference from the value that a plain call returns.
+    """Return name of a value -> description of its first difference from a plain call.
 
-    ``run`` is the recorded run with speculation, and ``observable`` its engine program. Values that do not differ are
-    left out.
+    Values without a difference are left out. ``observable`` is the observed engine.
     """
     expected = _plain(observable.watch)
     names = sorted({name for entries in expected.values() for name in entries})
@@ -61,10 +59,9 @@ def _first_difference(name: str, run: Run, expected: Expected) -> str | None:
 
 @lru_cache(maxsize=4)
 def _plain(watch: Watch) -> Expected:
-    """Return the values that a plain call, without speculation, returns for each position of each new text.
+    """Return the values that a plain call, without speculation, returns at each position of each text.
 
-    A value is found by the new tokens before its position, and then by its name. ``watch`` returns a context manager
-    that builds the models and yields the observed engine.
+    ``watch`` opens the observed engine.
     """
     result: dict[Tokens, Mapping[str, Any]] = {}
     for run in seen_in(watch).plain:

@@ -16,7 +16,7 @@ from specverify.subjects.subject import EngineProgram
 def examine(program: EngineProgram, conditions: Conditions) -> Examination:
     """Compare the end of every output with the ends that are possible without speculation.
 
-    ``program`` is the engine, and ``conditions`` limits the enumeration.
+    ``conditions`` limits the enumeration.
     """
     law, promised = enumerated(program, conditions), program.law()
     stops = stops_of(promised)
@@ -33,21 +33,20 @@ def examine(program: EngineProgram, conditions: Conditions) -> Examination:
 
 
 def stops_of(promised: Mapping[Tokens, Any]) -> frozenset[Tokens]:
-    """Return every output that is possible without speculation; ``promised`` is the law of these outputs."""
+    """Return every output that is possible without speculation; ``promised`` is their law."""
     return frozenset(new for new, mass in promised.items() if mass > 0)
 
 
 def first_stop(new: Tokens, stops: frozenset[Tokens]) -> int | None:
-    """Return the length at which the output ``new`` should have stopped.
+    """Return the length of the shortest beginning of ``new`` that is in ``stops``, and shorter than ``new``; else None.
 
-    It is the length of the shortest beginning of ``new`` that is in ``stops``, the outputs that are possible without
-    speculation. Returns None if ``new`` does not go on after any of them.
+    ``stops`` are the possible outputs without speculation, so ``new`` should have stopped there.
     """
     return next((length for length in range(len(new)) if new[:length] in stops), None)
 
 
 def is_unfinished(new: Tokens, stops: frozenset[Tokens]) -> bool:
-    """Return whether ``new`` is the beginning of a longer output in ``stops``, so that another token must follow."""
+    """Return whether ``new`` is the beginning of a longer output in ``stops``."""
     return any(stop[: len(new)] == new != stop for stop in stops)
 
 

@@ -49,9 +49,9 @@ BOUNDARIES = {0.0: "exactly 0", 1.0: "the largest float below 1"}
 
 
 class AtBoundary(NamedTuple):
-    """The outcomes of a program if every uniform has the same extreme value.
+    """The outcomes of a program if every uniform has the extreme value ``uniform``.
 
-    ``said`` describes the value ``uniform``, and ``law`` is the law of the outcomes.
+    ``said`` describes this value, and ``law`` is the law of the outcomes.
     """
 
     uniform: float
@@ -62,9 +62,9 @@ class AtBoundary(NamedTuple):
 
 
 def at_boundaries(program: EngineProgram, runs: int) -> Iterator[AtBoundary]:
-    """Yield the outcomes with every uniform at its smallest value, then at its largest.
+    """Yield the outcomes of ``program`` with every uniform at its smallest value, then at its largest.
 
-    Other draws are enumerated, by at most ``runs`` runs. ``program`` is the engine.
+    Other draws are enumerated, by at most ``runs`` runs.
     """
     supported = _supported(program)
     for uniform, said in BOUNDARIES.items():
@@ -87,9 +87,9 @@ class _Outside(Exception):  # noqa: N818 - it ends an enumeration
 
 
 def _is_outside(program: EngineProgram, near: NearEnd, runs: int) -> bool:
-    """Return whether a forbidden token is emitted if all uniforms are as near an end of their range as ``near`` states.
+    """Return whether a forbidden token is emitted if all uniforms are near an end of their range.
 
-    Returns True also if the program has more paths than ``runs``.
+    ``near`` states the end and the distance. Returns True also if ``program`` has more paths than ``runs``.
     """
     supported = _supported(program)
 
@@ -111,11 +111,11 @@ def _is_outside(program: EngineProgram, near: NearEnd, runs: int) -> bool:
 def _comes_out_rarely(program: EngineProgram, new: Tokens) -> bool:
     """Return whether ``new`` is also possible without speculation, by outcomes too rare to be enumerated.
 
-    Such outcomes occur if a program clamps a logarithm, so that a token with p = 0 gets a tiny probability. The plain
-    program is therefore run once with the tokens of ``new`` as the outcomes of its draws.
+    The plain program is run with the tokens of ``new`` as the outcomes of its draws.
     """
     if program.plain is None:
         return False
+    # A program that clamps a logarithm gives a token with p = 0 such a tiny probability.
     with suppress(Exception), program.plain() as run:
         return bool(run(Replayed(new)) == new)
     return False
@@ -127,9 +127,8 @@ NO_UNIFORMS = "it draws no uniforms: it draws outcomes directly"
 def examine_program(program: EngineProgram, conditions: Conditions) -> Examination:
     """Examine an engine program with every uniform at its smallest value, then at its largest.
 
-    Other draws are enumerated. An output that has probability 0 without speculation is a fault. A fault refutes, or
-    becomes a note if its probability per draft is below ``conditions.edge``. The result is unknown if the greedy texts
-    with and without speculation first differ at a near-tie of logits. ``conditions`` has the largest number of runs.
+    An output that is impossible without speculation refutes, or becomes a note if its probability per draft is below
+    ``conditions.edge``. The result is unknown if the greedy texts first differ at a near-tie of logits.
     """
     runs, edges = 0, list[Any]()
     for result in at_boundaries(program, conditions.runs):
@@ -148,10 +147,9 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
 
 
 def _probability_in(program: EngineProgram, end: float, runs: int) -> float:
-    """Return an upper bound on the probability of a forbidden token that uniforms near an end of their range cause.
+    """Return an upper bound on the probability that uniforms near the end ``end`` (0 or 1) cause a forbidden token.
 
-    ``end`` is 0 or 1 and selects the end; ``runs`` is the largest number of runs of one enumeration. ``program`` is the
-    engine.
+    Each enumeration of ``program`` makes at most ``runs`` runs.
     """
     boundaries = list[Boundary]()
 
@@ -166,10 +164,7 @@ def _probability_in(program: EngineProgram, end: float, runs: int) -> float:
 
 
 class BoundaryCalls(NamedTuple):
-    """Calls of the verifier ``called`` after the text ``start``, with random numbers at one end of their range.
-
-    ``end`` is 0 or 1 and selects the end.
-    """
+    """Calls of the verifier ``called`` after the text ``start``, with random numbers at the end ``end`` (0 or 1)."""
 
     called: CalledVerifier
     start: Tokens
@@ -179,9 +174,8 @@ class BoundaryCalls(NamedTuple):
 def examine_calls_at_ends(called: CalledVerifier, conditions: Conditions) -> Examination:
     """Set the uniforms of a call to their smallest and to their largest value, and examine the output.
 
-    All uniforms of a call are set first. If this causes a fault, each uniform is set alone, and only a fault that one
-    uniform causes counts. It refutes, or becomes a note if its probability per draft is below ``conditions.edge``.
-    ``called`` is the verifier in its scenario. It is called after every ``conditions.apart``-th of the starting texts.
+    A fault that one uniform causes alone refutes, or becomes a note if its probability per draft is below
+    ``conditions.edge``. ``called`` is the verifier in its scenario.
     """
     runs, edges, edge = 0, dict[float, Any](), conditions.edge
     for end, start in product(BOUNDARIES, starting_texts(called.situation)[:: conditions.apart]):
@@ -222,8 +216,7 @@ def examine_calls_at_ends(called: CalledVerifier, conditions: Conditions) -> Exa
 def examine_given(given: GivenCall, conditions: Conditions) -> Examination:
     """Set each random number of the user's call ``given`` to both extreme values, and examine the output.
 
-    The call has the vocabulary and the number of drafts that the user chose. A fault refutes, or becomes a note if its
-    probability per draft is below ``conditions.edge``.
+    A fault refutes, or becomes a note if its probability per draft is below ``conditions.edge``.
     """
     opened, runs, edges = given.open(), 0, dict[str, Any]()
     for end, place in product(BOUNDARIES, places_of(opened)):
@@ -252,10 +245,13 @@ def _look_at_place(opened: OpenedCall, end: float, place: int, apart: float) -> 
 def _rounds(
     rows: BoundaryCalls, only: int | None = None, apart: float = 0.0, first: tuple[int, ...] = ()
 ) -> Iterator[tuple[Came, str]]:
-    """Yield (round, fault or "") for the rounds of the calls ``rows``, with random numbers at an end of their range.
+    """Yield (round, fault or "") for the rounds of the calls ``rows``, with random numbers near an end of their range.
 
-    ``only`` is the index of the only number at the end; None: all are. ``apart`` is their distance from the end.
-    ``first`` fixes the outcomes of the first draws.
+    Args:
+        rows: The calls and the end.
+        only: The index of the only number near the end; None: all are.
+        apart: Their distance from the end.
+        first: The outcomes of the first draws.
     """
     called, start, end = rows
     for came in rounds_after(called, start, end, only, left_open=True, apart=apart, first=first):
@@ -266,11 +262,10 @@ def _rounds(
 
 
 def _of_true_zeros(rows: BoundaryCalls, faults: set[str]) -> tuple[BoundaryCalls, set[str]]:
-    """Return calls with logits of -inf for tokens of probability 0, and those of ``faults`` that occur with them too.
+    """Return calls with logits of -inf for impossible tokens, and those of ``faults`` that occur with them too.
 
-    ``rows`` are the calls in which ``faults`` occurred. They have the finite logit -2000 for such tokens. A verifier
-    that compares logarithms accepts a token of probability e^-2000 at u = 0. This is no fault, so it must be left out.
-    If there are no faults, or the variant applies no sampling parameters, both arguments are returned unchanged.
+    The calls ``rows`` have the logit -2000 instead, which lets right verifiers accept an impossible token at u = 0.
+    Without faults or sampling parameters, both arguments are returned.
     """
     variant = rows.called.situation.variant
     if not faults or variant.process is None:
@@ -285,21 +280,23 @@ def _masked(process: Callable[[Task], Task], task: Task) -> Task:
 
 
 def _look(rows: BoundaryCalls, only: int | None, drafts: tuple[int, ...], apart: float) -> Look:
-    """Call the verifier of ``rows`` with random numbers near an end of their range, and search its rounds for a fault.
+    """Search the rounds of the calls ``rows`` for a fault, with random numbers near an end of their range.
 
-    ``apart`` is the distance of the numbers from the end. ``only`` is the index of the only such number; None: all are.
-    ``drafts`` fixes the outcomes of the drafts. The result states whether a round has a fault, and how
-    probable it is that a number is closer to the end.
+    Args:
+        rows: The calls and the end.
+        only: The index of the only number near the end; None: all are.
+        drafts: The outcomes of the drafts.
+        apart: The distance of the numbers from the end.
     """
     seen = list(_rounds(rows, only, apart, drafts))
     return Look(any(fault for _, fault in seen), max(came.boundary.closer for came, _ in seen))
 
 
 def _by_one_number(rows: BoundaryCalls, numbers: int, *, each_place_once: bool) -> Iterator[tuple[int, Came, str]]:
-    """Yield (index, round, fault) for each fault with one random number at its extreme value and the others ordinary.
+    """Yield (index, round, fault) for each fault with one random number at its extreme value.
 
-    Each of the first ``numbers`` random numbers of the calls ``rows`` is set in turn. ``each_place_once``: yield at
-    most one fault per index.
+    The first ``numbers`` random numbers of the calls ``rows`` are set in turn. ``each_place_once``: yield at most one
+    fault for each.
     """
     for place in range(numbers):
         faults = ((place, came, fault) for came, fault in _rounds(rows, place) if fault)
@@ -307,9 +304,9 @@ def _by_one_number(rows: BoundaryCalls, numbers: int, *, each_place_once: bool) 
 
 
 def _accepted_at_zero(called: CalledVerifier, came: Came) -> str:
-    """Return the sentence about an impossible draft that the round ``came`` accepts at u = 0, as by ``u <= p/q``.
+    """Return the sentence about an impossible draft that the round ``came`` accepts at u = 0; "" if there is none.
 
-    ``called`` is the verifier in its scenario. Returns "" if there is no such draft.
+    A test ``u <= p/q`` does so. ``called`` is the verifier in its scenario.
     """
     propose, value = called.situation.decoder.propose, came.boundary.value
     if came.error is not None or propose is None or value != 0:
@@ -326,10 +323,9 @@ def _accepted_at_zero(called: CalledVerifier, came: Came) -> str:
 
 
 def _empty_residual(called: CalledVerifier, came: Came, fault: str) -> str:
-    """Return the sentence that the error of the round ``came`` follows a rejection with an empty residual.
+    """Return the sentence that the round ``came`` raises an error at an empty residual; "" if it does not.
 
-    ``called`` is the verifier in its scenario, and ``fault`` describes the error. Returns "" if the residual is not
-    empty or there is no error.
+    ``called`` is the verifier in its scenario, and ``fault`` describes the error.
     """
     propose, boundary = called.situation.decoder.propose, came.boundary
     if came.error is None or isinstance(came.error, UnusableSubject) or propose is None:
@@ -347,11 +343,10 @@ def _empty_residual(called: CalledVerifier, came: Came, fault: str) -> str:
 
 @lru_cache(maxsize=1)
 def _raises_on_float32(called: CalledVerifier, start: Tokens) -> bool:
-    """Return whether a verifier raises on float32 rows even if no random number is at an end of its range.
+    """Return whether a verifier raises on float32 rows, which it need not accept, with ordinary random numbers.
 
-    ``called`` is the verifier in its scenario, and ``start`` the text before the call. A verifier need not accept
-    float32 rows. If the rows have the documented dtype, the error is raised here: the verifier is unusable, and not
-    refuted.
+    ``called`` is the verifier in its scenario, and ``start`` the text before the call. An error on other rows is
+    raised: the verifier is unusable.
     """
     for came in chain.from_iterable(rounds_after(called, start, uniform) for uniform in ORDINARY):
         if came.error is not None:
@@ -362,9 +357,9 @@ def _raises_on_float32(called: CalledVerifier, start: Tokens) -> bool:
 
 
 def _fault(task: Task, came: Came) -> str | None:
-    """Describe what is wrong with the round ``came``: an error or an impossible token; None if nothing is.
+    """Describe the error or the impossible token of the round ``came``; None if there is none.
 
-    ``task`` has the target, which gives p.
+    The target of ``task`` gives p.
     """
     if isinstance(came.error, UnusableSubject):
         return str(came.error)

@@ -16,9 +16,9 @@ from specverify.subjects.emitted import no_token
 
 
 def fault(task: Task, prompt: Tokens, new: Tokens) -> str | None:
-    """Describe the first of the new tokens ``new`` that is no token or has target probability 0; None if there is none.
+    """Describe the first of the new tokens ``new`` that is no token or has p = 0; None if there is none.
 
-    The target of ``task`` gives the probability, after ``prompt`` and the new tokens before.
+    The target of ``task`` gives p, after ``prompt`` and the new tokens before.
     """
     for position, token in enumerate(new):
         p = task.target(prompt + new[:position])

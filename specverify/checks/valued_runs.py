@@ -34,7 +34,7 @@ class _Elsewhere(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class _Outcomes:
-    """Draws that repeat the outcomes of a first run, by the site of the draw."""
+    """Draws that repeat the recorded outcomes of a first run, found by the site of the draw."""
 
     def __init__(self, decisions: Iterable[Decision]) -> None:
         """Store ``decisions``, the recorded draws of the first run."""
@@ -44,9 +44,9 @@ class _Outcomes:
             self._left[decision.site].append(decision)
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the recorded outcome at ``site``.
+        """Return the next recorded outcome at ``site``.
 
-        Raise ``_Elsewhere`` if there is none left, or if the recorded draw had another number of outcomes than ``pmf``.
+        Raises ``_Elsewhere`` if there is none, or if it was drawn from another number of outcomes than ``pmf`` has.
         """
         left = self._left.get(site)
         self._asked.add(site)
@@ -58,26 +58,23 @@ class _Outcomes:
         return decision.outcome
 
     def left(self) -> frozenset[Site]:
-        """Return the sites at which some recorded outcomes were drawn again and others were not."""
+        """Return the sites at which only some of the recorded outcomes were drawn again."""
         return frozenset(site for site in self._asked if self._left.get(site))
 
 
 def with_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:
-    """Run ``number`` sampled paths again with plain values; return a description of the first difference, "" if none.
+    """Run ``number`` sampled paths again with plain values, and describe the first difference; "" if there is none.
 
-    ``run`` is the program with symbolic numbers, and ``valued`` the program with values in their place. ``seed`` and
-    the integers after it sample the paths.
+    ``run`` is the program with symbolic numbers, and ``valued`` the program with values. ``seed`` samples the paths.
     """
     return next(filter(None, (_difference(run, valued, place) for place in range(seed, seed + number))), "")
 
 
 def raises_without_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:
-    """Describe how a program that raises an error with symbolic numbers behaves with plain floats.
+    """Describe how a program that raises with symbolic numbers behaves otherwise with plain floats; "" if it does not.
 
-    A path of ``run`` that raises is repeated by ``valued``, with plain floats that satisfy its constraints. If the
-    program then continues or raises another error, the text states both behaviours. At most ``number`` paths are
-    sampled, by ``seed``. Returns "" if the same error is raised, if no path raises, or if no values satisfy the
-    constraints.
+    At most ``number`` paths of ``run`` are sampled, by ``seed``. The first that raises is repeated by ``valued``, with
+    floats that satisfy its constraints.
     """
     for place in range(seed, seed + number):
         first = Narrated(Sampled(place))
@@ -95,10 +92,7 @@ def raises_without_values(run: Callable[[Draws], Any], valued: Valued, number: i
 
 
 def _raised(run: Callable[[], Any]) -> str:
-    """Return the error that ``run`` raises as text.
-
-    Returns "" if it raises none, or if it makes more draws than were recorded.
-    """
+    """Return the error that ``run`` raises as text; "" if it raises none, or makes more draws than were recorded."""
     try:
         run()
     except (_Elsewhere, MoreNumbers):
@@ -111,9 +105,8 @@ def _raised(run: Callable[[], Any]) -> str:
 def _difference(run: Callable[[Draws], Any], valued: Valued, seed: int) -> str:
     """Describe the difference between a run with symbolic numbers and a run with plain values on the same path.
 
-    ``run`` is the program with symbolic numbers, ``valued`` the same with values, and ``seed`` samples the path.
-    Returns "" if there is no difference. Returns "" also if the runs cannot be compared: no random number is symbolic,
-    no values lead to the path, the last token is never read, or the floats are coarser than float32.
+    ``run`` takes symbolic numbers, ``valued`` takes values, and ``seed`` samples the path. Returns "" if there is no
+    difference, or if the runs cannot be compared.
     """
     first = Narrated(Sampled(seed))
     with uniforms_made() as made, collected() as seen:
@@ -131,11 +124,10 @@ def _difference(run: Callable[[Draws], Any], valued: Valued, seed: int) -> str:
 def _compared(
     valued: Valued, decisions: Sequence[Decision], values: list[float], outcome: Any
 ) -> tuple[str, frozenset[Site]]:
-    """Run ``valued`` with ``values``; return the difference of its result from ``outcome``, and the result of ``left``.
+    """Run ``valued`` with ``values``; describe how its result differs from ``outcome``, or return "".
 
-    ``valued`` is the program with values in place of symbolic numbers, and ``decisions`` are the recorded draws of the
-    first run. The difference is "" if there is none. ``left`` returns the sites at which some recorded outcomes were
-    drawn again and others were not.
+    ``decisions`` are the recorded draws that it repeats. The second item of the result has the sites at which only some
+    of them were repeated.
     """
     outcomes, given = _Outcomes(decisions), f"with {_shown(values)} for its random numbers"
     try:
@@ -148,10 +140,9 @@ def _compared(
 
 
 def _without_some(decisions: Sequence[Decision], sites: frozenset[Site]) -> Iterator[list[Decision]]:
-    """Yield ``decisions`` with some of those made at ``sites`` left out: first each one, then each two, and so on.
+    """Yield ``decisions`` with some of those at ``sites`` left out: first each one, then each two, and so on.
 
-    The reason: a draw does not take place if its outcome is never read. If there are several draws at a site, a run
-    with plain values may read other outcomes of them than a run with symbolic numbers.
+    A draw does not take place if its outcome is never read, so a run with plain values may make fewer draws.
     """
     places = [place for place, decision in enumerate(decisions) if decision.site in sites]
     for number in range(1, len(places) + 1):

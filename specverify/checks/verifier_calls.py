@@ -33,7 +33,7 @@ SAID = (NeedsValue, NotAFunctionOfItsDraws)
 
 
 class CalledVerifier(NamedTuple):
-    """A verifier in a scenario (``situation``), to be called with random numbers of given values.
+    """A verifier in a scenario (``situation``) that is called with given random numbers.
 
     ``intercepted`` builds its decoder so that random calls are intercepted.
     """
@@ -46,9 +46,9 @@ ExamineCalls = Callable[[CalledVerifier, Conditions], Examination]
 
 
 class Came(NamedTuple):
-    """The result of one round after ``state``, with random numbers of given values.
+    """The result of one round from ``state`` with given random numbers.
 
-    ``new`` are the emitted tokens, and ``boundary`` is the object that gave the numbers their values.
+    ``new`` are the emitted tokens, and ``boundary`` is the object that supplied the numbers.
     """
 
     state: State
@@ -72,11 +72,15 @@ def called_in(
     absent: str = NO_VERIFIER,
     more: tuple[Scenario, ...] = (),
 ) -> ExaminedPart:
-    """Return the part of a check that calls a verifier in the scenarios with two drafts that ``keep`` accepts.
+    """Return the part of a check that calls a verifier in the scenarios with two drafts.
 
-    ``examine`` examines the verifier in one scenario. Variants of a verifier of one sequence differ in gamma, and only
-    the last, with the largest gamma, is examined. ``more`` are scenarios beyond those of the subject. ``absent`` is the
-    reason why the check does not apply to a subject that is no verifier.
+    Of the variants for one sequence, which differ in gamma, only the one with the largest gamma is examined.
+
+    Args:
+        keep: Selects the scenarios.
+        examine: Examines the verifier in one scenario.
+        absent: Why the check does not apply to a subject that is no verifier.
+        more: Further scenarios beside those of the subject.
     """
 
     def two_drafts(scenario: Scenario) -> bool:
@@ -108,7 +112,7 @@ def rounds_at(called: CalledVerifier, uniforms: Iterable[float]) -> Iterator[Cam
 
 
 def starting_texts(situation: InScenario) -> tuple[Tokens, ...]:
-    """Return the prompt of the scenario of ``situation``, and the prompt followed by each token of the vocabulary."""
+    """Return the prompt of ``situation``, and the prompt followed by each token of the vocabulary."""
     return (situation.prompt, *((*situation.prompt, token) for token in range(situation.scenario.vocabulary)))
 
 
@@ -122,20 +126,18 @@ def rounds_after(
     apart: float = 0.0,
     first: tuple[int, ...] = (),
 ) -> Iterator[Came]:
-    """Yield the rounds of the verifier ``called`` after the text ``start``, for every draft, with given random numbers.
+    """Yield the rounds of a verifier after one text, for every draft, with given random numbers.
+
+    An error of the verifier is the ``error`` of its round. Errors of the examination are raised.
 
     Args:
         called: The verifier in its scenario.
         start: The text before the round.
-        end: The value of the random numbers: 0 or 1 for the ends of their range, or an ordinary value between them.
-        only: Index of the number that has this value; all other numbers are ordinary. None: all numbers have it.
+        end: The value of the random numbers: 0 or 1 for the ends of their range, or an ordinary value.
+        only: Index of the only number with this value; all others are ordinary. None: all numbers have it.
         left_open: Whether one call stands for all values of a last token that is never read.
-        apart: Distance of the numbers from the end: a generator returns a value nearer to the end with this
-            probability. 0: the extreme value itself.
-        first: Outcomes of the first enumerated draws, which are the drafts. All draws of outcomes (a multinomial, a
-            choice) are enumerated, except outcomes that rounding alone makes possible.
-
-    An error of the verifier is the ``error`` of its round; errors of the examination are raised.
+        apart: The probability that a number is nearer to the end than the given one; 0: the extreme value itself.
+        first: Outcomes of the first draws, which are the drafts. All other draws of outcomes are enumerated.
     """
     intercepted = called.intercepted
     boundaries: list[Boundary] = []
@@ -185,7 +187,7 @@ def described_call(situation: InScenario, came: Came) -> tuple[str, ...]:
 def _described_rows(task: Task, prefix: Tokens, draft: Draft) -> Iterator[str]:
     """Yield lines with the rows of p and q along ``draft``, with enough digits to show where they differ.
 
-    ``prefix`` is the text before the draft, and the models of ``task`` give the rows.
+    ``prefix`` is the text before the draft. The models of ``task`` give the rows.
     """
     draft_row, branching = draft_model(task), is_tree(draft)
     for node in range(-1, len(draft.tokens)):
@@ -204,7 +206,7 @@ def _choices(narrated: Narrated) -> tuple[int, ...]:
 
 
 class After(NamedTuple):
-    """What the calls of a verifier in one scenario changed: their arguments, and results that were returned before."""
+    """What the calls of a verifier in one scenario changed: their arguments, and results returned earlier."""
 
     calls: int
     changed: tuple[str, tuple[str, ...]] | None
@@ -217,11 +219,10 @@ class After(NamedTuple):
 
 @lru_cache(maxsize=256)
 def after_calls(called: CalledVerifier) -> After:
-    """Call the verifier ``called`` at ordinary random numbers, and compare arguments and results with earlier values.
+    """Call the verifier ``called`` with ordinary random numbers, and search for changed arguments and results.
 
-    The arguments are compared after the last call. The results are compared twice: after the last call, and again after
-    the arguments have been overwritten, as by a caller that reuses its arrays. Two checks share the returned changes.
-    Raises the verifier's errors.
+    All are compared after the last call; results also after the arguments have been overwritten. Raises the verifier's
+    errors.
     """
     seen: list[tuple[KeptCall, Came]] = []
     with calls_kept() as calls:
@@ -245,8 +246,7 @@ def _first(found: Iterable[tuple[str | None, Came]]) -> tuple[str, Came] | None:
 def examine_calls(after: After, found: tuple[str, tuple[str, ...]] | None, holds: str) -> Examination:
     """Return the examination of the calls in ``after``.
 
-    ``found`` is the change (of an argument or a result) that refutes; if it is None, the check holds with the sentence
-    ``holds``.
+    ``found`` is the change that refutes; if it is None, the check holds with the sentence ``holds``.
     """
     figures = {"runs": after.calls}
     if found is None:

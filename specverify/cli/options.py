@@ -129,8 +129,8 @@ def check_backend(name: str) -> None:
 def shared(backend: str, scheduler: str | None, jobs: int) -> Iterator[int]:
     """In the ``with`` block, run parallel work on ``backend``; yield how many tasks run at the same time.
 
-    ``scheduler`` is the address of a dask or ray cluster, None for ``loky``; ``jobs`` is the number of processes for
-    ``loky``. Stops the command if the backend is not available.
+    ``scheduler`` is the address of a cluster, None for ``loky``, for which ``jobs`` is the number of processes. Stops
+    the command if the backend is not available.
     """
     from specverify.base.parallel import shared_among
 
@@ -158,8 +158,8 @@ RESERVED = {
 def sampling_options(given: Sequence[str], name: str) -> dict[str, Any]:
     """Return the ``KEY=VALUE`` texts ``given`` for the option ``name`` as a dictionary.
 
-    A value that is valid JSON is read as JSON; any other value is a string. Stops the command for a text without KEY or
-    ``=``, for a key that has an option of its own, and for a key that is given twice.
+    A value is read as JSON if it is valid JSON, otherwise as a string. Stops the command for a text without KEY or
+    ``=``, and for a key that is given twice or has an option of its own.
     """
     options: dict[str, Any] = {}
     for text in given:

@@ -166,11 +166,15 @@ def _judged(
 ) -> Sequence[Verdict]:
     """Start the black boxes, judge the samples of ``subject``, and return the verdicts.
 
-    The samples are compared with the law in ``file``, with samples of the black box ``reference``, or, if both are
-    None, with the law computed from the log-probabilities that ``subject`` reports. ``wanted`` and ``of_reference`` are
-    the requests to the two black boxes, ``plan`` has the sizes and error probabilities of the samples, and ``limits``
-    bounds time and memory. If a black box is unusable, one verdict with the reason is returned. Stops the command for
-    an invalid argument or law file.
+    Args:
+        subject: The black box to judge.
+        file: File of the law to compare with.
+        reference: Black box to compare with. If this and ``file`` are None, the law is that of the
+            log-probabilities which ``subject`` reports.
+        wanted: Request to ``subject``.
+        of_reference: Request to ``reference``.
+        plan: Sizes and error probabilities.
+        limits: Bounds of time and memory.
     """
     from specverify.base.verdict import Status, Verdict
     from specverify.report.progress import progress_shown
@@ -220,8 +224,8 @@ def _with_notes(verdicts: Sequence[Verdict], notes: Sequence[str]) -> Sequence[V
 def _prefixes(after: Sequence[str], prompt: Any, law: Path | None) -> list[tuple[int, ...]]:
     """Return the token ids of each of the ``--after`` options ``after``, to be appended to ``prompt``.
 
-    ``prompt`` is a tuple of token ids or a text. If there is an ``--after`` option, stops the command if the prompt is
-    a text, if an option is not token ids, or if ``law``, the file of ``--law``, is given.
+    If there is one, stops the command unless ``prompt`` and the options are token ids, and if ``law``, the file of
+    ``--law``, is given.
     """
     if after and (law is not None or not isinstance(prompt, tuple)):
         stop("--after needs a prompt of token ids, and --logprobs or --reference: each prefix has its own law")

@@ -229,9 +229,9 @@ def exit_status(verdicts: Sequence[Verdict]) -> int:
 def _names(subjects: Sequence[str], every: bool) -> list[str]:
     """Return the names of the subjects to examine, each once.
 
-    ``subjects`` are the names of the command line, in which the name of a table stands for all of its subjects. With
-    ``every``, all reference algorithms are added. Stops the command if no subject is named, if a name is empty or given
-    twice, or if a table cannot be read.
+    ``subjects`` are the names of the command line; that of a table stands for all of its subjects. ``every`` adds all
+    reference algorithms. Stops the command if no subject is named, a name is empty or repeated, or a table cannot be
+    read.
     """
     from specverify.run.catalogue import default_subjects, expanded, kinds_of_names
     from specverify.subjects.subject import UnusableSubject
@@ -280,9 +280,9 @@ def _verdicts(
 ) -> Iterator[list[Verdict]]:
     """Yield, for each of the subjects ``listed``, the list of its verdicts as soon as the subject is examined.
 
-    ``checklist`` has the checks and the conditions of the examination. Several subjects run in parallel; a single one
-    gets every process. If ``backend`` is a cluster, each subject in turn gets every process. Foreign code is examined
-    in ``workers``, processes of this machine; with a cluster the command stops if a subject is foreign.
+    Several subjects run in parallel. A single one gets all processes, and so does each one on a cluster (``backend``).
+    Foreign code is examined in ``workers``, processes of this machine; on a cluster it stops the command. ``checklist``
+    has the checks and their conditions.
     """
     from specverify.report.progress import progress_shown
     from specverify.run.catalogue import find_subject, is_external

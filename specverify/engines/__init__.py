@@ -82,9 +82,9 @@ class Engine(NamedTuple):
 def sampled_engine(package: str, *, name: str, requirement: str, call: str) -> Engine:
     """Return an engine whose draws cannot be intercepted, so that it is only sampled.
 
-    ``package`` is the ``__name__`` of the engine's folder. Its module ``rows``, which may import the library, has a
-    function ``rows() -> {NAME: subjects.decoding.Row}``. ``name`` is the library, ``requirement`` the argument of ``pip
-    install``, and ``call`` the sampled call, by its name in the documentation of the library.
+    ``package`` is the ``__name__`` of the engine's folder; its module ``rows`` has a function ``rows()`` that returns
+    {NAME: subjects.decoding.Row}. ``name`` is the library, ``requirement`` the argument of ``pip install``, and
+    ``call`` the sampled call.
     """
     prefix = package.rpartition(".")[2]
     summary = f"every way in which it speculates, in every situation: {prefix}:all/NAME each"
@@ -133,10 +133,7 @@ def found_engines() -> FoundEngines:
 
 
 def engine_subjects() -> dict[str, str]:
-    """Return name of a subject -> its one-line summary, for all engines.
-
-    The subjects themselves are loaded on request, because they import the library of their engine.
-    """
+    """Return name of a subject -> its one-line summary, for all engines."""
     return {
         f"{prefix}:{name}": summary
         for prefix, engine in found_engines().engines.items()
@@ -187,8 +184,7 @@ def _places() -> dict[str, list[str]]:
 def _own_places() -> Iterator[tuple[str, str]]:
     """Yield (prefix, ``module:attribute``) of each engine in this folder.
 
-    Entry points describe the installed version, which may differ from this code: a checkout on PYTHONPATH, or an
-    editable install from before the folder existed. Therefore the engines of specverify are found by their folders.
+    Entry points are not used, because those of an installed version may differ from this code.
     """
     for item in pkgutil.iter_modules(__path__, f"{__name__}."):
         engine: Engine = import_module(item.name).ENGINE

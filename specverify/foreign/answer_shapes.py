@@ -150,7 +150,10 @@ def _text_of(choice: Mapping[str, Any]) -> str | None:
 
 
 def _pairs(told: Any) -> list[tuple[Any, float]]:
-    """Return (token, log-probability) pairs from ``told``, a server's object, list of objects, or list of lists."""
+    """Return the (token, log-probability) pairs in ``told``, the list of likely tokens in a server's answer.
+
+    The list is a mapping from tokens to logarithms, a list of objects, or a list of lists [logarithm, token id, ...].
+    """
     if isinstance(told, Mapping):
         return [(id_or_text(token), float(value)) for token, value in told.items()]
     return [_pair(item) for item in told or ()]

@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def loaded(place: str) -> Callable[..., Any]:
-    """Import and return the function that ``place`` names as ``module:callable``; the current folder is on the path."""
+    """Import and return the function ``place``, ``module:callable``; the current folder is searched first."""
     module, _, attribute = place.partition(":")
     sys.path.insert(0, str(Path.cwd()))
     result: Callable[..., Any] = getattr(importlib.import_module(module), attribute)

@@ -178,9 +178,9 @@ def server_at(url: str, model: str = "", *, neutral: bool = False) -> Server:
 def sample(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answer to a question for samples: the tokens of its ``n`` samples, as ``tokens``.
 
-    As few requests are sent to the server as its limits allow, with seeds derived from the question's ``seed``. The
-    answer also has the numbers of accepted drafts (``accepted``), if the server reports them, and notes about the
-    limits of the server. Raises ``UnusableAnswer`` if the server returns no tokens or too many samples.
+    As few requests are sent as the limits of the server allow, with seeds derived from the question's ``seed``. The
+    answer also has the numbers of accepted drafts (``accepted``) if the server reports them, and notes about the
+    limits. Raises ``UnusableAnswer`` if the server returns no tokens or too many samples.
     """
     rows: list[list[Any]] = []
     accepted: list[int | None] = []
@@ -205,10 +205,9 @@ def sample(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
 def logprobs_after(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answer to a question for log-probabilities: those of the most likely tokens after a prompt.
 
-    The answer has pairs of a token and its log-probability (``logprobs``), as many as the server returns, and whether
-    all sampling options are included in them (``processed``). If the question has no temperature, they are the
-    log-probabilities before temperature and truncation, whose argmax is the token of greedy decoding. Raises
-    ``UnusableAnswer`` if the server returns none.
+    ``logprobs`` are pairs (token, log-probability), as many as the server returns. ``processed`` states whether they
+    include all sampling options. If the question has no temperature, they are those before temperature and truncation.
+    Raises ``UnusableAnswer`` if the server returns none.
     """
     choices, _ = _choices(server, {**question, "max_tokens": 1, "n": 1})
     told = logprobs_in(choices[0])
@@ -288,10 +287,10 @@ def _optional(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _adapt(server: Server, question: Mapping[str, Any], refusal: HttpRefusal) -> bool:
-    """Record in ``server`` what ``refusal``, an HTTP error, says about its limits; return whether to try again.
+    """Record in ``server`` the limit that ``refusal``, an HTTP error, names; return whether to try again.
 
-    The message of the refusal may name an optional field, which is then left out, or a number of the request, which is
-    then lowered. ``question`` is the question whose request was refused.
+    The limit is an optional field, to be left out, or a number of the request, to be lowered. ``question`` is the
+    question whose request was refused.
     """
     if refusal.status not in ADAPTABLE:
         return False

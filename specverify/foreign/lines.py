@@ -52,9 +52,8 @@ def answering(command: Sequence[str], name: str, limits: Limits) -> Iterator[Ask
     """Start the program ``command``; yield a function that sends it a question and returns its answer (JSON objects).
 
     The end of the ``with`` block ends the program and its children. ``limits`` bounds its time and memory. Raises
-    ``UnusableSubject`` if the program cannot be started. The yielded function raises it too, if the program ends,
-    exceeds a limit, or answers with an error or with anything but a JSON object. The message is one sentence that
-    begins with ``name``.
+    ``UnusableSubject``, with a sentence that begins with ``name``, if the program cannot be started. The yielded
+    function raises it if the program ends, exceeds a limit, or answers with an error or with no JSON object.
     """
     with tempfile.TemporaryFile() as said:
         try:

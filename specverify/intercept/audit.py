@@ -68,20 +68,31 @@ class Origin:
         self.looked_at: list[Draw] = []
         self.shared: dict[Hashable, Any] = {}
         """Way of drawing -> the value of all draws made from this state in that way."""
+        self.lookups: dict[Hashable, list[tuple[Any, int]]] = {}
+        """Number of the stream -> the lookups of it that were read, as pairs (pmf, outcome)."""
 
 
 class Draw:
     """One draw: its site (call and line) and, if known, the state of the generator before it (``origin``)."""
 
-    __slots__ = ("origin", "site", "way")
+    __slots__ = ("origin", "site", "source", "way")
 
-    def __init__(self, site: Site, origin: Origin | None = None, way: Hashable = ()) -> None:
+    def __init__(
+        self, site: Site, origin: Origin | None = None, way: Hashable = (), source: Hashable | None = None
+    ) -> None:
         """Store the draw: its ``site``, and ``origin``, the generator state from which it is made (None: not known).
 
-        ``way`` states how the generator is used: the drawing function with its weights, and the position of the number
-        in the function's result. Two draws with the same ``origin`` and ``way`` return the same value.
+        ``way`` states how the generator is used: the drawing function, its weights, and the position in its result.
+        Draws with the same ``origin`` and ``way`` return the same value. If the outcome is a lookup of one number of
+        the stream, ``source`` is the way of drawing this number; None stands for ``way``.
         """
         self.site, self.origin, self.way = site, origin, way
+        self.source = way if source is None else source
+
+    @property
+    def looks_up(self) -> bool:
+        """Return whether the draw is a lookup of a number that other draws of the run may use as well."""
+        return self.origin is not None and self.source != self.way
 
     @property
     def name(self) -> str:
@@ -97,15 +108,17 @@ class Draw:
     def made_before(self) -> bool:
         """Return whether an earlier draw used the same generator state in the same way.
 
-        Both draws then have the same value.
+        Both draws then have the same value. The result is also True if an earlier draw looked up the number that this
+        draw returns.
         """
-        return self.origin is not None and self.way in self.origin.shared
+        origin = self.origin
+        return origin is not None and (self.way in origin.shared or self.way in origin.lookups)
 
     def shared(self, make: Callable[[], Any]) -> Any:
         """Return the value of this draw, which all draws from the same generator state in the same way have in common.
 
-        The first of these draws computes the value by ``make()`` and stores it for the later ones. If the generator
-        state is not known, the draw has no value in common with others, and ``make()`` is called every time.
+        The first of them computes it by ``make()``. If the generator state is not known, ``make()`` is called every
+        time.
         """
         if self.origin is None:
             return make()
@@ -116,9 +129,9 @@ class Draw:
     def look(self) -> str:
         """Record that the program reads the outcome of this draw; return "", or the reason why the run must be refused.
 
-        If another draw from the same generator state was read before, this reuse is reported to the audit. If the two
-        draws were made in the same way (``way``), their outcomes are equal, and the run continues. Otherwise it is not
-        known how the outcomes depend on each other, and the caller must refuse the run.
+        If another draw from the same generator state was read before, this reuse is reported to the audit. If that draw
+        was made from another number (``source``), the run must be refused, as it is not known how the outcomes depend
+        on each other.
         """
         if self.origin is None or self.origin.looked_at == [self]:
             return ""
@@ -130,7 +143,7 @@ class Draw:
             two = f"{other.name} and {self.name} draw from one state of a generator"
             sentence = same if other.name == self.name else two
             _name(Reuse(f"the state {other.name} draws from", other.place, self.place, sentence))
-            if other.way != self.way:
+            if other.source != self.source:
                 return f"{sentence}, in different ways: how their outcomes hang together is not known here"
         return ""
 
@@ -219,10 +232,9 @@ def asked(
 ) -> None:
     """Record a comparison of the uniform of ``draw`` with ``thresholds`` at line ``where``, by default the current one.
 
-    ``questions`` are the earlier comparisons of the same uniform. ``cell`` is the interval that the answer selects, or
-    None if earlier answers already determined the answer. The new comparison is appended to ``questions``, except in
-    two cases: its answer was determined, or each threshold is an end of [0, 1] or was compared before. Does nothing if
-    no audit is active.
+    ``questions`` are the earlier comparisons of the same uniform, to which the new one is appended. ``cell`` is the
+    interval that the answer selects, or None if earlier answers determine it. Nothing is appended in this case, or if
+    all thresholds are 0, 1 or repeated.
     """
     audit: Audit | None = mode().audit
     if audit is None:
@@ -246,16 +258,17 @@ def asked(
 
 
 def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bool, drawn: bool, place: str) -> str:
-    """Record a comparison of a quantity that is made of several draws, such as a sum of them.
+    """Record a comparison of a quantity that is made of several draws, such as their sum; never reports reuse.
 
-    Return the reason for a refusal if it cannot be decided whether the comparison reuses randomness. Return "" if the
-    run may continue.
+    Args:
+        names: Names of the draws.
+        before: Earlier answers about the same quantity (True: it was below the bound).
+        others: Whether some of the draws were also compared alone, or in another quantity.
+        drawn: Whether the new answer is drawn: earlier answers do not determine it.
+        place: Line of the comparison.
 
-    ``names`` are the names of the draws, and ``place`` is the line of the comparison. ``before`` has the earlier
-    answers about the same quantity (True: it was below the bound). ``others`` states that some of the draws were also
-    compared alone, or as parts of another quantity. ``drawn`` states that the new answer is drawn: earlier answers do
-    not determine it. The function never reports reuse: reuse of one uniform is decided by the interval in which the
-    uniform lies, and a combined quantity has no such interval.
+    Returns:
+        The reason for a refusal if it cannot be decided whether randomness is reused, else "".
     """
     audit: Audit | None = mode().audit
     if audit is None:
@@ -273,9 +286,8 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
 def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[bool]:
     """Yield for the thresholds of a comparison whether they lie inside ``cell``: True if inside, False if outside.
 
-    ``cell`` is the interval in which the uniform lay after an earlier comparison, and ``thresholds`` belong to a later
-    comparison. A threshold at an end of the cell is skipped. ``drawn`` states that the answer of the later comparison
-    was drawn; if it was not, thresholds inside are skipped too.
+    ``cell`` is the interval of the uniform after an earlier comparison. A threshold at its end is skipped. ``drawn``
+    states that the answer of the new comparison was drawn; if not, thresholds inside are skipped too.
     """
     for threshold in thresholds:
         if threshold < cell.low - ROUNDING or threshold > cell.high + ROUNDING:
@@ -297,8 +309,8 @@ class Raced(NamedTuple):
 class Racer(NamedTuple):
     """One entry of a race (argmax or argmin of noisy scores), which is a function of one uniform number.
 
-    ``draw`` is the draw of the number, ``questions`` are its earlier comparisons, ``before`` is its last race (None: it
-    has not raced), and ``weight`` the logarithm of its weight.
+    ``draw`` is the draw of the number, ``questions`` are its earlier comparisons, ``before`` is its last race or None,
+    and ``weight`` the logarithm of its weight.
     """
 
     draw: Draw
@@ -310,8 +322,7 @@ class Racer(NamedTuple):
 def raced(racers: Sequence[Racer], where: str = "") -> None:
     """Record that ``racers`` take part in a race (argmax or argmin) at line ``where``, by default the current line.
 
-    A uniform is reported if it occurs twice in the race, if it has raced before and the ratios of the weights have
-    changed, or if it has been compared before.
+    A uniform is reported if it occurs twice, if it has been compared, or if it has raced with other ratios of weights.
     """
     if mode().audit is None:
         return
@@ -336,14 +347,8 @@ def compared_after(draw: Draw, race: Raced) -> None:
 def placed(race: Raced, rank: Hashable, where: str = "") -> str:
     """Record that a number which took part in a race is compared with a plain number.
 
-    Return the reason for a refusal if it cannot be decided whether the comparison reuses randomness. Return "" if the
-    run may continue.
-
-    ``race`` is the earlier race, which ordered the numbers. ``rank`` is the rank of the compared number in this order,
-    and ``where`` the line of the comparison, by default the current one. If a line compares numbers of one rank only,
-    such as the largest number, the comparison is no reuse: the value at a rank is independent of which number has this
-    rank. If a line compares numbers of different ranks on different paths, a reason is returned: the order decides
-    which number is compared.
+    ``race`` ordered the numbers before, ``rank`` is the rank of the compared number, and ``where`` the line, by default
+    the current one. Returns the reason for a refusal if the line compares different ranks on different paths, else "".
     """
     audit: Audit | None = mode().audit
     if audit is None:

@@ -73,8 +73,8 @@ def _line_of_call(frame: FrameType) -> str:
 def file_of(frame: FrameType) -> str:
     """Return the file of the code of a frame.
 
-    Code that the standard library compiles from strings counts as part of the library. Examples are methods of named
-    tuples and data classes, and the code with which a process of multiprocessing begins.
+    Code that the standard library compiles from strings, such as methods of named tuples, counts as part of the
+    library.
     """
     name, around = frame.f_code.co_filename, frame.f_globals
     if name != _COMPILED:
@@ -87,9 +87,8 @@ def file_of(frame: FrameType) -> str:
 def caller(trace: TracebackType | None = None) -> str:
     """Return file and line of the innermost foreign frame: of the current stack, or of the traceback ``trace``.
 
-    A frame is foreign if its code is outside torch, NumPy, the standard library and this package. If there is no such
-    frame, the result is ``NOWHERE``. While JAX evaluates a function that was traced before, the result is the line that
-    was traced.
+    A frame is foreign if its code is outside torch, NumPy, the standard library and this package. Without one, the
+    result is ``NOWHERE``. In a function that JAX traced before, it is the line that was traced.
     """
     traced = RUNS.lines[-1]() if RUNS.lines and trace is None else ""
     if traced:

@@ -65,12 +65,13 @@ class Boundary:
     ) -> None:
         """Choose the values of the random numbers of one run.
 
-        ``end`` 0 gives every number of the run the smallest value of its generator, ``end`` 1 the largest. With
-        ``only``, the number with this index alone gets this extreme value; the others get an ordinary value near the
-        end. An ``end`` between 0 and 1 is a uniform from which every number is computed. ``values`` are uniforms from
-        which the numbers are computed in order; ``end`` is then not used. If ``apart`` is above 0, a number gets a
-        value near the end in place of the extreme value. With probability ``apart`` a generator returns a value that is
-        still closer to the end.
+        Args:
+            end: 0 or 1 gives every number the smallest or the largest value of its generator; a number between is a
+                uniform from which every number is computed.
+            only: Index of the only number that gets this extreme value; the others get a value near the end.
+            values: Uniforms from which the numbers are computed in order, in place of ``end``.
+            apart: If above 0, a number gets a value near the end instead: with this probability a generator returns one
+                that is still closer.
         """
         self._values = values
         self.has_values = values is not None
@@ -99,9 +100,9 @@ class Boundary:
     ) -> float:
         """Return the next number of a generator, with the value that this run chooses for it.
 
-        ``call`` names the drawing call. ``smallest`` and ``largest`` are the extreme values of the generator.
-        ``between(u)`` is the number that the generator makes from a uniform u. ``least``, the resolution of the
-        generator, is an upper bound on the probability of an extreme value.
+        ``call`` names the drawing call. ``smallest`` and ``largest`` are the extreme values of the generator, and
+        ``between(u)`` is its number for a uniform u. ``least`` is an upper bound on the probability of an extreme
+        value.
         """
         if self._values is not None:
             return between(self._next())
@@ -128,9 +129,8 @@ class Boundary:
     def several(self, count: int, number: Callable[[], float]) -> list[float]:
         """Return ``count`` numbers of one call, each computed by ``number()``.
 
-        If the run has a list of values, ``number`` is called ``count`` times. Otherwise ``number`` is called once, and
-        all numbers of the call are equal. There is one exception: if ``only`` selects a number of this call, ``number``
-        is called once more, and its result, the extreme value, replaces the selected number.
+        All of them are equal, except the number that ``only`` selects, which gets the extreme value. If the run has a
+        list of values, each number is computed anew.
         """
         if self._values is not None:
             return [number() for _ in range(count)]
@@ -179,8 +179,8 @@ class Boundary:
 class NearEnd(NamedTuple):
     """A setting for runs in which every random number is near the same ``end``, 0 or 1, but not at the end itself.
 
-    ``apart`` is the probability with which a generator returns a value between the number and the end. For each run a
-    new ``Boundary`` is made and appended to ``boundaries``, so that the caller can read what the run drew.
+    With probability ``apart`` a generator returns a value between the number and the end. The ``Boundary`` of each run
+    is appended to ``boundaries``.
     """
 
     end: float
@@ -259,8 +259,8 @@ def _moved(x: Operations, noise: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
 def _of_logistic(law: str) -> Callable[..., Any]:
     """Return the function ``image(x, u, loc, scale)`` that computes a number of the law ``law`` from the uniform ``u``.
 
-    The function applies the operations ``x``. It computes a logistic number from the uniform, maps this number to the
-    standard law by the operation ``{law}_of_logistic``, multiplies by ``scale`` and adds ``loc``.
+    A logistic number is mapped to the standard law by ``{law}_of_logistic`` of the operations ``x``, multiplied by
+    ``scale`` and added to ``loc``.
     """
 
     def image(x: Operations, u: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
@@ -291,8 +291,7 @@ def _trials(x: Operations, drawn: Any, chance: Any) -> Any:
 def _triangular(x: Operations, u: Any, left: Any, mode: Any, right: Any) -> Any:
     """Return a triangular number computed from ``u`` by the operations ``x``.
 
-    A comparison of ``u`` decides on which side of the mode the number lies. Refuses a noise vector, and parameters
-    unless ``left <= mode <= right`` and ``left < right``.
+    Refuses a noise vector, and parameters unless ``left <= mode <= right`` and ``left < right``.
     """
     if x is not OF_SCALARS or not left <= mode <= right or left == right:
         raise refusal("parameters", "a triangular law is answered one by one, and where left <= mode <= right")
@@ -384,8 +383,8 @@ def spelled(library: str) -> dict[str, tuple[Distribution, Parameters]]:
 def bound(parameters: Parameters, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[list[Any], tuple[Any, ...]]:
     """Return the values that ``parameters`` have in a call with ``args`` and ``named``, and the arguments after them.
 
-    The values are a list in the order of ``parameters``, with defaults filled in. Raises ``TypeError`` as the library
-    would if an argument is missing or unknown.
+    The values are in the order of ``parameters``, defaults included. Raises ``TypeError`` if an argument is missing or
+    unknown.
     """
     given = dict(parameters) | dict(zip(parameters, args, strict=False)) | dict(named)
     if given.keys() != parameters.keys() or REQUIRED in given.values():
@@ -431,11 +430,9 @@ def _logarithmic(chance: float) -> Any:
 class FiniteLaw(NamedTuple):
     """A law of integers.
 
-    ``numpy`` maps the names of the NumPy methods that draw from the law to their parameters (names and defaults).
-    ``torch`` has the names of the torch functions that draw from the law.
-
-    ``pmf(*parameters)`` returns the probabilities of ``first``, ``first + 1``, ..., truncated where float64 cannot
-    represent the remaining probability.
+    ``numpy`` maps the names of the NumPy methods that draw from the law to their parameters; ``torch`` has the names of
+    the torch functions. ``pmf(*parameters)`` returns the probabilities of ``first``, ``first + 1``, ..., truncated
+    where they are negligible.
     """
 
     pmf: Callable[..., Any]

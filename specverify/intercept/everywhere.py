@@ -34,11 +34,10 @@ _WANTS = ("SymbolicFloat", "SymbolicInt", "OutcomeNumber", "SeedSequence expects
 def answered_everywhere(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
     """Context manager: the random calls of ``random``, NumPy and, if imported, torch and JAX are answered by ``draws``.
 
-    This holds in all threads. ``forced_uniform`` 0 or 1 gives every uniform the value 0 or the largest float below 1
-    instead, and a ``Boundary`` gives uniforms the values that it chooses. If ``draws`` is a ``Recorder``, the libraries
-    draw their own numbers, which are recorded. Raises ``NeedsValue`` at the end of the block in three cases: a draw was
-    not intercepted; torch or JAX was imported in the block; or the program caught a refusal that was raised in the
-    block.
+    This holds in all threads. ``forced_uniform`` 0 or 1 gives every uniform the value 0 or the largest float below 1; a
+    ``Boundary`` chooses values. If ``draws`` is a ``Recorder``, the libraries' own numbers are recorded. Raises
+    ``NeedsValue`` at the end if a draw was not intercepted, if torch or JAX was imported in the block, or if the
+    program caught a refusal.
     """
     if isinstance(draws, Recorder):
         with _recorded(draws):
@@ -112,8 +111,8 @@ class Unanswered:
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of a draw from ``pmf`` that the wrapped interpreter draws, with interception suspended.
 
-        ``site`` names the decision. Raises ``NotAFunctionOfItsDraws`` if the block is over, because a random number of
-        an earlier call then decides in a later call.
+        ``site`` names the decision. Raises ``NotAFunctionOfItsDraws`` for a random number of an earlier call, whose
+        block is over.
         """
         if self._block is not None and self._block.over:
             drawn = " at ".join(map(str, site[:2]))
@@ -157,8 +156,8 @@ def _jax_answered_by(
 ) -> AbstractContextManager[Callable[[], AbstractContextManager[Any]]]:
     """Context manager in which JAX's random calls are answered by ``draws``, or get the values of ``forced_uniform``.
 
-    Yields a function; another thread enters the context manager that it returns, so that its calls are answered too.
-    Does nothing in a version of JAX that is not supported.
+    Yields a function that returns the context manager for another thread. Does nothing in a version of JAX that is not
+    supported.
     """
     try:
         answered_by = import_module("specverify.intercept.jax.calls").answered_by
@@ -170,11 +169,9 @@ def _jax_answered_by(
 
 @contextmanager
 def _torch_answered_by(draws: Draws, forced_uniform: Boundary | None) -> Iterator[AbstractContextManager[Any]]:
-    """Context manager in which torch's random calls are answered by ``draws``.
+    """Context manager in which torch's random calls are answered by ``draws``, or get the values of ``forced_uniform``.
 
-    Yields the context manager that other threads enter, so that their calls are answered too. ``forced_uniform`` gives
-    uniforms fixed values instead. Torch runs with one thread, because starting more would take longer than computing a
-    few numbers.
+    Yields the context manager that other threads enter. Torch runs with one thread.
     """
     answered_by = import_module("specverify.intercept.torch.calls").answered_by
     library = sys.modules["torch"]

@@ -124,20 +124,17 @@ class _LawOfDraw(NamedTuple):
 class Coupled:
     """An interpreter that answers the draws of an examined run from the record of a plain run.
 
-    Draws that the program itself makes, by calling ``draws``, are answered by ``named``, another interpreter.
-
-    A comparison of one uniform number is answered in two ways: by the recorded value, and by the position of the value
-    inside the interval that earlier answers left. This position is uniform again after every answer, so it is looked up
-    among the cumulative weights of the answers. If the two answers differ, an interval was lost or a weight is wrong,
-    and a difference is recorded.
-    Races, and comparisons of several numbers together, are answered by the recorded values alone.
+    A comparison of one uniform number is answered by the recorded value. It is answered a second time by the position
+    of the value in its interval, looked up among the weights of the answers: if this gives another answer, an interval
+    or a weight is wrong, and a difference is recorded. ``named``, another interpreter, answers draws that the program
+    makes by calling ``draws``.
     """
 
     def __init__(self, recorder: Recorder, named: Draws, rng: np.random.Generator) -> None:
         """Read the numbers that ``recorder`` recorded in the plain run.
 
-        ``named`` is the interpreter that answers the draws which the program itself makes by calling ``draws``. ``rng``
-        chooses a value for a number of which the record gives only an interval.
+        ``named`` is the interpreter of draws that the program makes by calling ``draws``. ``rng`` chooses a value for a
+        number of which only an interval is recorded.
         """
         self._named, self._rng = named, rng
         self._records: deque[Record] = deque(recorder.records)
@@ -186,9 +183,8 @@ class Coupled:
     def take(self, uniform: Any) -> None:
         """Assign a value to ``uniform``, a new symbolic number: the next recorded number.
 
-        A number of a noise vector gets the value that ``take_block`` assigned to it instead, and the largest number of
-        a race gets its value by ``best_of_many``. If the record gives only an interval, a value inside the interval is
-        chosen. Raises ``Parted`` if an outcome was recorded in place of a number.
+        For a number of a noise vector it is that of ``take_block``, for the largest number of a race that of
+        ``best_of_many``. In a recorded interval a value is chosen. Raises ``Parted`` if an outcome was recorded.
         """
         recorded = getattr(uniform.draw, "recorded", None)
         item = self._next(uniform.draw.name) if recorded is None else Item(value := recorded(self), value)
@@ -201,8 +197,8 @@ class Coupled:
     def take_block(self, block: Any) -> None:
         """Assign the next recorded values to the numbers of ``block``, a noise vector.
 
-        Raises ``Parted`` if the record has too few numbers left, or an outcome among them. Also raises it if the
-        examined run treats the vector as equal to an earlier one whose recorded values differ.
+        Raises ``Parted`` if the record has too few numbers, or an outcome among them, or if the vector is treated as
+        equal to an earlier one with other recorded values.
         """
         first = self._next(block.draw.name)
         rest = [self._items.popleft() for _ in range(min(block.size - 1, len(self._items)))]
@@ -226,9 +222,8 @@ class Coupled:
     def outcome(self, pmf: Any, item: Item, name: str) -> int:
         """Return the outcome recorded in ``item`` for a draw from ``pmf`` by the call ``name``.
 
-        If ``item`` has a uniform number and no outcome, the outcome is found by inverse CDF over ``pmf``. Raises
-        ``Parted`` if the recorded outcome has probability 0 in ``pmf``, or the recorded weights are not proportional to
-        ``pmf``.
+        For a recorded uniform number the outcome is found by inverse CDF over ``pmf``. Raises ``Parted`` if a recorded
+        outcome has probability 0, or if recorded weights are not proportional to ``pmf``.
         """
         masses = np.asarray(pmf, dtype=np.float64)
         if item.outcome is None:
@@ -247,8 +242,8 @@ class Coupled:
     def agree(self, outcome: int, pmf: Any, item: Item, name: str) -> None:
         """Check a draw that the examined run treats as equal to an earlier draw, whose outcome was ``outcome``.
 
-        Raises ``Parted`` unless ``item``, the recorded item of this draw, has the same outcome. ``pmf`` is the law of
-        the draw, and ``name`` names the drawing call.
+        Raises ``Parted`` unless its recorded ``item`` has the same outcome. ``pmf`` is its law, ``name`` names the
+        drawing call.
         """
         if outcome != self.outcome(pmf, item, name):
             raise self._part(f"{name} is examined as a draw made before, which gave another outcome")
@@ -256,8 +251,8 @@ class Coupled:
     def open_end(self, element: Any, law: Sequence[tuple[Any, float]]) -> None:
         """Draw ``element``, an outcome that the program never read, such as the last token, and check its law.
 
-        ``law`` has the pairs (value, probability) that the examined run would report for the unread outcome. A
-        difference is recorded if the drawn value has another probability in ``law`` than in the draw.
+        ``law`` has the pairs (value, probability) that the examined run would report. A difference is recorded if the
+        drawn value has another probability in it than in the draw.
         """
         before = len(self._answered)
         value = element.value()
@@ -268,11 +263,9 @@ class Coupled:
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
         """Return the answer of a comparison by the recorded value of ``uniform``, as an index.
 
-        In a comparison of one number, the bounds divide the interval in which the uniform is known to lie; the index is
-        that of the part that contains the value. In a comparison of several numbers, the index is 0 for true and 1 for
-        false. ``pmf`` has the probability of each index, and ``lies(value)`` returns the index for a value of the
-        uniform. A difference is recorded in two cases: the index has probability 0, or the position of the value inside
-        the interval gives another index by ``pmf``.
+        The index is that of the part of the uniform's interval that contains the value; for several numbers it is 0 for
+        true and 1 for false. ``pmf`` has the probability of each index, and ``lies(value)`` returns the index for a
+        value. A difference is recorded if the index does not agree with ``pmf``.
         """
         value, known = self.value(uniform), uniform.known
         result = lies(value)
@@ -305,8 +298,8 @@ class Coupled:
     def first(self, pmf: Any, runners: Sequence[Any]) -> int:
         """Return the index in ``runners`` of the clock that rings first, by the recorded values.
 
-        A clock is an exponential time computed from a uniform. ``pmf`` is the law of the index in the examined run; an
-        index of probability 0 is recorded as a difference.
+        A clock is an exponential time computed from a uniform. ``pmf`` is the law of the index; an index of probability
+        0 is recorded as a difference.
         """
         times = [_ring_time(self._numbers[id(runner.known)].value, runner) for runner in runners]
         name, known = str(runners[0].known.site[:2]), [id(runner.known) for runner in runners]
@@ -320,8 +313,8 @@ class Coupled:
     def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
         """Return the index of the largest of ``scores``, or of the smallest if ``first`` is False.
 
-        The recorded values decide. ``pmf`` is the law of the index in the examined run; an index of probability 0 is
-        recorded as a difference.
+        The recorded values decide. ``pmf`` is the law of the index; an index of probability 0 is recorded as a
+        difference.
         """
         values, sign = [value_of(score, self.value) for score in scores], -1.0 if first else 1.0
         return self._least([sign * value for value in values], [float(mass) for mass in pmf], "a race")
@@ -336,11 +329,10 @@ class Coupled:
         return result
 
     def best_of_many(self, scores: Any, rates: Any) -> float:
-        """Return the probability that no clock of a race rings before T, the time of the first ring in the plain run.
+        """Return the value in the plain run of the uniform from which the best score of a race is computed.
 
-        The examined run computes the best score of the race from one uniform number. The returned probability is the
-        value of this number in the plain run. ``scores`` is the noise vector of the race, from whose recorded values T
-        is computed, and ``rates`` has the rate of each clock.
+        It is the probability that no clock rings before T, the time of the first ring in the plain run. ``scores`` is
+        the noise vector of the race, and ``rates`` has the rate of each clock.
         """
         winner = self.largest_of_many(scores)
         block = next(each for each in scores.blocks if 0 <= scores.ids[winner] - each.known.first < each.size)
@@ -367,11 +359,15 @@ class Coupled:
     def among(self, draw: Any, masses: Any, result: int, name: str, inside: Any = None) -> int:
         """Check ``result``, the recorded outcome of ``draw``, a draw among very many outcomes, and return it.
 
-        ``masses`` are the probabilities of the outcomes, given the earlier answers, as the examined run computed them.
-        If they do not follow from the law of the draw and its earlier answers, a difference is recorded. If ``result``
-        has probability 0, a difference is recorded too, and the likeliest outcome is returned. ``inside`` is None if
-        the program reads the outcome. If the program only asks whether the outcome is one of several, ``inside`` marks
-        these by True in an array of bools. ``name`` names the draw in messages.
+        A difference is recorded if ``result`` has probability 0, and the likeliest outcome is then returned.
+
+        Args:
+            draw: The draw.
+            masses: Probabilities of the outcomes. If they do not follow from the earlier answers, a difference
+                is recorded.
+            result: The outcome.
+            name: Name of the draw in messages.
+            inside: Mask of outcomes among which the program looks for the outcome; None if it reads it.
         """
         law, possible = self._laws.setdefault(id(draw), _LawOfDraw(draw, masses, np.ones(len(masses), dtype=bool)))[1:]
         given = np.where(possible, law, 0.0)
@@ -430,8 +426,8 @@ class Coupled:
     def twins(self) -> frozenset[tuple[int, int]]:
         """Return the pairs of numbers with equal recorded values that the examined run treats as independent.
 
-        A pair has the indices of two uniform numbers in the order of their draws. Both were drawn in one interception
-        block. The result is empty if there are more than ``MOST_COMPARED`` numbers.
+        A pair has the indices of two uniform numbers of one interception block. The result is empty for more than
+        ``MOST_COMPARED`` numbers.
         """
         numbers = [number for number in self._numbers.values() if hasattr(number.of, "known")]
         if len(numbers) > MOST_COMPARED:
@@ -551,9 +547,8 @@ class _Near(Exception):  # noqa: N818 - reads as the sentence it is
 class Gathered:
     """An interpreter that follows a path, and collects the constraints on the symbolic numbers of the path.
 
-    ``named``, another interpreter, chooses the path. At the end the method ``numbers`` draws values for the symbolic
-    numbers. It tests constraints on several numbers (races, sums) with the drawn values. It draws again until all
-    answers are those of the path, and no value is within rounding of the point where an answer changes.
+    ``named``, another interpreter, chooses the path. At the end, ``numbers`` draws values for the symbolic numbers
+    until they give all answers of the path.
     """
 
     def __init__(self, named: Draws) -> None:
@@ -626,9 +621,8 @@ class Gathered:
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
         """Return the answer of a comparison on this path, an index that ``named`` draws with the law ``pmf``.
 
-        In a comparison of one number, the bounds divide the interval in which ``uniform`` is known to lie; the index is
-        that of the part in which the path continues. In a comparison of several numbers, the index is 0 for true and 1
-        for false. ``lies(value)`` returns the index for a value of the uniform; it is stored as a constraint.
+        The index is that of the part of the interval of ``uniform`` in which the path continues; for several numbers it
+        is 0 for true and 1 for false. ``lies(value)``, the index for a value of the uniform, is stored as a constraint.
         """
         answer, known = self._ask(pmf, uniform.draw.name), uniform.known
         self._asked = (known,)
@@ -637,11 +631,9 @@ class Gathered:
         return answer
 
     def holds(self, uniforms: Sequence[Any], _of: Any, _bound: float, *, or_equal: bool) -> int:
-        """Store ``uniforms``, the numbers of a comparison of several numbers, for ``cell``.
+        """Store ``uniforms``, the numbers of a comparison of several numbers, for ``cell``, which calls this method.
 
-        The parameters are those of ``Coupled.holds``. While ``cell`` runs, the comparison calls this method, so that
-        ``cell`` learns which numbers the comparison constrains. ``cell`` draws the answer itself; the returned 0 or 1
-        has no meaning.
+        The parameters are those of ``Coupled.holds``. The returned 0 or 1 has no meaning.
         """
         self._asked = tuple(uniform.known for uniform in uniforms)
         return int(or_equal)
@@ -723,9 +715,8 @@ class Gathered:
     def numbers(self, rng: np.random.Generator) -> list[Item] | None:
         """Return an item for each draw of the path, in order, with which a plain run takes the same path.
 
-        The items are values of random numbers, chosen by ``rng``, and outcomes. Returns None if the interval of a
-        number is not wider than rounding, or if ``TRIES`` attempts do not reproduce the answers to comparisons of
-        several numbers.
+        The items are outcomes, and values of random numbers chosen by ``rng``. Returns None if an interval is not wider
+        than rounding, or if ``TRIES`` attempts do not reproduce the answers.
         """
         uniforms = [slot for slot in self._slots if not isinstance(slot, _Slot)]
         known = {id(uniform.known): uniform.known for uniform in uniforms}
@@ -745,8 +736,8 @@ class Gathered:
     def _groups(self, known: dict[int, Any]) -> Iterator[_NumbersAskedTogether]:
         """Divide the symbolic numbers into groups that can be given values separately, and yield the groups.
 
-        Numbers that are in one comparison are in one group, and each group has its comparisons. ``known`` maps the
-        identity of the constraints of each number to these constraints.
+        Numbers that are in one comparison are in one group. ``known`` maps the identity of each number's constraints to
+        the constraints.
         """
         group_of = {key: {key} for key in known}
         for question in self._questions:
@@ -789,11 +780,10 @@ class _Values:
         return self._of[id(known)]
 
     def draw(self, known: Iterable[Any], rng: np.random.Generator, wholes: dict[int, int]) -> bool:
-        """Choose a value inside its interval for each number; return whether all numbers got a value.
+        """Choose a value inside its interval for each number; return False if an interval is not wider than rounding.
 
-        ``known`` has the constraints of the numbers. ``rng`` chooses the values, often near the ends of the intervals.
-        The result is False if an interval is not wider than rounding. The keys of ``wholes`` are the identities of the
-        constraints of random integers with very many values; such a number gets the start of its interval.
+        ``known`` has the constraints of the numbers; ``rng`` chooses the values. A number whose constraints have their
+        identity in ``wholes``, a random integer with very many values, gets the start of its interval.
         """
         for one in known:
             width = one.high - one.low

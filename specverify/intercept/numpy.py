@@ -54,7 +54,7 @@ from specverify.intercept.distributions import (
 from specverify.intercept.recorder import Recorder
 from specverify.intercept.refusals import RuleDeclined, in_housekeeping
 from specverify.intercept.run import PROCESS, answering, nobody_answers
-from specverify.intercept.streams import AnsweredCall, Answers, AnswersOf
+from specverify.intercept.streams import NEXT_DOUBLE, AnsweredCall, Answers, AnswersOf
 from specverify.intercept.symbolic.arrays import SymbolicArray, VectorArray, as_array, taken_out
 from specverify.intercept.symbolic.buffers import Buffer
 from specverify.intercept.symbolic.continuous import MOST_OUTCOMES, Continuous
@@ -166,19 +166,24 @@ class NumpyGenerator:
     ) -> Any:
         """Return the next uniform number of the generator, or an array of them if ``size`` is given.
 
-        ``function`` is the called method, ``digits`` the dtype. A real call advances the real generator for each
-        number, or once for all numbers of a noise vector. If ``parameters`` are given, this is a call of ``function``
-        with these arguments. If they are None and ``function`` is in ``_OWN_NUMBER``, it is a call of ``function``
-        without arguments. Otherwise it is a call of the method that returns one plain double. ``in_pairs`` states that
-        the library makes two numbers at once and caches the second.
+        Args:
+            function: The called method.
+            size: Shape of the array; None for one number.
+            digits: The dtype.
+            parameters: Arguments with which ``function`` is called to advance the real generator. With None,
+                ``function`` is called without arguments if it is in ``_OWN_NUMBER``; otherwise the method that
+                returns one plain double is called.
+            in_pairs: Whether the library makes two numbers at once and caches the second.
         """
         check_numbers(f"{self._name}.{function}", size)
         boundary, largest = self._answers.boundary, ONE_BELOW_ONE if digits == "float64" else 1 - 2**-24
-        if boundary is not None:
-            return self._forced(boundary, function, size, lambda call: boundary.uniform(call, largest), digits)
-        shape = None if size is None else tuple(int(n) for n in np.atleast_1d(size))
         own = function in _OWN_NUMBER or parameters is not None
         one = self._call(function if own else _DOUBLE[self._kind], *(parameters or ()))
+        if boundary is not None:
+            if not own:
+                self._answers.force(self._real, one, 1 if size is None else math.prod(np.atleast_1d(size).tolist()))
+            return self._forced(boundary, function, size, lambda call: boundary.uniform(call, largest), digits)
+        shape = None if size is None else tuple(int(n) for n in np.atleast_1d(size))
         if shape is None:
             call, site = self._asked(function, one, parameters, in_pairs=in_pairs)
             return SymbolicFloat(Continuous(call.uniform(site, digits)))
@@ -258,8 +263,8 @@ class NumpyGenerator:
     ) -> Any:
         """Return the next number of ``function``, or an array of them, with the values that ``boundary`` chooses.
 
-        ``number(call)`` returns the next value; ``call`` is the name of the generator and of the function. ``size`` is
-        the shape of the array (None: one number), and ``digits`` its dtype.
+        ``number(call)`` returns the next value for the call name ``call``. ``size`` is the shape of the array (None:
+        one number), and ``digits`` its dtype.
         """
         call = f"{self._name}.{function}"
         check_numbers(call, size)
@@ -286,24 +291,26 @@ class NumpyGenerator:
         check_outcomes(name, number)
         if dimensions == 0 and p is None:
             _check_enumerated(name, number)
-        if p is not None and replace and size is None:  # the library looks one double up, if the weights are right
-            pmf = masses(p, number)
-            advance = self._call(_DOUBLE[self._kind])
-        else:
-            pmf, advance = None, self._call("choice", a, size, replace, p, **more)
+        looks_up = p is not None and replace  # the library looks one double up for each entry, if the weights are right
+        pmf = masses(p, number) if looks_up else None
+        advance = self._call(_DOUBLE[self._kind]) if looks_up else self._call("choice", a, size, replace, p, **more)
         draws, site = self._asked("choice", advance)
         if pmf is None:
             pmf = masses(p, number)
+        double = NEXT_DOUBLE if looks_up else None
         if replace and dimensions == 1 and number > _POOL and np.asarray(a).dtype != object:  # which may have no order
             a, which = np.unique(a, return_inverse=True)
-            number, pmf = len(a), np.bincount(which, pmf)
+            number, pmf, double = len(a), np.bincount(which, pmf), None
         possible = int(count_nonzero(pmf))
         _check_enumerated(name, possible)
         if size is None and dimensions == 0 and possible > 1 and may_stand() and not self._has_values():
-            return OutcomeNumber(draws.outcome(pmf, (*site, 0)))
+            return OutcomeNumber(draws.outcome(pmf, (*site, 0), double))
         count = 1 if size is None else math.prod(np.atleast_1d(size).tolist())
         if replace:
-            result = [draws.categorical(pmf, (*site, position)) for position in range(count)]
+            calls = [draws] * count
+            if looks_up:
+                calls[1:] = [self._asked("choice", advance)[0] for _ in calls[1:]]
+            result = [call.categorical(pmf, (*site, position), double) for position, call in enumerate(calls)]
         elif count > np.count_nonzero(pmf):
             raise ValueError(f"Cannot take a sample of {count} without replacement from {np.count_nonzero(pmf)}")
         elif p is None and not shuffle:
@@ -439,8 +446,7 @@ def _check_enumerated(call: str, number: int) -> None:
 def may_stand() -> bool:
     """Return whether a drawn integer may be an ``OutcomeNumber`` (symbolic until it is read) instead of an ``int``.
 
-    The result is False in two cases: torch or JAX is loaded, because these libraries pass integers to C++ by their
-    type; or large-vocabulary mode is active.
+    It may not if torch or JAX is loaded, which pass integers to C++, or in large-vocabulary mode.
     """
     return not ("torch" in sys.modules or "jax" in sys.modules or at_large_now())
 

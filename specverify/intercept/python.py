@@ -221,8 +221,8 @@ def _function(default: str) -> str:
 def _inside(name: str, answer: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
     """Return the replacement of the method ``name`` of ``random``, whose original is ``real``.
 
-    In a block it calls ``answer`` for foreign code, or ``real`` through the recorder if the run is recorded. Without a
-    block, and for draws that the standard library makes for itself, it calls ``real``.
+    In a block it calls ``answer``, or ``real`` through the recorder if the run is recorded. Otherwise, and for draws
+    that the standard library makes for itself, it calls ``real``.
     """
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -372,9 +372,8 @@ _TYPES = {kind: _as_float if kind is float else _as_numpy(kind) for kind in patc
 def math_answers() -> Iterator[None]:
     """Context manager: floating types, ``math`` and comparisons with ``Fraction`` accept symbolic numbers.
 
-    The functions of the module ``math``, such as ``math.log``, are replaced for all callers. Two kinds of calls are
-    redirected only in modules that ``patches.met`` noted: calls of ``float`` and of NumPy's floating types, and calls
-    of functions that were imported from ``math``.
+    Functions of ``math`` are replaced for all callers. Calls of floating types, and of functions imported from
+    ``math``, are redirected in modules that ``patches.met`` noted.
     """
     with replaced(math, _MATH), replaced(Fraction, _FRACTION), patches.calls_led(_TYPES, _BY_NAME):
         yield

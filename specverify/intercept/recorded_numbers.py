@@ -26,8 +26,7 @@ class NotRecorded(Exception):  # noqa: N818 - reads as the sentence it is
 class Item(NamedTuple):
     """One uniform number or one outcome that a recorded call drew.
 
-    ``low`` and ``high`` are bounds of the uniform number. ``outcome`` is the index of the outcome, and ``weights`` are
-    the weights of all outcomes. A drawn integer has both: bounds and an outcome.
+    ``low`` and ``high`` bound the uniform number, ``outcome`` is the index of the outcome. A drawn integer has both.
     """
 
     low: float = math.nan
@@ -100,9 +99,8 @@ def _outcomes(places: Any, weights: Any = None) -> Iterator[Item]:
 def _of_exponential(of: Callable[..., Any]) -> Callable[..., Iterator[Item]]:
     """Return the rule of a library call that computes its result from exponential numbers of rate 1.
 
-    The rule is called as ``row(result, *parameters)``, with the result and the arguments of the call, and yields an
-    item for each number of the result. ``of(result, *parameters)`` returns the exponential numbers from which the call
-    computed ``result``.
+    ``of(result, *parameters)`` returns the exponential numbers of a ``result`` of the call with these arguments. The
+    rule is called in the same way, and yields an item for each number.
     """
 
     def row(result: Any, *parameters: Any, **named: Any) -> Iterator[Item]:
@@ -283,9 +281,7 @@ def _torch_normal(result: Any, mean: Any = 0.0, std: Any = 1.0, *_: Any) -> Iter
 def _torch_in_place(row: Callable[..., Iterator[Item]]) -> Callable[..., Iterator[Item]]:
     """Return the rule of a tensor method that fills its tensor, made of ``row``, the rule for NumPy arrays of doubles.
 
-    The returned rule takes the result of the method, the tensor of the method (which is not used), and the other
-    arguments of the call. It returns ``row(result, *parameters)``: the result as an array of doubles, and the other
-    arguments.
+    The rule takes the result of the method, its tensor, which is not used, and the other arguments.
     """
     return lambda result, _, *parameters: row(_doubles(result), *parameters)
 

@@ -74,12 +74,9 @@ class Recorder:
     def call(self, library: str, name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> Any:
         """Call the library method ``real``, record the call, and return its result.
 
-        Two kinds of methods are not recorded: those that draw nothing, and those that draw only by calling other
-        methods, which are recorded in their place.
-
-        ``library`` and ``name`` name the method, and ``generator`` is the object on which it is called. ``given`` and
-        ``named`` are its positional and its keyword arguments. If ``given_for`` returns values, they replace the drawn
-        numbers.
+        Methods that draw nothing are not recorded, nor those that draw by calling others, which are recorded.
+        ``library`` and ``name`` name the method, ``generator`` is its object, ``given`` and ``named`` are its
+        arguments. Values of ``given_for``, if any, replace the drawn numbers.
         """
         if name in NOT_DRAWING or name in PASSED_THROUGH:
             return real(generator, *given, **named)
@@ -148,9 +145,8 @@ def _filled(result: Any, values: Any) -> Any:
 def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> tuple[Any, Any]:
     """Apply a method that selects from a population to the indices 0, 1, ... in place of the program's elements.
 
-    ``name`` is the method, one of ``IN_PLACES``. ``real`` is the library's method, which draws when it is called on
-    ``generator``. ``given`` and ``named`` are the positional and keyword arguments of the program. Returns two things:
-    the drawn indices, which are recorded, and the result that the library would have returned for the elements.
+    ``name`` is the method, one of ``IN_PLACES``; ``real`` draws on ``generator``. ``given`` and ``named`` are the
+    arguments of the program. Returns the drawn indices, and the result that the library would have returned.
     """
     first, *rest = given
     several = not isinstance(first, int | np.integer) and np.ndim(first) != 0

@@ -33,11 +33,7 @@ class Block:
 
 
 class InThread(threading.local):
-    """The state of interception in one thread: the block that it has entered, and whether interception is suspended.
-
-    Each thread has its own state, because other threads draw at the same time, and a thread may outlive the block in
-    which it started.
-    """
+    """The state of interception in one thread: the block that it has entered, and whether interception is suspended."""
 
     def __init__(self) -> None:
         """Start without an open block."""

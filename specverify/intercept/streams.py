@@ -2,7 +2,8 @@
 
 Two draws from one generator state return the same numbers. ``Streams`` records the states from which one run drew. A
 second draw from a state, in the same way as the first, is the same number or outcome, so laws are right if a stream is
-restarted. A second draw in another way (other weights, another function) depends on the first by the arithmetic of the
+restarted. If both draws look up one double of the stream (``Generator.choice`` with weights, ``Generator.random``), the
+interval in which the double lies relates them. Any other second draw depends on the first by the arithmetic of the
 library, which is not modelled: ``NeedsValue`` refuses it as soon as both are read.
 
 Successive requests are distinguished. A request may begin from a state that an earlier request drew from. If the caller
@@ -35,6 +36,7 @@ from specverify.intercept.refusals import NeedsValue, current
 from specverify.intercept.run import PROCESS, RUNS, nobody_answers
 from specverify.intercept.symbolic.continuous import Continuous, whole_number
 from specverify.intercept.symbolic.deferred import Categorical
+from specverify.intercept.symbolic.large import MANY, large
 from specverify.intercept.symbolic.uniform import Uniform
 from specverify.intercept.symbolic.vectors import NoiseBlock
 from specverify.reference import Draws, Pmf, Site
@@ -77,12 +79,12 @@ class Streams:
         self._origins: dict[Hashable, tuple[int, Origin]] = {}
         """State -> the number of the last request that drew from it, and its draws."""
 
-    def draw(self, site: Site, state: Hashable | None, way: Hashable) -> Draw:
-        """Return the draw at ``site`` from the generator state ``state``.
+    def draw(self, site: Site, state: Hashable | None, way: Hashable, source: Hashable | None = None) -> Draw:
+        """Return the draw at ``site`` from the generator state ``state`` (None: one that never occurs again).
 
-        ``state`` None stands for a state that never occurs again. ``way`` is the drawing function with its weights: two
-        draws with equal state and way have the same value. Raises ``NeedsValue`` if an earlier request drew from the
-        same state, and the caller of this request does not choose its seed.
+        ``way`` is the drawing function with its weights: draws with equal state and way have the same value. ``source``
+        is the way of drawing the number that is looked up (see ``Draw``). Raises ``NeedsValue`` if an earlier request
+        drew from the same state, and the caller does not choose the seed.
         """
         for noted in RUNS.noted:
             noted.append((site, self.told_apart(state)))
@@ -94,7 +96,7 @@ class Streams:
                 raise NeedsValue("seed-of-another-request", f"{site[0]} at {site[1]} {BEGINS_AGAIN}")
             origin = Origin(state)
         self._origins[state] = (PROCESS.requests, origin)
-        return Draw(site, origin, way)
+        return Draw(site, origin, way, source)
 
     def told_apart(self, state: Hashable | None) -> Hashable | None:
         """Return the part of a generator state that identifies a draw when runs are compared: here the whole state.
@@ -108,6 +110,8 @@ class Streams:
 
 _BY_IDENTITY = frozenset({random.Random, np.random.MT19937, np.random.PCG64})
 """Generator types without value equality: two generators are equal only if identical."""
+NEXT_DOUBLE = ("uniform", "float64")
+"""Way of drawing the next double of a NumPy generator."""
 _ONE_DOUBLE = {"choices", "rand", "random", "random_sample", "uniform"}
 """Functions that return the next double of the stream unchanged."""
 
@@ -133,6 +137,8 @@ class Answers:
         self._left: dict[Hashable, tuple[Any, Any]] = {}
         """Key of a stream -> a generator that is checked, and the state in which the last intercepted draw left it."""
         self._left[_stream(owner)] = (owner, generator_states.read(owner))
+        self._forced: dict[Hashable, bool] = {}
+        """(Number of the request, generator state) -> whether the number drawn from it has a forced value."""
         for generator, _ in PROCESS.watched:
             if _of_numpy(generator) == _of_numpy(owner):
                 self._left[_stream(generator)] = (generator, generator_states.read(generator))
@@ -171,9 +177,35 @@ class Answers:
             self._left[stream] = (generator, after := generator_states.read(generator))
             if done and after == state:  # nothing was drawn of what is certain: the state is that of the next call
                 state = None
+        self._check_not_mixed(state, forced=False)
         if pending is not None:
             state = "kept", pending
         return AnsweredCall(self._streams, self.draws, state and (type(generator).__name__, state), site, function)
+
+    def force(self, generator: Any, advance: Callable[[], Any], count: int) -> None:
+        """Advance the real generator by ``count`` doubles, whose values the boundary chooses.
+
+        ``advance`` advances it by one double. Raises ``NeedsValue`` if an outcome was drawn from one of these doubles,
+        because its value would contradict the value that the boundary chooses.
+        """
+        if self.boundary is None or self.boundary.has_values or large(count, MANY):
+            return
+        stream = self._keep(generator)
+        for _ in range(count):
+            self._check_not_mixed(generator_states.read(generator), forced=True)
+            with nobody_answers():
+                advance()
+        self._left[stream] = (generator, generator_states.read(generator))
+
+    def _check_not_mixed(self, state: Any, *, forced: bool) -> None:
+        """Raise ``NeedsValue`` if this request draws twice from ``state``, once with a forced value and once without.
+
+        ``forced`` states whether the boundary chooses the value of the number that is drawn now.
+        """
+        if self.boundary is None or self.boundary.has_values or state is None:
+            return
+        if self._forced.setdefault((PROCESS.requests, state), forced) is not forced:
+            raise NeedsValue("one-state-twice", "an outcome and a number are drawn from one state of a generator")
 
     def set_by_program(self, generator: Any, change: Callable[[], Any]) -> Any:
         """Call ``change``, by which the program seeds ``generator`` or restores a state of it, and return the result.
@@ -223,8 +255,8 @@ class Answers:
     def _kept_number(self, generator: Any) -> float | None:
         """Return the normal number that ``generator`` has cached for its next call, or None.
 
-        The first call in a run stores the number of the generator, so that ``restore`` can put it back. For the global
-        generator, the first call also deletes the cached number, so that a run does not depend on earlier draws.
+        The first call in a run stores it for ``restore``, and deletes that of the global generator, so that a run does
+        not depend on earlier draws.
         """
         if _stream(generator) not in self._pending:
             self._pending[_stream(generator)] = (generator, generator_states.pending(generator))
@@ -260,14 +292,18 @@ class AnsweredCall:
         self.site = site
 
     def uniform(self, site: Site, digits: str = "double") -> Uniform:
-        """Return the next uniform number of the call; ``site`` names the number, and ``digits`` is its dtype."""
+        """Return the next uniform number of the call.
+
+        ``site`` names the number; ``digits`` is the name of its dtype, such as "float32".
+        """
         way = ("uniform", digits if self._function in _ONE_DOUBLE else self._function)
         return Uniform(self._draws, site, self._draw(site, way))
 
     def block(self, site: Site, shape: tuple[int, ...], digits: str) -> NoiseBlock:
-        """Return the noise vector of the call: all its numbers as one object, instead of number by number.
+        """Return all uniform numbers of the call as one object.
 
-        ``site`` names the vector, ``shape`` is the shape of its array, and ``digits`` the dtype.
+        ``site`` names the block, ``shape`` is the shape of the returned array of numbers, and ``digits`` is the name of
+        its dtype, such as "float32".
         """
         draw = self._draw(site, ("many", self._function, shape, digits))
         return NoiseBlock(self._draws, site, draw, math.prod(shape))
@@ -281,22 +317,23 @@ class AnsweredCall:
             Uniform(self._draws, site, self._draw(site, ("whole", self._function, number))), low, number
         )
 
-    def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the next outcome of the call, drawn now from ``pmf``; ``site`` names the decision."""
-        outcome: int = self.outcome(pmf, site).value()
+    def categorical(self, pmf: Pmf, site: Site, source: Hashable | None = None) -> int:
+        """Return the next outcome of the call, drawn now from ``pmf``. The parameters are those of ``outcome``."""
+        outcome: int = self.outcome(pmf, site, source).value()
         return outcome
 
-    def outcome(self, pmf: Pmf, site: Site) -> Categorical:
+    def outcome(self, pmf: Pmf, site: Site, source: Hashable | None = None) -> Categorical:
         """Return the next outcome of the call, from ``pmf``, as a symbolic outcome that is drawn when it is read.
 
-        ``site`` names the decision.
+        ``site`` names the decision. ``source`` is the way of drawing the number that the library looks up in the
+        cumulative sum of ``pmf``, such as ``NEXT_DOUBLE``; None if it draws the outcome in another way.
         """
-        draw = self._draw(site, (self._function, asarray(pmf).tobytes()))
+        draw = self._draw(site, (self._function, asarray(pmf).tobytes()), source)
         return Categorical(self._draws, pmf, site, draw=draw)
 
-    def _draw(self, site: Site, way: Hashable) -> Draw:
+    def _draw(self, site: Site, way: Hashable, source: Hashable | None = None) -> Draw:
         place = next(self._places)
-        return self._streams.draw(site, self._state and (self._state, place), way)
+        return self._streams.draw(site, self._state and (self._state, place), way, source)
 
 
 class AnswersOf:

@@ -33,7 +33,7 @@ def rounded(dtype: str) -> Round:
 def evaluated_kept(rows: Rows, position: int, dtype: str) -> Iterator[float]:
     """Yield the acceptance probability of the draft at ``position`` in 16-bit floats, once for each way to evaluate it.
 
-    The rows of p and q are used as given or scaled to sum 1, with and without rounding of the result to ``dtype``.
+    The rows of p and q are used as given or scaled to sum 1, and the result is rounded to ``dtype`` or not.
     """
     store, draft = rounded(dtype), rows.drafts[position]
     for p, q in _scalings(rows, position, store):
@@ -45,9 +45,8 @@ def evaluated_kept(rows: Rows, position: int, dtype: str) -> Iterator[float]:
 def evaluated_behind(rows: Rows, position: int, dtype: str) -> Iterator[Any]:
     """Yield the law ``[V]`` of the token after ``position`` accepted drafts, for each way to evaluate it in 16 bits.
 
-    If all drafts are accepted, the token is the bonus token; otherwise it is the replacement of the rejected draft. The
-    rows of p and q are used as given or scaled to sum 1, and the division of the law by its sum is rounded or not.
-    ``dtype`` is the 16-bit float type.
+    It is the law of the replacement, or of the bonus token after the last draft. The rows of p and q are used as given
+    or scaled to sum 1, and the division of the law by its sum is rounded to ``dtype`` or not.
     """
     store = rounded(dtype)
     for p, q in _scalings(rows, position, store):
@@ -62,8 +61,7 @@ def evaluated_behind(rows: Rows, position: int, dtype: str) -> Iterator[Any]:
 def _scalings(rows: Rows, position: int, store: Round) -> Iterator[tuple[Any, Any]]:
     """Yield the rows (p, q) at ``position`` twice: first as given, then scaled to sum 1.
 
-    q is None after the last draft. ``store`` rounds to the 16-bit dtype; the scaled rows and their sums are rounded by
-    it.
+    q is None after the last draft. ``store`` rounds the scaled rows to the 16-bit dtype.
     """
     p, q = rows.p[position].pmf, rows.q[position].pmf if position < len(rows.q) else None
     yield p, q

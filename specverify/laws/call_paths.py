@@ -55,8 +55,8 @@ class WideDraw(NamedTuple):
 class CallPath(NamedTuple):
     """One path of a call: the outcomes of its draws, its probability, and the tokens that the call emitted.
 
-    A small draw is a draw over few outcomes. ``questions`` are the small draws, ``wide`` the draws over the vocabulary,
-    and ``ending`` has the emitted tokens. ``rounding`` has the observations from which rounding errors are bounded.
+    A small draw is a draw over few outcomes. ``questions`` are the small draws, ``wide`` the draws over the vocabulary.
+    ``rounding`` has the observations from which rounding errors are bounded.
     """
 
     ending: Ending
@@ -72,9 +72,8 @@ class CallPath(NamedTuple):
 class _OneRun:
     """Answers the draws of one run with outcomes that are given beforehand, so that a path can be repeated.
 
-    Draws over few outcomes get ``choices`` in order, and when these are used up, their first possible outcome.
-    ``outcomes`` maps the index of a draw over a large vocabulary to its outcome; any other such draw gets a likely
-    outcome.
+    Draws over few outcomes get ``choices`` in order, and when these are used up, their first possible outcome. Draw
+    number i over a large vocabulary gets ``outcomes[i]``, or without this key a likely outcome.
     """
 
     def __init__(self, choices: tuple[int, ...], questions: tuple[Question, ...], outcomes: Mapping[int, int]) -> None:
@@ -112,10 +111,10 @@ class _OneRun:
         return result
 
     def finished(self) -> None:
-        """Check the draws after the run ended.
+        """Raise an error if the draws of the finished run were not right.
 
-        Re-raises an error of a draw even if the program caught the error, and raises if a replay made fewer draws than
-        the first run.
+        Re-raises an error of a draw that the program caught. Raises ``NotAFunctionOfItsDraws`` if a replay made fewer
+        draws than the first run.
         """
         if self.failure is not None:
             raise self.failure
@@ -131,9 +130,8 @@ def likely(masses: Any, seed: int) -> int:
 def call_paths(program: Program) -> Iterator[CallPath]:
     """Yield the paths of the small draws of a call, depth first; ``program`` makes the call.
 
-    At most ``MOST_PATHS + 1`` paths are yielded. A caller that receives this many knows that the call has too many
-    paths, and does not use the last one. A path that ends in an error is skipped if its probability is within rounding
-    of 0.
+    A path that ends in an error is skipped if its probability is within rounding of 0. At most ``MOST_PATHS + 1`` paths
+    are yielded, the last one only to show that there are too many.
     """
     choices: tuple[int, ...] = ()
     questions: tuple[Question, ...] = ()
@@ -155,8 +153,8 @@ def call_paths(program: Program) -> Iterator[CallPath]:
 def again(program: Program, path: CallPath, outcomes: Mapping[int, int]) -> CallPath:
     """Run a path again with the same outcomes of its small draws, and return the new path.
 
-    ``outcomes`` maps the index of a draw over the vocabulary to the outcome that it gets this time; other draws keep
-    theirs. Raises ``NotAFunctionOfItsDraws`` if the program then makes other draws.
+    ``outcomes`` maps the index of a draw over the vocabulary to its new outcome; other draws keep theirs. Raises
+    ``NotAFunctionOfItsDraws`` if the program then makes other draws.
     """
     kept = {number: draw.outcome for number, draw in enumerate(path.wide)}
     answered = _OneRun(path.choices, path.questions, {**kept, **outcomes})
@@ -186,7 +184,7 @@ def _weight(answered: _OneRun) -> float:
 def _next(choices: tuple[int, ...], questions: tuple[Question, ...]) -> tuple[tuple[int, ...], tuple[Question, ...]]:
     """Return the outcomes of the small draws of the next path, in depth-first order, and the questions of these draws.
 
-    ``choices`` and ``questions`` are those of the current path. After the last path the result is two empty tuples.
+    ``choices`` and ``questions`` are those of the current path. After the last path both results are ().
     """
     while questions:
         later = [outcome for outcome in questions[-1].possible if outcome > choices[-1]]

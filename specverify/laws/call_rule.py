@@ -89,11 +89,10 @@ def added_up(epsilon: float, count: int) -> Floats:
 
 
 def one_by_one(epsilon: float, given: float, count: int, *, looked_up: bool) -> Floats:
-    """Return bounds on the rounding errors of a program that may add ``count`` entries one after the other.
+    """Return bounds on the rounding errors of a program that adds ``count`` entries one after the other, or pairwise.
 
-    The bounds also hold if it adds pairwise. Sums are computed in float32 or finer. ``epsilon`` is the spacing at 1 of
-    the floats in which the program computes. ``given`` is the spacing at 1 of the floats in which the input rows are
-    stored. ``looked_up`` states that the program also looks up a uniform in a cumulative row.
+    Sums are computed in float32 or finer. ``epsilon`` is the spacing at 1 of the floats of the program, ``given`` that
+    of the input rows. ``looked_up`` states that the program also looks up a uniform in a cumulative row.
     """
     sums = max(count * min(epsilon, FLOAT32) + epsilon, added_up(epsilon, count).sums)
     return Floats(epsilon, sums, epsilon if looked_up else 0.0, SMALLEST.get(given, UNDERFLOW))
@@ -147,7 +146,7 @@ def reached(rows: Rows, floats: Floats) -> Iterator[Between]:
 def _entries(row: PmfRow, where: Any, floats: Floats) -> Between:
     """Return bounds on entries of a row after the program may have rounded the row and scaled it to sum 1.
 
-    ``where`` is an index or slice that selects the entries, and ``floats`` has the rounding errors of the program.
+    ``where``, an index or a slice, selects the entries; ``floats`` has the rounding errors of the program.
     """
     scale = 1.0 / float(row.pmf.sum())
     pmf, doubtful = row.pmf[where], row.doubtful[where] if np.ndim(row.doubtful) else row.doubtful

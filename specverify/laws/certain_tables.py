@@ -32,6 +32,9 @@ threshold in the program then confuses such tokens with impossible ones, the res
 ``_apart``."""
 FAR = "far_after"
 """``far_after_1``: like ``apart_after``, but p and q differ much at the two likely tokens."""
+FEW = "few_after"
+"""``few_after_1_2_3``: like ``open_after``, but the later rows are open only if all tokens since the first open row are
+0, and the entries of a row have different sizes. So a program has few paths, and wrong rules different laws."""
 MANY = "many_after"
 """``many_after_1``: after texts of 1 token every token has a different positive probability under p, and q is one-hot.
 """
@@ -39,7 +42,7 @@ MANY = "many_after"
 
 def is_certain(shape: str) -> bool:
     """Return whether ``shape`` is the name of a kind of tables that this module makes."""
-    return shape == CERTAIN or shape.startswith((OPEN, PERIODIC, APART, FAR, MANY))
+    return shape == CERTAIN or shape.startswith((OPEN, PERIODIC, APART, FAR, FEW, MANY))
 
 
 def open_after(*lengths: int) -> str:
@@ -50,7 +53,7 @@ def open_after(*lengths: int) -> str:
 def periodic_after(*lengths: int) -> str:
     """Return the name of the kind of tables whose rows are open after texts of these lengths.
 
-    All other rows are one-hot. Their tokens repeat with the length of the text: 0, 1, 2, ... and again from 0.
+    All other rows are one-hot, with the tokens 0, 1, 2, ... in turn by the length of the text.
     """
     return "_".join([PERIODIC, *map(str, lengths)])
 
@@ -66,16 +69,24 @@ def apart_after(length: int) -> str:
 def far_after(length: int) -> str:
     """Return the name of the kind of tables in which p and q differ at four tokens after texts of one length.
 
-    ``length`` is the number of tokens of these texts. In their rows p and q differ strongly at two likely tokens and
-    slightly at two unlikely ones. All other rows are one-hot, with p = q.
+    ``length`` is this number of tokens. p and q differ strongly at two likely tokens and slightly at two unlikely ones.
+    All other rows are one-hot, with p = q.
     """
     return f"{FAR}_{length}"
+
+
+def few_after(*lengths: int) -> str:
+    """Return the name of the kind of tables whose rows are open after texts of these lengths that end in 0s.
+
+    After the shortest of these texts the row is open whatever its tokens are. All other rows are one-hot, with p = q.
+    """
+    return "_".join([FEW, *map(str, lengths)])
 
 
 def many_after(length: int) -> str:
     """Return the name of the kind of tables in which p has no zeros, and q is one-hot, after texts of one length.
 
-    ``length`` is the number of tokens of these texts. All other rows are one-hot, with p = q.
+    ``length`` is this number of tokens. All other rows are one-hot, with p = q.
     """
     return f"{MANY}_{length}"
 
@@ -83,9 +94,8 @@ def many_after(length: int) -> str:
 def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
     """Return (target, draft) over ``vocabulary`` tokens as tables of ``Fraction``.
 
-    ``shape`` is the name of a kind of tables of this module. ``seed`` selects the one-hot rows, and the open rows of
-    most kinds. In the kinds of ``apart_after`` and ``far_after`` the open rows depend on ``seed`` as an exponent: the
-    slight differences between p and q are 2 parts in ``2 << seed``, so a larger seed makes them smaller.
+    ``shape`` is the name of a kind of tables of this module, and ``seed`` selects the rows. In the kinds of
+    ``apart_after`` and ``far_after``, a larger seed also brings p and q closer: their slight differences are 2^-seed.
     """
     lengths = frozenset(map(int, filter(str.isdecimal, shape.split("_"))))
 
@@ -97,7 +107,9 @@ def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel,
         elif len(tokens) in lengths and shape.startswith(MANY):
             p = rng.sample(range(1, vocabulary + 1), vocabulary)
             q = _point(vocabulary, rng.randrange(vocabulary))
-        elif len(tokens) in lengths:
+        elif len(tokens) in lengths and shape.startswith(FEW) and not any(tokens[min(lengths) :]):
+            p, q = (rng.sample(_SIZES, vocabulary) for _ in range(2))
+        elif len(tokens) in lengths and not shape.startswith(FEW):
             p, q = ([rng.randint(1, 5) for _ in range(vocabulary)] for _ in range(2))
         elif shape.startswith(PERIODIC):
             p = q = _point(vocabulary, len(tokens) % vocabulary)
@@ -114,8 +126,8 @@ def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel,
 def large_pair(vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
     """Return (target, draft) with one-hot rows in float64, for a vocabulary of any size.
 
-    After every text the rows have the same tokens as those of ``certain_pair(CERTAIN, vocabulary, seed)``: a quarter of
-    the rows of q have another token than p.
+    The rows have the same tokens as those of ``certain_pair(CERTAIN, vocabulary, seed)``: q and p differ in a quarter
+    of them.
     """
 
     @cache
@@ -132,6 +144,10 @@ def large_pair(vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel
     return (lambda tokens: row(pair(tokens)[0])), (lambda tokens: row(pair(tokens)[1]))
 
 
+_SIZES = (1, 2, 3, 5, 7, 11, 13, 17)
+"""Weights of the open rows of ``few_after``."""
+
+
 def _point(vocabulary: int, token: int) -> list[int]:
     return [int(other == token) for other in range(vocabulary)]
 
@@ -139,13 +155,10 @@ def _point(vocabulary: int, token: int) -> list[int]:
 def _apart(vocabulary: int, exponent: int, *, far: bool) -> tuple[list[int], list[int]]:
     """Return integer weights of p and q over ``vocabulary`` tokens, each summing to ``2 << exponent``.
 
-    The last four tokens are two likely ones and two unlikely ones. From q to p, weight moves from the first likely
-    token to the second, and from the first unlikely token to the second. Between the unlikely tokens a weight of 2
-    moves. Between the likely ones a weight of 2 moves too, or with ``far`` an eighth of the total weight: then the
-    residual (p - q)+ at the second unlikely token is small compared with that at the second likely one.
-
-    At most five tokens before the last four have weights that are equal in p and q, and all others have weight 0. If
-    ``exponent`` is at least 6, no two positive weights of p are equal, and no two of q.
+    The last four tokens are two likely ones and two unlikely ones. p differs from q only there: a weight of 2 moves
+    from the first unlikely token to the second, and another from the first likely token to the second. This one is 2
+    too, or with ``far`` an eighth of the total. Before the last four, at most five tokens have positive weights. If
+    ``exponent`` is at least 6, the positive weights of p differ from each other, and so do those of q.
     """
     whole = 2 << exponent
     before = [whole * odd // 128 for odd in (3, 5, 7, 9, 11)[: vocabulary - 4]]

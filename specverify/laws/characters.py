@@ -67,8 +67,8 @@ def trained(text: str, *others: str) -> Letters:
 def letter_model(letters: Letters, longest: int, reads: int) -> LanguageModel:
     """Return the model ``tokens -> pmf [alphabet]`` with contexts of at most ``longest`` letters.
 
-    Each occurrence of a context in the text so far adds ``reads`` to the count of the letter after it, in addition to
-    the counts of the training text: a large model also repeats patterns of its text.
+    The count of a letter after a context is that in the training text, plus ``reads`` for each occurrence in the text
+    so far.
     """
     place = {letter: token for token, letter in enumerate(letters.alphabet)}
 

@@ -16,9 +16,8 @@ _SIDE = 3
 def deep_scenarios(gamma: int) -> tuple[Scenario, ...]:
     """Return at most twelve scenarios whose first round has ``gamma`` drafts; in each, three rows are not one-hot.
 
-    The positions of these rows are three of nine selected positions of the round, the one of the bonus token included;
-    with eight drafts the nine are all positions. For every two of the nine there is a scenario in which both rows are
-    not one-hot: the scenarios are the lines of the affine plane of order three, and the positions its points.
+    These three are among nine positions of the round, the one of the bonus token included. For every two of the nine
+    there is a scenario in which both rows are not one-hot.
     """
     shapes = (open_after(*sorted({1 + round(point * gamma / 8) for point in line})) for line in _lines())
     return tuple(Scenario(shape, 3, (0,), gamma + 1, seed=30) for shape in dict.fromkeys(shapes))

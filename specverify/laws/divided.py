@@ -55,8 +55,8 @@ class Divided:
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of the draw at ``site`` from ``pmf`` on the followed path.
 
-        A new draw first divides the runs among its outcomes. Raises ``NotAFunctionOfItsDraws`` if a replay makes
-        another draw than the first run.
+        A new draw divides the runs among its outcomes. Raises ``NotAFunctionOfItsDraws`` if a replay makes another
+        draw.
         """
         try:
             return self._outcome(pmf, site)
@@ -80,8 +80,8 @@ def divided_runs(
 ) -> Iterator[tuple[Outcome, int]]:
     """Yield (result, number of runs) for every path that ``number`` >= 1 independent runs of ``program`` take.
 
-    Each path is run once; ``rng`` divides the runs among the outcomes of a draw. Raises ``NotAFunctionOfItsDraws`` if a
-    replay makes another draw.
+    ``rng`` divides the runs among the outcomes of a draw. Raises ``NotAFunctionOfItsDraws`` if a replay makes another
+    draw.
     """
     splits: list[_Split] = []
     while True:
@@ -102,8 +102,7 @@ def divided_runs(
 def divided_counts(decoder: Decoder, prompt: Tokens, number: int, rng: np.random.Generator | int) -> Counter[Tokens]:
     """Return text -> number of decodes, for the new tokens of ``number`` independent decodes of ``decoder``.
 
-    The decodes start at ``prompt``; ``rng`` (a generator or a seed) divides the runs. States are processed in the order
-    of their length, so every state is expanded once, with all the runs that reached it.
+    The decodes start at ``prompt``; ``rng`` (a generator or a seed) divides the runs.
     """
     rng = np.random.default_rng(rng)
     counts: Counter[Tokens] = Counter()
@@ -126,8 +125,7 @@ def divided_counts(decoder: Decoder, prompt: Tokens, number: int, rng: np.random
 def program_counts(program: Callable[[Draws], Any], number: int, rng: np.random.Generator | int) -> Counter[Any]:
     """Return outcome -> number of runs, for ``number`` independent runs of ``program``; outcomes are hashable.
 
-    ``rng`` (a generator or a seed) divides the runs. Draws that an intercepted program never reads are drawn at the end
-    of the run.
+    ``rng`` (a generator or a seed) divides the runs.
     """
     rng = np.random.default_rng(rng)
     counts: Counter[Any] = Counter()
@@ -141,7 +139,6 @@ def program_counts(program: Callable[[Draws], Any], number: int, rng: np.random.
 def divided(weights: Array, number: int, rng: np.random.Generator) -> Array:
     """Return how many of ``number`` runs take each outcome, drawn by ``rng``: an array as long as ``weights``.
 
-    It is a multinomial sample with ``weights`` scaled to sum 1. Every weight must be positive. The caller omits weights
-    of 0, because the remainder of rounding goes to the last outcome.
+    It is a multinomial sample with ``weights`` scaled to sum 1. Every weight must be positive.
     """
     return rng.multinomial(number, weights / weights.sum()) if len(weights) > 1 else np.array([number])

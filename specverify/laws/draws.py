@@ -214,8 +214,8 @@ class Narrated:
     def __init__(self, inner: Draws) -> None:
         """Pass draws on to ``inner``, and record them in attributes that change as the program runs.
 
-        ``decisions`` lists the draws with their outcomes. ``asked`` is the site of the last draw, also if ``inner``
-        raised an error in it. ``threads`` has the names of the threads that drew.
+        ``decisions`` lists the draws with their outcomes, ``asked`` is the site of the last draw, also if it failed,
+        and ``threads`` has the names of the threads that drew.
         """
         self._inner = inner
         self.decisions: list[Decision] = []

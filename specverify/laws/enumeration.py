@@ -37,8 +37,8 @@ class EnumerationTooLarge(Exception):  # noqa: N818 - reads as the sentence it i
 class _Reached(NamedTuple):
     """The probability of a state over all paths that lead to it, and observations on these paths.
 
-    ``weight`` is the probability, and ``draws`` the largest number of draws on one of the paths. ``coverage`` has the
-    numbers of rounds, drafts and acceptances that occurred, and ``rounding`` the observations for the rounding bound.
+    ``draws`` is the largest number of draws on a path. ``coverage`` has the numbers of rounds, drafts and acceptances,
+    ``rounding`` the observations for the rounding bound.
     """
 
     weight: Any = 0
@@ -58,9 +58,8 @@ def program_law(
 ) -> Law:
     """Return the law of the (hashable) result of ``program``, within ``budget`` runs.
 
-    If more runs are needed, the probability of the remaining paths is ``missing`` in the law. ``on_path`` is called
-    with each path. With ``first``, only paths whose first draws have these outcomes are enumerated; their probabilities
-    are not rescaled.
+    The probability of paths that need more runs is ``missing`` in the law. ``on_path`` is called with each path. With
+    ``first``, only paths whose first draws have these outcomes are enumerated, without rescaling.
     """
     check_integer(budget, "the budget")
     law: dict[Any, Any] = {}
@@ -94,8 +93,7 @@ def program_law(
 def complete_law(program: Callable[[Draws], Any]) -> dict[Any, Any]:
     """Return the law of ``program`` as outcome -> probability, in the order of the outcomes.
 
-    Callers use this law as the expected law. Raises ``EnumerationTooLarge`` if ``DEFAULT_RUNS`` runs do not cover every
-    path.
+    Raises ``EnumerationTooLarge`` if ``DEFAULT_RUNS`` runs do not cover every path.
     """
     law = program_law(program)
     if law.missing:
@@ -106,10 +104,8 @@ def complete_law(program: Callable[[Draws], Any]) -> dict[Any, Any]:
 def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) -> Law:
     """Return the law of the new tokens of ``decoder`` after ``prompt``, round by round, with equal states merged.
 
-    At most ``budget`` rounds are run; the probability of the other paths is ``missing`` in the law. States are expanded
-    in the order of their length: a round adds at least one token, so the probability of a state is complete before its
-    expansion. Raises ``EnumerationTooLarge`` if the first round alone is estimated to need more than ten times the
-    budget; only a first round of more than ``FIRST_PATHS`` paths is estimated.
+    At most ``budget`` rounds are run; the probability of the other paths is ``missing`` in the law. Raises
+    ``EnumerationTooLarge`` if the first round alone is estimated to need more than ten times the budget.
     """
     if not isinstance(decoder, Decoder):
         raise argument_error("the decoder", decoder, "a Decoder, as an algorithm's build makes it")
@@ -167,10 +163,8 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
 def one_round_law(decoder: Decoder, task: Task, prompt: Tokens, budget: int = DEFAULT_RUNS) -> Law:
     """Return the law of the new tokens if ``decoder`` makes the first round and the target draws all later tokens.
 
-    If the rounds of the decoder depend on the text alone, this decides the law for every horizon: if one round from
-    every text gives the target's law, so do several (by induction from the last round). The text begins with
-    ``prompt``. ``task`` is the task of the decoder; its horizon and end-of-sequence tokens hold for the whole text.
-    ``budget`` bounds the runs of the round.
+    If this is the target's law after every text, the law of whole decodes is the target's too, provided that rounds
+    depend on the text alone. ``task`` is the task of the decoder, and ``budget`` bounds the runs of the round.
     """
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
@@ -188,8 +182,7 @@ def one_round_law(decoder: Decoder, task: Task, prompt: Tokens, budget: int = DE
 def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:
     """Return a program that decodes to the end by ``decoder`` and returns the new tokens.
 
-    The program is called with an interpreter of draws. The decode starts after ``prompt``. States are not merged, so
-    each path is one whole decode.
+    The program takes an interpreter of draws. The decode starts after ``prompt``, and each path is one whole decode.
     """
 
     def program(draws: Draws) -> Tokens:
@@ -204,8 +197,7 @@ def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:
 def run_toward(decoder: Decoder, prompt: Tokens, outcome: Tokens) -> Callable[[Draws], Tokens | None]:
     """Return ``whole_run(decoder, prompt)``, but stop a decode after the first round that differs from ``outcome``.
 
-    A round differs if its tokens are not those of ``outcome`` at their positions. The program then returns None. So the
-    paths to ``outcome`` are found without the paths to other new tokens.
+    A round differs if its tokens are not those of ``outcome`` at their positions. The program then returns None.
     """
 
     def program(draws: Draws) -> Tokens | None:
@@ -223,8 +215,7 @@ def run_toward(decoder: Decoder, prompt: Tokens, outcome: Tokens) -> Callable[[D
 def _shown(lost: Sequence[Any], runs: int) -> Any:
     """Return the sum of ``lost``, the probabilities of outcomes that an enumeration skipped because they were rare.
 
-    The sum is returned as 0 if it is so small that rounding errors of the enumeration, which made ``runs`` runs, can
-    explain it.
+    The sum is returned as 0 if rounding errors of an enumeration of ``runs`` runs can explain it.
     """
     result = sum(lost)
     return result if result > FLOAT64 * runs else 0

@@ -80,8 +80,7 @@ class GridCell(NamedTuple):
 class Looked(NamedTuple):
     """The result of evaluating the kernel in some cells: each cell is in ``settled`` or in ``others``.
 
-    A cell in ``others`` is either halved, and its parts are in ``halves``; or it is too small, and is also in
-    ``unsettled``.
+    A cell in ``others`` is halved, and its parts are in ``halves``; or it is too small, and is in ``unsettled``.
     """
 
     settled: tuple[tuple[GridCell, Tokens], ...]
@@ -97,11 +96,15 @@ class Looked(NamedTuple):
 def grid_law(kernel: Kernel, breakpoints: Breakpoints, budget: int = DEFAULT_ROWS, margin: float = MARGIN) -> Law:
     """Return the law of the tokens that ``kernel`` emits: outcome without padding -> volume of its cells.
 
-    ``kernel(uniforms)`` returns the tokens ``[rows, tokens]`` for uniforms ``[rows, number of uniforms]``.
-    ``breakpoints`` has, for each uniform, the thresholds of a right kernel; ``margin`` is the distance of evaluated
-    points from the ends of a cell. Raises ``GridRefused`` if the first evaluation takes more than ``budget`` rows;
-    later evaluations beyond the budget become missing mass. Raises ``ValueError`` if the kernel returns another number
-    of rows than it was given.
+    Args:
+        kernel: ``kernel(uniforms)`` returns the tokens ``[rows, tokens]`` for uniforms ``[rows, number of uniforms]``.
+        breakpoints: For each uniform, the thresholds of a right kernel.
+        budget: Largest number of rows; the probability of cells that need more is ``missing`` in the law.
+        margin: Distance of evaluated points from the ends of a cell.
+
+    Raises:
+        GridRefused: The first evaluation takes more than ``budget`` rows.
+        ValueError: The kernel returns another number of rows than it was given.
     """
     check_callable(kernel, "the kernel", arguments=1)
     check_integer(budget, "the budget")
@@ -143,10 +146,15 @@ def rows_of(cells: Sequence[GridCell]) -> int:
 def look(launch: Callable[[Any, Any], Any], cells: Sequence[GridCell], margin: float = MARGIN, seed: int = 0) -> Looked:
     """Evaluate the kernel in all cells by one call of ``launch``, and return which cells have one outcome.
 
-    ``launch(cases, uniforms)`` gets the index of the case of each row, ``[rows]``, and the uniforms of each row,
-    ``[rows, number of uniforms]``; it returns the emitted tokens, ``[rows, tokens]``. All cells have the same number of
-    uniforms. Each cell is evaluated ``margin`` inside each corner, in the middle, and at random points by ``seed``.
-    Raises ``ValueError`` if ``launch`` returns another number of rows.
+    Args:
+        launch: Gets the case index ``[rows]`` and the uniforms ``[rows, number of uniforms]``, and returns the
+            emitted tokens ``[rows, tokens]``.
+        cells: The cells. Each is evaluated near each corner, in the middle, and at random points.
+        margin: Distance of the points at the corners from the sides of the cell.
+        seed: Seed of the random points.
+
+    Raises:
+        ValueError: If ``launch`` returns another number of rows.
     """
     check_number(margin, "the margin", "a number above 0 and below 1/8", lambda value: 0 < value < 1 / 8)
     cases, uniforms = places_in(cells, margin, seed)
@@ -184,11 +192,10 @@ def _bits(uniforms: int) -> list[tuple[int, ...]]:
 
 
 def _halves(cell: GridCell, answers: Any, margin: float) -> tuple[GridCell, ...]:
-    """Return the parts into which ``cell`` is halved along some of its uniforms.
+    """Return the parts of ``cell``, halved along each uniform along which the results at the corners differ.
 
-    These are the uniforms along which the results at the corners differ, or all if all corners agree. A side of at most
-    8 ``margin`` is not halved; the result is () if no side can be. ``answers`` are the results at all evaluated points
-    of the cell, the corners first.
+    The cell is halved along all uniforms if the corners agree. A side of at most 8 ``margin`` is not halved; the result
+    is () if no side can be. ``answers`` are the results at the points of the cell, the corners first.
     """
     uniforms = len(cell.low)
     corners = answers[: 2**uniforms].reshape(*(2,) * uniforms, -1)
@@ -221,9 +228,8 @@ def chain_grid_law(
     """Return the law of the tokens of one round of a chain verifier: gamma drafts from q, then ``kernel``.
 
     ``models`` are (target, draft), rational, and the round starts after ``prompt``. ``rule`` is the right verifier,
-    which gives the breakpoints. For every sequence of drafts the kernel is evaluated as in ``grid_law``, with
-    ``budget`` rows at most; the results are weighted with the probabilities of the drafts. Raises the errors of
-    ``grid_law``.
+    which gives the breakpoints. ``grid_law`` evaluates the kernel, and raises its errors, for each sequence of drafts,
+    with ``budget`` rows each.
     """
     check_callable(kernel, "the kernel", arguments=4)
     check_integer(gamma, "gamma", least=0)
@@ -259,8 +265,7 @@ def chain_breakpoints(
     """Return the thresholds of a chain verifier for ``draft``: acceptance probabilities, and sums for the last draw.
 
     ``p`` and ``q`` are the rows of each position, ``rule`` the right verifier. The sums are those of all subsets of the
-    row from which the last token is drawn: an inverse CDF steps at some of them in whatever order it scans the row.
-    Float entries count as the dyadic rationals that they are.
+    row from which the last token is drawn: an inverse CDF steps at some of them, whatever its order.
     """
     if not (len(draft) <= len(q) and len(draft) < len(p)):
         raise ValueError(
@@ -309,10 +314,9 @@ def grid_tables(vocabulary: int, denominator: int, seed: int) -> tuple[LanguageM
 
 
 def _places(points: Iterable[Fraction], index: int) -> tuple[Fraction, ...]:
-    """Return ``points``, the thresholds of one uniform, as a tuple.
+    """Return ``points``, the thresholds of uniform number ``index``, as a tuple.
 
-    Raises ``ValueError`` unless all of them are rationals in [0, 1]. ``index`` is the index of the uniform, for the
-    message.
+    Raises ``ValueError`` unless all of them are rationals in [0, 1].
     """
     places = tuple(points)
     for point in places:

@@ -40,9 +40,9 @@ class KnownLaw(NamedTuple):
 def known_law(law: Any, name: str = "the law") -> KnownLaw:
     """Return ``law`` as a ``KnownLaw``; ``name`` is its name in messages.
 
-    ``law`` is a mapping from token sequences (tuples) to probabilities, in which ``OTHERS`` may stand for all other
-    sequences; or a pmf ``[vocabulary]`` of the only token of every sequence. Raises ``ValueError`` for anything else,
-    and unless the probabilities sum to 1 within 1e-4.
+    ``law`` maps token sequences (tuples) to probabilities, with ``OTHERS`` for all other sequences; or it is a pmf
+    ``[vocabulary]`` of the only token. Raises ``ValueError`` for anything else, and unless the probabilities sum to 1
+    within 1e-4.
     """
     if isinstance(law, Mapping):
         return _of_sequences(law, name)

@@ -53,7 +53,11 @@ class Distance(NamedTuple):
 
 
 def combined_law(parts: Sequence[Law]) -> Law:
-    """Return the law of a program from ``parts``, the laws of disjoint sets that together contain all its paths."""
+    """Return the law of a program: the sum of ``parts``.
+
+    Each part has the probabilities of one set of paths, not scaled to sum to 1. The sets are disjoint, and together
+    contain all paths of the program.
+    """
     probabilities: dict[Any, Any] = {}
     for part in parts:
         for outcome, mass in part.probabilities.items():
@@ -75,8 +79,7 @@ def is_rational(law: Law) -> bool:
 def total_variation(law: Law, target: Mapping[Any, Any]) -> Distance:
     """Return an interval that contains TV(law, target), whatever outcomes the missing probability belongs to.
 
-    Missing mass can only be added to outcomes. So the total variation is at least the sum of the excesses of ``law``
-    over the target, and at most the sum of its deficits.
+    Its ends are the sum of the excesses of ``law`` over the target, and that of its deficits.
     """
     outcomes = law.probabilities.keys() | target.keys()
     differences = [law.probabilities.get(outcome, 0) - target.get(outcome, 0) for outcome in outcomes]
@@ -88,8 +91,7 @@ def total_variation(law: Law, target: Mapping[Any, Any]) -> Distance:
 def rounding_bound(law: Law, coarsest: float = FLOAT32) -> float:
     """Return an upper bound on the total variation by which rounding can change an enumerated law; 0 for rationals.
 
-    The bound follows from the observations in ``law.rounding``, among them the spacing at 1 of the floats of the
-    coarsest observed dtype. If this spacing is smaller than ``coarsest``, the bound is computed with ``coarsest``.
+    It follows from the observations in ``law.rounding``, with a spacing of floats at 1 of at least ``coarsest``.
     """
     if is_rational(law):
         return 0.0
@@ -108,7 +110,7 @@ def continued(law: Mapping[Tokens, Any], continuation: Callable[[Tokens], Mappin
 def target_law(task: Task, prompt: Tokens) -> dict[Tokens, Any]:
     """Return the law of the new tokens after ``prompt`` if the target of ``task`` decodes alone, without a decoder.
 
-    It is the product of the target's conditional pmfs. Sequences end at an end-of-sequence token or at the horizon.
+    Sequences end at an end-of-sequence token or at the horizon.
     """
     law: dict[Tokens, Any] = {}
     stack: list[tuple[Tokens, Any]] = [((), 1)]

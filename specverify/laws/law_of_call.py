@@ -39,7 +39,7 @@ ONCE_MORE = 2
 class FailedOutcome(NamedTuple):
     """An outcome of a draw with which the call raises an error, or emits no token.
 
-    ``token`` is the outcome. ``said`` describes the failure in words, such as the error that is raised.
+    ``token`` is the outcome. ``said`` describes the failure in words.
     """
 
     kept: Tokens
@@ -66,8 +66,8 @@ class Behind(NamedTuple):
 class CallLaw(NamedTuple):
     """The law of the tokens that a call emits: for each sequence of accepted drafts, the law of the token after it.
 
-    ``faults`` are outcomes with which the call fails, ``missing`` is the probability of the paths and outcomes that
-    were not followed, and ``runs`` the number of runs.
+    ``faults`` are outcomes with which the call fails, ``missing`` is the probability of what was not followed, and
+    ``runs`` the number of runs.
     """
 
     behind: Mapping[Tokens, Behind]
@@ -85,8 +85,8 @@ class CallLaw(NamedTuple):
 class _Read(NamedTuple):
     """The law of the last token at the end of one path.
 
-    ``kept`` are the tokens before the last one, ``values`` its possible values, and ``masses`` their probabilities. The
-    fields that are not described here are as in ``CallLaw`` and ``Behind``.
+    ``kept`` are the tokens before it, and ``masses`` the probabilities of its ``values``. Other fields are those of
+    ``CallLaw`` and ``Behind``.
     """
 
     kept: Tokens
@@ -111,9 +111,8 @@ def call_law(
 ) -> CallLaw:
     """Return the law of the tokens that one call emits; ``program`` makes the call, over ``vocabulary`` tokens.
 
-    If the program reads a draw over the vocabulary, the outcomes in ``notable`` are always followed; others are sampled
-    by ``seed``. Errors that the program raises on a path of its small draws are raised here. Errors with other outcomes
-    of a draw over the vocabulary become part of the law, except those of the types ``said``, which are raised too.
+    Of a draw over the vocabulary, the outcomes in ``notable`` are followed, and others sampled by ``seed``. An error
+    after such an outcome becomes part of the law, except errors of the types in ``said``, which are raised.
     """
     result: dict[Tokens, Behind] = {}
     law, total, known = CallLaw(result), 0.0, set[Any]()
@@ -207,8 +206,8 @@ class _Reader:
     def _of_draw(self, number: int, read: _Read, *, briefly: bool) -> _Read:
         """Return the law of a last token that depends on one draw, whose outcome the program read.
 
-        ``number`` is the index of the draw. ``read`` is the result for the path's own outcome, from which the tokens
-        before the last one are taken. With ``briefly`` fewer outcomes are followed.
+        ``number`` is the index of the draw, ``read`` the result for the path's own outcome. With ``briefly`` fewer
+        outcomes are followed.
         """
         draw = self._path.wide[number]
         tried, sampled = self._outcomes(number)
@@ -245,9 +244,8 @@ class _Reader:
     ) -> tuple[dict[int, float], list[FailedOutcome | str]]:
         """Run the path again with each of ``outcomes`` of draw ``number``; return (outcome -> last token, problems).
 
-        ``kept`` are the tokens before the last one. If an outcome changes these tokens, or the call fails with it, the
-        outcome has no entry in the mapping, and the problem is listed: a ``FailedOutcome`` if the call raises an error
-        or emits no last token, and a sentence in any other case.
+        ``kept`` are the tokens before the last one. An outcome that changes these, or with which the call fails, is a
+        problem: a ``FailedOutcome`` if the call raises or emits no last token, else a sentence.
         """
         emitted: dict[int, float] = {}
         problems: list[FailedOutcome | str] = []
@@ -266,10 +264,8 @@ class _Reader:
     def _ending(self, number: int, outcome: int) -> Ending | FailedOutcome | str:
         """Run the path again with the given ``outcome`` of draw ``number``, and return its ``Ending``.
 
-        The ending has the emitted tokens, or the law of the last one if the program never read it. If the program makes
-        other draws than before, return a sentence about this instead. If the call raises an error, return a
-        ``FailedOutcome``. Two exceptions are not caught: ``MemoryError``, and errors of the types that the caller of
-        ``call_law`` passed as its argument ``said``.
+        Returns a sentence if the program then makes other draws, and a ``FailedOutcome`` if it raises. ``MemoryError``
+        and errors of the types ``said`` of ``call_law`` are raised.
         """
         self._runs += 1
         try:
@@ -287,7 +283,7 @@ class _Reader:
     def _another(self, number: int, time: int) -> int:
         """Return an outcome of draw ``number`` that differs from the one on the path, sampled from the rest of the pmf.
 
-        ``time`` is part of the seed, so different values may give different outcomes.
+        ``time`` is part of the seed.
         """
         draw = self._path.wide[number]
         left = draw.pmf.copy()
@@ -297,8 +293,8 @@ class _Reader:
     def _coincidences(self, number: int) -> list[int]:
         """Return the outcomes of draw ``number`` that are equal to another token of the call.
 
-        The other tokens of the call are the drafted ones and the outcomes of the other draws of the path. A program may
-        compare the drawn token with one of them, and a random sample of outcomes rarely contains an equal token.
+        These tokens are the notable ones (see ``call_law``) and the outcomes of the other draws of the path. A program
+        may compare the drawn token with them.
         """
         draw = self._path.wide[number]
         candidates = dict.fromkeys((*self._notable, *(other.outcome for other in self._path.wide)))
@@ -309,9 +305,8 @@ class _Reader:
     def _outcomes(self, number: int) -> tuple[list[int], int]:
         """Return the outcomes of draw ``number`` to follow, and how many of them are a random sample from the pmf.
 
-        The outcomes that are not sampled are the notable tokens, the two likeliest tokens, and some of the tokens at
-        which arrays are often cut. If the draw has few possible outcomes, all of them are returned, and the number is
-        0.
+        If there are few possible outcomes, all are followed, and the number is 0. Otherwise the sample is followed, the
+        notable tokens, the two likeliest, and some at which arrays are often cut.
         """
         pmf = self._path.wide[number].pmf
         possible = np.flatnonzero(pmf > 0)
@@ -344,7 +339,7 @@ def _same(one: Ending, other: Ending) -> bool:
 def edges(vocabulary: int) -> tuple[int, ...]:
     """Return tokens at which kernels often cut rows of ``vocabulary`` entries, in ascending order.
 
-    These are powers of two, the last multiple of each usual block size, the neighbours of both, and the two tokens at
+    These are powers of two, the last multiple of each usual block size, both plus or minus one, and the two tokens at
     each end of the row.
     """
     powers = [2**bits for bits in range(7, 20)]

@@ -21,9 +21,10 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 class LlamaSizes(NamedTuple):
     """Sizes of a model. The defaults are the smallest that the converters of engines accept.
 
-    ``width`` is that of the residual stream. A layer has ``heads`` heads of queries and ``kv_heads`` heads of keys and
-    values, each of ``head_width`` entries. ``positions`` is the length of the longest text, ``epsilon`` the constant in
-    the RMS norms, and ``theta`` the base of the rotary angles.
+    * ``width``: that of the residual stream.
+    * ``heads``, ``kv_heads``: numbers of heads of queries, and of keys and values; ``head_width``: entries of each.
+    * ``positions``: length of the longest text.
+    * ``epsilon``: constant in the RMS norms; ``theta``: base of the rotary angles.
     """
 
     vocabulary: int = 5
@@ -52,8 +53,7 @@ class Llama(NamedTuple):
 def random_llama(seed: int, sizes: LlamaSizes = SMALLEST, spread: float = 1.5) -> Llama:
     """Return a model of these ``sizes`` with random weights, drawn by ``seed``.
 
-    Its logits have a standard deviation of about ``spread``. The other weights are large enough that logits depend on
-    all earlier tokens, as in a trained model.
+    Its logits have a standard deviation of about ``spread`` and depend on all earlier tokens.
     """
     numbers = np.random.default_rng(seed)
 
@@ -127,8 +127,8 @@ def _heads(rows: Array, heads: int) -> Array:
 def _rotated(rows: Array, sizes: LlamaSizes) -> Array:
     """Return ``rows``, the queries or keys of each head and position, with rotary position embeddings.
 
-    Element i of the first half of a head and element i of its second half are rotated together, as a vector of two
-    components. ``sizes`` has the base of the angles.
+    Element i of the first half of a head and element i of its second half are rotated together. ``sizes`` has the base
+    of the angles.
     """
     half = sizes.head_width // 2
     angles = np.arange(rows.shape[1])[:, None] * sizes.theta ** (-np.arange(half) / half)

@@ -58,8 +58,8 @@ class Hidden:
     def __init__(self, place: int, uses: list[int]) -> None:
         """Hide the token at position ``place`` of the text.
 
-        Each use of the token appends its position to the shared list ``uses``. So a use is known even if the program
-        catches the exception.
+        Each use of the token appends its position to the shared list ``uses``, even if the program catches the
+        exception.
         """
         self.place, self.uses = place, uses
 
@@ -100,11 +100,17 @@ class Rounds(NamedTuple):
 def rounds_of(decoder: Decoder, prompt: Tokens, window: int, budget: int) -> Rounds:
     """Return the graph of the rounds of ``decoder`` after ``prompt``.
 
-    States are merged if they agree in their last ``window`` tokens (and in the other data that the module lists). The
-    tokens before these are hidden from a round. ``budget`` is the largest number of paths of rounds in the graph.
+    Args:
+        decoder: The decoder.
+        prompt: The tokens before the first round.
+        window: States that agree in so many last tokens, and in the other data that the module lists, are merged.
+        budget: The largest number of paths of rounds in the graph.
 
-    Raises ``ReadsWholeText`` if a round uses a hidden token, ``NotRational`` if a probability is a float,
-    ``TooManyRounds`` if the budget does not suffice, and ``ValueError`` if a round commits no token.
+    Raises:
+        ReadsWholeText: A round uses a token before the window.
+        NotRational: A probability is a float.
+        TooManyRounds: The budget does not suffice.
+        ValueError: A round commits no token.
     """
     start = decoder.init(prompt)
     uses: list[int] = []
@@ -151,8 +157,8 @@ def rounds_of(decoder: Decoder, prompt: Tokens, window: int, budget: int) -> Rou
 def _edges_of(decoder: Decoder, state: State, uses: list[int]) -> Iterator[tuple[Tokens, Fraction, State]]:
     """Yield (new tokens, probability, next state) for every path of a round of ``decoder`` from ``state``.
 
-    ``uses`` is the list to which hidden tokens of ``state`` append when the round uses them. Raises ``ReadsWholeText``
-    after such a use, ``NotRational`` for a float probability, and ``ValueError`` for a round that commits no token.
+    Hidden tokens of ``state`` are appended to ``uses`` when the round uses them. Raises ``ReadsWholeText`` after such a
+    use, ``NotRational`` for a float probability, and ``ValueError`` for a round that commits no token.
     """
     result = paths(lambda draws: decoder.step(draws, state))
     while (path := _next(result, uses)) is not None:
@@ -168,8 +174,8 @@ def _edges_of(decoder: Decoder, state: State, uses: list[int]) -> Iterator[tuple
 def _next(found: Iterator[Path[tuple[State, Round]]], uses: list[int]) -> Path[tuple[State, Round]] | None:
     """Return the next path of the iterator ``found``, or None at its end.
 
-    ``uses`` is the list to which hidden tokens append when they are used. Raises ``ReadsWholeText`` if it is not empty,
-    even if the program caught the exception of the use.
+    Raises ``ReadsWholeText`` if ``uses``, the list of used hidden tokens, is not empty, even if the program caught the
+    exception of the use.
     """
     try:
         return next(found, None)
@@ -186,7 +192,7 @@ def expectation(rounds: Rounds, factors: Factors) -> Fraction:
     """Return the expectation of the product of the factors of all tokens of a text, under the law of ``rounds``.
 
     ``factors[t][v]`` is the factor of token v at position t of the new tokens. With factors 1 and 0 the result is the
-    probability of a pattern: 0 excludes a token at a position. The result is rational.
+    probability of a pattern. It is rational.
     """
     values: list[Fraction] = [Fraction(1)] * (len(rounds.nodes) + 1)  # the last one is behind the end
     for number in range(len(rounds.nodes) - 1, -1, -1):
@@ -236,11 +242,10 @@ class Pattern(NamedTuple):
 
 
 def difference(one: Rounds, other: Rounds, vocabulary: int, seed: int) -> Pattern | None:
-    """Return a pattern of tokens whose probability differs between the laws of ``one`` and ``other``.
+    """Return a pattern of tokens whose probability differs between the laws of ``one`` and ``other``, or None.
 
-    Tokens are below ``vocabulary``. Returns None if the fingerprints are equal, with random factors drawn by ``seed``.
-    Over the choice of the seed, None is wrong with a probability of at most ``horizon / 2**61``. A pattern proves that
-    the laws differ.
+    Tokens are below ``vocabulary``. None means that the fingerprints by ``seed`` are equal. Over the choice of the
+    seed, it is wrong with a probability of at most ``horizon / 2**61``.
     """
     rng = random.Random(seed)  # noqa: S311 - no secrets
     horizon = max(one.horizon, other.horizon)

@@ -82,7 +82,7 @@ def prompts(vocabulary: int, longest: int = 4) -> SearchStrategy[Tokens]:
 def table_models(vocabulary: int) -> SearchStrategy[LanguageModel]:
     """Return a strategy of language models ``tokens -> pmf``, whose rows are drawn when their context first occurs.
 
-    A row depends on all tokens of its context and stays the same for the rest of the example.
+    A row depends on all tokens of its context.
     """
     return _tables(pmfs(vocabulary), "row")
 

@@ -43,8 +43,7 @@ class Logits(NamedTuple):
 class Parting(NamedTuple):
     """The first position of the new tokens at which the texts of greedy speculation and of the target alone differ.
 
-    ``setting`` names the case, and ``speculative`` is the token of greedy speculation; ``NO_TOKEN`` if its text has
-    ended.
+    ``setting`` names the case, and ``speculative`` is the token of greedy speculation, or ``NO_TOKEN``.
     """
 
     setting: str
@@ -83,8 +82,8 @@ def named(token: int) -> str:
 def parting(setting: str, plain: Tokens, speculative: Tokens, logits: Logits) -> Parting | None:
     """Return the first difference of two different greedy texts: ``plain``, of the target alone, and ``speculative``.
 
-    Returns None if the logits at the difference are not known, or a token there is no integer. ``setting`` names the
-    case in messages. Raises ``ValueError`` for an invalid row of logits.
+    Returns None if the logits there are not known, or a token there is no integer. ``setting`` names the case in
+    messages. Raises ``ValueError`` for an invalid row of logits.
     """
     texts = zip((*plain, NO_TOKEN), (*speculative, NO_TOKEN), strict=False)
     position, pair = next((index, pair) for index, pair in enumerate(texts) if pair[0] != pair[1])
@@ -102,10 +101,9 @@ def greedy_parting(
 ) -> Parting | None:
     """Return the first difference between a text of ``law`` and the only text of ``expected``.
 
-    If ``law`` has one text, this text is compared. If it has several texts, the likeliest text that differs from the
-    expected one is compared, and the returned ``bound`` is 0: rounding does not explain several texts of a greedy call.
-    Returns None if the texts are equal, if ``expected`` has several texts, or if the logits are not known. ``setting``
-    names the case in messages.
+    The text is the only one of ``law``, or else the likeliest that is not expected; ``bound`` is then 0, because
+    rounding does not explain several texts. Returns None if the texts are equal, if ``expected`` has several, or if the
+    logits are not known. ``setting`` names the case in messages.
     """
     plain, text = without_chance(expected), without_chance(law)
     if logits is None or not isinstance(plain, tuple) or text == plain:
@@ -119,11 +117,10 @@ def greedy_parting(
 
 
 def _below(token: int, row: Any) -> float:
-    """Return how far the logit of ``token`` lies below the largest logit of ``row``.
+    """Return how far the logit of ``token`` lies below the largest of ``row``, an array or mapping as in ``Logits``.
 
-    ``row`` is an array or a mapping, as in ``Logits``. A token that a mapping does not contain counts as its smallest
-    entry. The result is infinite for a token outside of an array, and for the end of the text if the row has no entry
-    for it.
+    A token that a mapping does not contain counts as its smallest entry. The result is infinite for a token outside of
+    an array, and for an end of the text without an entry.
     """
     told = isinstance(row, Mapping)
     plain = list(row.values()) if told else row.detach().double().cpu().numpy() if hasattr(row, "detach") else row

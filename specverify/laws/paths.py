@@ -28,8 +28,8 @@ PROBES = 16
 class Path(NamedTuple, Generic[Outcome]):
     """One run of a program: its result, its probability (``weight``), and its draws.
 
-    ``choices`` are the outcomes of the draws, and ``decisions`` the sites, pmfs and outcomes. ``rounding`` has the
-    observations from which the error of the weight is bounded.
+    ``choices`` are their outcomes, ``decisions`` their sites, pmfs and outcomes. From ``rounding`` the error of the
+    weight is bounded.
     """
 
     outcome: Outcome
@@ -42,8 +42,7 @@ class Path(NamedTuple, Generic[Outcome]):
 class Undecided(NamedTuple):
     """The result of a run in which some draws were never read.
 
-    ``outcomes`` has a pair (outcome, share) for each possible outcome of the run. The share is the probability of the
-    outcome, given the path.
+    ``outcomes`` has a pair for each possible result of the run: the result, and its probability given the path.
     """
 
     outcomes: tuple[tuple[Any, Any], ...]
@@ -83,10 +82,9 @@ class _OpenDraw:
         self.decision = Decision(self.question.site, weights, self.outcome)
 
     def pass_over(self) -> float:
-        """Follow the next outcome that is not too rare, which may be the current one.
+        """Follow the next outcome that is not too rare, which may be the current one, or else the last outcome.
 
-        Returns the sum of the probabilities of the rare outcomes that are skipped. If all remaining outcomes are too
-        rare, the path follows the last of them.
+        Returns the sum of the probabilities of the rare outcomes that are skipped.
         """
         weights = self._before * self.question.masses[self.outcome :]
         shown = np.flatnonzero(weights >= RARE)
@@ -99,10 +97,9 @@ class Enumerated:
     """An interpreter that follows one path: it repeats recorded outcomes, then takes the first one of each new draw."""
 
     def __init__(self, branches: list[_OpenDraw], first: tuple[int, ...] = ()) -> None:
-        """Follow the path of ``branches``, the draws made so far; each new draw is appended.
+        """Follow the path of ``branches``, the draws made so far; each new draw is appended to this shared list.
 
-        ``first`` fixes the outcomes of the first draws. The enumeration and all its interpreters share the list
-        ``branches``.
+        ``first`` fixes the outcomes of the first draws.
         """
         self._branches, self._first = branches, first
         self.depth = 0
@@ -157,13 +154,12 @@ def paths(
 ) -> Iterator[Path[Outcome]]:
     """Yield every path of ``program`` once, depth first. The consumer may stop early by closing the generator.
 
-    With ``first``, only paths whose first draws have these outcomes are enumerated. With ``least``, a path whose
-    probability is known to be at most ``least()`` is skipped without a run. If the program raises an exception on a
-    path with float probabilities, the path is skipped if its probability is below the rounding of float64.
-
-    A path with probability below ``RARE`` is not followed further. ``rare`` is then called with the probability that is
-    skipped, and returns whether the enumeration continues. Without ``rare`` it continues, but raises
-    ``NotAFunctionOfItsDraws`` after many rare paths in a row.
+    * With ``first``, only paths whose first draws have these outcomes are enumerated.
+    * With ``least``, a path whose probability is known to be at most ``least()`` is skipped without a run.
+    * A path with probability below ``RARE`` is not followed. ``rare`` gets this probability, and returns whether to
+      continue. Without ``rare`` the enumeration continues, but raises ``NotAFunctionOfItsDraws`` after many such paths
+      in a row.
+    * A path that ends in an error is skipped if its probability is a float below the rounding of float64.
     """
     check_callable(program, "the program")
     branches: list[_OpenDraw] = []
@@ -217,9 +213,8 @@ def heaviest_paths(
 ) -> list[tuple[Any, Path[Outcome]]]:
     """Return the ``number`` heaviest paths of ``program`` as pairs (weight, path), the heaviest first.
 
-    The weight of a path is its probability times ``share(outcome)``, a number of at most 1. A path of weight 0 is left
-    out, and a path whose probability is too small for it to be among the heaviest is not run. At most ``most`` paths
-    run.
+    The weight is the path's probability times ``share(outcome)``, which is at most 1. Paths of weight 0 are left out.
+    At most ``most`` paths run; those that are too improbable to be among the heaviest do not.
     """
     result: list[tuple[Any, Path[Outcome]]] = []
 
@@ -245,8 +240,8 @@ def _next_branch(
 ) -> bool:
     """Move ``branches`` to the next path that is not rare and whose probability is above ``least()``.
 
-    ``first``, ``least`` and ``rare`` are those of ``paths``. Returns False in two cases: there is no such path, or
-    ``rare`` returns False for the probability of rare paths that were passed over.
+    ``first``, ``least`` and ``rare`` are those of ``paths``. Returns False if there is no such path, or if ``rare``
+    returns False for paths that were passed over.
     """
     while _advanced(branches, first):
         branch, lost = branches[-1], 0.0
@@ -271,10 +266,7 @@ def _advanced(branches: list[_OpenDraw], first: tuple[int, ...]) -> bool:
 
 
 def _happens_by_rounding(branches: list[_OpenDraw]) -> bool:
-    """Return whether the path ``branches`` has so small a float probability that it may exist by rounding alone.
-
-    Example: an inverse CDF whose last bound is 1 - 2**-53 has a path on which no token is selected.
-    """
+    """Return whether the path ``branches`` has so small a float probability that it may exist by rounding alone."""
     weight = _weight(branches)
     return isinstance(weight, float) and weight < NEGLIGIBLE
 
@@ -282,8 +274,7 @@ def _happens_by_rounding(branches: list[_OpenDraw]) -> bool:
 def first_outcomes(program: Callable[[Draws], Any], depth: int) -> list[tuple[int, ...]]:
     """Return the outcomes of the first ``depth`` draws of ``program``, one tuple for each set of paths that share them.
 
-    The sets are a partition of all paths. A path with fewer draws has a shorter tuple. Outcomes too rare to follow,
-    such as the end of a CDF that rounds to less than 1, are left out.
+    A path with fewer draws has a shorter tuple. Every path is in one set, except those too rare to follow.
     """
     check_integer(depth, "the depth", least=0)
     shares: list[tuple[int, ...]] = [()]
@@ -301,10 +292,9 @@ def first_outcomes(program: Callable[[Draws], Any], depth: int) -> list[tuple[in
 
 
 def outcomes_of(end: Any) -> tuple[tuple[Any, Any], ...]:
-    """Return pairs (outcome, share) for ``end``, the result of a run.
+    """Return pairs (result, probability given the path) for ``end``, the value that a run returned.
 
-    There is one pair with share 1, unless the run left some draws unread (``Undecided``). Then there is a pair for each
-    possible outcome, and its share is the probability of this outcome given the path.
+    There is one pair, with probability 1, unless the run left draws unread (``Undecided``).
     """
     return end.outcomes if isinstance(end, Undecided) else ((end, 1),)
 
@@ -312,9 +302,8 @@ def outcomes_of(end: Any) -> tuple[tuple[Any, Any], ...]:
 def estimated_paths(program: Callable[[Draws], Any], probes: int = PROBES, seed: int = 0) -> float:
     """Return an unbiased estimate of the number of paths: the mean product of branching factors over random probes.
 
-    Knuth, "Estimating the efficiency of backtrack programs" (1975). Each of ``probes`` runs of ``program`` takes every
-    branch with equal probability, by ``seed``. If the first run meets no branch, it has taken the only path, and the
-    result is 1.
+    Each of ``probes`` runs of ``program`` takes every branch with equal probability, by ``seed`` (Knuth 1975). If the
+    first run meets no branch, the result is 1.
     """
     check_integer(probes, "the number of probes")
     check_seed(seed)

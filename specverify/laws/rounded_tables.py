@@ -44,8 +44,8 @@ def two_softmaxes(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
 def below_in_float32(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
     """Return (p, q) in ``dtype``, float64 or float32, whose float32 values are neighbours.
 
-    Rounded to float32, p is one float below q at every possible token except one, where they are equal. The rows are
-    computed in float64, in which p and q differ by less than a float32 spacing, and then converted to ``dtype``.
+    Rounded to float32, p is one float below q at every possible token except one, where they are equal. In float64 they
+    differ by less than a float32 spacing.
     """
     while True:
         wanted = _pmf(rng, vocabulary).astype(np.float32)

@@ -115,8 +115,8 @@ def of_lookup(epsilon: float, cells: int) -> float:
 def allowed(rounding: Rounding, coarsest: float = FLOAT32) -> float:
     """Return an upper bound on the total variation by which rounding can change a law.
 
-    ``rounding`` has the observations of the runs that gave the law. The bound is computed with ``rounding.epsilon``,
-    the spacing of floats at 1, or with ``coarsest`` if that is larger.
+    ``rounding`` has the observations of its runs. The bound assumes floats with a spacing at 1 of at least
+    ``coarsest``.
     """
     epsilon = max(rounding.epsilon, coarsest)
     floats = rounding.decisions * of_decision(epsilon, rounding.support) + of_lookup(epsilon, rounding.cells)
@@ -142,8 +142,7 @@ def of_enumeration(rounding: Rounding, runs: int) -> float:
 def left_on_nothing(rounding: Rounding) -> float:
     """Return an upper bound on the probability that rounding can give to an outcome whose probability is 0.
 
-    Underflow leaves a negligible probability. Each uniform that is compared with the end of a cumulative pmf leaves at
-    most two spacings of its floats, and lookups leave the error of the sums.
+    It adds the bounds of underflow, of comparisons with the end of a cumulative pmf, and of lookups.
     """
     return UNDERFLOW + 2 * rounding.epsilon * rounding.uniforms + of_lookup(rounding.epsilon, rounding.cells)
 
@@ -220,11 +219,7 @@ def known_within(bound: float) -> None:
 
 
 def asked(*, again: bool) -> None:
-    """Record a comparison of a uniform number.
-
-    ``again`` states that the program compared the same number before. If so, the comparison counts as a repeated one.
-    Otherwise it counts as a new uniform.
-    """
+    """Record a comparison of a uniform number; ``again`` if the program compared the same number before."""
     if _COLLECTING:
         _COLLECTING[-1].again += again
         _COLLECTING[-1].uniforms += not again

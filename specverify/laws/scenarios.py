@@ -24,8 +24,8 @@ LARGE = 1024
 class Scenario(NamedTuple):
     """One decode to examine: a pair of table models, a prompt, and the limits of the text.
 
-    ``shape`` is the kind of the tables, ``vocabulary`` their number of tokens, and ``seed`` selects their rows;
-    ``horizon`` is the number of new tokens, and ``eos`` are the end-of-sequence tokens.
+    ``shape`` is the kind of the tables, ``vocabulary`` their number of tokens, ``seed`` selects their rows; ``horizon``
+    is the number of new tokens, ``eos`` are the end-of-sequence tokens.
     """
 
     shape: str

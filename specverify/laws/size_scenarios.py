@@ -28,9 +28,8 @@ _PASSED: Final = 4
 class Sizes(NamedTuple):
     """Sizes that an engine must handle in addition to the defaults; 0 adds none.
 
-    The defaults are texts of 132 tokens, prompts whose lengths are powers of two from 8 to 128, or one more or one
-    less, and batches of nine rows. Every engine that is made for scenarios is examined with them. Scenarios of a size
-    have one path each, or a few for ``gamma``, so large sizes are cheap.
+    The defaults are texts of 132 tokens, prompts of 2^k - 1, 2^k or 2^k + 1 tokens from k = 3 to 7, and batches of nine
+    rows. Scenarios of a size have few paths, so large sizes are cheap.
 
     Examples:
         >>> Sizes(horizon=256, vocabulary=151_936).rows

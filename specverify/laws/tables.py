@@ -133,7 +133,7 @@ def softmax_table(
 def mixed_with(target: LanguageModel, other: LanguageModel, share: float) -> LanguageModel:
     """Return a drafter that resembles the target: a mixture of the rows of two models.
 
-    The rows are (1 - ``share``) p + ``share`` r, where p is the row of ``target`` and r the row of ``other``.
+    The rows are (1 - ``share``) p + ``share`` r, with p of ``target`` and r of ``other``.
     """
 
     @cache
@@ -156,8 +156,8 @@ def as_float64(model: LanguageModel) -> LanguageModel:
 def unchangeable(model: LanguageModel) -> LanguageModel:
     """Return the model with cached, read-only rows.
 
-    A write into a row raises an error in NumPy. A write that bypasses NumPy, such as one through a tensor that shares
-    the memory of the row, raises ``ValueError`` when the row is next requested; the row is then restored.
+    A write into a row raises an error in NumPy. A write that bypasses NumPy, such as through a tensor that shares its
+    memory, raises ``ValueError`` when the row is next requested.
     """
     rows: dict[Tokens, tuple[Pmf, bytes]] = {}
 

@@ -92,9 +92,9 @@ from specverify.subjects.forms import BATCHED
 )
 @as_part("greedy-speculation", "verifier")
 def accepts_after_rejection(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Greedy matching that counts every draft that matches, also those after the first mismatch.
+    """Greedy matching that counts every matching draft, also those after the first mismatch.
 
-    The mask of matches is summed as a whole; only its leading run of matches may count.
+    Only the matches before the first mismatch may count.
     """
     rows = [target(prefix + draft.tokens[:i]) for i in range(len(draft.tokens) + 1)]
     accepted = sum(argmax(row) == token for row, token in zip(rows, draft.tokens, strict=False))
@@ -111,10 +111,9 @@ def accepts_after_rejection(draws: Draws, target: LanguageModel, prefix: Tokens,
     setting=(("temperature", 1.0),),
 )
 def argmax_for_a_draw(target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float) -> list[int]:
-    """Accept a draft if it is the argmax of its target row.
+    """Accept a draft if it equals the argmax of its target row, instead of a draw from this row.
 
-    The right rule accepts a draft if it equals a token that is drawn from this row. With the argmax, the temperature
-    has no effect.
+    So the temperature has no effect.
     """
     best: list[int] = softmax_rows(target_logits, temperature).argmax(-1).tolist()
     misses = [i for i, token in enumerate(draft_tokens.tolist()) if token != best[i]]
@@ -167,10 +166,9 @@ block_matched_then_drawn = planted(
 
 
 def block_mode_token_formulas_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Keep the longest prefix of the drafts whose last draft passes the test min(1, p/q).
+    """Keep the longest prefix of the drafts whose last draft passes the test min(1, p/q); then draw from (p - q)+.
 
-    The next token is drawn from (p - q)+. Block verification requires other formulas: the product of the ratios p/q,
-    and a residual scaled by it.
+    Block verification requires the product of the ratios p/q, and a residual scaled by this product.
     """
     for length in range(len(draft.tokens), -1, -1):
         p = target(prefix + draft.tokens[:length])
@@ -195,18 +193,15 @@ def _stays(draws: Draws, p: object, draft: Draft, i: int) -> bool:
     examples=SHORT,
 )
 def block_mode_token_formulas(task: Task, gamma: int = 4) -> Decoder:
-    """Block verification that uses the formulas of token verification.
-
-    It keeps the longest prefix whose last draft passes its own test, whatever the tests of the earlier drafts gave.
-    """
+    """Block verification with the formulas of token verification: a prefix is tested by its last draft alone."""
     return with_verifier(block_mode_token_formulas_verify)(task, gamma)
 
 
 def block_ratio_not_capped_heads(w: Any, p: Any, q: Any) -> Any:
-    """Return R / (R + 1 - w), the probability with which a prefix of the drafts is accepted; 1 if ``w`` is at least 1.
+    """Return R / (R + 1 - w), the probability that a prefix of the drafts is accepted; 1 if ``w`` is at least 1.
 
-    ``w`` is the product of p/q over the prefix, here not capped at 1. R is the sum of (w p - q)+, where ``p`` and ``q``
-    are the rows after the prefix.
+    ``w`` is the product of p/q over the prefix, not capped at 1. R is the sum of (w p - q)+ for the rows ``p`` and
+    ``q`` after the prefix.
     """
     spare = positive_part(w * p - q).sum()
     return spare / (spare + 1 - w) if w < 1 else 1
@@ -233,7 +228,7 @@ def ratio(p: list[Any], q: tuple[Any, ...], tokens: Tokens) -> Any:
 def block_ratio_not_capped(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Block verification with the plain product of p/q, which is not capped at 1 after each draft.
 
-    A product above 1 can then make up for a later draft that the target finds unlikely.
+    A product above 1 can then make up for a later, unlikely draft.
     """
     gamma, q = len(draft.tokens), draft.pmfs
     p = [target(prefix + draft.tokens[:i]) for i in range(gamma + 1)]
@@ -248,10 +243,10 @@ def block_ratio_not_capped(draws: Draws, target: LanguageModel, prefix: Tokens, 
 
 
 def block_ratio_token_residual_heads(w: Any, p: Any, q: Any) -> Any:
-    """Return R / (R + 1 - w), the probability with which a prefix of the drafts is accepted.
+    """Return R / (R + 1 - w), the probability that a prefix of the drafts is accepted; 1 if R = 0 and ``w`` = 1.
 
-    ``w`` is the product of p/q over the prefix, capped at 1 after each draft. R is the sum of (w p - q)+, where ``p``
-    and ``q`` are the rows after the prefix. If R is 0 and w is 1, the quotient is 0/0, and w is returned.
+    ``w`` is the product of p/q over the prefix, capped at 1 after each draft. R is the sum of (w p - q)+ for the rows
+    ``p`` and ``q`` after the prefix.
     """
     spare = positive_part(w * p - q).sum()
     return spare / (spare + 1 - w) if spare > 0 or w < 1 else w
@@ -270,7 +265,7 @@ def block_ratio_token_residual_heads(w: Any, p: Any, q: Any) -> Any:
 def block_ratio_token_residual(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Block verification whose replacement is drawn from (p - q)+ instead of (w p - q)+.
 
-    Acceptance uses the product of ratios w; the replacement uses the residual of token verification.
+    w is the product of ratios by which drafts are accepted.
     """
     gamma, q = len(draft.tokens), draft.pmfs
     p = [target(prefix + draft.tokens[:i]) for i in range(gamma + 1)]
@@ -293,10 +288,9 @@ def block_ratio_token_residual(draws: Draws, target: LanguageModel, prefix: Toke
     killed_by="law_is_declared",
 )
 def cascade_defers_the_wrong_way(task: Task, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
-    """Speculative cascade with p and q exchanged in the deferral rule, which decides where p is used instead of q.
+    """Speculative cascade with p and q exchanged in the deferral rule.
 
-    Drafts still come from q. ``rule`` and ``alpha`` select the deferral rule, as in
-    ``reference.algorithms.speculative_cascade``.
+    ``rule`` and ``alpha`` select the deferral rule, as in ``reference.algorithms.speculative_cascade``.
     """
     exchanged = cascade(task._replace(target=draft_model(task), draft=task.target), rule, alpha)
     return with_verifier(speculative_sampling)(task._replace(target=exchanged), gamma)
@@ -313,8 +307,7 @@ def cascade_defers_the_wrong_way(task: Task, rule: str = "opt", alpha: Any = Fra
 def cascade_residual_of_target(task: Task, alpha: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
     """Token cascade that tests drafts by the mixture of p and q, but replaces a rejected draft from (p - q)+.
 
-    The replacement must come from the residual of the mixture, (mixture - q)+. ``alpha`` is the parameter of the
-    mixture.
+    The right residual is (mixture - q)+. ``alpha`` is the parameter of the mixture.
     """
     mixed = token_cascade(task, alpha)
 
@@ -331,12 +324,10 @@ def cascade_residual_of_target(task: Task, alpha: Any = Fraction(1, 2), gamma: i
 
 
 def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Select one of a node's candidates by a rule that depends on p, and accept it with min(1, p/q).
+    """Draw one of a node's candidates by a rule that depends on p, and accept it with min(1, p/q): the bug.
 
-    The selected token does not have the law q, so this test is wrong. If the token is rejected, another one is drawn
-    from norm((p - q)+). ``p`` is the target row of the node, ``tokens`` are its candidates, ``pmfs`` the q of each, and
-    ``depth`` is the depth of the node. The returned step has the emitted token, and states whether it is a candidate
-    that was accepted.
+    The test is wrong because the drawn candidate does not have the law q. After a rejection the token is drawn from
+    norm((p - q)+). ``p`` is the target row of the node, ``tokens`` are its candidates, and ``pmfs`` the q of each.
     """
     q = pmfs[0]
     chosen, _ = selection(p, q, len(tokens), 0)
@@ -356,10 +347,10 @@ def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ..
     examples=PAIR,
 )
 def choice_accepted_against_q(task: Task, branching: tuple[int, ...] = (2, 1)) -> Decoder:
-    """Tree verification that selects one candidate of each node and accepts it with min(1, p/q).
+    """Tree verification that draws one candidate of each node by a rule on p, and accepts it with min(1, p/q).
 
-    The selection depends on p, so the selected candidate does not have the law q. The right rule divides p by the law
-    of the selected candidate. ``branching[i]`` is the number of candidates of each node at depth i.
+    The right rule divides p by the law of the drawn candidate. ``branching[i]`` is the number of candidates of each
+    node at depth i.
     """
     drafter = tree_drafter(draft_model(task), regular_tree(branching), independent)
     return tree_decoder(task, drafter, by_siblings(choose_then_accept))
@@ -376,8 +367,7 @@ def choice_accepted_against_q(task: Task, branching: tuple[int, ...] = (2, 1)) -
 def clip_without_floor(task: Task, clip: Any = 2, gamma: int = 4) -> Decoder:
     """Mentored decoding that limits q from above by ``b p`` (b is ``clip``), but not from below by ``a p``.
 
-    The mass above the upper limit is distributed in proportion to p. The right rule uses this mass to raise q to the
-    lower limit.
+    The mass above the limit is added in proportion to p; the right rule raises q to the lower limit with it.
     """
     draft = draft_model(task)
 
@@ -455,8 +445,8 @@ copies_judged_by_argmax = planted(
 def count_along_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     """Speculative sampling of a batch that counts the accepted drafts of a row wrongly.
 
-    The cumulative product of the acceptances is taken over the rows instead of the positions. So a rejection in one row
-    also counts as a rejection at the same position of all later rows, and not at later positions of its own row.
+    The cumulative product of the acceptances is taken over the rows instead of the positions. So a rejection counts in
+    all later rows, and not at later positions.
     """
     rng, gamma = np.random.default_rng(), draft_tokens.shape[1]
     coins = [
@@ -484,7 +474,7 @@ def count_along_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
 def dropped_block(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Speculative sampling that discards the whole draft block if q of its first token is below 1/3.
 
-    The decision depends on the drawn token, so the blocks that remain do not have the law q.
+    So the blocks that remain do not have the law q.
     """
     unsure = bool(draft.tokens) and child_pmf(draft, 0, target(prefix))[draft.tokens[0]] < Fraction(1, 3)
     kept = 0 if unsure else len(draft.tokens)
@@ -502,10 +492,7 @@ def dropped_block(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Dr
 )
 @with_verifier
 def dropped_by_ratio(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling that cuts the block before the first draft with p/q < 1/2, and draws that position from p.
-
-    The length of the block depends on the drawn tokens.
-    """
+    """Speculative sampling that cuts the block before the first draft with p/q < 1/2, and draws from p there."""
     rows = [target(prefix + draft.tokens[:i]) for i in range(len(draft.tokens))]
     q = [child_pmf(draft, i, p) for i, p in enumerate(rows)]
     ratios = [rows[i][token] / q[i][token] for i, token in enumerate(draft.tokens)]
@@ -524,10 +511,7 @@ def dropped_by_ratio(draws: Draws, target: LanguageModel, prefix: Tokens, draft:
 )
 @with_verifier
 def dropped_by_target(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling that cuts the block before the first draft d with p(d) < 1/3, and draws from p there.
-
-    The length of the block depends on the drawn tokens.
-    """
+    """Speculative sampling that cuts the block before the first draft d with p(d) < 1/3, and draws from p there."""
     rows = [target(prefix + draft.tokens[:i]) for i in range(len(draft.tokens))]
     kept = next((i for i, t in enumerate(draft.tokens) if rows[i][t] < Fraction(1, 3)), len(rows))
     return speculative_sampling(draws, target, prefix, chain(draft.tokens[:kept], draft.pmfs[:kept]))
@@ -543,10 +527,9 @@ def dropped_by_target(draws: Draws, target: LanguageModel, prefix: Tokens, draft
 )
 @from_parts
 def dropped_confidence_token(task: Task, threshold: Any = 0.4, gamma: int = 4) -> Parts:
-    """Stop drafting at the first token of low confidence and drop this token, instead of keeping it as the last draft.
+    """Stop drafting at the first token whose q is below ``threshold``, and drop this token.
 
-    Confidence is q of the token, and below ``threshold`` it is low. The length of the block then depends on a token
-    that is not verified.
+    The right algorithm keeps it as the last draft.
     """
     rule = confidence(threshold, gamma)
     return Parts(dropping_last(model_drafter(draft_model(task)), rule.stop_after), rule, speculative_sampling)
@@ -579,10 +562,7 @@ def exit_believed_once(draws: Draws, target: LanguageModel, prefix: Tokens, draf
 )
 @with_verifier
 def gamma_from_this_round(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """After a rejection, treat the round as if only the accepted drafts had been drafted, and draw a bonus from p.
-
-    A rejection may shorten the next round only. With this bug no token is ever drawn from the residual.
-    """
+    """Treat a rejected draft as if it had not been drafted: draw from p in its place, never from the residual."""
     first = speculative_sampling(draws, target, prefix, draft)
     if first.accepted == len(draft.tokens):
         return first
@@ -592,9 +572,9 @@ def gamma_from_this_round(draws: Draws, target: LanguageModel, prefix: Tokens, d
 
 
 def decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
-    """Verify the ``drafts`` of a round with the test u q <= p, which a uniform of exactly 0 passes also where p is 0.
+    """Verify the ``drafts`` of a round with the test u q <= p, which u = 0 passes even if p is 0.
 
-    ``rng`` draws the uniforms; the accepted drafts and one more token are returned.
+    Returns the accepted drafts and one more token. ``rng`` draws the uniforms u.
     """
     for i, token in enumerate(drafts):
         if not rng.random() * q[i, token] <= p[i, token]:
@@ -644,10 +624,9 @@ def inverted_ratio(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
     killed_by="law_is_declared",
 )
 def judge_sees_the_prompt(task: Task, correct: Pairs = (), gamma: int = 4) -> Decoder:
-    """Judge decoding whose judge gets the last committed token instead of the token before the draft it judges.
+    """Judge decoding whose judge reads the last committed token instead of the token before the draft.
 
-    This is wrong from the second draft of a block on. ``correct`` are the pairs (token before the draft, draft) that
-    the judge accepts.
+    ``correct`` are the pairs (token before the draft, draft) that the judge accepts.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -702,7 +681,7 @@ likelier_strictly = planted(
 def match_then_fresh_sample(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Sample and match that draws from p a second time if the first draw differs from the draft.
 
-    The first draw should be emitted. With the second draw, the draft d comes out with probability 2 p(d) - p(d)^2.
+    The first draw should be emitted.
     """
     for i, token in enumerate(draft.tokens):
         p = target(prefix + draft.tokens[:i])
@@ -722,10 +701,7 @@ def match_then_fresh_sample(draws: Draws, target: LanguageModel, prefix: Tokens,
 )
 @from_parts
 def predicted_rejection_dropped(task: Task, threshold: Any = 0, gamma: int = 20) -> Parts:
-    """SpecDec++ that drops the last drafted token if the drafter predicts its rejection (q < ``threshold``).
-
-    The token should be kept as the last draft. The length of the block then depends on a token that is not verified.
-    """
+    """SpecDec++ that drops the last drafted token if its q is below ``threshold``, instead of keeping it as a draft."""
     parts = specdec_pp.build.parts(task, threshold, gamma)
     assert isinstance(parts, Parts)
     return parts._replace(drafter=dropping_last(parts.drafter, lambda q, token: q[token] < threshold))
@@ -741,11 +717,10 @@ def predicted_rejection_dropped(task: Task, threshold: Any = 0, gamma: int = 20)
     examples=({"window": 2, "threshold": 0.5, "gamma": 3},),
 )
 def release_for_vllm(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 8) -> Decoder:
-    """FLy with the window of the authors' release instead of vLLM's.
+    """FLy in which one draft fewer than in vLLM must pass after an excused draft.
 
-    In vLLM, a rejected draft is excused if the ``window`` drafts after it pass their tests. The release counts the
-    excused draft as the first of the window, so only the ``window - 1`` drafts after it must pass. ``threshold`` is the
-    least entropy of the target at which a draft may be excused.
+    In vLLM, a rejected draft is excused if the ``window`` drafts after it pass their tests and the target's entropy is
+    at least ``threshold``. Here ``window - 1`` drafts must pass, as in the authors' release.
     """
     return with_parts("fly-vllm", verifier=deferring(window - 1, threshold))(task, window, threshold, gamma)
 
@@ -784,11 +759,9 @@ lossless, so its law is not the declared, biased one."""
 )
 @from_parts
 def rollback_one_too_far(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Parts:
-    """BiLD whose rollback removes one token too many.
+    """BiLD whose rollback removes one token too many: also the one before the first with ``-log p > rollback``.
 
-    The rollback should remove the tokens from the first unlikely one on (``-log p > rollback``). Here it also removes
-    the token before it, to which the large model did not object. The small model stops where its largest q is below
-    ``fallback``.
+    The small model stops where its largest q is below ``fallback``.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -829,10 +802,7 @@ def row_off_by_one(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
 )
 @as_part("nasd-seed-rule", "verifier")
 def seed_rule_top_two(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """NASD's seed rule that accepts a draft if it is one of the two most probable tokens of the target.
-
-    The declared rule accepts a draft only if it is the most probable token.
-    """
+    """NASD's seed rule that accepts the two most probable tokens of the target instead of the most probable one."""
     accepted = 0
     while accepted < len(draft.tokens):
         if draft.tokens[accepted] not in top_tokens(target(prefix + draft.tokens[:accepted]), 2):
@@ -871,8 +841,7 @@ def small_model_first(task: Task, **options: Any) -> Decoder:
 def stale_offset(task: Task, gamma: int = 4) -> Decoder:
     """Speculative sampling that tests draft i of every round by p/q of the i-th token after the prompt.
 
-    The offset into the list of all new tokens is not advanced, so the rule is right in round 1 and wrong from round 2
-    on.
+    The rule is right in round 1 and wrong from round 2 on.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft, start: int) -> Verified:
@@ -919,8 +888,8 @@ suffixes_judged_by_argmax = planted(
 def sure_misses_excused(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 15) -> Parts:
     """FLy without its entropy test.
 
-    FLy excuses a mismatching draft if the drafts after it, in a ``window``, match and the target is uncertain (an
-    entropy of at least ``threshold``). This mutant also excuses it where the target is certain.
+    FLy excuses a mismatching draft if the drafts after it, in a ``window``, match and the target's entropy is at least
+    ``threshold``. This mutant ignores the entropy.
     """
     parts = fly.build.parts(task, window, threshold, gamma)
     assert isinstance(parts, Parts)
@@ -939,8 +908,7 @@ def sure_misses_excused(task: Task, window: int = 6, threshold: float = 0.3, gam
 def surprise_for_entropy(task: Task, threshold: float = 0.3, scale: float = 0.15, gamma: int = 40) -> Parts:
     """SVIP that stops drafting by the surprise -log q of the drafted token instead of the entropy of q.
 
-    It stops if ``sqrt(scale * surprise)`` is above ``threshold``, and drops that token. The length of the block then
-    depends on a token that is not verified.
+    It stops if ``sqrt(scale * surprise)`` is above ``threshold``, and drops that token.
     """
     parts = svip.build.parts(task, threshold, scale, gamma)
     assert isinstance(parts, Parts)
@@ -999,8 +967,7 @@ def turn_ends_with_rollback(task: Task, **options: Any) -> Decoder:
 def typical_against_p(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Decoder:
     """Medusa's sampled typical acceptance that matches drafts with draws from the whole p instead of the truncated p.
 
-    The truncated p has only the tokens above the threshold of ``epsilon`` and ``delta``. Here only the token after the
-    accepted drafts is drawn from it.
+    The truncated p has only the tokens above the threshold of ``epsilon`` and ``delta``.
     """
     verify = accept_or_replace(
         lambda prefix, p, q, token: p[token],
@@ -1054,10 +1021,9 @@ def unsure_candidates_dropped(
     layers: int = 4,
     window: int = 32,
 ) -> Decoder:
-    """SWIFT that removes the last drafted position, with all its candidates, if its first one has a low probability.
+    """SWIFT that removes the last drafted position if its first candidate has a low probability.
 
-    Drafting stops at a position with such a first candidate; the right rule keeps the position. Here, whether a
-    position is verified depends on the token drawn there, which biases the output. The parameters are those of
+    The right rule stops drafting there too, but keeps the position. The parameters are those of
     ``reference.algorithms.swift``.
     """
     models = [partial_model(task.target, draft_model(task), run, layers) for run in sets]
@@ -1085,8 +1051,8 @@ def unsure_candidates_dropped(
 def rows_blind_to_the_drafts(task: Task, block: int = 4, window: int = 4) -> Decoder:
     """Self-speculative diffusion that verifies drafts with the same rows from which they were drawn.
 
-    These rows do not depend on the other drafts. So every draft is accepted, and the tokens of one pass are independent
-    of each other. ``block`` is the number of masked positions, ``window`` the number of positions drafted in a pass.
+    So every draft is accepted. ``block`` is the number of masked positions, ``window`` the number of positions drafted
+    in a pass.
     """
     model = masked_model(task.target)
 

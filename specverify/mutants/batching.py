@@ -56,10 +56,7 @@ def answer_of_the_last_call(p: Any, q: Any, draft_tokens: Any) -> Any:
     form=BATCHED,
 )
 def argmax_of_candidates(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Speculative sampling that returns a rank instead of a token id as the bonus token of a row at temperature 0.
-
-    The rank is the position of the token in a list sorted by probability.
-    """
+    """Speculative sampling that returns a rank instead of a token id as the bonus token of a row at temperature 0."""
     rng, result = np.random.default_rng(), []
     for row, drafts in enumerate(draft_tokens.tolist()):
         *stayed, last = decided(rng, p[row], q[row], drafts)
@@ -78,9 +75,9 @@ def argmax_of_candidates(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     gammas=(1,),
 )
 def bonus_of_the_longest_row(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Speculative sampling that draws each bonus token from the last of the target rows of a request, padding included.
+    """Speculative sampling that draws each bonus token from the last target row of a request, padding included.
 
-    A request with fewer drafts than the longest one then gets its bonus token from a row of padding.
+    The bonus row of a request with fewer drafts than the longest one is then a row of padding.
     """
     rng, result = np.random.default_rng(), []
     for row, n in enumerate(lengths):
@@ -101,8 +98,7 @@ def bonus_of_the_longest_row(p: Any, q: Any, draft_tokens: Any, lengths: Any) ->
 def callers_request_written_to(body: dict[str, Any]) -> Request:
     """Return the request made from the caller's ``body``, and also change ``body``: the bug.
 
-    The entry ``stop_strings`` of ``body`` is replaced by a list that contains the list of stop strings. The right
-    constructor changes only a copy.
+    The list ``body["stop_strings"]`` is replaced by a list that contains it.
     """
     request = Request(**{**body, "prompt": tuple(body["prompt"])})
     body["stop_strings"] = [list(request.stop_strings)]
@@ -119,9 +115,9 @@ def callers_request_written_to(body: dict[str, Any]) -> Request:
     form=BATCHED,
 )
 def coins_of_tokens(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Speculative sampling of a batch that reads the uniforms of a row at the wrong index.
+    """Speculative sampling of a batch in which neighbouring rows share uniforms.
 
-    Draft i of a row gets uniform ``row + i`` instead of ``row * gamma + i``, so neighbouring rows share uniforms.
+    Draft i of a row gets uniform ``row + i`` instead of ``row * gamma + i``.
     """
     rng, result = np.random.default_rng(), []
     coins = rng.random(draft_tokens.size + 1)
@@ -155,8 +151,7 @@ confidence_sees_its_draft = planted(
 def bonus_behind_the_whole_block(task: Task, gamma: int = 7, **options: Any) -> Decoder:
     """D-Cut that draws the bonus token after the whole drafted block, including drafts that were cut from it.
 
-    If all verified drafts are accepted, the bonus row is found by the length of the uncut block. ``options`` are those
-    of ``reference.algorithms.d_cut``.
+    ``options`` are those of ``reference.algorithms.d_cut``.
     """
     q = draft_model(task)
 
@@ -206,9 +201,8 @@ def non_speculative_rows_first(
 ) -> tuple[int, ...]:
     """Return the offset of each row of the batch in the flat array of a pass, as if shorter rows were stored first.
 
-    The rows are stored in the order of the batch, so the offsets are wrong. ``lengths`` has the number of tokens that
-    each row is fed; a row without drafts is the shortest. ``rectangular`` (whether rows are padded to the longest) and
-    ``prefilling`` (which rows feed a part of a prompt) are ignored.
+    This is wrong: rows are stored in the order of the batch. ``lengths`` has the number of tokens that each row is fed.
+    The other parameters are not used.
     """
     order = sorted(range(len(lengths)), key=lambda row: lengths[row])
     begins = {row: sum(lengths[before] for before in order[:place]) for place, row in enumerate(order)}
@@ -226,9 +220,8 @@ def non_speculative_rows_first(
 def offsets_added_in_place(held: Sequence[int], fed: Sequence[int]) -> tuple[int, ...]:
     """Return the position of the first token that each row of the batch is fed; it is wrong from the second row on.
 
-    The right position is the number of entries in the row's cache (``held``). Here, each row adds its number of fed
-    tokens (``fed``) to an array that all rows share. So the position of a row is too large by the numbers of tokens of
-    the rows before it.
+    The right position is the number of entries in the row's cache (``held``). Here the numbers of ``fed`` tokens of the
+    rows before it are added.
     """
     return tuple(begin + sum(fed[:row]) for row, begin in enumerate(held))
 
@@ -242,10 +235,10 @@ def offsets_added_in_place(held: Sequence[int], fed: Sequence[int]) -> tuple[int
     gammas=(1,),
 )
 def packed_by_another_rule(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Speculative sampling that stores the drafts of all rows in one array, and reads them with wrong offsets.
+    """Speculative sampling of a batch that reads the drafts at wrong offsets.
 
     The drafts are stored one row after the other, without padding. They are read as if each row had as many drafts as
-    the longest. So all drafts after those of a shorter row are shifted.
+    the longest.
     """
     rng, width = np.random.default_rng(), int(max(lengths))
     packed = np.concatenate([draft_tokens[row, :n] for row, n in enumerate(lengths)])
@@ -266,9 +259,9 @@ def packed_by_another_rule(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> l
     citation="TensorRT-LLM PR #15708",
 )
 def padding_rows_written(row: int) -> int | None:
-    """Return slot ``row`` of the cache for the padding row ``row``. The first slots hold entries of the first request.
+    """Return slot ``row`` of the cache for the padding row ``row``, so that an entry of a request is overwritten.
 
-    The right engine returns None, so that a padding row is not written.
+    The right result is None: a padding row is not written.
     """
     return row
 
@@ -282,10 +275,9 @@ def padding_rows_written(row: int) -> int | None:
     citation="vLLM PR #35398 (review)",
 )
 def parameters_by_token(batch: Sequence[Parameters], row: int, start: int) -> Parameters:
-    """Return the parameters of a request of ``batch``, selected by the index of a token instead of by ``row``.
+    """Return the parameters of a wrong request: ``batch[start % len(batch)]`` instead of ``batch[row]``.
 
-    The index is ``start``, the offset of the row's first token in the flat array of a pass, modulo the number of
-    requests.
+    ``start`` is the offset of the row's first token in the flat array of a pass.
     """
     return batch[start % len(batch)]
 
@@ -299,9 +291,9 @@ def parameters_by_token(batch: Sequence[Parameters], row: int, start: int) -> Pa
     citation="vllm-ascend issue #16396, PR #16430",
 )
 def place_for_id(row: ExactPmf, mixed: bool) -> int:
-    """Return the argmax of ``row``, but a wrong number if other rows of the batch are sampled (``mixed``).
+    """Return the argmax of ``row``, or of the reversed ``row`` if other rows of the batch are sampled (``mixed``).
 
-    The wrong number is the position of the most probable token counted from the end of ``row``, which is not its id.
+    The right result is always the argmax of ``row``.
     """
     return argmax(row[::-1]) if mixed else argmax(row)
 
@@ -373,8 +365,7 @@ def rows_in_assumed_order(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> li
 def unpacked_by_another_rule(lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]) -> tuple[int, ...]:
     """Return the offset of each row of the batch in the flat array of a pass, computed without padding.
 
-    The rows were written to the array with padding, so the offsets are wrong: writing and reading decide by different
-    conditions whether there is padding. ``lengths`` has the number of tokens that each row is fed. ``rectangular``
-    states whether rows are padded to the longest, and is ignored. ``prefilling`` has no effect.
+    This is wrong if rows are padded. ``lengths`` has the number of tokens that each row is fed. The other parameters
+    have no effect.
     """
     return starts(lengths, False, prefilling)

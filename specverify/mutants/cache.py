@@ -45,8 +45,7 @@ def draft_writes_target_cache(memory: CacheMemory, places: Sequence[int], drafte
 def last_draft_never_written(fed: int, drafts: int) -> int:
     """Return the number of cache entries that a pass writes: one fewer than the ``fed`` tokens if there are ``drafts``.
 
-    The entry of the last draft is not written, so the cache lacks it if the draft is accepted. The right number is
-    ``fed``.
+    So the cache lacks the last draft. The right number is ``fed``.
     """
     return fed - 1 if drafts else fed
 
@@ -83,7 +82,7 @@ def no_rollback(known: int, accepted: int, written: int, batch: int) -> int:
     """Return ``written``, the number of all entries, as the number of cache entries to keep.
 
     So the entries of rejected drafts stay. The right number is ``known`` tokens before the drafts plus ``accepted``
-    drafts. ``batch`` is not used.
+    drafts.
     """
     return written
 
@@ -99,10 +98,9 @@ def no_rollback(known: int, accepted: int, written: int, batch: int) -> int:
     fed_next=fed_last,
 )
 def one_rejected_stays(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return one entry too many as the number of cache entries to keep, so that the entry of one rejected draft stays.
+    """Return the number of cache entries to keep: one too many, if a draft was rejected.
 
     The right number is ``known`` tokens before the drafts plus ``accepted`` drafts; ``written`` entries exist.
-    ``batch`` is not used.
     """
     return min(known + accepted + 1, written)
 
@@ -118,9 +116,9 @@ def one_rejected_stays(known: int, accepted: int, written: int, batch: int) -> i
 def pages_never_given_back(
     pages: tuple[int, ...], free: tuple[int, ...], needed: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the first ``needed`` pages of a request, and the free pages, to which the pages given up are not added.
+    """Return the first ``needed`` pages of a request, and the ``free`` pages without those that the request gives up.
 
-    Each rejection that gives up a page loses this page for all requests, until no page is free.
+    The right function adds them to the free pages.
     """
     return pages[:needed], free
 
@@ -156,9 +154,8 @@ def reset_instead_of_rollback(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the pages that a request keeps after a rewind, and the free pages.
 
-    ``pages`` are the pages of the request, of which the first ``needed`` should be kept. If the request has more pages
-    than ``needed``, all of them are added to the ``free`` ones, and none is kept: the cache is emptied instead of
-    rolled back. Otherwise nothing changes.
+    If the request has more than ``needed`` pages, all of them become free, and none is kept: the bug. The first
+    ``needed`` should be kept.
     """
     return ((), free + pages) if needed < len(pages) else (pages, free)
 
@@ -174,8 +171,7 @@ def reset_instead_of_rollback(
 def reuse_shifted_by_one(held: int, boundary: int, recurrent: bool) -> int:
     """Return ``boundary + 1`` as the number of cache entries that a prompt reuses, or 0 if ``boundary`` is 0.
 
-    ``boundary`` is the right number: the entries in whole pages that the prompt shares with the previous text. The
-    token after these entries is then never fed.
+    The right number is ``boundary``: the entries in whole pages that the prompt shares with the previous text.
     """
     return boundary + 1 if boundary else 0
 
@@ -190,10 +186,9 @@ def reuse_shifted_by_one(held: int, boundary: int, recurrent: bool) -> int:
     fed_next=fed_last,
 )
 def rollback_in_batches_only(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return the number of cache entries to keep; it is wrong in a batch of one request (``batch`` is 1).
+    """Return the number of cache entries to keep; for a batch of one request, the number of all ``written`` entries.
 
-    Then it is ``written``, the number of all entries, so the entries of rejected drafts stay. In a larger batch the
-    right number is returned: ``known`` tokens before the drafts plus ``accepted`` drafts.
+    The right number is always ``known`` tokens before the drafts plus ``accepted`` drafts.
     """
     return known + accepted if batch > 1 else written
 
@@ -207,11 +202,10 @@ def rollback_in_batches_only(known: int, accepted: int, written: int, batch: int
     citation="text-generation-inference PR #2711 (aadc9cb4)",
 )
 def slots_taken_as_consecutive(pages: tuple[int, ...], page_size: int, first: int, count: int) -> tuple[int, ...]:
-    """Return ``count`` consecutive slots that begin with the slot of the request's entry ``first``.
+    """Return ``count`` consecutive slots of the memory, from the slot of the request's entry ``first`` on.
 
-    A slot is the place of one cache entry in the memory. The request has the ``pages``, each with ``page_size``
-    consecutive slots; but the pages do not follow one another in the memory, so the slots after the end of a page are
-    wrong.
+    This is wrong after the end of a page, because the next of the request's ``pages`` is elsewhere in the memory. A
+    page has ``page_size`` slots.
     """
     start = pages[first // page_size] * page_size + first % page_size
     return tuple(range(start, start + count))

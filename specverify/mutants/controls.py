@@ -148,8 +148,8 @@ infinite_ratio = Control(
 def one_coin_a_level_verify(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
     """Verify a tree with one uniform for each level, which selects at most one child of the node reached; correct.
 
-    If the uniform selects no child, the emitted token is drawn from p without the tokens of the children. ``parents``
-    and ``tokens`` have the parent (-1: the root) and the token of each node; ``p`` has the root's row first.
+    If it selects none, the last token is drawn from p without the tokens of the children. ``parents`` and ``tokens``
+    have the parent (-1: the root) and the token of each node; ``p`` has the root's row first.
     """
 
     def choose(rng: Any, row: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
@@ -284,10 +284,7 @@ def unlikely_matches_dropped_verify(draws: Draws, target: LanguageModel, prefix:
 
 
 def unlikely_matches_dropped_build(task: Task, gamma: int = 4) -> Decoder:
-    """Sample and match that drops the first draft that is not the target's argmax, and all drafts after it; lossless.
-
-    At every position, matching emits a draw from p, wherever the drafts end.
-    """
+    """Sample and match that drops the first draft other than the target's argmax, and all drafts after it; lossless."""
     return with_verifier(unlikely_matches_dropped_verify)(task, gamma)
 
 
@@ -308,8 +305,7 @@ unlikely_matches_dropped = Control(
 def what_is_left_of_a_coin_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]:
     """Speculative sampling that tests all drafts of a round with one uniform; correct.
 
-    After each acceptance the uniform is divided by min(1, p/q), so it is again uniform on [0, 1). The replacement and
-    the bonus token are drawn with other random numbers.
+    After each acceptance the uniform is divided by min(1, p/q), so it is again uniform on [0, 1).
     """
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     coin = rng.random()
@@ -333,9 +329,8 @@ what_is_left_of_a_coin = Control(
 def rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
     """Keep the candidate whose interval of [0, 1) contains one uniform; else emit a draw from p without the candidates.
 
-    ``tokens`` are the candidates of a node, and ``p`` is its target row. The intervals lie side by side from 0 on, and
-    their lengths are the probabilities of the candidates under p. ``depth`` is the depth of the node; ``pmfs``, the q
-    of the candidates, are not used.
+    The intervals lie side by side from 0 on, and their lengths are the probabilities of the candidates ``tokens`` under
+    ``p``, the target row of the node. ``depth`` is the depth of the node; ``pmfs`` is not used.
     """
     below = p[0] * 0
     for k, token in enumerate(tokens):

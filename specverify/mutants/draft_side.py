@@ -50,8 +50,8 @@ See = Callable[[Tokens, Tokens, bool], Tokens]
 def drafting_from(see: See, original: str = "speculative-sampling") -> Callable[..., Decoder]:
     """Return the build function of the registry algorithm ``original`` with a drafter that reads a wrong text.
 
-    ``see(tokens, known, first)`` returns the wrong text. ``tokens`` is the right one: the ``known`` committed tokens
-    and the new drafts. ``first`` states whether this is the first round.
+    The drafter reads ``see(tokens, known, first)`` instead of the text ``tokens``, which begins with the committed
+    tokens ``known``. ``first`` states whether this is the first round.
     """
 
     def build(task: Task, gamma: int = 4) -> Decoder:
@@ -95,10 +95,9 @@ def always_reject(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Dr
 )
 @drafting_from
 def bonus_slot_of_another(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return the text with token 0 in place of the last committed token, for every draft of a round except the first.
+    """Return the text ``tokens`` with token 0 in place of the last committed token, if a draft follows it.
 
-    ``known`` are the committed tokens. In the first round (``first``) the text is unchanged. In the drafter's cache the
-    entry of the bonus token is that of another token.
+    ``known`` are the committed tokens, with which the text begins. The text is unchanged in the ``first`` round.
     """
     n = len(known)
     return tokens if first or len(tokens) == n else (*tokens[: n - 1], 0, *tokens[n:])
@@ -117,17 +116,16 @@ def bonus_slot_of_another(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
 def cache_trimmed_for_nothing(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
     """Return the text ``tokens`` without the second to last of the committed tokens ``known``.
 
-    After a rejection, the drafter's cache is trimmed by an entry that was never written, so a valid entry is lost. The
-    text is unchanged in the ``first`` round, and if there are fewer than three committed tokens.
+    The text is unchanged in the ``first`` round, and if there are fewer than three committed tokens.
     """
     n = len(known)
     return tokens if first or n < 3 else tokens[: n - 2] + tokens[n - 1 :]
 
 
 def drafts_before_the_last_token_see(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return the text ``tokens`` without its last token, so that the drafter reads one token too few.
+    """Return the text ``tokens`` without its last token; a text of one token is unchanged.
 
-    A text of one token is unchanged. The other parameters are not used.
+    The other parameters are not used.
     """
     return tokens[:-1] or tokens
 
@@ -178,8 +176,7 @@ first_draft_alone = planted_engine(
 def keys_of_the_last_step(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
     """Return only the first token and the new drafts as the drafter's text, in every round but the ``first``.
 
-    The drafter continues from the cache of an old step, which lacks all tokens committed since. ``known`` are the
-    committed tokens.
+    ``known`` are the committed tokens, with which the text ``tokens`` begins.
     """
     return tokens if first else tokens[:1] + tokens[len(known) :]
 
@@ -200,8 +197,7 @@ BEFORE = (1, 1, 1, 0, 1, 1)
 def lookup_of_another_request(task: Task, max_ngram: int = 3, gamma: int = 4) -> Parts:
     """Prompt lookup that searches the text of another request first, because the n-gram table is not cleared.
 
-    A check compares its drafts with those that a search of the request's own text gives. ``max_ngram`` is the length of
-    the longest n-gram that is looked up.
+    ``max_ngram`` is the length of the longest n-gram that is looked up.
     """
     drafter = prompt_lookup_drafter(max_ngram, task.eos)
     polluted = drafter._replace(
@@ -238,9 +234,7 @@ def padding_in_the_drafter(tokens: Tokens, known: Tokens, first: bool) -> Tokens
 def bonus_slot_filled_wrong(tokens: Tokens, seen: int, rounds: int) -> Tokens:
     """Return the tokens to feed to the drafter; from round 2 on, each of them is replaced by the newest token.
 
-    The drafter has read the first ``seen`` of the ``tokens``, and ``rounds`` is the number of earlier rounds. After a
-    round in which all drafts were accepted, the drafter lacks two tokens: the last draft and the bonus token. Then the
-    entry of the last draft is wrong.
+    The drafter has read the first ``seen`` of the ``tokens``, and ``rounds`` is the number of earlier rounds.
     """
     return tokens[-1:] * (len(tokens) - seen) if rounds else tokens[seen:]
 
@@ -254,8 +248,7 @@ def bonus_slot_filled_wrong(tokens: Tokens, seen: int, rounds: int) -> Tokens:
 def draft_cache_not_cropped(cache: DraftCache, known: int, drafts: int, accepted: int) -> DraftCache:
     """Return the drafter's cache after a round with all of its entries, also those of rejected drafts.
 
-    The field ``seen``, the number of tokens that the drafter has read, is right. The text had ``known`` tokens before
-    ``drafts`` drafts, of which ``accepted`` were accepted.
+    The text had ``known`` tokens before ``drafts`` drafts, of which ``accepted`` were accepted.
     """
     return DraftCache(cache.entries, draft_kept(cache, known, drafts, accepted).seen)
 
@@ -301,7 +294,7 @@ def draft_step_lacks_last_token(history: Tokens, drafted: Tokens) -> Tokens:
 def lookup_keeps_last_request(tokens: Tokens, before: Tokens) -> Tokens:
     """Return the text that the lookup searches: ``tokens``, followed by ``before``, the text of the previous request.
 
-    The right text is ``tokens``, that of this request. Here the lookup table is not cleared between requests.
+    The right text is ``tokens``, that of this request.
     """
     return tokens + before
 
@@ -333,8 +326,7 @@ def page_copied_from_target(cache: DraftCache, target: tuple[Entry, ...], count:
     """Return the drafter's cache for a prompt that shares its first ``count`` tokens with the previous text.
 
     ``cache`` is the drafter's cache after the previous text, and ``target`` has the entries of the target's cache. The
-    last reused entry is copied from ``target`` instead of ``cache``: the loop that copies a partly used page reads the
-    target's cache for both models.
+    last reused entry is copied from ``target``: the bug.
     """
     own = draft_reused(cache, target, count)
     return own._replace(entries=own.entries[:-1] + target[max(own.seen - 1, 0) : own.seen])
@@ -350,8 +342,7 @@ def page_copied_from_target(cache: DraftCache, target: tuple[Entry, ...], count:
 def target_cache_given_to_draft(cache: DraftCache, target: tuple[Entry, ...], count: int) -> DraftCache:
     """Return a drafter's cache with the first ``count`` entries of ``target``, the entries of the target's cache.
 
-    The right result has entries of ``cache``, the drafter's own cache, which is not used here. The bug: the engine
-    passes the cache that its user supplies for the target to the drafter too.
+    The right result has entries of ``cache``, the drafter's own cache, which is not used here.
     """
     return DraftCache(target[:count], count)
 
@@ -365,8 +356,7 @@ def target_cache_given_to_draft(cache: DraftCache, target: tuple[Entry, ...], co
 def trimmed_though_nothing_written(cache: DraftCache, known: int, drafts: int, accepted: int) -> DraftCache:
     """Return the drafter's cache after a round, without its last valid entry if a draft was rejected.
 
-    The text had ``known`` tokens before ``drafts`` drafts, of which ``accepted`` were accepted. The drafter then reads
-    a wrong text, so drafts are accepted too rarely.
+    The text had ``known`` tokens before ``drafts`` drafts, of which ``accepted`` were accepted.
     """
     kept = draft_kept(cache, known, drafts, accepted)
     return kept._replace(entries=kept.entries[:-1]) if accepted < drafts else kept

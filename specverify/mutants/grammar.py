@@ -27,9 +27,9 @@ from specverify.reference.verifiers.speculative_sampling import speculative_samp
     citation="TensorRT-LLM issue #7878",
 )
 def draft_matcher_of_first_position(grammar: Grammar, matcher: Matcher, drafted: Tokens) -> Matcher:
-    """Return the grammar's matcher for a row of the drafter, after the drafts ``drafted`` of this round.
+    """Return the grammar's matcher for the next row of the drafter, after the drafts ``drafted`` of this round.
 
-    From the second draft of a round on, the returned matcher has no state, so that its use fails.
+    If there is a draft, the returned matcher has no state, so that its use fails: the bug.
     """
     return Matcher(matcher.states[: None if not drafted else 0], matcher.active[: None if not drafted else 0])
 
@@ -74,7 +74,7 @@ def forks_follow_argmax(grammar: Grammar, matcher: Matcher, draft: int, row: Exa
 def grammar_sees_rejected_drafts(task: Task, grammar: RowGrammar = (), gamma: int = 4) -> Decoder:
     """Constrained decoding that masks every row of a block by the grammar state after the last draft.
 
-    Each row needs the mask of its own position. ``grammar`` has pairs (last token, tokens that may follow it).
+    ``grammar`` has pairs (last token, tokens that may follow it).
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -98,8 +98,7 @@ def grammar_sees_rejected_drafts(task: Task, grammar: RowGrammar = (), gamma: in
 def last_token_matched_repeatedly(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
     """Return the matcher, the state of the grammar, after a round with the ``new`` tokens.
 
-    The matcher is advanced by the newest token as often as there are new tokens. It should be advanced by each of them
-    once. ``first`` has no effect.
+    It is advanced by the newest token as often as there are new tokens, instead of by each of them once.
     """
     return committed(grammar, matcher, new[-1:] * len(new), first)
 
@@ -129,10 +128,7 @@ def mask_of_finished(grammar: Grammar, matcher: Matcher) -> bool:
     citation="vLLM PR #46272, issue #44006",
 )
 def rollback_keeps_mode(matcher: Matcher, count: int) -> Matcher:
-    """Return the matcher as it was ``count`` tokens ago, but in its present mode (grammar on or off).
-
-    A grammar that a rejected draft switched on stays on.
-    """
+    """Return the matcher as it was ``count`` tokens ago, but in its present mode (grammar on or off)."""
     earlier = rollback(matcher, count)
     return earlier._replace(active=earlier.active[:-1] + matcher.active[-1:])
 
@@ -161,7 +157,7 @@ def second_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, f
 def switched_on_between_rounds(grammar: Grammar, matcher: Matcher, draft: int, row: ExactPmf) -> Matcher:
     """Return the matcher of the next row after ``draft``, in the mode (grammar on or off) of this row.
 
-    If the draft is the token that switches the grammar on, the rows after it in the same round are not constrained.
+    So a draft that switches the grammar on has no effect on the rows after it.
     """
     after = advance(grammar, matcher, draft)
     return after._replace(active=after.active[:-1] + matcher.active[-1:])

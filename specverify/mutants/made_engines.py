@@ -110,8 +110,8 @@ class _Serving:
     def _round(self, text: Tokens, held: Tokens, coins: Any, padding: Tokens = ()) -> Tokens:
         """Return the new tokens of one round after ``text``; the target reads ``held``, its cache, instead of ``text``.
 
-        ``coins`` has the uniform of each acceptance test, so one token is drafted for each. If ``padding`` is not
-        empty, the tests use the drafter's row after the text ``padding``, which is a fault.
+        One token is drafted for each of ``coins``, the uniforms of the acceptance tests. If ``padding`` is not empty,
+        the tests use the drafter's row after the text ``padding``: a fault.
         """
         target, draft, end = self.models.target, self.models.draft, self.models.eos
         new: Tokens = ()
@@ -189,8 +189,8 @@ def deciding(verify: BareVerifier, scenario: EngineScenario) -> Callable[[Tokens
 def wrong_engines(verifiers: Mapping[str, BareVerifier]) -> Mapping[str, Callable[[EngineScenario], Any]]:
     """Return name -> function that builds, for a scenario, an engine with one fault.
 
-    The faults are those of ``serving`` and ``one_by_one``. Besides, there is one engine for each of the wrong
-    ``verifiers`` (name -> verifier), which verifies its rounds by it.
+    There is one for each fault of ``serving`` and ``one_by_one``, and one for each of the wrong ``verifiers`` (name ->
+    verifier).
     """
     return {
         **{f"batch: {fault}": partial(serving, fault) for fault in (*OF_BATCHES, *OF_ENDS[:2])},

@@ -93,8 +93,7 @@ class Control(NamedTuple):
 def of_algorithm(row: Algorithm, original: str, category: str, citation: str, killed_by: str) -> Mutant:
     """Return the mutant that decodes by ``row``, a changed copy of the registry algorithm ``original``.
 
-    Its control is the original with the same examples. The other parameters are the fields of ``Mutant`` of these
-    names.
+    Its control is the original with the examples of ``row``. The other parameters are fields of ``Mutant``.
     """
     return Mutant(
         row.name,
@@ -130,8 +129,8 @@ def planted(
 ) -> Callable[[Callable[..., Decoder]], Mutant]:
     """Return a decorator that makes a mutant of the registry algorithm ``original``.
 
-    The decorated function builds the decoder. The mutant has the claims and the examples of the original, unless
-    ``changes`` has others. The other parameters are the fields of ``Mutant`` of these names.
+    The decorated function builds the decoder. ``changes`` has changed fields of the original, such as ``examples``. The
+    other parameters are fields of ``Mutant``.
     """
 
     def plant(build: Callable[..., Decoder]) -> Mutant:
@@ -157,7 +156,7 @@ def with_parts(original: str, **replaced: Any) -> Callable[..., Decoder]:
 
 
 def as_part(original: str, part: str) -> Callable[[Any], Callable[..., Decoder]]:
-    """Return a decorator for a function that replaces the part called ``part`` of the registry algorithm ``original``.
+    """Return a decorator that replaces one part of the registry algorithm ``original``.
 
     ``part`` is a field of ``Parts``, such as ``verifier``. The decorator takes the new part, and returns the function
     that builds the changed decoder.
@@ -166,10 +165,7 @@ def as_part(original: str, part: str) -> Callable[[Any], Callable[..., Decoder]]
 
 
 def dropping_last(drafter: Drafter, drops: Callable[[Any, int], bool]) -> Drafter:
-    """Return ``drafter`` changed to drop the last drafted token if ``drops(q, token)``; ``q`` is the token's draft pmf.
-
-    The length of the draft then depends on a token that is not verified.
-    """
+    """Return ``drafter`` changed to drop the last drafted token if ``drops(q, token)`` is true; q is its draft pmf."""
 
     def propose(*args: Any) -> Draft:
         draft = drafter.propose(*args)

@@ -85,8 +85,7 @@ STEP = 0.25
 def draft_mass_underflows(p: Any, q: Any, draft_tokens: Any) -> list[int]:
     """Speculative sampling that rounds probabilities of q below ``STEP`` to 0.
 
-    A draft with such a q is always accepted. If its p is positive, the ratio p/0 is infinite. If its p is 0, the ratio
-    0/0 is NaN, and a comparison with NaN never rejects.
+    A draft with such a q is always accepted: its ratio is infinite, or NaN if p is 0 too.
     """
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     for i, token in enumerate(drafts):
@@ -130,11 +129,7 @@ def empty_residual_divided(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]
 
 
 def normalised(p: Any, q: Any) -> Any:
-    """Return the residual divided by its sum; the point mass on token 0 if the residual is empty.
-
-    Dividing an empty residual by its sum gives NaN. The point mass stands for the look-up in a row of NaN, which
-    returns token 0.
-    """
+    """Return the residual divided by its sum; the point mass on token 0 if the residual is empty."""
     with np.errstate(invalid="ignore"):
         result = excess(p, q) / excess(p, q).sum()
     return np.eye(len(p))[0] if np.isnan(result).all() else result
@@ -150,8 +145,7 @@ def normalised(p: Any, q: Any) -> Any:
 def empty_residual_is_nan(p: Any, q: Any, draft_tokens: Any) -> list[int]:
     """Speculative sampling that divides an empty residual by its sum and emits token 0 for the NaN.
 
-    The denominator of the ratio is q + 1e-10. Because of it, a draft is rejected with a small probability even where p
-    = q and the residual is empty.
+    A draft can be rejected even if p = q, because the denominator of the ratio is q + 1e-10.
     """
     return decided(
         np.random.default_rng(),
@@ -191,8 +185,7 @@ def lost_recovery_is_counted_verify(draws: Draws, target: LanguageModel, prefix:
 def lost_recovery_is_counted(task: Task, gamma: int = 4) -> Decoder:
     """Speculative sampling that removes negative tokens from the output but counts them in the length budget.
 
-    The replacement is -1 if the residual is empty. This happens because the denominator q + epsilon allows rejections
-    where p = q. A round without any token is repeated.
+    The replacement is -1 if the residual is empty.
     """
     inner = with_verifier(lost_recovery_is_counted_verify)(task, gamma)
 
@@ -207,7 +200,7 @@ def lost_recovery_is_counted(task: Task, gamma: int = 4) -> Decoder:
 def processed(logits: Any, temperature: float, top_k: float) -> Any:
     """Return the softmax of ``logits`` at ``temperature``, with the logits outside the ``top_k`` largest replaced by 0.
 
-    The logits outside should become -inf, but the mask computes -inf * 0, which is NaN, and NaN is replaced by 0.
+    They should become -inf.
     """
     keep = likeliest(softmax_rows(logits), top_k) > 0
     with np.errstate(invalid="ignore"):
@@ -260,7 +253,7 @@ def excess_by_ratio(p: Any, q: Any) -> Any:
 def nan_swallowed(p: Any, q: Any, draft_tokens: Any) -> list[int]:
     """Speculative sampling that computes the residual as q (p/q - 1)+ and replaces NaN in it by 0.
 
-    Tokens with q = 0 are never drawn as replacements. If no other token is left, token 0 is emitted, whatever p is.
+    So tokens with q = 0 are never drawn as replacements. If no other token is left, token 0 is emitted.
     """
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist(), weights=excess_by_ratio)
 
@@ -282,8 +275,7 @@ def noise_in_another_type_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]
 def coarsely_sampled(noise_in_another_type_verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
     """Return the subject of a verifier, whose samples detect only a total variation of 0.3 or more.
 
-    Few samples suffice for this. ``noise_in_another_type_verify`` is the verifier, and ``gammas`` are the numbers of
-    drafts with which it is examined.
+    ``noise_in_another_type_verify`` is the verifier, and ``gammas`` are its numbers of drafts.
     """
     subject = verifier_subject(noise_in_another_type_verify, name, gammas)
     return subject.with_situations(SampledSetting, tuple(setting._replace(detect=0.3) for setting in subject.settings))
@@ -338,8 +330,7 @@ def overflow_near_temperature_zero(
 ) -> list[int]:
     """Speculative sampling of softmax(logits / T) without subtracting the largest logit.
 
-    Near T = 0 the exponentials and their sum overflow to infinity, and their quotient is NaN. A comparison with NaN
-    never rejects.
+    Near T = 0 the quotients are NaN, and a comparison with NaN never rejects.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         weights = [np.exp(rows / temperature) for rows in (target_logits, draft_logits)]
@@ -363,8 +354,8 @@ PADDED_LANE_WINS_EPSILON = Fraction(1, 2**40)
 def padded_lane_wins(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Speculative sampling that can emit an id from the padding of the vocabulary.
 
-    If the residual is empty, all its entries are 0, and its argmax is an id in the padding: the size of the vocabulary.
-    The test divides by q + epsilon, so a draft can be rejected although p = q and the residual is empty.
+    If a draft is rejected and the residual is empty, the size of the vocabulary is emitted. This can happen because the
+    test divides by q + epsilon.
     """
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), child_pmf(draft, i, target(prefix))

@@ -42,9 +42,8 @@ def below(parents: Any, node: int) -> list[int]:
 def walked(rng: Any, p: Any, parents: Any, tokens: Any, choose: Choose) -> list[int]:
     """Verify one tree from the root down; return the accepted tokens and one more.
 
-    ``choose(rng, p, children, node)`` decides at each node, where ``p`` is the target row of this node. It returns
-    (accepted child, ignored number), or (None, token to emit) if no child is accepted. The argument ``p`` of this
-    function has the root's row first, then one row for each node.
+    ``p`` has the root's row first, then one row for each node. At each node ``choose(rng, row, children, node)`` is
+    called with the target row of the node. It returns (accepted child, ignored number), or (None, token to emit).
     """
     node, kept = -1, list[int]()
     while children := below(parents, node):
@@ -59,9 +58,8 @@ def walked(rng: Any, p: Any, parents: Any, tokens: Any, choose: Choose) -> list[
 def recursive_rejection(q: Any, tokens: Any, without: bool) -> Choose:
     """Return the rule of recursive rejection: siblings are tried in the order drawn.
 
-    After each rejection, p is replaced by the normalised (p - q)+, against which the next sibling is tried. If
-    ``without`` (the siblings were drawn without replacement), the q of a sibling excludes the earlier siblings.
-    ``tokens`` are those of the nodes.
+    After each rejection, p is replaced by the normalised (p - q)+. If siblings were drawn ``without`` replacement, the
+    q of a sibling excludes the earlier siblings. ``tokens`` are those of the nodes.
     """
 
     def choose(rng: Any, p: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
@@ -101,10 +99,9 @@ def without_replacement(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 def top_k(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Verify a tree of top-k candidates: at each node, draw a token from p and look it up among the node's children.
+    """Verify a tree of top-k candidates: at each node, draw a token from p and continue at the child with this token.
 
-    If a child has this token, the child is accepted, and verification continues there. Otherwise the drawn token is
-    emitted as the last token.
+    If no child has the token, it is emitted as the last token.
     """
     return walked(np.random.default_rng(), p, parents, tokens, looked_up(tokens))
 
@@ -144,8 +141,8 @@ def greedy(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 def along_paths(parents: Any, tokens: Any, padding: int) -> tuple[Any, Any]:
     """Return two arrays ``[paths, 1 + depth]``: the row indices of p along each path, and the tokens on it.
 
-    Column 0 belongs to the root: row 0, and token 0 as a stand-in. After the end of a path that is shorter than the
-    longest, the row index is -1 and the token is ``padding``.
+    Column 0 belongs to the root: row 0, and token 0 as a stand-in. After the end of a short path the row index is -1
+    and the token ``padding``.
     """
     indices = path_indices(parents)
     return indices, path_candidates(tokens, indices, padding=padding)
@@ -165,9 +162,9 @@ def planted_tree(
 ) -> Callable[[BareVerifier], Mutant]:
     """Return a decorator that makes a tree verifier a mutant.
 
-    ``drafts`` names the way in which its trees are drawn. The control, unless it is passed, is the correct verifier for
-    trees drawn in this way. ``batched``: the verifier takes a batch of trees. ``claims`` are the promises of the
-    subject; the other parameters are the fields of ``Mutant`` of these names.
+    ``drafts`` is the name of a way to draw trees. The default ``control`` is the correct verifier for such trees.
+    ``batched``: the verifier takes a batch of trees. ``claims`` are the promises of the subject; the other parameters
+    are fields of ``Mutant``.
     """
     right = control or RIGHT[drafts]
 

@@ -67,7 +67,7 @@ def decided(
     """Verify one row by speculative sampling; return the accepted drafts and one more token.
 
     ``p`` has one row more than ``q``. ``accept(p, q, token)`` is the acceptance ratio, and ``weights(p, q)`` the
-    weights from which a replacement is drawn; a mutant passes wrong ones.
+    weights of a replacement.
     """
     for i, token in enumerate(drafts):
         if not rng.random() < accept(p[i], q[i], token):
@@ -173,7 +173,7 @@ def in_company(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subj
 def at_large(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
     """Return the subject of a verifier, examined by single calls (``hard_calls``) with a vocabulary of 40 000.
 
-    The largest token ids do not fit into int16. The calls have as many drafts as the largest of ``gammas``.
+    The calls have as many drafts as the largest of ``gammas``.
     """
     return calls_subject(verify, name, hard_calls(40_000, max(gammas), "float32"))
 
@@ -209,14 +209,14 @@ def planted_verifier(
     form: Form | None = None,
     make: Callable[[BareVerifier, str, tuple[int, ...]], Subject] | None = None,
 ) -> Callable[[BareVerifier], Mutant]:
-    """Return a decorator that makes a verifier a mutant.
+    """Return a decorator that makes a verifier a mutant, examined with the numbers of drafts ``gammas``.
 
-    ``killed_by`` is the check that must refute the mutant, and ``gammas`` are the numbers of drafts at which it is
-    examined. ``form`` follows from the verifier's parameters by default; it must be given for a batched verifier
-    without a parameter ``lengths``, because its parameters are those of a single row. ``make`` returns the subject of a
-    verifier; the default examines it in its form. ``control`` is the correct verifier; the default is that of the same
-    form. ``setting`` is the only setting (temperature, top-k, ...) in which a verifier of logits is examined. The other
-    parameters are the fields of ``Mutant`` of these names.
+    * ``setting``: the only setting (temperature, top-k, ...) in which a verifier of logits is examined.
+    * ``control``: the correct verifier; by default that of the same form.
+    * ``form``: by default that of the verifier's parameters; it must be given for a batch without ``lengths``.
+    * ``make(verify, name, gammas)`` returns the subject; by default the verifier is examined in its form.
+
+    The other parameters are fields of ``Mutant``.
     """
 
     def plant(verify: BareVerifier) -> Mutant:
@@ -247,8 +247,8 @@ def text_under(
     """Return the program that decodes the text of a test vector with ``verify`` and returns its new tokens.
 
     ``verify`` is a verifier of logits. ``target``, ``draft`` and ``inputs`` are models and inputs of the vector.
-    Returns None in three cases: the vector has no sampling parameters, it has others than temperature, top-k, top-p and
-    min-p, or its text may end early.
+    Returns None if the vector has no sampling parameters, has others than temperature, top-k, top-p and min-p, or has a
+    text that may end early.
     """
     given = inputs.get("parameters", {})
     if inputs["eos"] or inputs.get("stop") or not given or not set(given) <= set(PARAMETERS):

@@ -50,8 +50,7 @@ from specverify.reference import Tokens
 def allowed_tokens_need_penalties(parameters: Parameters, size: int) -> frozenset[int]:
     """Return the tokens that may be generated: ``parameters.allowed``, or all ``size`` tokens if it is empty.
 
-    Raises ``IndexError`` if tokens are listed in ``parameters.allowed`` and no penalty is set: the bug. The size of the
-    vocabulary is then read from the list of penalties, which is empty without penalties.
+    Raises ``IndexError`` if tokens are listed in ``parameters.allowed`` and no penalty is set: the bug.
     """
     penalties = [size] if (parameters.repetition, parameters.frequency) != (ONE, ONE) else []
     return permitted(parameters, penalties[0] if parameters.allowed else size)
@@ -66,11 +65,10 @@ def allowed_tokens_need_penalties(parameters: Parameters, size: int) -> frozense
     citation="vLLM PR #52311; vllm-ascend PR #14433 (744bdce6e7)",
 )
 def bad_words_off_by_one(words: tuple[Tokens, ...], prefix: Tokens, drafts: Tokens, row: int) -> frozenset[int]:
-    """Return the tokens that would complete one of the forbidden phrases ``words``, read without the last draft.
+    """Return the tokens that would complete one of the forbidden phrases ``words``; the bug: one token is not read.
 
-    ``prefix`` has the tokens before row ``row``, of which the last ``row`` are drafts (the first ones of ``drafts``).
-    If ``row`` is positive, the last token of ``prefix`` is ignored, so a forbidden phrase among the drafts is not
-    prevented.
+    ``row`` is the index of a target row. ``prefix`` is the text before this row, which ends with ``drafts[:row]``. If
+    ``row`` is positive, the last token of ``prefix`` is ignored.
     """
     return blocked(words, prefix[:-1] if row else prefix, drafts, row)
 
@@ -99,7 +97,10 @@ def bias_ignored_with_drafts(parameters: Parameters, row: int, drafts: int) -> P
 )
 @decided_by_rows
 def bonus_at_temperature_one(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
-    """Speculative sampling that draws the bonus token from the raw logits, without temperature or truncation."""
+    """Speculative sampling that draws the bonus token from the raw logits, without temperature or truncation.
+
+    ``processing`` has temperature, top-k, top-p and min-p, in this order.
+    """
     p, q = (processed_rows(logits, *processing) for logits in (target_logits, draft_logits))
     p[-1:] = softmax_rows(target_logits[-1:])
     return p, q
@@ -109,7 +110,10 @@ CANDIDATES = 1024
 
 
 def candidates_cut_at_1024_likeliest(p: Any, q: Any) -> Any:
-    """Return the weights of a replacement with those below the 1024th largest set to 0."""
+    """Return max(p - q, 0), not normalised, with the entries below the 1024th largest set to 0.
+
+    ``p`` and ``q`` are one row each, ``[vocabulary]``.
+    """
     weights = owed(p, q)
     return np.where(weights >= np.sort(weights)[-min(CANDIDATES, len(weights))], weights, 0.0)
 
@@ -141,7 +145,10 @@ def candidates_cut_at_1024(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 )
 @decided_by_rows
 def draft_unprocessed(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
-    """Speculative sampling whose ratio uses the raw q, although drafts come from the processed q."""
+    """Speculative sampling whose ratio uses the raw q, although drafts come from the processed q.
+
+    ``processing`` has temperature, top-k, top-p and min-p, in this order.
+    """
     return processed_rows(target_logits, *processing), softmax_rows(draft_logits)
 
 
@@ -157,8 +164,8 @@ def draft_unprocessed(target_logits: Any, draft_logits: Any, *processing: float)
 def first_token_repeated_in_history(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
     """Return the tokens that the penalties count, with the round's first token twice if all drafts were accepted.
 
-    ``reserved`` is the number of placeholders at the end of ``history``, which the ``new`` tokens replace: one for each
-    of the ``drafts`` and one more. Without drafts no token is repeated.
+    The ``new`` tokens replace the last ``reserved`` entries of ``history``, which are placeholders. Without ``drafts``
+    no token is repeated.
     """
     again = new[:1] if drafts and len(new) == reserved else ()
     return history[: len(history) - reserved] + again + new
@@ -197,8 +204,7 @@ def greedy_by_soft_ratio(
 ) -> list[int]:
     """Speculative sampling that at temperature 0 tests drafts by p/q of the rows at temperature 1.
 
-    A rejected draft is replaced by the argmax of (p - q)+. At temperature 0 a draft must be accepted exactly if it is
-    the argmax of p. Other temperatures are treated correctly.
+    A rejected draft is replaced by the argmax of (p - q)+. Other temperatures are treated correctly.
     """
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     if temperature > 0:
@@ -220,7 +226,7 @@ def greedy_by_soft_ratio(
     citation="vLLM PR #33251 (review)",
 )
 def last_token_penalised_twice(prefix: Tokens, row: int) -> Mapping[int, int]:
-    """Return how often the penalties of a row count each token, with the last committed token counted once too often.
+    """Return how often the penalties of a row count each token; the last committed token counts once too often.
 
     ``prefix`` has the tokens before the row; the last ``row`` of them are drafts. The counts for row 0 are right.
     """
@@ -274,8 +280,7 @@ def min_p_for_the_bonus_alone(
 def minimum_length_from_first_row(new: int, row: int, rounds: int) -> int:
     """Return ``new``, the number of new tokens before the round, as the number before row ``row``.
 
-    The right number also counts the drafts of this round before the row. So the end of sequence is masked for up to
-    gamma tokens longer than the minimum length requires. ``rounds`` is not used.
+    The right number also counts the drafts of this round before the row. ``rounds`` is not used.
     """
     return new
 
@@ -291,8 +296,7 @@ def minimum_length_from_first_row(new: int, row: int, rounds: int) -> int:
 def minimum_length_in_rounds(new: int, row: int, rounds: int) -> int:
     """Return ``rounds``, the number of earlier rounds, as the number of new tokens before a row.
 
-    A round may have several tokens, so the end of sequence is masked longer than the minimum length requires. The other
-    parameters are not used.
+    A round may have several tokens. The other parameters are not used.
     """
     return rounds
 
@@ -359,8 +363,7 @@ def nucleus_of_the_whole_law(target_logits: Any, draft_logits: Any, *processing:
 def only_last_token_counted(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
     """Return the tokens that the penalties count, to which only the last of the round's ``new`` tokens is added.
 
-    ``history`` has the tokens counted so far, then ``reserved`` placeholders, which all ``new`` tokens should replace.
-    ``drafts`` is not used.
+    All ``new`` tokens should replace the last ``reserved`` entries of ``history``, which are placeholders.
     """
     return history[: len(history) - reserved] + new[-1:]
 
@@ -376,7 +379,7 @@ def only_last_token_counted(history: Tokens, reserved: int, new: Tokens, drafts:
 def penalty_on_first_token_only(parameters: Parameters, row: int, drafts: int) -> Parameters:
     """Return ``parameters`` without the repetition penalty if the round has drafts (``drafts`` > 0), else unchanged.
 
-    So only the first token after the prompt, whose round has no drafts, is penalised. ``row`` has no effect.
+    ``row`` has no effect.
     """
     return parameters._replace(repetition=ONE) if drafts else parameters
 
@@ -393,8 +396,7 @@ def penalty_on_first_token_only(parameters: Parameters, row: int, drafts: int) -
 def placeholders_in_history(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
     """Return the tokens that the penalties count, with only the last placeholder replaced by its token.
 
-    ``history`` ends with ``reserved`` placeholders, one for each token of the round; the ``new`` tokens should replace
-    all of them. ``drafts`` is not used.
+    ``history`` ends with ``reserved`` placeholders, all of which the ``new`` tokens should replace.
     """
     return history[:-1] + new[-1:]
 
@@ -411,8 +413,7 @@ def placeholders_in_history(history: Tokens, reserved: int, new: Tokens, drafts:
 def rejected_drafts_in_history(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
     """Return the tokens that the penalties count, with all ``drafts`` of the round in them, also the rejected ones.
 
-    ``history`` has the tokens counted so far, then ``reserved`` placeholders, which only the ``new`` tokens should
-    replace.
+    Only the ``new`` tokens should replace the last ``reserved`` entries of ``history``, which are placeholders.
     """
     return history[: len(history) - reserved] + drafts + new[-1:]
 

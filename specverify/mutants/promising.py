@@ -374,8 +374,8 @@ DRAFTS_UNSEEDED = "drafts draw without a seed"
 class SeededEngine:
     """An engine that draws each token from p with a uniform that depends on (seed, position) only.
 
-    It accepts a draft if the draft equals this token. So a seed determines the text: with and without speculation, in
-    any batch, and if a text is cut and continued.
+    A draft is accepted if it equals this token. So a seed determines the text, also without speculation and in any
+    batch.
     """
 
     def __init__(self, scenario: EngineScenario, fault: str = "") -> None:
@@ -441,8 +441,8 @@ class SeededEngine:
     def _position(self, prompt: int, new: int, rounds: int, place: int, *, last: bool) -> int:
         """Return the index of the uniform of a new token in the stream of its seed; the fault may change the index.
 
-        ``prompt`` and ``new`` are the lengths of the prompt and the new text, ``rounds`` is the number of rounds so
-        far, and ``place`` the index of the token in its round. ``last`` states whether the token is the bonus token.
+        ``prompt`` and ``new`` are the lengths of the prompt and the new text before the token, ``rounds`` is the number
+        of rounds so far, and ``place`` the index of the token in its round. ``last``: it is the bonus token.
         """
         right = prompt + new
         wrong = {
@@ -455,10 +455,9 @@ class SeededEngine:
         return wrong.get(self.fault, right)
 
     def lost(self, rounds: int) -> int:
-        """Return how many drafts of the ``rounds`` rounds so far were not accepted: the rejected and those after them.
+        """Return how many drafts of the ``rounds`` rounds so far were not accepted; 0 before the first round.
 
-        It is 0 before the first round. A faulty engine draws a uniform for each of these drafts and does not give it
-        back, so its later positions use wrong uniforms.
+        A faulty engine draws a uniform for each of these drafts, so its later positions use wrong uniforms.
         """
         return self.given if rounds else 0
 

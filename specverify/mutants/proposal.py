@@ -221,9 +221,8 @@ def filter_drawn_twice(task: Task, gamma: int = 4) -> Parts:
 def inner_rounds_biased(task: Task, large: int = 4, small: int = 3, inner: int = 3, max_ngram: int = 3) -> Parts:
     """Cascade drafting whose inner verification replaces a rejected token by a draw from the draft model's whole pmf.
 
-    The draw must come from the residual, so the drafts do not have the declared law. ``large`` and ``inner`` are the
-    numbers of drafts of an outer and an inner round, and ``max_ngram`` is the longest n-gram of the lookup. ``small``,
-    the number of tokens looked up after the inner rounds, is not used here.
+    The draw must come from the residual. ``large`` and ``inner`` are the numbers of drafts of an outer and an inner
+    round, and ``max_ngram`` is the longest n-gram of the lookup. ``small`` is not used.
     """
     shortcut = accept_or_replace(lambda _, p, q, token: accept_probability(p, q, token), lambda p, q, token: p)
     drafter = vertical(draft_model(task), prompt_lookup_drafter(max_ngram, task.eos), inner, shortcut)
@@ -321,7 +320,7 @@ def row_of_this_sweep(task: Task, **options: Any) -> Decoder:
 def kept_draft_declares_its_old_row(task: Task, **options: Any) -> Decoder:
     """SJD-PAC that tests a draft kept after a rejection with the q of the previous sweep.
 
-    The declared q is updated only for drafts that were replaced. A sweep is one Jacobi iteration over the block.
+    A sweep is one Jacobi iteration over the block.
     """
     decoder = sjd_pac.build(task, **options)
 
@@ -370,8 +369,7 @@ scalar_q = planted(
 def selected_path_declared_as_drawn(task: Task, paths: int = 3, depth: int = 8) -> Decoder:
     """Greedy multi-path block verification that declares q for the selected path.
 
-    Selection prefers paths with large p/q, so the selected path does not have the law q. ``paths`` is the number of
-    drafted paths, and ``depth`` their length.
+    The selected path does not have the law q. ``paths`` is the number of drafted paths, and ``depth`` their length.
     """
     model = draft_model(task)
 

@@ -64,8 +64,8 @@ from specverify.subjects.subject import Forward
 def link(draws: Draws, service: Service) -> Link:
     """Return a link between edge and cloud that loses at most one answer of the cloud, ``service``.
 
-    Each answer in which no draft is accepted is lost with probability 1/2, by ``draws``, until one is lost. The cloud's
-    record of the lost answer is lost too, so the cloud draws the answer again when the edge repeats its request.
+    Each answer that accepts no draft is lost with probability 1/2, by ``draws``, until one is lost. The edge then
+    repeats its request, and the cloud draws the answer again.
     """
     lost: list[str] = []
 
@@ -97,8 +97,7 @@ def link(draws: Draws, service: Service) -> Link:
 def answers_drawn_again(task: Task, gamma: int = 4) -> Decoder:
     """Sparse-q over an unreliable link, with a cloud that draws an answer again instead of remembering it.
 
-    An answer with a rejection takes longer, because its row of q is fetched. So whether an answer is drawn again
-    depends on its outcome, and rejections become too rare.
+    Only answers without an accepted draft are lost, so rejections become too rare.
     """
     return edge_cloud_decoder(task, "sparse-q", constant(gamma), link=link)
 
@@ -106,8 +105,8 @@ def answers_drawn_again(task: Task, gamma: int = 4) -> Decoder:
 def coin_rounded_to_one_decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
     """Verify the ``drafts`` of a round with uniforms rounded to float32, which can be exactly 1.
 
-    Returns the accepted drafts and one more token. A uniform of 1 rejects a draft even if p = q. The residual is then
-    empty, and the token is 0. ``rng`` draws the uniforms.
+    Returns the accepted drafts and one more token. A uniform of 1 rejects a draft even if p = q; the token is then 0.
+    ``rng`` draws the uniforms.
     """
     for i, token in enumerate(drafts):
         coin = np.float32(rng.random())
@@ -207,8 +206,7 @@ class _OneKey:
 def key_of_the_draft_again(task: Task, keep: str = "efficiency", gamma: int = 4) -> Decoder:
     """Watermarked speculative decoding that uses a draft's key again for its replacement.
 
-    Draft and replacement are then dependent. ``keep`` is "efficiency": the mode that keeps the acceptance of the
-    drafts.
+    ``keep`` is "efficiency": the mode that keeps the acceptance of the drafts.
     """
     decoder = watermarked.build(task, keep, gamma)
     return decoder._replace(step=lambda draws, state: decoder.step(_OneKey(draws), state))
@@ -252,7 +250,7 @@ def list_believed(task: Task, **options: Any) -> Decoder:
 def noise_never_filled(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     """Speculative sampling by an exponential race whose noise stays 1, so that the argmax is emitted.
 
-    The random noise is written into a copy of the noise array, which advanced indexing made, and is lost.
+    The random noise is written into a copy of the noise array, and is lost.
     """
     rng, gamma = np.random.default_rng(), draft_tokens.shape[1]
     noise = np.ones((len(p), p.shape[2]))
@@ -270,8 +268,8 @@ def noise_never_filled(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
 class _OneRace:
     """Draws in which the first race at each position reuses the noise of the first race at the position before.
 
-    Each winner is drawn from its law given the winner at the position before. So two neighbours have the joint law of
-    two races over one noise. Second races at a position, whose sites end in ``other``, are left as they are.
+    Each winner is drawn from its law given the winner before. Second races at a position, whose sites end in ``other``,
+    are unchanged.
     """
 
     def __init__(self, draws: Draws) -> None:
@@ -304,8 +302,7 @@ def noise(draws: Draws) -> SharedNoise:
 def noise_of_the_round(task: Task, gamma: int = 4) -> Decoder:
     """Edge-cloud decoding that indexes the shared noise by round instead of by position.
 
-    All tokens of a round share one race. Each race is drawn given the one before it, so two neighbours have the joint
-    law of winners over common noise.
+    So all tokens of a round share one race.
     """
     return edge_cloud_decoder(task, "gumbel", constant(gamma), noise=noise)
 
@@ -442,7 +439,7 @@ def looked_up(uniform: Any, weights: Any) -> int:
 def rows_of_one_seed_decide(rng: Any, p: Any, q: Any, drafts: list[int]) -> list[int]:
     """Verify the ``drafts`` of one row by speculative sampling; return the accepted drafts and one more token.
 
-    All uniforms come from ``rng``. ``p`` and ``q`` are the rows of target and draft model.
+    ``p`` and ``q`` are the rows of target and draft model, and ``rng`` draws all uniforms.
     """
     for i, token in enumerate(drafts):
         if not rng.random() < ratio(p[i], q[i], token):
@@ -525,8 +522,7 @@ SEEDED_EVERY_ROUND_SEED = 7
 def seeded_every_round_decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
     """Verify the ``drafts`` of a round by speculative sampling; return the accepted drafts and one more token.
 
-    The acceptance tests of every round use the same uniforms, from a generator that is seeded with a constant. The
-    token after the accepted drafts is drawn by ``rng``.
+    The acceptance tests of every round use the same uniforms: the bug. The last token is drawn by ``rng``.
     """
     coins = np.random.default_rng(SEEDED_EVERY_ROUND_SEED)
     for i, token in enumerate(drafts):
@@ -561,8 +557,7 @@ def tables() -> BigramTables:
 def stream_of_the_position_engine_of(offset: int) -> TableEngine:
     """Return the engine with gamma 1 that draws a replacement from the random stream of another position.
 
-    Each position has its own stream. The replacement uses the stream that is ``offset`` positions after the draft's; an
-    ``offset`` of 0 is correct.
+    Each position has its own stream. The replacement uses that of ``offset`` positions after the draft's; 0 is correct.
     """
 
     def raced(weights: Any, stream: int) -> int:

@@ -55,8 +55,7 @@ def ranks_draft_alone(rank: int) -> Callable[[Tokens, Tokens, int], Tokens] | No
 def ranks_draw_alone(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:
     """Return ``draws``, the random draws of rank ``rank``, unchanged. They differ from rank to rank.
 
-    So one rank may accept a draft that another rejects. In the right engine all ranks use the outcomes that the first
-    rank stored in ``drawn``.
+    In the right engine all ranks use the outcomes that the first rank stored in ``drawn``.
     """
     return draws
 
@@ -70,10 +69,7 @@ def ranks_draw_alone(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:
     citation="vLLM issue #52071",
 )
 def scheduled_while_in_flight(ready: Sequence[int], step: int, rotates: bool) -> tuple[int, ...]:
-    """Return every one of the ``ready`` requests twice in one step.
-
-    So the next pass of a request begins before its last one is committed.
-    """
+    """Return every one of the ``ready`` requests twice in one step."""
     return (*ready, *ready)
 
 
@@ -101,8 +97,7 @@ def sharded(weights: Any) -> float:
 def shards_begin_at_fractions(p: Any, q: Any, draft_tokens: Any) -> list[float]:
     """Speculative sampling that computes the start of a vocabulary shard by a true division, ``rank * V / ranks``.
 
-    If V is not divisible by the number of ranks, a shard starts between two tokens. A bonus token from this shard is
-    then no integer.
+    If V is not divisible by the number of ranks, a bonus token may be no integer.
     """
     result = decided(np.random.default_rng(), p, q, draft_tokens.tolist())
     kept = result[:-1]
@@ -154,8 +149,7 @@ def decoded(models: EngineScenario, new_of: Callable[[Tokens], Tokens]) -> Token
 def ranked(fault: str, models: EngineScenario) -> Callable[..., Tokens]:
     """Return the engine of one rank for the scenario ``models``, with the fault named ``fault`` ("": none).
 
-    The engine takes no argument, except with the fault "one seed, and rows of each rank": then it takes a seed. It
-    returns the new tokens.
+    The engine returns the new tokens. It takes no argument, or a seed with the fault "one seed, and rows of each rank".
     """
     group: Any = models.group
 
@@ -183,10 +177,10 @@ def ranked(fault: str, models: EngineScenario) -> Callable[..., Tokens]:
 
 
 def _of_own_draft(models: EngineScenario, text: Tokens) -> Tokens:
-    """Return the new token of a round after ``text`` in which each rank drafts by itself.
+    """Return the new tokens of a round after ``text`` in which each rank drafts by itself.
 
-    Rank 0 tests its own draft and sends the decision to the others. If it accepts, every rank returns its own draft, so
-    the ranks differ. If it rejects, all return the replacement that rank 0 draws.
+    Rank 0 tests its own draft. If it accepts, every rank returns its own draft, so the ranks differ. If it rejects, all
+    return the replacement that rank 0 draws.
     """
     group: Any = models.group
     q, p = models.draft(text), models.target(text)

@@ -29,8 +29,8 @@ def accepted_reported_as_certain(
 ) -> Fraction:
     """Return the probability to report for ``token``, the new token at ``index`` of a round: 1 for an accepted draft.
 
-    The first ``accepted`` new tokens are accepted drafts. For other tokens the right probability is returned, that of
-    the token in its row of ``rows``, the rows of the round. ``chunks`` is not used.
+    The first ``accepted`` new tokens are accepted drafts. For other tokens the result is right: the probability in the
+    row of ``rows`` at ``index``.
     """
     return ONE if index < accepted else rows[index][token]
 
@@ -44,10 +44,9 @@ def accepted_reported_as_certain(
     citation="vllm-ascend PR #7861",
 )
 def converted_twice(probabilities: Sequence[Any], waits: bool) -> tuple[Fraction, ...]:
-    """Return the probabilities; but raise ``TypeError`` if ``waits``.
+    """Return the ``probabilities`` of the new tokens; but raise ``TypeError`` if ``waits``: the bug.
 
-    ``waits`` states that each step of the engine waits for the results of the step before. In this mode the lists of
-    probabilities are converted to lists twice: the bug.
+    ``waits`` states that each step of the engine waits for the results of the step before.
     """
     return tuple(row[0] for row in map(tuple, probabilities)) if waits else tuple(probabilities)
 
@@ -65,9 +64,7 @@ def discarded_samples_not_counted(
 ) -> Fraction:
     """Return the probability of ``token`` in a row that is too early by ``chunks``, the number of prompt chunks.
 
-    ``rows`` are the rows of the round; the right one is that at ``index``, the position of the token in its round. Each
-    chunk yields a sample that is discarded, and the offsets of the probabilities are not adjusted. ``accepted`` is not
-    used.
+    The right one of ``rows``, the rows of the round, is that at ``index``, the position of the token in its round.
     """
     return rows[max(index - chunks, 0)][token]
 
@@ -85,7 +82,7 @@ def logarithms_of_lookup_are_zero(
 ) -> Fraction:
     """Return probability 1 (logarithm 0) for every token of a request with a lookup drafter.
 
-    This is the probability of the proposal, a point mass, and not the target's. No parameter is used.
+    This is the probability of the proposal, not the target's.
     """
     return ONE
 
@@ -119,8 +116,7 @@ def one_list_a_request(rows: Sequence[ExactPmf], index: int, count: int) -> Top:
 def prompt_rows_shifted_by_drafts(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:
     """Return the probability of each token of ``prompt``, read from a row that is too late.
 
-    ``rows`` has the pmf after each fed token. The row that is read is ``drafts`` positions, the number of drafts, after
-    the right one.
+    ``rows`` has the pmf after each fed token. The row that is read is ``drafts`` positions after the right one.
     """
     return of_prompt(rows[drafts:], prompt, drafts)
 

@@ -119,8 +119,7 @@ def bonus_from_row_before(draws: Draws, target: LanguageModel, prefix: Tokens, d
 def cactus_residual_of_target(task: Task, delta: Any = 1, gamma: int = 10) -> Parts:
     """Cactus that accepts a draft by a changed p, but replaces it from ``norm((p - q)+)`` of the original p.
 
-    The changed p has a larger probability of the draft; ``delta`` limits the change. The residual should use the
-    changed p too.
+    The residual should use the changed p too. ``delta`` limits the change.
     """
     parts = cactus.build.parts(task, delta, gamma)
     assert isinstance(parts, Parts)
@@ -144,8 +143,8 @@ def cactus_residual_of_target(task: Task, delta: Any = 1, gamma: int = 10) -> Pa
 def fuzzy_residual(task: Task, threshold: Any = 0, gamma: int = 5) -> Parts:
     """Fuzzy speculative decoding that replaces a rejected draft by a draw from p without the draft.
 
-    The draft, the argmax of q, is rejected if the total variation of p and q is above ``threshold``. It is declared as
-    a point mass, so the residual norm((p - q)+) is p without the draft. The declared rule draws from the whole p.
+    The declared rule draws from the whole p. The draft, the argmax of q, is rejected if the total variation of p and q
+    is above ``threshold``.
     """
     draft = draft_model(task)
     verify = accept_or_replace(
@@ -176,11 +175,10 @@ def without(p: Pmf, token: int, neighbours: int) -> Pmf:
 )
 @from_parts
 def neighbours_excluded_as_added(task: Task, neighbours: int = 1, delta: Any = 0, gamma: int = 4) -> Parts:
-    """Released LANTERN that replaces a rejected draft by a draw from p without the draft and its nearest image codes.
+    """Released LANTERN that excludes one image code too few from the replacement of a rejected draft.
 
-    The draft is tested with its own p plus that of its ``neighbours`` nearest codes, added while their sum is at most
-    ``delta``. This mutant excludes the ``neighbours`` nearest codes from the replacement. The release excludes one code
-    more.
+    Only the ``neighbours`` nearest codes are excluded. A draft is tested with its own p plus that of these codes, added
+    while their sum is at most ``delta``.
     """
     parts = lantern_released.build.parts(task, neighbours, delta, gamma)
     assert isinstance(parts, Parts)
@@ -396,10 +394,7 @@ TOLERANCE = Fraction(1, 10**6)
 )
 @replacing_from
 def small_residual_dropped(p: Pmf, q: Pmf) -> Pmf:
-    """Return norm((p - q)+), or p if the mass of (p - q)+ is at most ``TOLERANCE``.
-
-    In the second case the law is wrong, by at most the total variation of p and q.
-    """
+    """Return norm((p - q)+), or p if the mass of (p - q)+ is at most ``TOLERANCE``: the bug."""
     return residual(p, q) if 1 - overlap(p, q) > TOLERANCE else p
 
 
@@ -414,8 +409,8 @@ def small_residual_dropped(p: Pmf, q: Pmf) -> Pmf:
 def step_rewritten_without_the_draft(task: Task, rewarded: Any = ()) -> Decoder:
     """Reward-guided decoding that replaces a rejected step by a draw from p without this step.
 
-    The right rule draws from the whole p, so the target may write the rejected step again. ``rewarded`` has the pairs
-    (token before, drafted step) whose reward is high enough for the draft to be kept.
+    The right rule draws from the whole p. ``rewarded`` has the pairs (token before, drafted step) for which the draft
+    is kept.
     """
     decoder = reward_guided.build(task, rewarded)
     draft = draft_model(task)
@@ -441,7 +436,7 @@ def step_rewritten_without_the_draft(task: Task, rewarded: Any = ()) -> Decoder:
 def target_row_left_without_draft(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
     """Speculative sampling of a batch that sets p of each rejected draft to 0 in the caller's array ``p``.
 
-    The entry is not restored, so the caller's array is changed after the call.
+    The entry is not restored.
     """
     rng, result = np.random.default_rng(), []
     for row, count in enumerate(lengths.tolist()):
@@ -458,7 +453,7 @@ def target_row_left_without_draft(p: Any, q: Any, draft_tokens: Any, lengths: An
 def try_in_turn(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
     """Recursive rejection of siblings that subtracts q only at the rejected draft, instead of the whole q.
 
-    ``p`` is the target row, ``tokens`` the siblings, ``pmfs`` their q, ``depth`` that of the node.
+    ``p`` is the target row of the node, ``tokens`` are the siblings, ``pmfs`` their q.
     """
     owed = p
     for k, (token, q) in enumerate(zip(tokens, pmfs, strict=True)):

@@ -30,7 +30,7 @@ from specverify.reference.any_order import Block, filled, masked_model, masked_p
     citation="vLLM PR #28473",
 )
 def accepted_minus_one(new: Tokens, accepted: int) -> int:
-    """Return the number of new tokens minus one as the number of accepted drafts, and ignore ``accepted``.
+    """Return the number of ``new`` tokens minus one as the number of accepted drafts, whatever ``accepted`` is.
 
     For an aborted request without new tokens this is -1.
     """
@@ -46,10 +46,9 @@ def accepted_minus_one(new: Tokens, accepted: int) -> int:
     citation="vllm-ascend PR #8531",
 )
 def loaded_before_masked(drafts: Tokens) -> int:
-    """Return the number of drafts before the first placeholder; raise ``Aborted`` if there is a placeholder.
+    """Return the number of drafts before the first placeholder; raise ``Aborted`` if there is a placeholder: the bug.
 
-    A placeholder is the number -1. The bug reads an array at each draft before the placeholders are left out, and -1
-    lies before the beginning of the array.
+    A placeholder is the number -1.
     """
     if min(drafts, default=0) < 0:
         raise Aborted(f"a read at offset {min(drafts)}")
@@ -67,7 +66,7 @@ def loaded_before_masked(drafts: Tokens) -> int:
 def old_drafts_survive_preemption(tokens: Tokens, pending: Tokens) -> Tokens:
     """Return the text that a preempted request feeds again, with ``pending``, the drafts of its last round, at the end.
 
-    The drafts are then fed as if they were committed; the right text has the committed ``tokens`` only.
+    The right text has the committed ``tokens`` only.
     """
     return tokens + pending
 
@@ -94,10 +93,9 @@ def placeholder_in_a_ragged_batch(drafts: Tokens) -> int:
     citation="vLLM issue #42490, PR #42519",
 )
 def placeholders_in_chunks(tokens: Tokens, held: int, size: int, pending: Tokens) -> Tokens:
-    """Return the next chunk of the prompt with a placeholder for a draft after it.
+    """Return the next chunk of the prompt with a placeholder for a draft after it: the bug.
 
-    A chunk has at most ``size`` of the ``tokens`` after the ``held`` ones in the cache. Drafts are scheduled for a
-    request whose prompt is still being fed.
+    A chunk has at most ``size`` of the ``tokens`` after the ``held`` ones in the cache.
     """
     own = chunk(tokens, held, size, pending)
     return (*own, PLACEHOLDER) if own else own
@@ -114,9 +112,8 @@ def placeholders_in_chunks(tokens: Tokens, held: int, size: int, pending: Tokens
 def prefilling_rows_counted(lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]) -> tuple[int, ...]:
     """Return the offset of each request in the flat array of one pass; a chunk of a prompt counts as a single token.
 
-    So the offsets of all requests after such a chunk are too small. ``lengths`` has the number of tokens that each
-    request is fed. ``prefilling`` states which requests feed a chunk, and ``rectangular`` whether requests are padded
-    to the longest.
+    ``lengths`` has the number of tokens that each request is fed. ``prefilling`` states which requests feed a chunk,
+    and ``rectangular`` whether requests are padded to the longest.
     """
     counted = [1 if prefill else length for length, prefill in zip(lengths, prefilling, strict=True)]
     return starts(counted, rectangular, prefilling)
@@ -133,8 +130,7 @@ def prefilling_rows_counted(lengths: Sequence[int], rectangular: bool, prefillin
 def prepared_for_another_outcome(task: Task, gamma: int = 4, ahead: int = 4) -> Decoder:
     """Speculative sampling that uses drafts prepared during the last round, although they may belong to another text.
 
-    Prepared drafts belong to the text after which they were drawn. The right decoder uses them only if this text is the
-    present one. Here, the last tokens of the two texts are not compared. ``ahead`` is the number of prepared drafts.
+    The last tokens of the two texts are not compared. ``ahead`` is the number of prepared drafts.
     """
     return pre_drafting(task, gamma, ahead, lambda prepared, text: prepared[:-1] == text[:-1])
 
@@ -148,10 +144,10 @@ def prepared_for_another_outcome(task: Task, gamma: int = 4, ahead: int = 4) -> 
     killed_by="law_is_target",
 )
 def place_chosen_by_its_draw(task: Task, block: int = 4, **options: Any) -> Decoder:
-    """A masked model that draws a token for every masked position, but fills only that of the most probable token.
+    """A masked model that selects the position to fill by the tokens that it drew.
 
-    The position depends on the tokens drawn, so likely tokens come out too often. The right rule selects the position
-    before it draws a token. ``block`` is the number of positions that a round fills.
+    Each step draws a token for every masked position, and keeps only the drawn token with the highest probability. The
+    right rule selects the position before it draws. A round repeats the step until its ``block`` positions are filled.
     """
     model = masked_model(task.target)
 

@@ -50,8 +50,8 @@ def models() -> BigramTables:
 def engine_of(decide: DecideRound = decided) -> TableEngine:
     """Return an engine: ``engine(tables, forwards)`` decodes with the models ``tables`` and returns the new tokens.
 
-    It appends a record of every pass to the list ``forwards``. It drafts at most ``GAMMA`` tokens per round and
-    verifies them with ``decide(rng, p, q, drafts)``, which returns the accepted drafts and one more token.
+    It appends a record of every pass to the list ``forwards``. ``decide(rng, p, q, drafts)`` verifies a round: it
+    returns the accepted drafts and one more token.
     """
 
     def engine(tables: BigramTables, forwards: list[Forward]) -> list[int]:
@@ -113,8 +113,8 @@ def planted_engine(
 ) -> Mutant:
     """Return the mutant that decodes by ``engine``; ``control`` is the same engine without the bug.
 
-    ``decide`` is the verifier of its rounds if the bug is in the verifier, else None (see ``engine_of``). ``tables()``
-    returns the models. The other parameters are the fields of ``Mutant`` of these names.
+    ``decide`` is its verifier (see ``engine_of``) if the bug is there, else None. ``tables()`` returns the models. The
+    others are fields of ``Mutant``.
     """
     return Mutant(
         name,
@@ -134,8 +134,8 @@ def text_asked(
 ) -> Callable[[Draws], Tokens] | None:
     """Return the program that decodes the text of a test vector with ``engine`` and returns its new tokens.
 
-    ``inputs`` are those of the vector. Returns None if the engine cannot decode it: the prompt, length or vocabulary is
-    not that of the engine, the models read more than the last token, or there are end tokens or sampling parameters.
+    ``inputs`` are those of the vector. Returns None if they have another prompt, length or vocabulary than the engine,
+    models that read more than the last token, end tokens or sampling parameters.
     """
     size = inputs["vocabulary"]
     asked = tuple(inputs["prompt"]), inputs["horizon"], size

@@ -35,7 +35,7 @@ from specverify.reference.edge_cloud.wire import decode
 def boundary_state_not_rewound(held: int, boundary: int, recurrent: bool) -> int:
     """Return ``boundary``, the end of the shared whole pages, as the number of entries that a prompt reuses.
 
-    The recurrent state has read ``held`` tokens, which are more, and cannot be rewound to the boundary.
+    This is wrong for a ``recurrent`` state that has read more, ``held`` tokens.
     """
     return boundary
 
@@ -51,9 +51,8 @@ def boundary_state_not_rewound(held: int, boundary: int, recurrent: bool) -> int
 def checkpoint_clamped(before: Tokens, states: tuple[Tokens, ...], drafts: int, accepted: int) -> Tokens:
     """Return the recurrent state after the accepted drafts, but after the third one if more than three were accepted.
 
-    ``states`` has the state after each token of the pass, whose last ``drafts`` tokens are drafts. ``before`` is the
-    state before the pass. The bug limits ``accepted`` to the length of the model's convolution (3) before it selects
-    the state.
+    ``states`` has the state after each token of the pass, whose last ``drafts`` tokens are drafts. ``before``, the
+    state before the pass, is not used.
     """
     return checkpoint(before, states, drafts, min(accepted, 3))
 
@@ -130,8 +129,7 @@ def crop_by_minus_zero(task: Task, gamma: int = 4) -> Decoder:
 def drafts_in_prefill_chunk(tokens: Tokens, held: int, size: int, pending: Tokens) -> Tokens:
     """Return the next chunk of a prompt with a draft after it, unless the chunk is the last one.
 
-    A chunk has at most ``size`` of the ``tokens`` after the ``held`` ones that were fed. A recurrent state cannot be
-    rewound to the state before the draft.
+    A chunk has at most ``size`` of the ``tokens`` after the ``held`` ones that were fed. The right chunk has no draft.
     """
     more = held + size < len(tokens) - 1
     return chunk(tokens, held, size, pending) + (lookup(tokens, tokens, 1) if more else ())
@@ -148,8 +146,8 @@ def drafts_in_prefill_chunk(tokens: Tokens, held: int, size: int, pending: Token
 def no_history_for_short_windows(states: tuple[Tokens, ...], drafts: int) -> tuple[Tokens, ...]:
     """Return the recurrent states that a pass records, one for each of its tokens, for a rewind after a rejection.
 
-    ``states`` has the right states: the state after each token. If the pass has at most two tokens, the state after the
-    last one is recorded for both. ``drafts``, the number of drafts in the pass, is not used.
+    ``states`` has the right ones: the state after each token. If there are at most two, the last one is recorded for
+    both.
     """
     return states if len(states) > 2 else states[-1:] * len(states)
 
@@ -233,8 +231,7 @@ def reply_taken_twice(task: Task, gamma: int = 4) -> Decoder:
 def stale_drafts_at_the_end(pending: Tokens) -> Tokens:
     """Return the tokens that a request feeds when its context is nearly full, so that no new drafts fit.
 
-    Here this is the first of ``pending``, the drafts of the last round; the right engine feeds none. The cache stores
-    the entry of the fed token, but its length does not count the entry.
+    Here this is the first of ``pending``, the drafts of the last round; the right engine feeds none.
     """
     return pending[:1]
 
@@ -248,10 +245,9 @@ def stale_drafts_at_the_end(pending: Tokens) -> Tokens:
     citation="tpu-inference PRs #3178, #3057",
 )
 def state_after_last_draft(before: Tokens, states: tuple[Tokens, ...], drafts: int, accepted: int) -> Tokens:
-    """Return the state after all fed tokens, rejected drafts included.
+    """Return the recurrent state after all fed tokens, rejected drafts included.
 
-    ``states`` has the recurrent state after each token of the pass; the right one is the state after the last accepted
-    draft. ``before`` is the state before the pass.
+    ``states`` has the state after each token of the pass; the right one is that after the last accepted draft.
     """
     return states[-1]
 
@@ -295,8 +291,8 @@ class _Forgotten:
 def state_forgets_its_round(task: Task, gamma: int = 4) -> Decoder:
     """Speculative sampling whose next token depends on a flag that the comparison of two states ignores.
 
-    The flag states whether the last round rejected a draft. If so, the next token is the target's argmax. States that
-    differ only in the flag compare equal, but have different futures. Merging such states would compute a wrong law.
+    If the last round rejected a draft, the next token is the target's argmax. So equal states have different futures,
+    and merging them would compute a wrong law.
     """
     inner = correct("speculative-sampling").build(task, gamma=gamma)
 

@@ -50,11 +50,10 @@ def stopping_at(last: Callable[[Tokens, Round], int | None]) -> Callable[..., De
     killed_by="stop_law",
 )
 def accepted_drafts_after_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the number of tokens to keep, and whether the text ends.
+    """Return the number of tokens to keep, and whether the text ends; accepted drafts after the end are kept: the bug.
 
-    All accepted drafts are kept, also those after the end of the text. ``new`` are the tokens of the round, of which
-    the first ``accepted`` are drafts; ``ends(count)`` returns whether the first ``count`` of them end the text. At most
-    ``most`` tokens may be kept.
+    The first ``accepted`` of the ``new`` tokens are drafts. ``ends(count)`` returns whether the first ``count`` end the
+    text. At most ``most`` tokens may be kept.
     """
     count, finished = cut(ends, new, accepted, most)
     return max(count, min(accepted, most)), finished
@@ -70,10 +69,10 @@ def accepted_drafts_after_stop(ends: Callable[[int], bool], new: Tokens, accepte
     killed_by="stop_law",
 )
 def block_kept_whole(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the number of tokens to keep, and whether the text ends.
+    """Return the number of tokens to keep, and whether the text ends; tokens after the end are kept: the bug.
 
-    All tokens of the round (``new``) are kept up to the limit ``most``, also those after the end of the text.
-    ``ends(count)`` returns whether the first ``count`` of them end the text. ``accepted`` is not used.
+    ``ends(count)`` returns whether the first ``count`` of the ``new`` tokens end the text. At most ``most`` tokens are
+    kept; ``accepted`` is not used.
     """
     return min(len(new), most), cut(ends, new, accepted, most)[1]
 
@@ -89,8 +88,7 @@ def block_kept_whole(ends: Callable[[int], bool], new: Tokens, accepted: int, mo
 def block_left_in_slot(held: int, block: int) -> int:
     """Return ``block`` as the number of cache entries that a finished text leaves.
 
-    ``block`` also counts the accepted tokens of the last round that were cut from the text; the right number, ``held``,
-    does not. The next turn of the conversation then begins after tokens that were never returned.
+    It also counts accepted tokens of the last round that were cut from the text; the right number, ``held``, does not.
     """
     return block
 
@@ -127,12 +125,9 @@ def budget_without_the_prompt(task: Task, gamma: int = 4) -> Decoder:
 def cap_before_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
     """Return how many of the round's ``new`` tokens to keep, and whether the text ends.
 
-    ``most`` is the number of tokens that the text may still get. If ``new`` has at least ``most`` tokens, return
-    ``most`` and True without a test for an earlier end: the bug. Otherwise the result is right: the tokens up to the
-    first end and True, or all tokens and False if none of them ends the text.
-
-    ``ends(count)`` returns whether the first ``count`` tokens of ``new`` end the text. ``accepted`` is the number of
-    drafts among ``new``.
+    If ``new`` has at least ``most`` tokens, the number that may be kept, the result is (``most``, True) without a test
+    for an earlier end: the bug. ``ends(count)`` returns whether the first ``count`` tokens end the text; ``accepted``
+    is the number of drafts among ``new``.
     """
     return (most, True) if len(new) >= most else cut(ends, new, accepted, most)
 
@@ -146,10 +141,10 @@ def cap_before_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, mos
     citation="exllamav2 commit 7019a1b",
 )
 def clipped_by_free_space(gamma: int, left: int) -> int:
-    """Return the number of tokens to draft; near the end of the context, the number of drafts that do not fit.
+    """Return the number of tokens to draft; near the end of the context, the number of drafts that do not fit: the bug.
 
-    ``left`` tokens may still be emitted, one of them by the target, so ``left - 1`` drafts fit. If ``gamma`` is at
-    least ``left``, the right number is ``left - 1``, and this function returns ``gamma - (left - 1)``.
+    ``left`` tokens may still be emitted, one by the target. If ``gamma`` is at least ``left``, the right number is
+    ``left - 1``.
     """
     return gamma if gamma < left else gamma - (left - 1)
 
@@ -178,9 +173,9 @@ def drafts_beyond_context(gamma: int, left: int) -> int:
 )
 @stopping_at
 def eos_by_id_order(eos: Tokens, done: Round) -> int | None:
-    """Return the index in the round ``done`` of the first id of the list ``eos`` that occurs; None if none does.
+    """Return an index in the round ``done`` at which an id of ``eos`` stands: the id that comes first in ``eos``.
 
-    The right index is the smallest at which any of the ids occurs.
+    Returns None if no id occurs. The right index is the first at which any of the ids occurs.
     """
     return next((done.tokens.index(token) for token in eos if token in done.tokens), None)
 
@@ -295,11 +290,10 @@ def one_token_too_many(task: Task, gamma: int = 4) -> Decoder:
     killed_by="stop_law",
 )
 def only_last_token_stops(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return how many tokens of the block ``new`` to keep, and whether the text ends.
+    """Return how many of the ``new`` tokens to keep, at most ``most``, and whether the text ends.
 
-    ``ends(count)`` returns whether the first ``count`` tokens of the block end the text. It is called only for all kept
-    tokens together, so an end before the last one is missed. At most ``most`` tokens may be kept; ``accepted``, the
-    number of accepted drafts in the block, is not used.
+    ``ends(count)`` returns whether the first ``count`` tokens end the text. It is called only for all kept tokens
+    together, so an earlier end is missed: the bug. ``accepted`` is not used.
     """
     count = min(len(new), most)
     return count, ends(count) or count >= most
@@ -317,9 +311,9 @@ def only_last_token_stops(ends: Callable[[int], bool], new: Tokens, accepted: in
 def several_ends_by_id(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
     """Return the number of tokens to keep, and whether the text ends.
 
-    The text is cut after the end-of-sequence token with the lowest id, instead of after the first one. ``new`` are the
-    tokens of the round, and ``ends(count)`` returns whether the first ``count`` of them end the text. At most ``most``
-    tokens may be kept.
+    The text is cut after the end-of-sequence token with the lowest id, not after the first one: the bug.
+    ``ends(count)`` returns whether the first ``count`` of the ``new`` tokens end the text. At most ``most`` tokens are
+    kept.
     """
     count = min(len(new), most)
     result = sorted((new[place - 1], place) for place in range(1, count + 1) if ends(place))
@@ -338,8 +332,8 @@ def several_ends_by_id(ends: Callable[[int], bool], new: Tokens, accepted: int, 
 def stop_of_the_target_ignored(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
     """Return the number of tokens to keep, and whether the text ends; the token that the target adds is not tested.
 
-    ``new`` are the tokens of the round, of which the first ``accepted`` are drafts and the last is the target's.
-    ``ends(count)`` returns whether the first ``count`` of them end the text. At most ``most`` tokens may be kept.
+    The first ``accepted`` of the ``new`` tokens are drafts, the last is the target's. ``ends(count)`` returns whether
+    the first ``count`` end the text. At most ``most`` tokens are kept.
     """
     return cut(lambda count: count <= accepted and ends(count), new, accepted, most)
 
@@ -354,11 +348,10 @@ def stop_of_the_target_ignored(ends: Callable[[int], bool], new: Tokens, accepte
     killed_by="stop_law",
 )
 def stop_string_window_of_one(strings: Sequence[str], tokens: Tokens, fresh: int, pieces: Pieces) -> bool:
-    """Return whether ``tokens`` ends with one of ``strings``; always False unless exactly one of the tokens is new.
+    """Return whether ``tokens`` ends with one of ``strings``; False unless ``fresh`` is 1: the bug.
 
-    ``fresh`` is the number of tokens at the end that are new in this round. The engine calls this function for
-    each new token in turn, with the tokens up to this token, so ``fresh`` is 1, 2, and so on. Therefore only the first
-    new token of a round can complete a stop string. ``pieces`` has the bytes of each token.
+    The function is called after each new token with the tokens so far, of which the last ``fresh`` are new in this
+    round. So only the first new token of a round can complete a stop string. ``pieces`` has the bytes of each token.
     """
     return fresh == 1 and text_of(tokens, pieces).endswith(tuple(strings))
 
@@ -387,10 +380,9 @@ def stop_words_of_all_rows(request: Request, batch: Sequence[Request]) -> tuple[
 def stream_repeats_itself(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Pieces, last: bool) -> str:
     """Return the text to send next; it may begin with a character that was already sent.
 
-    ``sent`` is the text sent so far, ``new`` are all new tokens, of which ``fresh`` are those of this round, and
-    ``pieces`` has the bytes of each token. If the text before this round ended in an incomplete character, the last
-    character of ``sent`` is sent again: the bug. Unless this is the ``last`` message, an incomplete character at the
-    end is held back. ``drafts`` is not used.
+    If the text before this round ended in an incomplete character, the last character of ``sent`` is sent again: the
+    bug. ``new`` are all new tokens, of which ``fresh`` are those of this round; ``pieces`` has the bytes of each token.
+    An incomplete character at the end is only sent in the ``last`` message.
     """
     text, earlier = text_of(new, pieces), text_of(new[: len(new) - len(fresh)], pieces)
     begin = max(len(sent) - 1, 0) if earlier.endswith("\ufffd") else len(sent)
@@ -408,7 +400,6 @@ def stream_repeats_itself(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens,
 def streamed_before_verified(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Pieces, last: bool) -> str:
     """Return the text of all ``drafts`` of the round and of the round's last new token, as the text to send next.
 
-    The drafts are sent whether they are accepted or not. ``fresh`` are the new tokens of the round, and ``pieces`` has
-    the bytes of each token.
+    So rejected drafts are sent too. ``fresh`` are the new tokens of the round; ``pieces`` has the bytes of each token.
     """
     return text_of(drafts + fresh[-1:], pieces)

@@ -20,7 +20,7 @@ PAIR = ({"branching": (2,)},)
 def with_tree(verify: Verifier = recursive_rejection, pick: Pick = without_replacement) -> Callable[..., Decoder]:
     """Return the build function of a decoder of trees in which all nodes of one depth have equally many children.
 
-    ``pick`` draws the children of a node, and ``verify`` verifies the tree. The returned function takes the task and
+    ``pick`` draws the children of a node, and ``verify`` verifies the tree. The function takes the task and
     ``branching``, the numbers of children by depth.
     """
 
@@ -33,8 +33,8 @@ def with_tree(verify: Verifier = recursive_rejection, pick: Pick = without_repla
 def with_changed_tree(change: Callable[[Draft, Pmf], Draft]) -> Callable[..., Decoder]:
     """Return the build function of recursive rejection on a changed tree.
 
-    ``change(tree, q)`` takes the drafted tree and the draft pmf of the root, and returns the tree to verify. The
-    returned function takes the task and ``branching``, the numbers of children by depth.
+    ``change(tree, q)`` returns the tree to verify, given the drafted one and the draft pmf of the root. The build
+    function takes the task and ``branching``, the numbers of children by depth.
     """
 
     def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
@@ -52,7 +52,7 @@ def by_siblings(rule: SiblingRule) -> Verifier:
     """Return the verifier that applies ``rule`` to the siblings of each node, from the root down.
 
     ``rule(draws, p, tokens, pmfs, depth)`` gets the target row of a node, its children and the q of each. It returns
-    the emitted token and whether it is a child, at which verification continues.
+    the emitted token and whether it is a child, where verification continues.
     """
     return partial(descend, rule=rule)
 

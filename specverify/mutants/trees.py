@@ -101,8 +101,7 @@ from specverify.reference.verifiers.speculative_sampling import speculative_samp
 def beams_drawn_apart(task: Task, beams: int = 4, depth: int = 4) -> Decoder:
     """ReDrafter that draws the target's token for a position once for each path, where all paths need one common draw.
 
-    The path with the longest match is kept, and the token after the match is drawn again. ``beams`` is the number of
-    drafted paths, ``depth`` their length.
+    ``beams`` is the number of drafted paths, ``depth`` their length.
     """
     return tree_decoder(task, beams_drafter(draft_model(task), beams, depth), one_draw_a_row)
 
@@ -110,8 +109,7 @@ def beams_drawn_apart(task: Task, beams: int = 4, depth: int = 4) -> Decoder:
 def bonus_of_the_last_node_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Verify a tree by draws from the target, but draw the token after any leaf from the row of the last leaf.
 
-    Verification continues at the child that has the drawn token. The first draw that no child has is emitted as the
-    last token.
+    Verification continues at the child that has the drawn token.
     """
     ends = [prefix + path_tokens(draft, leaf) for leaf in leaves(draft.parents)]
 
@@ -144,8 +142,7 @@ bonus_of_the_last_node = planted(
 def budget_rows_drawn_apart(task: Task, budget: int = 16, depth: int = 8) -> Decoder:
     """SpecExec that draws the target's token for a position once for each path, where all paths need one common draw.
 
-    The path with the longest match is kept, and the token after the match is drawn again. ``budget`` is the number of
-    drafted nodes, ``depth`` their largest depth.
+    ``budget`` is the number of drafted nodes, ``depth`` their largest depth.
     """
     return tree_decoder(task, best_first_drafter(draft_model(task), budget, depth), one_draw_a_row)
 
@@ -176,10 +173,9 @@ def children_by_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 class _Again:
-    """A generator of NumPy that shares a list of uniforms with other generators, so all return the same uniforms.
+    """A generator of NumPy whose ``random`` returns the uniforms of a shared list, from the first on.
 
-    Its first call of ``random`` returns the first uniform of the list, and so on. After the end of the list, it draws a
-    new uniform and appends it.
+    After the end of the list, it draws a new uniform and appends it.
     """
 
     def __init__(self, rng: Any, coins: list[Any]) -> None:
@@ -257,7 +253,7 @@ def earlier_siblings_in_q(p: Any, q: Any, parents: Any, tokens: Any) -> list[int
 def equal_blocks_counted_once_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Verify the drafted blocks, the paths of ``draft``, as a prefix tree: equal blocks become one path.
 
-    The acceptance depends on the number of blocks, and this number is then smaller than the number drawn.
+    So the acceptance is computed with a number of blocks that is too small.
     """
     rows = {path_tokens(draft, node): pmf for node, pmf in enumerate(draft.pmfs)}
     tree = merged(path_tokens(draft, leaf) for leaf in leaves(draft.parents))
@@ -285,8 +281,8 @@ def equal_blocks_counted_once(task: Task, candidates: int = 4, gamma: int = 8) -
 def exhausted_draft_keeps_q_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
     """Return the next candidate of a node, with a wrong declared law if q of the candidate is 0.
 
-    Candidates with positive q are drawn first, and then the other tokens uniformly. The law declared for such a later
-    candidate should be uniform, but is q.
+    Candidates with positive q are drawn first, and then the other tokens uniformly. The law declared for these is q:
+    the bug.
     """
     child = without_replacement_then_uniform(draws, q, earlier, width, site)
     return child if child is None or q[child.token] > 0 else Child(child.token, q)
@@ -304,10 +300,9 @@ def exhausted_draft_keeps_q_pick(draws: Draws, q: Pmf, earlier: Tokens, width: i
 def exhausted_draft_keeps_q(
     task: Task, acceptance: tuple[Any, ...] = (0.6, 0.3), size: int = 3, depth: int = 1
 ) -> Decoder:
-    """Sequoia that declares a wrong law for children drawn after all tokens with positive q were drawn.
+    """Sequoia that declares q for children drawn after all tokens with positive q, although they are drawn uniformly.
 
-    These children are drawn uniformly from the other tokens, but declared as drawn from q. ``acceptance``, ``size`` and
-    ``depth`` describe the tree.
+    ``acceptance``, ``size`` and ``depth`` describe the tree.
     """
     parents = sequoia_tree(acceptance, size, depth).parents
     return tree_decoder(
@@ -378,8 +373,7 @@ def k_seq_without_rho_rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf
 def k_seq_without_rho(task: Task, sequences: int = 4, depth: int = 4, bits: Any = 16) -> Decoder:
     """K-SEQ without the divisor rho of the acceptance probabilities: every candidate is accepted with min(1, p/q).
 
-    Candidates are then accepted too often, so the required residual would be negative. ``sequences`` is the number of
-    drafted sequences, ``depth`` their length, and ``bits`` the precision of rho, which is not used.
+    ``sequences`` is the number of drafted sequences, ``depth`` their length; ``bits`` is not used.
     """
     return tree_decoder(
         task, sequences_drafter((draft_model(task),) * sequences, depth), by_siblings(k_seq_without_rho_rule)
@@ -389,7 +383,7 @@ def k_seq_without_rho(task: Task, sequences: int = 4, depth: int = 4, bits: Any 
 def likeliest_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
     """Try the siblings of a node by recursive rejection, in decreasing order of p instead of the order drawn.
 
-    So the order depends on the drawn tokens. The step has the first accepted sibling, or else a draw from the residual.
+    The step has the first accepted sibling, or else a draw from the residual.
     """
     order = sorted(range(len(tokens)), key=lambda k: -p[tokens[k]])
     return try_in_turn(draws, p, tuple(tokens[k] for k in order), tuple(pmfs[k] for k in order), depth)
@@ -451,8 +445,8 @@ class _Of:
 def longest_of_several_chains(task: Task, sequences: int = 4, depth: int = 4, bits: int = 16) -> Decoder:
     """Speculative sampling of several chains, verified independently, that keeps the one with most accepted drafts.
 
-    Which chain is kept depends on the outcome of the tests, which changes the law. ``sequences`` is the number of
-    chains, and ``depth`` the length of each; ``bits`` is not used.
+    This choice depends on the tests, so it changes the law. ``sequences`` is the number of chains, ``depth`` their
+    length; ``bits`` is not used.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -511,9 +505,8 @@ def one_coin_for_siblings(p: Any, q: Any, parents: Any, tokens: Any) -> list[int
 def one_draw_a_path_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Match each path of the tree with draws from the target that are made for this path alone.
 
-    Drawing along a path ends with the first draw that differs from the path. If no draw differs, it ends with one draw
-    more than the path has tokens. The draws of the path with the most matches are emitted, in a tie those of the first
-    path.
+    Drawing ends with the first draw that differs from the path, or one draw after its end. The draws of the path with
+    the most matches are emitted, in a tie those of the first path.
     """
     best = Verified((), -1)
     for leaf in leaves(draft.parents) or (-1,):
@@ -548,7 +541,7 @@ one_draw_a_path = planted(
 def padding_is_a_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
     """Greedy tree verification that takes padding for a draft where the target's argmax is token 0.
 
-    Short paths are padded with token 0. The next token is then read from row -1, which belongs to the last node.
+    Short paths are padded with token 0, and the row of the padding is that of the last node.
     """
     indices, candidates = along_paths(parents, tokens, padding=0)
     wanted = p[indices].argmax(-1)
@@ -569,8 +562,7 @@ def padding_is_a_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 def path_by_one_integer(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
     """Recursive rejection whose cache is rewound to the first n nodes, not to the n nodes of the accepted path.
 
-    ``State.drafter`` holds the tokens that are really in the cache, so the next round may read tokens that were
-    rejected. Each node at depth i has ``branching[i]`` children.
+    ``State.drafter`` holds the tokens in the cache. Each node at depth i has ``branching[i]`` children.
     """
     drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
 
@@ -597,8 +589,8 @@ def path_by_one_integer(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> D
 def plan_for_another_draw(task: Task, branching: tuple[int, ...] = (2, 1), replacement: bool = False) -> Decoder:
     """Optimal transport verification with the transport plan for another way of drawing the candidates.
 
-    The candidates are drawn without replacement, but the plan is that of candidates drawn with replacement, if
-    ``replacement`` is False as in the examples. Each node at depth i has ``branching[i]`` children.
+    They are drawn without replacement, but the plan is for draws with replacement, unless ``replacement`` is True. Each
+    node at depth i has ``branching[i]`` children.
     """
     drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
     return tree_decoder(task, drafter, optimal_transport(not replacement))
@@ -617,8 +609,7 @@ def plan_for_another_draw(task: Task, branching: tuple[int, ...] = (2, 1), repla
 def position_by_index(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Recursive rejection that uses the index of a node in the flat tree as its position instead of its depth.
 
-    A table model has no positions, so a wrong position is modelled by tokens put before the text. The bug has no effect
-    on chains.
+    A table model has no positions, so a wrong position is modelled by tokens put before the text.
     """
     texts = texts_of_rows(prefix, draft)
 
@@ -652,8 +643,7 @@ def q_of_the_root(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 def recycled_rows_drawn_apart(task: Task, template: tuple[Tokens, ...] = ((0,),), width: int = 8) -> Decoder:
     """Token Recycling that draws the target's token for a position once for each path instead of once for all paths.
 
-    The path with the longest match is kept, and the token after the match is drawn again. ``template`` and ``width``
-    describe the tree, as in ``reference.algorithms.token_recycling``.
+    ``template`` and ``width`` describe the tree, as in ``reference.algorithms.token_recycling``.
     """
     return tree_decoder(task, recycling_drafter(template, width), one_draw_a_row)
 
@@ -701,9 +691,8 @@ replacement_not_declared = planted(
 def residual_behind_the_last_level(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
     """Verify the candidates of each node in turn, but draw the bonus token from a wrong row in one case.
 
-    The candidates are declared as point masses. The bonus token should be drawn from the row after the accepted leaf.
-    If a sibling was rejected before the leaf was accepted, it is drawn from the row before the leaf instead, without
-    the rejected siblings.
+    It should be drawn from the row after the accepted leaf. If a sibling of this leaf was rejected before, it is drawn
+    from the row before the leaf, without the rejected siblings. The candidates are declared as point masses.
     """
     rng, node, kept, rejected = np.random.default_rng(), -1, list[int](), False
     left = p[0]
@@ -753,7 +742,7 @@ def row_of_the_first_path(p: Any, q: Any, parents: Any, tokens: Any) -> list[int
 def sampled_nodes_pruned(tree: Draft, _: Pmf) -> Draft:
     """Return a tree of one level without the siblings whose q is below 1/3.
 
-    What is left depends on the drawn tokens, so the siblings do not have the declared law any more.
+    So the siblings do not have the declared law any more.
     """
     rows = zip(*tree, strict=True)
     likely = [row for row in rows if row[2] is not None and row[2][row[0]] >= Fraction(1, 3)]
@@ -840,10 +829,9 @@ def siblings_by_leaf(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 def siblings_share_a_residual_rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Try each candidate with min(1, p/q_k), where p is the target row, which no rejection changes.
+    """Try each candidate with min(1, p/q_k), where p is the target row, which no rejection changes: the bug.
 
-    If all are rejected, emit a draw from the residual of p and the last candidate's q. The right rule replaces p by the
-    residual after every rejection.
+    If all are rejected, emit a draw from the residual of p and the last candidate's q.
     """
     for k, (token, q) in enumerate(zip(tokens, pmfs, strict=True)):
         if flip(draws, accept_probability(p, q, token), ("accept", depth, k)):
@@ -876,7 +864,7 @@ siblings_share_a_residual = planted(
 def siblings_sorted(tree: Draft, q: Pmf) -> Draft:
     """Return ``tree``, which has one level, with its siblings sorted by falling ``q`` instead of the order drawn.
 
-    ``q`` is the draft pmf of the root, from which the siblings were drawn.
+    ``q`` is the draft pmf of the root.
     """
     best = tuple(sorted(tree.tokens, key=lambda token: -q[token]))
     return Draft(best, tree.parents, tuple(excluding(q, best[:k]) for k in range(len(best))))
@@ -885,8 +873,7 @@ def siblings_sorted(tree: Draft, q: Pmf) -> Draft:
 def ties_to_the_first_path_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Verify only the sibling with the largest min(1, p/q), as a single draft; ties go to the sibling drafted first.
 
-    The law that is declared for the selected sibling is wrong: it is the law of a selection that breaks ties by token
-    id.
+    The law declared for it is wrong: that of a selection that breaks ties by token id.
     """
     if not draft.tokens:
         return block_verification(draws, target, prefix, draft)
@@ -911,8 +898,7 @@ def ties_to_the_first_path_verify(draws: Draws, target: LanguageModel, prefix: T
 def ties_to_the_first_path(task: Task, paths: int = 3, depth: int = 1) -> Decoder:
     """Greedy multi-path block verification that breaks ties by the drafting order, but declares the law for ties by id.
 
-    It also caps p/q at 1, which creates ties. ``paths`` is the number of drafted paths. They have one token each, or
-    none if ``depth`` is 0.
+    ``paths`` is the number of drafted paths. They have one token each, or none if ``depth`` is 0.
     """
     return tree_decoder(
         task, sequences_drafter((draft_model(task),) * paths, min(depth, 1)), ties_to_the_first_path_verify
@@ -989,8 +975,7 @@ def traversal_keeps_its_weight(
 def trees_run_together(p: Any, q: Any, parents: Any, tokens: Any) -> list[list[int]]:
     """Verify a batch of trees by draws from p; the rows of tree k are read k rows too early.
 
-    The rows of all trees follow one another. Each tree has one row more than it has nodes, for its root, and the offset
-    leaves out the rows of the roots.
+    The offset of a tree's rows leaves out the rows of the roots.
     """
     nodes = parents.shape[1]
     rows = p.reshape(-1, p.shape[-1])

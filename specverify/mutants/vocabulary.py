@@ -75,8 +75,7 @@ BLOCK_EDGE_OFF_BY_ONE_BLOCK = 8192
 def without_firsts(p: Any, q: Any) -> Any:
     """Return the residual weights with 0 at the first token of each block of the vocabulary, except block 0.
 
-    This models a kernel that processes the vocabulary in blocks and loses the first entry of each. If no weight is
-    left, the lost ones are restored.
+    If no weight is left, the lost ones are restored.
     """
     weights = owed(p, q).copy()
     firsts = weights[BLOCK_EDGE_OFF_BY_ONE_BLOCK::BLOCK_EDGE_OFF_BY_ONE_BLOCK].copy()
@@ -159,10 +158,8 @@ def emitted_in_draft_ids(task: Task, gamma: int = 4) -> Decoder:
 def forgetting(draft: LanguageModel, pieces: Pieces) -> Drafter:
     """Return a drafter of pieces that declares a wrong q for the target tokens inside a piece.
 
-    A piece is a token of the drafter that stands for one or more target tokens. The right q of a target token inside a
-    piece depends on the tokens of the piece before it. Here, the q of every target token is the law of the first target
-    token of a new piece at its position. ``pieces`` has a pair (drafter token, its target tokens) for each piece of
-    several target tokens.
+    A piece is a token of the drafter that stands for one or more target tokens. ``pieces`` has pairs (piece, its target
+    tokens). The declared q is always the law of the first target token of a new piece.
     """
 
     def first(text: Tokens) -> Pmf:
@@ -222,9 +219,9 @@ LAST_BLOCK_LEFT_OUT_BLOCK = 8192
 
 
 def in_whole_blocks(p: Any, q: Any) -> Any:
-    """Return the weights of a replacement, with 0 for the tokens after the last whole block of the vocabulary.
+    """Return the weights max(p - q, 0), not normalised, with 0 for the tokens after the last whole block of 8192 ids.
 
-    If no weight is left then, the weights are unchanged.
+    Return max(p - q, 0) unchanged if all other weights are 0. ``p`` and ``q`` are one row each, ``[vocabulary]``.
     """
     weights = owed(p, q).copy()
     whole = len(weights) // LAST_BLOCK_LEFT_OUT_BLOCK * LAST_BLOCK_LEFT_OUT_BLOCK
@@ -337,7 +334,7 @@ def residual_within_the_subset(task: Task, gamma: int = 4) -> Parts:
 def shared_part_not_renormalised(task: Task, missing: Tokens = (), gamma: int = 4) -> Decoder:
     """Token-level intersection (TLI) that drafts from the shared part of q, renormalised, but declares the whole q.
 
-    The shared part of q is q on the tokens that both models have; ``missing`` are the other tokens of the drafter.
+    ``missing`` are the tokens of the drafter that the target does not share.
     """
     inner, q = shared_tokens_drafter(draft_model(task), missing), draft_model(task)
 
@@ -361,8 +358,8 @@ def shared_part_not_renormalised(task: Task, missing: Tokens = (), gamma: int = 
 def aligned_probability_for_q(task: Task, pieces: Pieces = (), gamma: int = 4) -> Decoder:
     """TokenTiming that declares a wrong q for each re-spelled token: the drafter's own q of this token, 0 elsewhere.
 
-    The drafter draws tokens of its own vocabulary, which are then re-spelled in the target's tokens. The right rule
-    declares a point mass on each of these. ``pieces`` is as in ``reference.algorithms.token_timing``.
+    The drafter's tokens are re-spelled in the target's tokens; the right q of each is a point mass. ``pieces`` is as in
+    ``reference.algorithms.token_timing``.
     """
     q = draft_model(task)
     inner = respelled_sample_drafter(q, pieces)

@@ -60,8 +60,8 @@ def examine(make: Make, scenarios: tuple[Scenario, ...], program: EngineProgram,
 def examine_runs(make: Make, conditions: Conditions) -> Examination:
     """Search sampled texts of the engine ``make`` in ``LONG`` for a token that its constraint forbids.
 
-    A text with a place where the constraint allows nothing is left out: no token is right there. The seed in
-    ``conditions`` selects the texts.
+    A text is left out if the constraint allows no token at one of its positions. The seed in ``conditions`` selects the
+    texts.
     """
     scenario = widened(make, LONG)
     pairing, allowed = pairing_in(make, scenario), made_in(make, scenario).allowed
@@ -90,8 +90,8 @@ def _fault(new: Tokens, place: int, allowed: Tokens, which: str = "") -> str:
 def judge_constraint(sampler: Sampler, allowed: Callable[[Tokens], Any], seeds: Iterator[int], largest: int) -> Verdict:
     """Return the verdict on the constraint of a black box: no sampled text has a token that ``allowed`` forbids.
 
-    ``sampler`` is the black box. ``allowed(new)`` is the mask of the tokens that may follow the tokens ``new``.
-    ``seeds`` are the seeds of the calls, and ``largest`` is the largest number of rows of a call.
+    ``allowed(new)`` is the mask of the tokens that may follow the tokens ``new``. ``seeds`` are the seeds of the calls
+    of ``sampler``, and ``largest`` is the largest number of rows of a call.
     """
     left = SAMPLES
     while left:

@@ -98,13 +98,12 @@ def _wrong_token(
 ) -> int | None:
     """Return the index of the first wrong token in ``tokens``, a text with which a model was queried; None if all fit.
 
-    ``texts`` are the texts of the requests, prompts included, and ``prompts`` their prompts. There are three cases:
+    ``texts`` are the texts of the requests, prompts included, and ``prompts`` their prompts.
 
-    * ``tokens`` is the beginning of one of ``texts``, or begins with one of them: all tokens fit.
-    * ``tokens`` begins with the prompt of a request: the tokens after the longest common beginning with a text of such
-      a request must be drafts, and the first that is no draft is wrong. A draft is the most probable token of the model
-      ``draft`` after the tokens before it.
-    * Otherwise the result is the length of the longest common beginning with one of ``texts``.
+    * If ``tokens`` begins one of ``texts``, or begins with one of them, all tokens fit.
+    * If ``tokens`` begins with the prompt of a request, the tokens after the longest common beginning with such a text
+      must be drafts: each the most probable token of the model ``draft``. The first that is no draft is wrong.
+    * Otherwise the token after the longest common beginning with one of ``texts`` is wrong.
     """
     shared = [common_length(tokens, text) for text in texts]
     if any(common == min(len(tokens), len(text)) for common, text in zip(shared, texts, strict=True)):
@@ -179,12 +178,11 @@ def examine(make: Make, requests: Requests, _: Conditions) -> Examination:
 
 
 def _last_before_gap(queries: ModelQueries, requests: Requests) -> int | None:
-    """Return the length of the text after which the draft model is not queried for more than ``_LONGEST_ROUND`` tokens.
+    """Return the length of the text at which a gap in the draft model's queries begins; None if there is no gap.
 
-    After such a gap, drafts may be made from a text that lacks its last tokens. Only texts with which the draft model
-    is queried before the target count; ``queries.ahead`` has their lengths. A gap can also lie between the prompt and
-    the first of them, or between the last of them and the end of the requested tokens. Returns None if there is no gap,
-    or if ``requests`` holds several requests. ``queries`` has the model queries of the run.
+    A gap is more than ``_LONGEST_ROUND`` tokens without a text that the draft model gets before the target
+    (``queries.ahead``). It may begin at the end of the prompt, and may end with the requested tokens. The result is
+    None also if there are several requests.
     """
     if requests.others:
         return None

@@ -33,9 +33,9 @@ MISS: Final = 1e-6
 
 
 def share_seen(pairs: int) -> float:
-    """Return the smallest share of differing pairs that ``pairs`` pairs detect, with error probability ``MISS``.
+    """Return the smallest fraction of differing pairs that ``pairs`` pairs detect, except with probability ``MISS``.
 
-    The share is 1 if there are no pairs.
+    Return 1 if there are no pairs.
     """
     return -math.log(MISS) / pairs if pairs else 1.0
 
@@ -314,11 +314,10 @@ OF_ROWS: Final = {
 def judge_pairs(
     sampler: Sampler, promises: Collection[str], seeds: Iterator[int], largest: int, reference: Sampler | None
 ) -> list[Verdict]:
-    """Return one verdict for each of ``promises`` on a black box; pairs of its rows are compared.
+    """Return one verdict for each of ``promises`` (keys of ``OF_ROWS``) on the black box ``sampler``.
 
-    ``promises`` are keys of ``OF_ROWS``, and the rows of a pair are drawn with one seed. ``sampler`` is the black box,
-    and ``seeds`` are the seeds of the calls. ``largest`` is the largest number of rows of a call, and ``reference`` the
-    sampler without speculation, or None.
+    Pairs of rows that are drawn with one seed are compared. ``seeds`` are the seeds of the calls, and ``largest`` is
+    the largest number of rows of a call. ``reference`` is the sampler without speculation, or None.
     """
     return [
         _judge_sampler(name, sampler, seeds, largest, reference if name == "seed-as-plain" else None)

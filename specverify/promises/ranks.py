@@ -98,11 +98,10 @@ def _job(make: Make, form: Any, given: tuple[Scenario, int]) -> Job:
 
 
 def examine(make: Make, size: int, gloo: bool, case: str, conditions: Conditions) -> Examination:
-    """Compare the texts of all ``size`` ranks of the engine ``make``.
+    """Compare the texts of all ``size`` ranks of the engine ``make``; a difference refutes.
 
-    ``case`` selects the scenarios, by a key of ``SCENARIOS``. ``gloo`` states whether the ranks communicate by
-    ``torch.distributed``. The seed in ``conditions`` selects the seeds of the calls. A difference refutes. The result
-    is unknown if the ranks do not finish in time.
+    ``case`` is a key of ``SCENARIOS``. ``gloo`` states whether the ranks communicate by ``torch.distributed``. The seed
+    in ``conditions`` selects the seeds of the calls. The result is unknown if the ranks do not finish in time.
     """
     scenarios, seeds = SCENARIOS[case]
     form, compared = form_in(make, "speculative"), 0

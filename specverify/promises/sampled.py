@@ -53,12 +53,11 @@ def judge_values(
     law: Any = None,
     reference: Sampler | None = None,
 ) -> Verdict:
-    """Return the verdict on the values that a black box returns with its tokens.
+    """Return the verdict on the values that the black box ``sampler`` returns with its tokens.
 
-    ``sampler`` is the black box. ``promises`` maps the name of each value to its promise. The values are compared with
-    ``law`` or ``reference``; values of equal tokens are also compared with each other. ``seeds`` are the seeds of the
-    calls, and ``largest`` is the largest number of rows of a call. Raises ``UnusableSubject`` if no answer has one of
-    the values.
+    ``promises`` maps the name of each value to its promise. The values are compared with those of ``law`` or
+    ``reference``, and with each other if their tokens are equal. ``seeds`` are the seeds of the calls, and ``largest``
+    is the largest number of rows of a call. Raises ``UnusableSubject`` if no answer has one of the values.
     """
     names = tuple(promises)
     texts: dict[Tokens, Mapping[str, Any]] = {}
@@ -96,8 +95,8 @@ def judge_values(
 def _facts(law: Any) -> Facts | None:
     """Return ``law``, the expected law of the new tokens, in the form with which returned values are compared.
 
-    ``law`` is a pmf of the one new token, or a mapping from texts to probabilities. Returns None in two cases: ``law``
-    is None, or it has an entry ``OTHERS``, which stands for all texts that it does not list.
+    ``law`` is a pmf of the one new token, or a mapping from texts to probabilities. Return None if ``law`` is None or
+    does not list all texts (it has an entry ``OTHERS``).
     """
     if law is None or (isinstance(law, Mapping) and OTHERS in law):
         return None

@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks.check import NO_ENGINE, Check, Conditions, ExaminedPart, by
 from specverify.checks.explaining.wording import short, short_row
-from specverify.promises.values import Kind, Off, absent, followed, listed_names, refuted
+from specverify.promises.values import Kind, Off, absent, edges_of, followed, listed_names, refuted
 from specverify.reference import Tokens
 from specverify.subjects.answering import Answering, Facts
 from specverify.subjects.beside import Answer, Unreadable
@@ -118,8 +118,8 @@ be."""
 def _parts(usage: Mapping[str, Any], wholes: Mapping[str, Any]) -> Off | None:
     """Return the fault if ``usage`` counts more tokens of a part than of its whole; None if it does not.
 
-    For example, reasoning tokens are a part of the completion tokens. ``usage`` is the reported count of tokens by
-    name, and ``wholes`` maps the name of a whole to its number of tokens (None: unknown).
+    For example, reasoning tokens are a part of the completion tokens. ``usage`` has the reported counts by name, and
+    ``wholes`` maps the name of a whole to its number of tokens (None: unknown).
     """
     for name, of, places in PARTS:
         blocks = (usage, *(block for place in places if isinstance(block := usage.get(place), Mapping)))
@@ -222,13 +222,15 @@ def _rates(given: Mapping[str, Any], answer: Answer) -> Off | None:
 
 
 def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
-    """Return the fault if more ``accepted`` drafts are reported than the queries to the draft model allow.
+    """Return the fault if more ``accepted`` drafts are reported than the queries to the draft model allow; else None.
 
-    There are two limits on the number. The first is the number of different queried texts after which p and q have a
-    token in common. The second is the number of new tokens, or the number of tokens up to one beyond the longest
-    queried text if that is larger. ``answer`` has the tokens and the queries, and ``facts`` the models of the request.
-    Returns None if the number is within both limits. Returns None also if the number or a model is not known, or if the
-    draft model was never queried.
+    They are at most as many as
+
+    * the different queried texts after which p and q have a token in common;
+    * the new tokens, or the tokens up to one beyond the longest queried text if these are more.
+
+    ``answer`` has the tokens and the queries, and ``facts`` the models. Return None also if the number or a model is
+    not known, or if there are no queries.
     """
     asked = set(_draft_queries(answer))
     if accepted is None or not asked or facts is None or facts.target is None or facts.draft is None:
@@ -272,19 +274,23 @@ def _counted_too_often(drafted: Any, answer: Answer, facts: Facts | None) -> str
     )
 
 
-def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
+def examine(answering: Answering, promises: Mapping[str, Kind], conditions: Conditions) -> Examination:
     """Compare the reported statistics with the run, on every path of the engine program ``answering``.
 
-    ``promises`` has the names of the statistics. A number that is impossible for the run refutes, and so does a
-    statistic that only some answers have. The result is unknown if more drafts are reported than the queries to the
-    draft model can give. Raises ``UnusableSubject`` if no answer has one of the statistics.
+    ``promises`` has the names of the statistics. An impossible number refutes, and so does a statistic that only some
+    answers have. The result is unknown if more drafts are reported than the queries to the draft model can give. An
+    impossible number on a path with a draw less probable than ``conditions.edge`` becomes a note: such a draw may
+    accept a draft that p excludes. Raises ``UnusableSubject`` if no answer has one of the statistics.
     """
-    runs, present, doubt = 0, set[str](), ""
+    runs, present, doubt, edges = 0, set[str](), "", list[Mapping[str, Any]]()
     lacking: dict[str, tuple[Answer, Facts | None]] = {}
-    for answers in followed(answering.open()):
+    for answers, rarest in followed(answering.open()):
         runs += 1
         for place, answer in enumerate(answers):
             facts = answering.requests[place] if place < len(answering.requests) else None
+            if rarest < conditions.edge:
+                edges += edges_of(answering, statistics_fault(answer, facts, promises), rarest)
+                continue
             present |= answer.values.keys()
             for name in promises.keys() - answer.values.keys():
                 lacking.setdefault(name, (answer, facts))
@@ -300,7 +306,7 @@ def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -
     if doubt:
         return Examination(doubt, unknown=True, rational=False, figures={"runs": runs})
     said = f"on every path the reported {listed_names(promises)} fit the run"
-    return Examination(said, rational=False, figures={"runs": runs})
+    return Examination(said, rational=False, figures={"runs": runs, **({"edges": edges[:1]} if edges else {})})
 
 
 def _refuted(answering: Answering, answer: Answer, facts: Facts | None, off: Off, runs: int) -> Examination:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from specverify.base.edges import edge_of
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import NO_ENGINE, Check, Conditions, ExaminedPart, by
 from specverify.checks.explaining.wording import apart, listed, short, short_row
@@ -67,22 +68,29 @@ class KnownValues(NamedTuple):
     element of the value ``name`` at the last of the new tokens ``tokens``."""
 
 
-def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
+def examine(answering: Answering, promises: Mapping[str, Kind], conditions: Conditions) -> Examination:
     """Compare every value that the engine program ``answering`` returns, on every path, with its promise.
 
-    ``promises`` maps the name of each value to its promise. A wrong value refutes, and so does a value that only some
-    answers have. The result is unknown if rounding may explain the only differences, or if no expected value is known
-    for one of the names. Raises ``UnusableSubject`` if no answer has one of the values, and ``EnumerationTooLarge`` for
-    more than ``MOST_PATHS`` paths.
+    ``promises`` maps the name of each value to its promise.
+
+    * A wrong value refutes, and so does a value that only some answers have.
+    * A wrong value on a path with a draw less probable than ``conditions.edge`` becomes a note.
+    * The result is unknown if rounding may explain every difference, or if a value has no known expected value.
+
+    Raises ``UnusableSubject`` if no answer has one of the values, and ``EnumerationTooLarge`` for more than
+    ``MOST_PATHS`` paths.
     """
-    known, seen, runs = _known(answering, promises), dict[Any, Any](), 0
+    known, seen, runs, edges = _known(answering, promises), dict[Any, Any](), 0, list[Mapping[str, Any]]()
     undecided: Off | None = None
     lacking: dict[str, tuple[Answer, KnownValues]] = {}
     present: set[str] = set()
-    for answers in followed(answering.open()):
+    for answers, rarest in followed(answering.open()):
         runs += 1
         for place, answer in enumerate(answers):
             against = known[place] if place < len(known) else known[-1]
+            if rarest < conditions.edge:
+                edges += edges_of(answering, fault_of_values(answer, against), rarest)
+                continue
             present |= answer.values.keys()
             for name in promises.keys() - answer.values.keys():
                 lacking.setdefault(name, (answer, against))
@@ -98,8 +106,21 @@ def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -
     if said:
         return Examination(said, unknown=True, rational=False, figures={"runs": runs})
     return Examination(
-        f"on every path the {listed_names(promises)} are those promised", rational=False, figures={"runs": runs}
+        f"on every path the {listed_names(promises)} are those promised",
+        rational=False,
+        figures={"runs": runs, **({"edges": edges[:1]} if edges else {})},
     )
+
+
+def edges_of(answering: Answering, off: Off | None, rarest: float) -> list[Mapping[str, Any]]:
+    """Return the fault ``off`` of a path as a list of one edge; [] if there is none, or if rounding may explain it.
+
+    ``rarest`` is the probability of the least probable draw on the path of the engine program ``answering``.
+    """
+    if off is None or off.undecided:
+        return []
+    when = "a random number falls into an interval as rare as this"
+    return [edge_of(f"{answering.name}: {off.fault}", when, rarest)]
 
 
 def nothing_says(known: KnownValues) -> str:
@@ -120,17 +141,17 @@ def nothing_says(known: KnownValues) -> str:
 
 
 def _is_said(name: str, kind: Kind, facts: Facts | None, promises: Mapping[str, Kind]) -> bool:
-    """Return whether something other than the call without speculation determines the expected value of ``name``.
+    """Return whether the expected value of ``name`` is known without a call without speculation.
 
-    ``kind`` is the promise for this value, and ``promises`` are those for all values. ``facts`` are the models and the
-    law of the request; None if unknown. The result is True in four cases:
+    ``kind`` is the promise for this value, and ``promises`` are those for all values. ``facts`` is what is known about
+    the request. The expected value is known of
 
     * chunks and snapshots, if the text is returned too;
     * the finish reason, if the horizon is known;
     * log-probabilities of the prompt, if the target is known and ``kind`` is not "processed";
     * values that follow from a pmf (``OF_ROWS``), if the target is known for "raw", or the law for other kinds.
 
-    The last three cases also require ``facts``, and a ``kind`` other than "plain".
+    For the promise "plain" only the first is known.
     """
     if name in {"chunks", "snapshots"} and "text" in promises:
         return True
@@ -158,15 +179,23 @@ def listed_names(promises: Mapping[str, Kind]) -> str:
     return ", ".join(promises)
 
 
-def followed(program: Run) -> Iterator[tuple[Answer, ...]]:
-    """Yield the answers to all requests, for each path of a program.
+class FollowedPath(NamedTuple):
+    """One path of a program: the answers to all requests, and the probability of its least probable draw."""
+
+    answers: tuple[Answer, ...]
+    rarest: float
+
+
+def followed(program: Run) -> Iterator[FollowedPath]:
+    """Yield each path of a program.
 
     Raises ``EnumerationTooLarge`` for more than ``MOST_PATHS`` paths.
     """
     for number, path in enumerate(paths(program)):
         if number == MOST_PATHS:
             raise EnumerationTooLarge(f"it has more than {MOST_PATHS} paths, the most whose values are compared")
-        yield path.outcome
+        rarest = min((float(draw.weights[draw.outcome]) for draw in path.decisions), default=1.0)
+        yield FollowedPath(path.outcome, rarest)
 
 
 def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[KnownValues]:
@@ -175,7 +204,7 @@ def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[KnownValu
     ``promises`` maps the name of each value to its promise.
     """
     plain: list[dict[Tokens, Mapping[str, Value]]] = []
-    for answers in followed(answering.plain()) if answering.plain else ():
+    for answers, _ in followed(answering.plain()) if answering.plain else ():
         for place, answer in enumerate(answers):
             while len(plain) <= place:
                 plain.append({})
@@ -253,11 +282,10 @@ def changed_value(answer: Answer, place: int, seen: dict[Any, Any], promises: Ma
 def explained(spacing: float, logarithm: float) -> float:
     """Return the largest error of ``logarithm`` that rounding in floats of this ``spacing`` can cause.
 
-    ``logarithm`` is that of a probability from a softmax of ``MOST_TOKENS`` tokens. The error is the sum of three
-    parts, in units of half a spacing: one unit for each token in the sum of the softmax; 16 units for exponential,
-    division and logarithm together; four times the absolute value of ``logarithm``, for the stored logits and the
-    stored logarithm.
+    ``logarithm`` is that of a probability from a softmax of ``MOST_TOKENS`` tokens.
     """
+    # in units of half a spacing: 1 for each token in the sum; 16 for exponential, division and logarithm; 4 times the
+    # logarithm for its storage and that of the logits
     return spacing * (MOST_TOKENS / 2 + 8 + 2 * abs(logarithm))
 
 
@@ -380,8 +408,8 @@ def _ratio(found: float, expected: float) -> tuple[str, ...]:
 def _between(found: float, expected: float, value: Value) -> str:
     """Return the sentence about a returned logarithm ``found`` that differs slightly from the ``expected`` one.
 
-    Rounding does not explain the difference, but the difference is too small to name a fault. ``value`` is the returned
-    value, whose floats have a known spacing.
+    Rounding does not explain the difference, but it is too small to name a fault. ``value`` has the spacing of the
+    floats.
     """
     return (
         f"exp(returned - recomputed) is 1 {math.expm1(found - expected):+.2g}; floats with a spacing of "
@@ -487,11 +515,14 @@ def _compare_top(name: str, kind: Kind, value: Value, answer: Answer, known: Kno
 def _wrong_list(entry: Ranked, emitted: int, spacing: float, row: Any, expected: Ranked | None) -> Off | None:
     """Return the first fault of ``entry``, a list of most probable tokens and their logarithms; None if there is none.
 
-    Five things are compared: repeated tokens, the logarithms, the order, a missing token, the ranks. The right values
-    are those of the pmf ``row``. If it is None, they are those of ``expected``, the list that a plain call returns, and
-    ranks are not compared. If that is None too, only repeated tokens and the order are examined. ``emitted`` is the
-    emitted token, which engines list even if it is improbable, and ``spacing`` is the spacing of the floats. A
-    difference that rounding may explain is returned only if there is no other fault; it is undecided.
+    A fault is a repeated token, a wrong logarithm, a wrong order, a missing token or a wrong rank. A wrong logarithm
+    that rounding may explain is undecided; it is returned only if there is no other fault.
+
+    * ``emitted``: The emitted token, which engines list even if it is improbable.
+    * ``spacing``: The spacing of the floats.
+    * ``row``: The right pmf. If it is None, ranks are not compared.
+    * ``expected``: The list that a plain call returns, used if ``row`` is None. If both are None, only repeated tokens
+      and the order are examined.
     """
     if len(set(entry.tokens)) < len(entry.tokens):
         return Off(f"has a token twice: {list(entry.tokens)}")
@@ -521,9 +552,9 @@ def _wrong_entry(
 ) -> Off | None:
     """Return the fault of the first entry of a list that has a wrong logarithm; None if there is none.
 
-    ``inner`` are the entries (token, logarithm), ``masses`` the right logarithms by token (empty if unknown), and
-    ``spacing`` that of the floats. A token that known ``masses`` lack is a fault too, unless it is the ``emitted``
-    token. If rounding may explain every difference, the first of them is returned as an undecided fault.
+    ``inner`` are the entries (token, logarithm), and ``masses`` the right logarithms by token (empty if unknown). A
+    token that known ``masses`` lack is a fault too, unless it is the ``emitted`` token. A difference that rounding in
+    floats of this ``spacing`` may explain is an undecided fault; it is returned only if there is no other.
     """
     doubt = None
     for token, result in inner:
@@ -611,9 +642,8 @@ def _log_softmax(row: Sequence[float]) -> list[float]:
 def _text_of(answer: Answer, known: KnownValues, names: Sequence[str]) -> str | None:
     """Return the right text of an answer, or None if it is not known.
 
-    ``names`` are names of values that contain the text. The first whose promise in ``known`` is a function of the
-    tokens gives the text. If there is none, it is the first that the call without speculation returns with these
-    tokens.
+    ``names`` are values that contain the text. It is computed from the tokens by the first promise in ``known`` that is
+    a function. If there is none, it is the first that the call without speculation returns with these tokens.
     """
     for name in names:
         kind = known.promises.get(name)
@@ -646,10 +676,9 @@ _TEXT_OF: Final[Mapping[str, Callable[[Any], Any]]] = {
 def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
     """Return the fault of ``value``, the text of an answer or its parts; None if there is none.
 
-    ``name`` states the kind of value: the text, the chunks of a stream, or its snapshots, each of which must extend the
-    snapshot before. The value must give the right text, which ``known`` or the returned text determines. ``answer`` has
-    the tokens, and ``kind``, the promise, is not used. Returns None if the answer goes on beyond the horizon. If the
-    right text is not known, only the order of snapshots is examined.
+    ``name`` is "text", "chunks" of a stream, or "snapshots", each of which must extend the one before. The value must
+    give the right text, from ``known`` or from the returned text. If no right text is known, only snapshots are
+    examined. Return None if the answer goes on beyond the horizon. ``kind``, the promise, is not used.
     """
     if answer.length != len(answer.new):
         return None  # it goes on behind the horizon
@@ -720,12 +749,11 @@ def _compare_prompt(name: str, kind: Kind, value: Value, answer: Answer, known: 
 
 
 def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
-    """Return the fault of a value that differs from the expected one; None if there is none.
+    """Return the fault of ``value`` if it differs from the expected one; else None.
 
-    ``name`` is the name of ``value``, and ``kind`` the promise for it. If ``kind`` is a function, the expected value is
-    ``kind(new tokens)``; otherwise it is the one in ``known`` that the call without speculation returns with the same
-    tokens. ``answer`` has the tokens. Two cases are not compared and return None: there is no expected value, and the
-    answer goes on beyond the horizon.
+    If ``kind``, the promise for it, is a function, the expected value is ``kind(new tokens)``. Otherwise it is the
+    value ``name`` that the call without speculation returns with the same tokens. Return None also if there is no
+    expected value, or if the answer goes on beyond the horizon.
     """
     if callable(kind):
         expected = kind(answer.new)
@@ -814,11 +842,10 @@ def values_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) 
     of_ends = bool(promises.keys() & {"finish_reason", "stop_reason"})
 
     def last(name: str) -> bool:
-        """Return whether the program called ``name`` is examined after all programs for which the result is False.
+        """Return whether the program called ``name`` is examined last, because it can show less.
 
-        Such a program shows less. The result is True if the reason of the end of a text is promised and no text of the
-        program can end with an end-of-sequence token: all texts then end for the same reason, so an engine that
-        confuses the reasons may not be recognised.
+        This is so if the reason why a text ends is promised, and no text of the program can end with an
+        end-of-sequence token.
         """
         return of_ends and not any(facts.ends for facts in by_name[name].requests)
 

@@ -57,12 +57,24 @@ def prove(
 ) -> Proof:
     """Prove or refute a statement about an algorithm, for all target and draft pmfs over ``vocabulary`` tokens.
 
-    ``algorithm_name`` is a registry name or ``mutant:NAME``; the algorithm is built with the options of its first
-    example, with ``gamma``, and with ``options``. The name ``coupling`` selects the statements that concern no decoder.
-    ``what`` is a key of ``STATEMENTS`` or ``LINEAR``. ``timeout`` is in seconds; after it the result is UNKNOWN. If the
-    length rule of the algorithm computes with floats, an arbitrary length rule replaces it, and the statement mentions
-    this. ``cache`` is a folder of earlier proofs; ``progress`` is called with a description of the work done. Raises
-    ``ValueError`` for an unknown name, a vocabulary below 2 or a negative gamma.
+    If the length rule of the algorithm computes with floats, an arbitrary length rule replaces it, and the statement of
+    the result mentions this.
+
+    Args:
+        algorithm_name: A registry name, ``mutant:NAME``, or ``coupling`` for the statements that concern no decoder.
+        vocabulary: The number of tokens.
+        gamma: The number of drafts.
+        what: The statement, a key of ``STATEMENTS`` or ``LINEAR``.
+        timeout: Time limit in seconds, after which the result is UNKNOWN.
+        options: Options of the algorithm that replace those of its first example.
+        cache: A folder of earlier proofs; None: there is none.
+        progress: Called with a description of the work done.
+
+    Returns:
+        The proof, the refutation, or the reason why the statement is open.
+
+    Raises:
+        ValueError: For an unknown name, a vocabulary below 2 or a negative gamma.
     """
     if vocabulary < 2 or gamma < 0:
         raise ValueError(f"vocabulary is {vocabulary} and gamma {gamma}, expected at least 2 tokens and gamma >= 0")

@@ -161,9 +161,9 @@ class Writer:
     ) -> Node:
         """Return ``node`` and all nodes below it as part of the certificate.
 
-        A branch that no p and q takes is stored with the reason. ``path`` is the path up to ``node``, ``axioms`` are
-        the conditions that all pmfs satisfy, and ``known`` the further conditions that hold at the node. Each finished
-        path is appended to ``paths``.
+        A branch that no p and q takes is stored with the reason. ``axioms`` are the conditions that all pmfs satisfy,
+        and ``known`` those that also hold at the node. ``path`` is the path up to the node; each finished path is
+        appended to ``paths``.
         """
 
         def shown(condition: SignCondition) -> Any:
@@ -221,9 +221,8 @@ class Writer:
         """Return the evidence that the program and the target give ``outcome`` the same probability.
 
         ``outcome`` has as many tokens as remain at ``place``. A path of ``paths`` counts if ``outcome`` begins with its
-        tokens. If it emits fewer tokens than ``outcome`` has, its weight is multiplied by the target's probability of
-        the rest. ``axioms`` are the conditions that all pmfs of ``tables`` satisfy; ``solver`` decides which cells are
-        empty.
+        tokens; its weight is multiplied by the target's probability of the rest. ``axioms`` are the conditions that all
+        pmfs of ``tables`` satisfy, and ``solver`` decides which cells are empty.
         """
         terms, written = [], []
         for end, path in enumerate(paths):
@@ -241,9 +240,13 @@ class Writer:
     def _dropped(self, path: _ProofPath, weight: Any, axioms: list[SignCondition]) -> dict[SignCondition, Any]:
         """Return condition -> evidence, for each condition of a draw that may be left out of ``path``.
 
-        The condition of a draw is that the drawn outcome has positive probability. It may be left out in two cases: the
-        comparisons of the path imply it; or the probability is a factor of ``weight``, and the denominators of
-        ``weight`` are positive where the probability is 0. ``axioms`` are the conditions that all pmfs satisfy.
+        The condition of a draw is that the drawn outcome has positive probability. It may be left out if
+
+        * the comparisons of the path imply it, or
+        * this probability is a factor of ``weight``, and the denominators of ``weight`` are positive wherever the
+          probability is 0.
+
+        ``axioms`` are the conditions that all pmfs satisfy.
         """
         top, below = _ratio(weight)
         compared = [*axioms, *path.asked]
@@ -273,10 +276,9 @@ class Writer:
     ) -> Node:
         """Return the evidence that the sum of ``terms`` is 0, in a tree of cells.
 
-        A term is (weight, conditions) and counts where its conditions hold. Cells are split by the sign of one
-        polynomial after another, until each term either counts or does not count in a cell. ``facts`` are the signs
-        that are already known, ``axioms`` the conditions that all pmfs satisfy; ``solver`` decides which cells are
-        empty.
+        A term is (weight, conditions) and counts where its conditions hold. A cell is split by the signs of polynomials
+        until each term either counts in the whole cell or not at all. ``facts`` maps polynomials to their known signs.
+        ``axioms`` are the conditions that all pmfs satisfy, and ``solver`` decides which cells are empty.
         """
         known = [*axioms, *(SignCondition(polynomial, signs) for polynomial, signs in facts.items())]
         alive = [
@@ -329,8 +331,8 @@ class Writer:
 def _insert(root: Node, steps: Sequence[Any], tokens: Tokens) -> None:
     """Insert one path into the tree with the root ``root``, in which a node is a draw or a comparison.
 
-    ``steps`` are the steps of the path, as ``Writer._runs`` yields them. Each step is a node, and its answer selects
-    the branch to the next one. ``tokens`` are stored at the end of the path.
+    Each of ``steps``, in the form of ``Writer._runs``, is a node, and its answer selects the branch to the next one.
+    ``tokens`` are stored at the end of the path.
     """
     node = root
     for question, weights, answer, answers in steps:

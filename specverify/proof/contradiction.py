@@ -38,10 +38,7 @@ class Contradictions:
     """
 
     def __init__(self, number_of: Callable[[Polynomial], int]) -> None:
-        """Start with an empty cache of results. ``number_of`` is described at the class.
-
-        Results are cached because the same few conditions contradict each other at many places of a certificate.
-        """
+        """Start with an empty cache of results. ``number_of`` is described at the class."""
         self._number_of = number_of
         self._known: dict[frozenset[SignCondition], tuple[Written, list[SignCondition]] | None] = {}
 
@@ -177,8 +174,8 @@ def _positions(shape: Sequence[SignCondition], conditions: Sequence[SignConditio
 def _renumbered(written: Written, places: Sequence[int]) -> Written:
     """Return the contradiction ``written`` with each index i of a condition replaced by ``places[i]``.
 
-    A contradiction that is split into cases refers to further conditions, one for each split. They have the indices
-    after those of the given conditions, so ``places`` has entries for them too.
+    Each split into cases adds a condition, whose index follows those of the given conditions; ``places`` has entries
+    for these indices too.
     """
     if "split" in written:
         cases = {name: _renumbered(written[name], places) for name in ("below", "above")}

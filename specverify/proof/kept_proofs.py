@@ -19,10 +19,9 @@ from specverify.proof.symbolic_tables import Model
 def kept_proof(folder: Path, asked: Mapping[str, Any], prove: Callable[[], Proof]) -> Proof:
     """Return the cached proof for the question ``asked``; if there is none, call ``prove`` and cache the result.
 
-    ``asked`` maps the names of the arguments that determine the proof, such as the algorithm and gamma, to their
-    values. The cache is the ``folder``. A proof with the result UNKNOWN is not cached, because it depends on the time
-    limit. The key consists of the question, the version of z3, and the content of every source file of ``specverify``
-    and ``reference``.
+    ``asked`` has the arguments that determine the proof, by name. An entry of ``folder``, the cache, is valid for the
+    same question, the same version of z3 and the same source files of ``specverify`` and ``reference``. UNKNOWN is not
+    cached, because it depends on the time limit.
     """
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{_key(asked)}.json"

@@ -80,9 +80,9 @@ def scalar(vocabulary: int) -> Iterator[Sought]:
     """Yield one search for each q on a grid: for a rule that emits its draft more often than "sample and match" at q.
 
     "Sample and match" draws a token from p and accepts the draft if the two are equal. The searched rule reads only p,
-    the draft d and its probability q(d). For one unknown p, such a rule is a table of probabilities ``K(v | d, q(d))``
-    of the emitted token v. It must be lossless for every q on the grid; a rule that is lossless for all q is. If no
-    search has a solution, no rule of this kind is better than sample and match at any q on the grid.
+    the draft d and q(d): for one unknown p, it is a table of probabilities ``K(v | d, q(d))`` of the emitted token v.
+    It must be lossless for every q on the grid. If no search has a solution, no such rule is better than sample and
+    match there.
     """
     p, of_p = _pmf("p", vocabulary)
     tokens, levels = range(vocabulary), range(GRID + 1)

@@ -54,11 +54,13 @@ class ProofSubject(NamedTuple):
 def find_rule(name: str, gamma: int, options: Mapping[str, Any] | None = None, length: str = OWN) -> ProofSubject:
     """Return the subject of a proof called ``name``.
 
-    A name is that of a registry algorithm, with or without the prefix ``reference:``, or ``mutant:NAME`` for a planted
-    bug, or ``coupling`` for statements that concern no decoder. The algorithm is built with the options of its first
-    example, in which ``options`` and ``gamma`` (if it is an option and not in ``options``) replace the values.
-    ``length`` names the length rule that replaces the algorithm's own. Raises ``ValueError`` for an unknown name, and
-    for a ``length`` if the algorithm has no length rule to replace.
+    * ``name``: A registry algorithm, with or without the prefix ``reference:``; ``mutant:NAME`` for a planted bug; or
+      ``coupling`` for statements that concern no decoder.
+    * ``gamma``: The number of drafts; ignored if the algorithm has no such option, or if it is in ``options``.
+    * ``options``: Replace those of the algorithm's first example.
+    * ``length``: Name of the length rule that replaces the algorithm's own.
+
+    Raises ``ValueError`` for an unknown name, and for a ``length`` if the algorithm has no length rule to replace.
     """
     if name == COUPLING:
         return ProofSubject(name, "", _no_decoder, None)
@@ -131,9 +133,7 @@ def any_length(world: World, most: int) -> LengthRule:
     """Return a length rule that represents all rules: before each token an open question decides whether to draft it.
 
     The answer may be any function of the text so far and of all pmfs. A proof therefore holds for every rule that
-    decides before a token is drawn, and for random rules, which are mixtures of such rules. A rule that stops after a
-    drawn token and keeps the token is covered too: it decides about the next token. ``most`` is the largest number of
-    drafts.
+    decides before a token is drawn, and for random mixtures of such rules. ``most`` is the largest number of drafts.
     """
     text: list[Tokens] = [()]
 

@@ -81,8 +81,8 @@ def decide_sign(
 def smallest_point(solver: Feasibility, *conditions: SignCondition) -> dict[int, Fraction] | None:
     """Return a rational point that satisfies ``conditions`` and those in ``solver``, with values as simple as possible.
 
-    The unknowns are fixed one after the other, each at the fraction with the smallest denominator that stays feasible.
-    Returns None if no such point was found.
+    The unknowns are fixed one after the other, each at a feasible fraction with the smallest denominator. Returns None
+    if no such point was found.
     """
     solver.push(*conditions)
     pushed = 1
@@ -161,14 +161,12 @@ def conditions_left(
 def _without_needless(term: ConditionalWeight, solver: Feasibility) -> ConditionalWeight:
     """Return ``term`` without the conditions of draws that are redundant.
 
-    The condition of a draw, that its outcome has positive probability, is redundant if the comparisons imply it, or if
-    this probability is a factor of the weight. ``solver`` proves this from comparisons only, since the condition of
-    another draw may have been removed too.
-
-    A term without the condition is still right where the condition is false, because the weight is 0 there. Consider
-    the first draw of the path whose outcome is impossible. The probability of this outcome is exactly 0 and not
-    negative, because the outcome was drawn from a pmf; and the probability is a factor of the weight.
+    The condition of a draw is that its outcome has positive probability. It is redundant if the comparisons of the term
+    imply it, or if this probability is a factor of the weight, which is then 0 where the condition fails. ``solver``
+    proves this from comparisons only, because the conditions of other draws may be removed too.
     """
+    # Where a removed condition fails, the weight is 0: of the first impossible draw of the path, the probability is
+    # exactly 0 and not negative, because the outcome was drawn from a pmf, and it is a factor of the weight.
     compared = [condition for condition in term.conditions if condition not in term.drawn]
     solver.push(*compared)
     needed = [

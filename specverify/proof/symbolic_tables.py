@@ -24,9 +24,9 @@ TARGET, DRAFT, CHOICE = "target", "draft", "choice"
 class UnknownRow(NamedTuple):
     """The unknowns of one pmf, or the unknown of one open question, and the conditions on them (``axioms``).
 
-    For a pmf, ``kind`` is the model ("target" or "draft"), ``text`` the text that precedes the token, and ``entries``
-    the entries of the pmf as polynomials in the unknowns. For an open question, ``kind`` is "choice", ``text`` is the
-    question, and ``entries`` has its unknown.
+    * For a pmf, ``kind`` is the model ("target" or "draft"), ``text`` the text before the token, and ``entries`` has
+      the entries of the pmf as polynomials in the unknowns.
+    * For an open question, ``kind`` is "choice", ``text`` is the question, and ``entries`` has its unknown.
     """
 
     kind: str
@@ -186,7 +186,7 @@ def model_at(tables: UnknownTables, point: Mapping[int, Fraction]) -> Model:
 def any_model(tables: UnknownTables, rng: random.Random) -> Model:
     """Return random concrete models, drawn by ``rng``, with a pmf for every text that has one in ``tables``.
 
-    Some of the entries are 0, fewer than a quarter. Open questions have random answers.
+    Less than a quarter of the entries are 0, on average. Open questions have random answers.
     """
     point: dict[int, Fraction] = {}
     for row in tables.rows.values():

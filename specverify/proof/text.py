@@ -27,10 +27,10 @@ def proof_text(proof: Proof) -> str:
 
 
 def model_lines(model: Model) -> Iterator[str]:
-    """Yield one line for each text whose pmf the program read, followed by one line for each open question.
+    """Yield one line for each text whose pmf the program read, then one line with the answer to each open question.
 
     An open question is a question of yes or no whose answer the proof leaves free, such as whether another token is
-    drafted. Its line has the answer that ``model`` gives.
+    drafted.
     """
     for text in sorted(model.target.keys() | model.draft.keys(), key=lambda text: (len(text), text)):
         rows = [("p", model.target.get(text)), ("q", model.draft.get(text))]

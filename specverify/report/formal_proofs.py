@@ -71,7 +71,7 @@ def coverage_text(row: str) -> str:
 def coverage_cell(row: str) -> str:
     """Return the text about the algorithm called ``row`` for a cell of a table.
 
-    It is the name of the theorem with its note; "no" with the reason if there is no theorem; and "" if there is no such
+    It is the name of the theorem with its note, "no" with the reason without a theorem, or "" without such an
     algorithm.
     """
     known = coverage(row)

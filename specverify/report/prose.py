@@ -115,10 +115,8 @@ def failure(verdict: Verdict) -> str:
 def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
     """Return the refuted verdicts of one subject in groups; the verdicts of a group may have one cause.
 
-    A wrong law can make several checks refute: probability that is missing at one outcome appears at another, possibly
-    a forbidden one, and reused random numbers make a law wrong. If one of these checks compares laws, their refutations
-    form one group, the most informative first. Every other refutation is a group of its own, such as one for changed
-    arguments, or one that only boundary draws show.
+    If a check that compares laws refutes, the verdicts of all checks that a wrong law can make refute form one group,
+    the most informative first. Every other verdict is a group of its own.
     """
     refuted = [verdict for verdict in verdicts if verdict.status is Status.REFUTED]
     of_law = [verdict for verdict in refuted if verdict.check in OF_ONE_LAW and not is_edge(verdict)]
@@ -133,7 +131,7 @@ def _cause_first(verdict: Verdict) -> tuple[bool, int]:
     """Return the sort key of a verdict among verdicts with one cause: (False, ...) for those to show first.
 
     These are the verdicts of checks that compare laws, unless their counterexample names no cause. The second entry is
-    the position of the check in ``OF_ONE_LAW``, the checks that a wrong law can make refute.
+    the position of the check in ``OF_ONE_LAW``.
     """
     unnamed = verdict.counterexample is not None and not verdict.counterexample.named
     return unnamed or verdict.check not in LAWS, OF_ONE_LAW.index(verdict.check)
@@ -142,8 +140,8 @@ def _cause_first(verdict: Verdict) -> tuple[bool, int]:
 def also_refuted(others: Sequence[Verdict]) -> str:
     """Return the line "Refuted with it" below a refutation: the checks of ``others``; "" if there are none.
 
-    ``others`` are the other refuted verdicts of the same group (see ``by_cause``). If the first of them compares laws,
-    the name of its check is followed by its fault in one sentence, in brackets.
+    ``others`` are the other refuted verdicts of the same group (see ``by_cause``). The fault of the first is added if
+    its check compares laws.
     """
     named = [verdict.check.replace("_", " ") for verdict in others]
     if others and others[0].check in LAWS:

@@ -45,12 +45,14 @@ class Acceptance(NamedTuple):
 
 
 def acceptance_of(name: str, law: Any, alarm: float, tv: float, most_samples: int) -> Acceptance:
-    """Return the counter of accepted drafts of the subject ``name``.
+    """Return the counter of accepted drafts of the subject ``name``, with a test of their number if ``law`` is given.
 
-    If ``law`` is given, the pmf of the number of accepted drafts of a sequence, the counter also tests it. The
-    false-alarm rate of this test is a quarter of ``alarm``. The test holds if the total variation from ``law`` is at
-    most ``tv``, and takes at most ``most_samples`` samples. Raises ``ValueError`` if ``law`` is not a pmf over the
-    number of accepted drafts.
+    * ``law``: The pmf of the number of accepted drafts of a sequence, or None.
+    * ``alarm``: A quarter of it is the false-alarm rate of the test.
+    * ``tv``: The test holds if the total variation from ``law`` is at most ``tv``.
+    * ``most_samples``: The largest number of samples.
+
+    Raises ``ValueError`` if ``law`` is not a pmf over the number of accepted drafts.
     """
     if law is None:
         return _counted(name, None, alarm)

@@ -100,9 +100,9 @@ def run_campaign(
     """Sample the missing blocks of a campaign in ``jobs`` processes; yield the name and the verdicts of each subject.
 
     ``progress(name, blocks)`` is called after every evaluated block, with the number of evaluated blocks of this
-    subject. ``made`` (the command and the versions of packages) is stored with the plan. A subject whose sampling fails
-    is UNUSABLE. If its process dies or a block cannot be stored, the subject is UNKNOWN. Its stored blocks remain in
-    both cases. Raises ``ValueError`` for an invalid law or plan.
+    subject. ``made`` (the command and the versions of packages) is stored with the plan. A subject is UNUSABLE if its
+    sampling fails, and UNKNOWN if its process dies or a block cannot be stored; its stored blocks remain. Raises
+    ``ValueError`` for an invalid law or plan.
     """
     with stored_in(campaign.results) as file:
         keep_asked(file, {key_of(campaign, item): _asked(campaign, item, made or {}) for item in campaign.subjects})

@@ -42,9 +42,9 @@ def find_subject(name: str) -> Subject:
 def _hint(name: str) -> str:
     """Return the end of the message about the unknown name ``name``.
 
-    It suggests the name in lower case with the prefix of a subject, ``module:callable`` for a name with a dot, or the
-    most similar name. For a name that ends with ``.py`` it asks for a function of this file. Without a suggestion it
-    refers to ``specverify list``.
+    It suggests the name in lower case with the prefix of a subject, a function of the file for a name that ends with
+    ``.py``, ``module:callable`` for another name with a dot, or the most similar name. Otherwise it refers to
+    ``specverify list``.
     """
     known = [*_loaders(), *engine_subjects(), *_expanded(_table_of(name))]
     by_plain_name = {full.partition(":")[2]: full for full in reversed(known)}

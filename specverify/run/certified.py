@@ -44,21 +44,14 @@ def write_certificates(
 ) -> int:
     """Write the certificates of a subject into a file and return the number of certificates.
 
-    Parameters
-    ----------
-    file
-        The file for the certificates, which are written as JSON.
-    subject
-        The subject. The laws of its scenarios must be enumerated.
-    scenarios
-        Largest number of scenarios.
-    most_paths
-        Largest number of paths of one scenario.
+    Args:
+        file: The file for the certificates, which are written as JSON.
+        subject: The subject. The laws of its scenarios must be enumerated.
+        scenarios: Largest number of scenarios.
+        most_paths: Largest number of paths of one scenario.
 
     Raises:
-    ------
-    NothingToCertify
-        Every scenario has more than ``most_paths`` paths, or cannot be enumerated.
+        NothingToCertify: Every scenario has more than ``most_paths`` paths, or cannot be enumerated.
     """
     check_integer(scenarios, "the number of scenarios")
     check_integer(most_paths, "the number of paths")
@@ -175,11 +168,13 @@ def _certificate(
     head: Mapping[str, Any],
     plain: Sequence[CertifiedPath] = (),
 ) -> dict[str, Any]:
-    """Return the certificate of a program: its verdict on whether the law of the paths ``followed`` is ``promised``.
+    """Return the certificate of a program, as JSON: its verdict is "holds" or "refuted".
 
-    ``promised`` is a law (outcome -> probability). ``name`` is the name of the scenario. ``head`` has the entries of
-    the certificate from which the promised law can be computed. ``plain`` are the paths of the call without
-    speculation, if the promised law is the law of that call; empty otherwise.
+    It holds if the law of the paths ``followed`` is the law ``promised``. The paths are the evidence.
+
+    * ``name``: The name of the scenario.
+    * ``head``: The entries of the certificate from which the promised law can be computed.
+    * ``plain``: The paths of the call without speculation, if the promised law is the law of that call; else empty.
     """
     law = _law_of(followed)
     rows = head.get("rows", ())
@@ -206,10 +201,9 @@ def _certificate(
 
 
 def _has_floats(followed: CertifiedPath) -> bool:
-    """Return whether a float is among the probabilities of the path ``followed``.
+    """Return whether a float is among the probabilities of the path ``followed``: those of its draws and its results.
 
-    These are the probabilities of all outcomes of its draws. A path whose last token was never read stands for one
-    result per possible last token: the probabilities of these results are tested too.
+    A path whose last token was never read has one result for each possible last token.
     """
     path = followed.path
     weights = (weight for step in path.decisions for weight in step.weights)

@@ -67,9 +67,8 @@ def replays_of(
 ) -> list[Any]:
     """Return up to ``REPLAYS`` paths of ``program`` in the form of a certificate, with their calls of ``function``.
 
-    ``ends`` converts the result of a path to an outcome of the law. Only paths whose converted result is in ``law``,
-    the outcomes of the certified law, are returned. The result is [] if the calls have no form in a certificate, or if
-    the draws of the program cannot be recorded.
+    ``ends`` converts the result of a path to an outcome of the certified law. Only paths whose outcome is in ``law``
+    are returned. The result is [] if the calls have no form in a certificate, or if the draws cannot be recorded.
     """
     result: dict[str, Any] = {}
     try:

@@ -49,12 +49,15 @@ def watch(
     alone: bool,
     begun: tuple[IndependenceFound, IndependenceFound] = (IndependenceFound(), IndependenceFound()),
 ) -> Watch:
-    """Return the two independence tests of the subject ``name``; ``alarm`` is the false-alarm rate of each.
+    """Return the two independence tests of the subject ``name``. They count couples, pairs of rows, in a 4 x 4 table.
 
-    A couple is a pair of rows. The tests count couples in a 4 x 4 table; ``cell`` maps an outcome to its row or column,
-    0 to 3. A test holds if a bound on the dependence, with the error probability ``error``, is at most ``tv``.
-    ``most_couples`` is the planned number of couples. ``alone`` states that calls have one row. ``begun`` is the
-    evidence of earlier samples, for rows of one call and of two calls.
+    * ``cell``: Maps an outcome to its row or column of the table, 0 to 3.
+    * ``alarm``: The false-alarm rate of each test.
+    * ``error``, ``tv``: A test holds if a bound on the dependence, with the error probability ``error``, is at most
+      ``tv``.
+    * ``most_couples``: The planned number of couples.
+    * ``alone``: Whether calls have one row; then only rows of two calls are tested.
+    * ``begun``: The evidence of earlier samples, for rows of one call and of two calls.
     """
     rows, calls = (
         IndependencePlan(what, check, cell, alarm, error, tv, most_couples)
@@ -88,9 +91,8 @@ def watch(
 def _lag(number: int, rows: int) -> int:
     """Return the distance between the two rows of a couple in the batch with this ``number`` and ``rows`` rows.
 
-    The distances of four successive batches are 1, a power of two, 1, and half of the rows. The power of two changes
-    from time to time. Half of the rows detects a batch that repeats its first half. A distance that does not fit into
-    the batch is replaced by 1.
+    In four successive batches it is 1, a power of two (which changes from time to time), 1, and half of the rows, to
+    detect a batch that repeats its first half. A distance that does not fit into the batch is replaced by 1.
     """
     lag = {1: 2 ** (number // 4 % LAGS), 3: rows // 2}.get(number % 4, 1)
     return lag if 0 < 2 * lag <= rows else 1

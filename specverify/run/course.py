@@ -29,10 +29,9 @@ def going_on(course: Course, samples: int, evidence: Callable[[], float]) -> Cou
 
 
 def with_course(verdicts: Sequence[Verdict], course: Course) -> Sequence[Verdict]:
-    """Return the verdicts, with ``course`` added to the figures of the verdict that is based on its e-value.
+    """Return the verdicts, with ``course`` in the figures of each verdict that has an e-value but no course yet.
 
-    The last point of the course is set to the e-value of the verdict. A verdict that already has a course is based on
-    another e-value and is not changed; nor is a verdict without an e-value.
+    The last point of the course is set to the e-value of the verdict.
     """
     return [
         verdict._replace(figures={**verdict.figures, "course": _ended(course, verdict)})

@@ -121,9 +121,9 @@ FAULTS: dict[str, Callable[[EngineProgram, Examination, Conditions], Fault]] = {
 def _likeliest(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], outcomes: list[Tokens], said: str) -> Fault:
     """Return the fault that too probable outcomes show, with as few calls as possible.
 
-    ``law`` is the law of the program, ``expected`` the right law. Only those of ``outcomes`` that are more probable
-    than they should be are considered. The fault is that of the best single outcome, unless it needs many more calls
-    than the best combination of several. ``said`` is the sentence of the fault.
+    ``law`` is the law of the program, and ``expected`` the right law. Only those of ``outcomes`` count that are too
+    probable. The fault is that of the best single outcome, unless a combination of several needs far fewer calls.
+    ``said`` is the sentence of the fault.
     """
 
     def fault(wrong: tuple[Tokens, ...]) -> Fault:

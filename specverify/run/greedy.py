@@ -42,10 +42,9 @@ def judged_greedily(
 ) -> Sequence[Verdict]:
     """Return the verdicts of ``sampled_verdicts`` on a greedy black box, with the first difference between texts added.
 
-    ``sampler`` is the black box, and ``reference`` the sampler with which it is compared, if any. ``logits`` are the
-    target's logits; if they are None, differences are not examined. A difference between nearly tied tokens refutes
-    nothing. The other arguments and the errors are those of ``sampled_verdicts``; ``UnusableSubject`` is also raised
-    for invalid logits.
+    ``logits`` are the target's logits; if they are None, differences are not examined. A difference between nearly tied
+    tokens refutes nothing. The other arguments and the errors are those of ``sampled_verdicts``; ``UnusableSubject`` is
+    also raised for invalid logits.
     """
     if logits is None:
         more = {"law": law, "reference": reference, "draft": draft, "acceptance": acceptance, "progress": progress}
@@ -100,7 +99,7 @@ def _parted(name: str, plain: list[Tokens], texts: list[Tokens], logits: Logits)
 
 
 def with_parting(verdicts: Sequence[Verdict], parted: Parting) -> Sequence[Verdict]:
-    """Return the verdicts with the first difference ``parted`` between greedy texts added to those on texts.
+    """Return the verdicts, those on texts with ``parted``, the first difference between greedy texts.
 
     If the difference is at a near-tie, a verdict REFUTED on texts becomes UNKNOWN. Verdicts on independence and on the
     number of accepted drafts are unchanged.

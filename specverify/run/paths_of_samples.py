@@ -58,8 +58,7 @@ class _FollowedPaths(NamedTuple):
 def explained_verdicts(verdicts: Sequence[Verdict], here: ExplainedSampler) -> Sequence[Verdict]:
     """Return ``verdicts`` on one sampler; if its law is refuted, with the cause as first sentence of the messages.
 
-    The previous first sentence follows in the rows. Without a cause the result is ``verdicts``. ``here`` has the
-    sampler and the expected law.
+    Without a cause the result is ``verdicts``. ``here`` has the sampler and the expected law.
     """
     tally = next(
         (
@@ -76,8 +75,7 @@ def explained_verdicts(verdicts: Sequence[Verdict], here: ExplainedSampler) -> S
 def explained_if_possible(verdicts: Sequence[Verdict], here: ExplainedSampler) -> Sequence[Verdict]:
     """Return ``explained_verdicts(verdicts, here)``, or ``verdicts`` if the sample raises or is refused.
 
-    What a refused sample has opened, such as a socket, is closed without a warning, because the refusal and not the
-    program prevented the program from closing it.
+    What the sample has left open, such as a socket, is then closed without a warning.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
@@ -99,7 +97,10 @@ def _with_causes(error: BaseException) -> list[BaseException]:
 
 
 def _with_cause(verdict: Verdict, cause: Counterexample) -> Verdict:
-    """Return ``verdict`` with the sentence and the paths of ``cause``, if it is a refutation of the law of samples."""
+    """Return ``verdict`` with the sentence and the paths of ``cause``, if it refutes the law or the support of samples.
+
+    Any other verdict is returned unchanged.
+    """
     example = verdict.counterexample
     if verdict.check not in {*OF_LAWS, OF_SUPPORT} or verdict.status is not Status.REFUTED or example is None:
         return verdict
@@ -182,7 +183,7 @@ def _followed(sampler: Sampler, expected: Mapping[Tokens, float]) -> _FollowedPa
 def _fits(law: Mapping[Tokens, float], tally: Mapping[str, Any]) -> bool:
     """Return whether the sampled counts in ``tally`` are probable under ``law``, the law of the paths.
 
-    Outcomes that the figure does not show share one cell.
+    Outcomes that ``tally`` does not list are counted together.
     """
     masses = {str(text): mass for text, mass in law.items()}
     shown = {name: count for name, _, count in tally["shown"]}

@@ -55,10 +55,12 @@ def in_quick(conditions: Conditions) -> Conditions:
 def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
     """Return the cases of a check that the quick plan examines for this ``kind`` of subject.
 
-    They are the cases that the plan lists for the kind and the check. If the plan lists the kind but not the check,
-    they are those of ``_names_of_others``; if it does not list the kind, those of ``_without_plan``. If none of the
-    listed cases is among ``cases``, for example because the caller passed other scenarios, evenly spaced cases are
-    chosen. The check ``law_is_target`` also gets all cases of engines at unusual sizes.
+    * If the plan lists the kind and the check: the listed cases.
+    * If the plan lists only the kind: those of ``_names_of_others``.
+    * If the plan does not list the kind: those of ``_without_plan``.
+
+    If none of them is among ``cases``, evenly spaced cases are chosen. The check ``law_is_target`` also gets all cases
+    of engines at unusual sizes.
     """
     listed, plan = list(cases), quick_plans().get(kind)
     if plan is None:
@@ -76,13 +78,15 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
 def _without_plan(check: Check, cases: Sequence[Case], most: int) -> list[Case]:
     """Return at most ``most`` of the ``cases`` of ``check``, for a kind of subject that the plan does not list.
 
-    First come cases of one generic scenario, one for each variant, at most ``most`` / 2. It has three tokens, so that a
-    residual can have several. Then come the scenarios of ``_first_scenarios``; each gets one variant, and successive
-    scenarios get different ones. The remaining cases are evenly spaced.
+    * First, at most ``most`` / 2 cases of one generic scenario, one for each variant.
+    * Then a case of each of ``_first_scenarios``, with the variants in turn.
+    * The rest are evenly spaced in ``cases``. If the cases have no scenarios, such as those of a drafter, only such
+      evenly spaced cases are returned.
     """
     by_scenario: dict[str, list[Case]] = {}
     for case in cases:
-        by_scenario.setdefault(name_of_case(case)[1], []).append(case)
+        if not isinstance(case.situation, EngineProgram):
+            by_scenario.setdefault(name_of_case(case)[1], []).append(case)
     scenarios = _first_scenarios(check, by_scenario, most)
     in_turn = [by_scenario[where][number % len(by_scenario[where])] for number, where in enumerate(scenarios)]
     first = [*by_scenario.get(GENERIC, ())[: most // 2], *in_turn]
@@ -95,14 +99,14 @@ def _first_scenarios(check: Check, scenarios: Iterable[str], most: int) -> Seque
     """Return the names of the scenarios with which ``_without_plan`` begins, selected from ``scenarios``.
 
     If the plan of verifiers of a single row lists ``check``, they are the scenarios that this plan lists for
-    ``law_is_target``: at most ``most`` / 2, and at most ``FEW_CASES``. Otherwise they are one scenario of each shape of
-    tables: in turn the first of a shape, which has the smallest vocabulary, and the last, which has the largest. A
-    fault that needs a residual of several tokens shows only with a large vocabulary.
+    ``law_is_target``, but at most ``most`` / 2 and at most ``FEW_CASES``. Otherwise they are one scenario of each shape
+    of tables: in turn the first of a shape (smallest vocabulary) and the last (largest vocabulary).
     """
     plan, here = quick_plans()["row"], list(scenarios)
     if check.name in plan:
         names = dict.fromkeys(where for _, where in plan["law_is_target"] if where in here)
         return list(names)[: min(FEW_CASES, most // 2)]
+    # the last of a shape too: a fault that needs a residual of several tokens shows only with a large vocabulary
     shapes: dict[str, list[str]] = {}
     for where in here:
         shapes.setdefault(where.partition("-")[0], []).append(where)

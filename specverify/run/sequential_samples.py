@@ -107,9 +107,9 @@ def sampled_verdicts(
     """Return the verdicts on a black box, sampled and tested against exactly one of ``law`` and ``reference``.
 
     ``draft`` is the pmf of drafts over the outcomes of ``law``, if it is known. ``acceptance`` is the law of the number
-    of accepted drafts per sequence; if it is given, the black box must report this number. ``progress(samples, at
-    most)`` is called after every batch. Raises ``ValueError`` for an invalid law or plan, ``UnusableSubject`` for
-    invalid answers, and the errors of the sampler.
+    of accepted drafts per sequence, which the black box must then report. ``progress(samples, at most)`` is called
+    after every batch. Raises ``ValueError`` for an invalid law or plan, ``UnusableSubject`` for invalid answers, and
+    the errors of the sampler.
     """
     check_plan(plan)
     if (law is None) == (reference is None):
@@ -145,13 +145,15 @@ def sampled_verdicts(
 
 
 def is_decided(judge: Judge, watched: Watch) -> bool:
-    """Return whether sampling can stop.
+    """Return whether sampling can stop; ``judge`` tests the law, and ``watched`` tests independence.
 
-    ``judge`` tests the law, ``watched`` tests independence. Sampling stops in three cases: the law holds and no test of
-    independence is undecided; independence is refuted (that of the reference sampler included); or an outcome of
-    probability 0 was sampled. Any other
-    refutation of the law stops it only after ``CONFIRMING`` couples were tested for independence, because samples that
-    are copies of each other also deviate from the law.
+    Sampling stops in four cases:
+
+    * The law holds, and no test of independence is undecided.
+    * Independence is refuted, that of the reference sampler included.
+    * An outcome of probability 0 was sampled.
+    * The law is refuted, and ``CONFIRMING`` couples were tested for independence: samples that are copies of each other
+      also deviate from the law.
     """
     couples, law = watched.statuses(), judge.status()
     if Status.REFUTED in couples or judge.dependent() or judge.impossible():
@@ -274,11 +276,10 @@ def watched_couples(
 
 
 def _margins(outcomes: Sequence[Tokens | str]) -> dict[str, Any]:
-    """Return groupings of the outcomes by single tokens, one for each of the first ``POSITIONS`` positions.
+    """Return groupings of the outcomes by single tokens: name of a position -> array with an integer for each outcome.
 
-    The result maps the name of a position to an array with an integer for each outcome. Two outcomes have the same
-    integer if they have the same token at this position; all outcomes without a token there, such as ``OTHERS``, share
-    one. The result is {} if no outcome has two tokens.
+    Two outcomes have the same integer if they have the same token at the position, or if both have none there, such as
+    ``OTHERS``. There are at most ``POSITIONS`` positions, and none if no outcome has two tokens.
     """
     longest = max((len(outcome) for outcome in outcomes if outcome != OTHERS), default=0)
     return {

@@ -111,7 +111,10 @@ class Worker:
             yield message
 
     def _answered(self, until: float, now: Clock) -> bool:
-        """Return whether a message arrives before ``until`` by the clock ``now``; until then, limit the output file."""
+        """Return whether a message arrives before ``until`` by the clock ``now``.
+
+        The size of the output file is limited while waiting.
+        """
         answered: bool = self._line.poll(0)
         while not answered and (left := until - now()) > 0:
             answered = self._line.poll(min(left, BETWEEN_CUTS))

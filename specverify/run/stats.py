@@ -35,11 +35,12 @@ SAMPLES_TIMES_TV_SQUARED = 60
 
 
 class Scope(NamedTuple):
-    """The total variations that a statistics run detects, for each kind of subject.
+    """The total variations that a statistics run detects.
 
-    ``divided``: for subjects whose runs are divided among the paths. ``control``: for algorithms that are sampled run
-    by run. ``every_size``: algorithms are sampled at every size, and engines with their own random numbers in every
-    setting.
+    * ``divided``: For subjects whose runs are divided among the paths.
+    * ``control``: For algorithms that are sampled run by run.
+    * ``every_size``: Whether algorithms are sampled at every size, and engines with their own random numbers in every
+      setting.
     """
 
     divided: float

@@ -62,12 +62,14 @@ class ToldLaw(NamedTuple):
 def law_from_logprobs(box: BlackBox, wanted: SampleRequest, words: Words, rounding: float) -> ToldLaw:
     """Return the law of sequences that follows from a black box's reported probabilities of next tokens.
 
-    The law is computed prefix by prefix, the most probable prefixes first. ``OTHERS`` gets the unreported mass, that of
-    tokens with an ambiguous text, and that of prefixes beyond ``MOST_QUESTIONS``. Every reported probability, and the
-    unreported rest, may have a relative error of ``rounding``; every probability of a right subject is then within the
-    factor ``(1 + rounding)^2`` of the law. ``box`` is the black box, ``wanted`` has the prompt and the options, and
-    ``words`` numbers the tokens. Raises ``UnusableSubject`` if the box reports no probabilities, or probabilities whose
-    sum is above 1.
+    * ``wanted``: The prompt and the options.
+    * ``words``: Numbers the tokens.
+    * ``rounding``: The relative error of every reported probability and of the unreported rest. Every probability of a
+      right subject is then within the factor ``(1 + rounding)^2`` of the law.
+
+    The most probable prefixes are queried first. ``OTHERS`` gets the mass of unreported tokens, of tokens with an
+    ambiguous text, and of prefixes beyond ``MOST_QUESTIONS``. Raises ``UnusableSubject`` if ``box`` reports no
+    probabilities, or probabilities whose sum is above 1.
     """
     law: dict[Any, float] = {}
     asked: dict[Tokens, ReportedLogprobs] = {}
@@ -191,13 +193,16 @@ def with_doubts(verdicts: Sequence[Verdict], told: ToldLaw) -> Sequence[Verdict]
 
 
 def told_logits(box: BlackBox, wanted: SampleRequest, words: Words, rounding: float) -> Logits:
-    """Return the logits of the next token that a black box reports after each text.
+    """Return the logits of the next token that a black box reports after each text; greedy decoding takes their argmax.
 
-    Greedy decoding takes the argmax of these logits: they include penalties, but neither temperature nor truncation.
-    ``box`` is the black box, and ``wanted`` has the prompt and the options. A text has no logits in two cases. In the
-    first the box reports nothing after it. In the second the report may lack options that could change the argmax: the
-    box does not state that it includes them, and its report without them is the same. ``words`` maps the tokens that
-    the box reports to ids, and ``rounding`` is the relative error of a reported probability.
+    The logits include penalties, but neither temperature nor truncation. A text has no logits if
+
+    * the box reports nothing after it, or
+    * the report may lack options that could change the argmax: it is the same without them, and the box does not state
+      that it includes them.
+
+    ``wanted`` has the prompt and the options, and ``words`` numbers the tokens. ``rounding`` is the relative error of a
+    reported probability.
     """
     options = {
         name: value

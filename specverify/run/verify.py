@@ -88,10 +88,13 @@ def verify_subject(
 ) -> Iterator[Verdict]:
     """Yield the verdict of every check of the checklist, including checks that do not apply.
 
-    ``spent`` is the loading time of the subject in seconds, and ``changes`` are the changes that loading made to the
-    process. Verdicts in ``known`` are not computed again. ``progress(check, examined, cases)`` is called while a check
-    examines its cases. Exact checks of foreign code rest on the check ``program_is_its_draws``. It runs before them
-    even if the checklist does not contain it; its verdict is then yielded only if it fails.
+    * ``progress``: ``progress(check, examined, cases)`` is called while a check examines its cases.
+    * ``spent``: The loading time of the subject in seconds.
+    * ``changes``: The changes that loading made to the process.
+    * ``known``: Verdicts that are not computed again.
+
+    Before exact checks of foreign code, ``program_is_its_draws`` runs. If the checklist does not contain it, its
+    verdict is yielded only if it fails.
     """
     with own_clock() as now:
         clock = _Time(now() + checklist.seconds - spent, now)
@@ -172,8 +175,8 @@ def _never_warm(found: Guarded[Subject], seconds: float) -> str:
 def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded[Subject]]:
     """Return the subject after its warm-up, and the result of the warm-up, as ``guarded`` returns it.
 
-    The warm-up has ``seconds``. If it takes longer, the subject is returned without it. If it fails, the subject is
-    returned without its own steps of the warm-up; for foreign code the sources of randomness are still searched.
+    If the warm-up takes longer than ``seconds``, the subject is returned without it. If it fails, the subject's own
+    steps are left out; for foreign code the sources of randomness are still searched.
     """
     result = guarded(partial(warmed_up, subject), seconds, watch_loops=True)
     if result.result is not None:
@@ -269,9 +272,10 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
 def with_changes(verdict: Verdict, changes: Changes) -> Verdict:
     """Return ``verdict`` with the changes that the subject made to the process.
 
-    ``changes`` has notes and faults. Notes are added to the figures. A fault that the statement already names is
-    ignored. Any other fault makes the status UNUSABLE, and the fault is the statement. But a verdict REFUTED, REFUSED
-    or UNUSABLE keeps its status, and the fault is added to its statement.
+    * Notes are added to the figures.
+    * A fault that the statement already names is ignored.
+    * Any other fault is added to the statement of a verdict REFUTED, REFUSED or UNUSABLE. Every other verdict becomes
+      UNUSABLE, with the fault as statement.
     """
     if changes.notes:
         notes = [*verdict.figures.get("notes", ()), *(f"it {note}" for note in changes.notes)]
@@ -330,8 +334,7 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
             continue
         examined.append((case, examination))
         if examination.failed:
-            if _lacks_cause(examination):
-                examined += _with_cause(examined, chosen.cases, conditions, quick=checklist.quick)
+            examined = _explained(examined, check, chosen.cases, conditions, quick=checklist.quick)
             break
     too_long = ", ".join(map(_words_of, passed[_NotExamined.OUT_OF_RUNS]))
     if too_long and not examined:
@@ -356,15 +359,61 @@ def _lacks_cause(examination: Examination) -> bool:
     return examination.counterexample is not None and not examination.counterexample.named
 
 
+def _explained(
+    examined: list[tuple[Case, Examination]],
+    check: Check,
+    cases: Iterable[Case],
+    conditions: Conditions,
+    *,
+    quick: bool,
+) -> list[tuple[Case, Examination]]:
+    """Return ``examined``, with a further case of an engine if this case shows the cause of the refutation better.
+
+    The arguments are those of ``_in_probe`` and ``_with_cause``; the last of ``examined`` is refuted.
+    """
+    case, examination = examined[-1]
+    explained = _in_probe(case, examination, check, conditions)
+    if explained is not None:
+        return [*examined[:-1], explained, examined[-1]]
+    if _lacks_cause(examination):
+        return [*examined, *_with_cause(examined, cases, conditions, quick=quick)]
+    return examined
+
+
+def _in_probe(
+    case: Case, examination: Examination, check: Check, conditions: Conditions
+) -> tuple[Case, Examination] | None:
+    """Return the case of an engine that tells wrong rules apart, with its examination, to state in place of ``case``.
+
+    ``examination`` is the refutation of ``case`` by ``check``; ``conditions`` are the settings of the check. Returns
+    None if the refutation itself is sure of its cause, or if the other case is not refuted or not sure of it.
+    """
+    program, example = case.situation, examination.counterexample
+    if not isinstance(program, EngineProgram) or program.probe is None or example is None or example.sure:
+        return None
+    if not conditions.explained:
+        return None
+    with suppress(Exception):  # the refutation stands, whatever another case raises
+        for other in check.cases(case.subject.with_situations(EngineProgram, (program.probe(),))):
+            if isinstance(other.situation, EngineProgram):
+                result = _examine(other, conditions, quick=True)
+                if isinstance(result, Examination) and result.counterexample is not None and result.counterexample.sure:
+                    return other, result
+    return None
+
+
 def _with_cause(
     examined: Sequence[tuple[Case, Examination]], cases: Iterable[Case], conditions: Conditions, *, quick: bool
 ) -> list[tuple[Case, Examination]]:
     """Search other cases of an engine for a refuted one whose examination shows the cause.
 
-    ``examined`` are the examined cases of the check with their examinations: the last is refuted and shows no cause,
-    and none before it is refuted. ``cases`` are all cases that the check may examine; at most ``OTHERS_FOR_CAUSE`` of
-    them are tried. Returns a list with the case found and its examination; [] if there is none. With ``quick``, a case
-    with too many runs is skipped. ``conditions`` are the settings of the check.
+    Return a list with this case and its examination; [] if there is none.
+
+    * ``examined``: The examined cases of the check with their examinations; only the last is refuted, and it shows no
+      cause.
+    * ``cases``: All cases that the check may examine; at most ``OTHERS_FOR_CAUSE`` of them are tried.
+    * ``conditions``: The settings of the check.
+    * ``quick``: Whether a case with too many runs is skipped.
     """
     known = {name_of_case(case) for case, _ in examined}
     others = (

@@ -110,10 +110,10 @@ def serve(line: Connection, report: str, environment: Mapping[str, str]) -> None
 
 
 def _ended_after(seconds: float, file: TextIO) -> Callable[[float], None]:
-    """Have this process ended after ``seconds`` and some grace, also in code that no signal reaches.
+    """End this process after ``seconds`` and a period of grace, even in code that no signal can interrupt.
 
-    The report of its end is written to ``file``. Returns a function of the seconds that are left of a time limit; it
-    puts the end off if the limit ends later, because the process waited for a processor.
+    The report of the end is written to ``file``. Return the function ``prolonged(left)``: it postpones the end if less
+    than ``left`` seconds and the grace remain.
     """
     until = time.monotonic() + seconds + GRACE
     faulthandler.dump_traceback_later(seconds + GRACE, exit=True, file=file)

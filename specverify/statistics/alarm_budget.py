@@ -10,9 +10,8 @@ from specverify.base.arguments import check_count, check_probability
 class AlarmBudget(NamedTuple):
     """The false-alarm probability of a run and the number of tests that share it.
 
-    By the union bound, a run of correct subjects refutes any of them with probability at most ``parts * each = total``,
-    however the tests depend on each other. ``parts`` must be fixed before the first test, and count every test that
-    could refute, not only those that were run until the first refutation.
+    A run of correct subjects refutes any of them with probability at most ``parts * each = total``. ``parts`` must be
+    fixed before the first test, and count every test that could refute.
     """
 
     total: float

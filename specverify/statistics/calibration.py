@@ -33,9 +33,8 @@ from specverify.base.arguments import check_positive, check_probability
 def calibrated_level(level: float, minimum_expected: float = 10.0) -> float:
     """Return the nominal level at which a correct sampler is rejected with probability at most ``level``.
 
-    The correction is that of the hardest law known, a single rare cell (see the module). ``minimum_expected`` is the
-    smallest expected count of a cell. The result is at most ``level``; power that is planned at the result remains
-    valid. Raises ``ValueError`` for a level outside (0, 1).
+    The correction is that of the hardest law known (see the module). ``minimum_expected`` is the smallest expected
+    count of a cell. The result is at most ``level``. Raises ``ValueError`` for a level outside (0, 1).
     """
     check_probability(level, "level")
     check_positive(minimum_expected, "minimum_expected", "samples")
@@ -56,15 +55,13 @@ def _calibrated_level(level: float, minimum_expected: float) -> float:
 
 
 def rare_cell_size(critical: float, minimum_expected: float) -> float:
-    """Return the largest P((N - e)^2 / e >= critical) over Poisson counts N with mean ``e >= minimum_expected``.
-
-    Both tails are rejected at integer thresholds, so between two thresholds the upper tail grows with e and the lower
-    one falls. The maximum is therefore at ``minimum_expected``, or at an e for which a threshold is exactly an integer.
-    The first 64 such values for each tail are tried; for larger e the probability approaches that of the chi-square
-    limit.
-    """
+    """Return the largest P((N - e)^2 / e >= critical) over Poisson counts N with mean ``e >= minimum_expected``."""
     from scipy.stats import poisson  # noqa: PLC0415 - half a second, and only where something is sampled
 
+    # Both tails are rejected at integer thresholds, so between two thresholds the upper tail grows with e and the
+    # lower one falls. The maximum is therefore at ``minimum_expected``, or at an e for which a threshold is exactly an
+    # integer. The first 64 such values for each tail are tried; for larger e the probability approaches that of the
+    # chi-square limit.
     root = math.sqrt(critical)
     reach = root * math.sqrt(minimum_expected)
     above = np.ceil(minimum_expected + reach) + np.arange(64)

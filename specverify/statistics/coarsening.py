@@ -49,16 +49,13 @@ def coarsenings(
 ) -> tuple[Coarsening, ...]:
     """Return partitions of the outcomes of the law ``masses`` ``[k]``, for a test with up to ``samples`` samples.
 
-    Outcomes with probability 0 are in no cell. The first partition has a cell for every other outcome. In each further
-    partition, a cell with an expected count below ten is joined with a neighbour. A further partition is left out if
-    only one cell remains, or no two outcomes share a cell. The further partitions are:
+    The first partition has a cell for every possible outcome. In the others, a cell with an expected count below ten is
+    joined with a neighbour; they are left out if they have one cell or equal the first:
 
-    * *by probability*: each outcome with an expected count of at least ten has a cell; rarer outcomes of similar
-      probability share cells.
+    * *by probability*: rare outcomes of similar probability share cells.
     * *by rank*, for laws with many outcomes: 64 cells of equal mass, of outcomes sorted by probability.
     * *by token id*, for laws with many outcomes: ``BLOCKS`` blocks of neighbouring outcomes.
-    * *by p/q*, if ``draft`` is given, a pmf ``[k]`` of the same outcomes: cells of similar p/q, which show a wrong
-      residual.
+    * *by p/q*, if ``draft`` is given, a pmf ``[k]``: cells of similar p/q, which show a wrong residual.
     * one for each name in ``more``, which maps the name to the labels ``[k]`` of the cells.
     """
     reachable = masses > 0
@@ -81,9 +78,9 @@ def coarsenings(
 def bounding(masses: Array, samples: int) -> tuple[Coarsening, float, float]:
     """Return the partition with the tightest bound on the distance, and the numbers ``unseen`` and ``noise``.
 
-    The most likely outcomes of the law ``masses`` have a cell each; the others, of total mass ``unseen``, share the
-    last cell. ``noise`` is the expected total variation of a correct sampler on the cells after ``samples`` samples:
-    ``sum sqrt(p (1 - p) / (2 pi n))``. The partition minimises ``unseen + noise``.
+    The likeliest outcomes of the law ``masses`` have a cell each; the others, of total mass ``unseen``, share one.
+    ``noise`` is the expected total variation of a correct sampler on the cells after ``samples`` samples. The partition
+    minimises ``unseen + noise``.
     """
     order = np.argsort(-masses, kind="stable")
     sorted_masses = masses[order]
@@ -102,8 +99,8 @@ def bounding(masses: Array, samples: int) -> tuple[Coarsening, float, float]:
 def samples_to_hold(masses: Array, tv: float, error: float, most: int) -> int:
     """Return a number of samples at which the bound on a correct sampler's distance is expected to be at most ``tv``.
 
-    ``masses`` is the law ``[k]``, and ``error`` the error probability of the bound. The numbers tried are 64 and its
-    multiples by powers of 1.2, up to ``most``. Returns ``most`` if no smaller one is enough.
+    ``masses`` is the law ``[k]``, and ``error`` the error probability of the bound. Returns ``most`` if no smaller one
+    of the numbers tried is enough.
     """
 
     def enough(samples: int) -> bool:
@@ -120,8 +117,8 @@ def samples_to_hold(masses: Array, tv: float, error: float, most: int) -> int:
 def _by_mass(masses: Array, samples: int) -> Array:
     """Return the number of the cell of each outcome, ``[k]``, for cells of similar mass.
 
-    ``masses`` is the law ``[k]``. An outcome whose expected count in ``samples`` samples is at least ``FEWEST`` has its
-    own cell. Other outcomes share a cell if floor(log2 mass) is equal.
+    An outcome of the law ``masses`` ``[k]`` whose expected count in ``samples`` samples is at least ``FEWEST`` has its
+    own cell. Others share a cell if floor(log2 mass) is equal.
     """
     single = masses >= FEWEST / samples
     tail = np.where(single | (masses <= 0), 0, np.floor(np.log2(np.where(masses > 0, masses, 1.0))))
@@ -130,10 +127,9 @@ def _by_mass(masses: Array, samples: int) -> Array:
 
 
 def _by_rank(masses: Array) -> Array:
-    """Return the number of the cell of each outcome, ``[k]``, for 64 cells of equal mass.
+    """Return the number of the cell of each outcome of the law ``masses``, ``[k]``, for 64 cells of equal mass.
 
-    ``masses`` is the law ``[k]``. The number is the total mass of the outcome and of all likelier ones, in steps of
-    1/64.
+    The number is the total mass of the outcome and of all likelier ones, in steps of 1/64.
     """
     order = np.argsort(-masses, kind="stable")
     labels = np.empty(len(masses), dtype=np.int64)
@@ -154,8 +150,8 @@ def _by_overlap(masses: Array, draft: Array) -> Array:
 def _joined(labels: Array, masses: Array, least: float) -> Array:
     """Return new labels 0, 1, ... of the outcomes, in which each cell has a mass of at least ``least`` where possible.
 
-    ``labels`` ``[k]`` are the old labels, and ``masses`` ``[k]`` the probabilities of the outcomes. A cell with less
-    mass is joined with the next cell, and the last cell with the cell before it.
+    ``labels`` ``[k]`` are the old labels, ``masses`` ``[k]`` the probabilities of the outcomes. A cell with less mass
+    is joined with the next, the last one with the cell before it.
     """
     totals: Any = np.bincount(labels, weights=masses)
     merged, cell, held = np.zeros(len(totals), dtype=np.int64), 0, 0.0

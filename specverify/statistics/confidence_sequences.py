@@ -40,11 +40,10 @@ class Interval(NamedTuple):
 
 
 def crossing(variance: float, tight_at: float, log_error: float) -> float:
-    """Return a bound that a sum of sub-Gaussian numbers ever exceeds with probability at most ``exp(log_error)``.
+    """Return the bound on a growing sum of sub-Gaussian numbers, at the time when its total variance is ``variance``.
 
-    ``variance`` is the total variance of the sum. ``tight_at`` is the variance at which the bound is nearly the
-    smallest possible: rho (see the module) is set to ``tight_at`` divided by ``2 log(1/error) + log(1 + 2
-    log(1/error))``.
+    The probability that the sum is above its bound at any time is at most ``exp(log_error)``. ``tight_at`` is the
+    variance at which the bound is nearly the smallest possible.
     """
     surprise = -2 * log_error
     rho = tight_at / (surprise + math.log1p(surprise))
@@ -58,22 +57,16 @@ def tv_sequence(
 ) -> Interval:
     """Return bounds on the total variation between the sampled law and the given one, valid at all times.
 
-    ``tv_observed`` is the total variation between the empirical law of ``samples`` samples and the given law, on
-    ``cells`` cells. Each of the two bounds is ever wrong with probability at most ``error``. ``tight_at`` is the number
-    of samples at which the upper bound is tightest; it must be fixed before the first sample. Two samplers can be
-    compared with each other too: ``tv_observed`` is then that between their empirical laws, of ``samples`` samples
-    each, and ``variance`` must be ``TWO_SAMPLES``. Raises ``ValueError`` for counts below 1, an ``error`` outside
-    (0, 1), or a ``tv_observed`` outside [0, 1].
+    Args:
+        tv_observed: Total variation between the empirical law and the given one.
+        samples: Number of samples.
+        cells: Number of cells on which ``tv_observed`` is computed.
+        error: Bound on the probability that the upper bound is ever wrong, and the same for the lower bound.
+        tight_at: Number of samples at which the upper bound is tightest, fixed before the first sample.
+        variance: ``TWO_SAMPLES`` if ``tv_observed`` is that between two samplers, of ``samples`` samples each.
 
-    Proof. Write p' for the sampled law, p for the given one, and e for the empirical law after n samples. Let A be the
-    set where p' > p, so that TV(p', p) = p'(A) - p(A). Since ``e(A) - p(A) <= TV(e, p)``,
-
-        TV(p', p) <= TV(e, p) + (p'(A) - e(A)) <= TV(e, p) + crossing(n / 4) / n
-
-    for all n at once with probability at least ``1 - error``. A is one set that does not depend on the samples, so the
-    number of cells does not enter. The lower bound uses ``TV(p', p) >= TV(e, p) - max over sets B of (e(B) - p'(B))``.
-    There are ``2^cells`` sets B, and each gets an equal part of ``error``. For two samplers, the difference of their
-    empirical laws takes the place of e - p.
+    Raises:
+        ValueError: For counts below 1, an ``error`` outside (0, 1), or a ``tv_observed`` outside [0, 1].
     """
     check_count(samples, "samples")
     check_count(cells, "cells")
@@ -81,6 +74,13 @@ def tv_sequence(
     check_probability(error, "error")
     check_positive(variance, "variance", "squares")
     check_number(tv_observed, "tv_observed", "a total variation between 0 and 1", lambda value: 0 <= value <= 1)
+    # Proof. Write p' for the sampled law, p for the given one, and e for the empirical law after n samples. Let A be
+    # the set where p' > p, so that TV(p', p) = p'(A) - p(A). Since e(A) - p(A) <= TV(e, p),
+    #     TV(p', p) <= TV(e, p) + (p'(A) - e(A)) <= TV(e, p) + crossing(n / 4) / n
+    # for all n at once with probability at least 1 - error. A is one set that does not depend on the samples, so the
+    # number of cells does not enter. The lower bound uses TV(p', p) >= TV(e, p) - max over sets B of (e(B) - p'(B)).
+    # There are 2^cells sets B, and each gets an equal part of ``error``. For two samplers, the difference of their
+    # empirical laws takes the place of e - p.
     one_set = math.log(error)
     above = crossing(variance * samples, variance * tight_at, one_set) / samples
     below = crossing(variance * samples, variance * tight_at, one_set - cells * math.log(2)) / samples
@@ -90,9 +90,8 @@ def tv_sequence(
 def rate_sequence(successes: int, trials: int, error: float) -> Interval:
     """Return an interval that contains a rate, such as the acceptance rate of drafts, at all times.
 
-    There are ``successes`` among ``trials`` independent trials of one rate. The rate is ever outside the interval with
-    probability at most ``error``, both sides together. Before the first trial the interval is [0, 1]. Raises
-    ``ValueError`` for impossible counts, or an error outside (0, 1).
+    It is computed from ``successes`` among ``trials`` independent trials. The probability that the rate is ever outside
+    is at most ``error``. Raises ``ValueError`` for impossible counts, or an error outside (0, 1).
     """
     check_count(trials, "trials", least=0)
     check_count(successes, "successes", least=0, most=trials)
@@ -107,8 +106,7 @@ def rate_sequence(successes: int, trials: int, error: float) -> Interval:
 def log_rate_evidence(successes: int, trials: int, rate: float) -> float:
     """Return the logarithm of the e-value against the claim that a rate is ``rate``.
 
-    There were ``successes`` successes in ``trials`` trials. The e-value is that of the mixture over Beta(1/2, 1/2) in
-    the module's docstring.
+    There were ``successes`` successes in ``trials`` trials. The module defines the e-value.
     """
     from scipy.special import betaln  # noqa: PLC0415 - half a second, and only where something is sampled
 
@@ -125,8 +123,7 @@ def _end(successes: int, trials: int, error: float, *, inside: float, outside: f
     """Return one end of the interval of a rate: the rate at which the evidence against it reaches ``1/error``.
 
     There were ``successes`` successes in ``trials`` trials. The search runs from ``inside``, the observed share, to
-    ``outside``, 0 or 1; the evidence grows monotonically in this direction. The result is ``outside`` if no rate has so
-    much evidence against it.
+    ``outside``, 0 or 1, and returns ``outside`` if no rate has so much evidence against it.
     """
     if log_rate_evidence(successes, trials, outside) < -math.log(error):
         return outside

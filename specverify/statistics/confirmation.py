@@ -63,29 +63,39 @@ def confirmed_fit(
     confirmation_factor: int = 4,
     minimum_expected: float = 10.0,
 ) -> ConfirmedFit:
-    """Decide whether ``sampler`` draws from ``law``.
+    """Decide whether ``sampler`` draws from ``law``, by two stages.
 
     Stage one tests ``samples`` samples. If it rejects, stage two tests ``confirmation_factor`` times as many fresh
-    samples on the same partition. REFUTED requires that both stages reject, or that one outcome of probability zero
-    occurs in either stage; no correct sampler emits such an outcome.
+    samples on the same partition. REFUTED requires that both stages reject, or that an outcome of probability 0 occurs.
 
-    False alarm: the stages are independent, and each rejects a correct sampler with probability at most
-    ``sqrt(false_alarm)`` (see ``stage_level``). Both reject with probability at most the product, ``false_alarm``.
+    Args:
+        sampler: Sampler under test.
+        law: Outcome -> probability.
+        samples: Number of samples of stage one.
+        false_alarm: Bound on the probability that a correct sampler is refuted.
+        miss: Bound on the probability that a law at the resulting ``detectable_tv`` or more is not refuted.
+        seed: Seed of all samples.
+        confirmation_factor: Samples of stage two for each of stage one.
+        minimum_expected: Smallest expected count of a cell.
 
-    Miss: ``detectable_tv`` is planned for stage one at ``miss / 2``. Stage two has the same cells and
-    ``confirmation_factor`` times the noncentrality, so it misses at most as often. By the union bound, a stage misses
-    with probability at most ``miss``.
+    Returns:
+        The verdict. UNKNOWN replaces FITS if ``detectable_tv`` is 1, or if stage one does not reject samples of a
+        wrong law, the negative control.
 
-    Negative control: the stage-one test must reject ``samples`` samples of ``perturbed(law, 2 detectable_tv)``, or of
-    the largest possible perturbation. If it does not, or if ``detectable_tv`` is 1, a sampler that was not refuted is
-    UNKNOWN, never FITS. A control at ``2 detectable_tv`` is at least ``detectable_tv`` away after pooling, so it fails
-    with probability at most ``miss / 2``. Raises ``ValueError`` for illegal numbers, and for a sampler that returns a
-    number of samples other than ``samples``.
+    Raises:
+        ValueError: For illegal numbers, and for a sampler that returns another number of samples.
     """
     check_callable(sampler, "the sampler", arguments=2)
     check_count(samples, "samples")
     check_count(confirmation_factor, "confirmation_factor")
     check_probability(miss, "miss")
+    # False alarm: the stages are independent, and each rejects a correct sampler with probability at most
+    # sqrt(false_alarm) (see ``stage_level``). Both reject with probability at most the product, false_alarm.
+    # Miss: ``detectable_tv`` is planned for stage one at miss / 2. Stage two has the same cells and
+    # ``confirmation_factor`` times the noncentrality, so it misses at most as often. By the union bound, a stage misses
+    # with probability at most miss.
+    # Negative control: it is at 2 detectable_tv, or the largest possible perturbation. At 2 detectable_tv it is at
+    # least detectable_tv away after pooling, so it fails with probability at most miss / 2.
     level = stage_level(false_alarm, minimum_expected)
     detectable = detectable_total_variation(law, samples, level, miss / 2, minimum_expected)
     first_seed, second_seed, control_seed = stage_seeds(seed)
@@ -115,11 +125,9 @@ def confirmed_fit(
 def stage_level(false_alarm: float, minimum_expected: float = 10.0) -> float:
     """Return the nominal level of each of the two stages.
 
-    At this level a stage rejects a correct sampler with probability at most ``sqrt(false_alarm)``.
-    ``minimum_expected`` is the smallest expected count of a cell. ``calibrated_level`` reduces the square root, because
-    the chi-square limit is optimistic at small counts. The bound is exact for the hardest laws known; it is not a
-    theorem. Above ``false_alarm`` = 1e-6, balanced two-cell laws exceed the bound by the few percent that
-    ``specverify.statistics.calibration`` states. Plan the samples of a run with this level and half of its ``miss``.
+    At this level a stage rejects a correct sampler with probability at most ``sqrt(false_alarm)``. This is exact for
+    the hardest laws known, but no theorem (see ``specverify.statistics.calibration``). ``minimum_expected`` is the
+    smallest expected count of a cell. Plan samples with this level and half of ``miss``.
     """
     check_probability(false_alarm, "false_alarm")
     return calibrated_level(math.sqrt(false_alarm), minimum_expected)
@@ -146,8 +154,7 @@ def fit_verdict(first: GoodnessOfFit, second: GoodnessOfFit | None, level: float
         first: Result of the first stage.
         second: Result of the confirmation; None if the first stage did not reject.
         level: Level at which a stage rejects.
-        able: Whether the test has shown its power: the negative control was rejected, and the detectable total
-            variation is below 1.
+        able: Whether the negative control was rejected, and the detectable total variation is below 1.
 
     Returns:
         REFUTED if the first stage observed an outcome of probability 0, or the confirmation rejects. Otherwise FITS if

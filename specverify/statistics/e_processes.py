@@ -48,14 +48,12 @@ def log_e_value(
 
     Args:
         counts: Counts ``[..., k]``; leading axes hold separate samples.
-        masses: Probabilities ``[k]`` of the same outcomes. Outcomes that no sample has may be left out of both, so
-            ``masses`` need not sum to 1.
+        masses: Probabilities ``[k]``. Outcomes that no sample has may be left out of both, so their sum need not be 1.
         concentrations: Concentrations c of the Dirichlet alternatives that are averaged (see the module).
         rounding: Largest relative error of the sampler's probabilities that is not evidence.
 
     Returns:
-        float64 ``[...]``; ``inf`` where an outcome of probability zero was seen. Below 1e10 samples the value is right
-        to 1e-3: the gamma functions are rounded to 1e-15 of values up to ``n log n``.
+        float64 ``[...]``; ``inf`` where an outcome of probability zero was seen. Below 1e10 samples the error is 1e-3.
 
     Raises:
         ValueError: For shapes that differ, negative counts or negative masses.
@@ -105,11 +103,20 @@ def anytime_detectable_tv(
 ) -> float:
     """Return the smallest total variation that ``samples`` samples refute with probability ``1 - miss``.
 
-    ``cells`` is the number of outcomes of the law, ``alarm`` the false-alarm probability, ``concentrations`` are those
-    of the mixture. ``tests`` is the number of e-processes whose e-values are averaged, this one included. ``rounding``
-    is the relative error of probabilities that is not evidence. The result is asymptotic (see the module); it is good
-    if every cell has an expected count of at least ten. A result of 1.0 promises nothing. Raises ``ValueError`` for
-    counts below 1 and probabilities outside (0, 1).
+    Args:
+        samples: Number of samples.
+        cells: Number of outcomes of the law.
+        alarm: False-alarm probability.
+        miss: Probability of a miss.
+        concentrations: Concentrations of the mixture.
+        tests: Number of e-processes whose e-values are averaged, this one included.
+        rounding: Relative error of probabilities that is not evidence.
+
+    Returns:
+        An asymptotic value, good if every cell has an expected count of at least ten. 1.0 promises nothing.
+
+    Raises:
+        ValueError: For counts below 1 and probabilities outside (0, 1).
     """
     check_count(samples, "samples")
     check_count(cells, "cells")

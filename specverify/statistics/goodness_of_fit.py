@@ -48,16 +48,21 @@ class GoodnessOfFit(NamedTuple):
 
 
 def goodness_of_fit(counts: Counts, law: Probabilities, minimum_expected: float = 10.0) -> GoodnessOfFit:
-    """Test ``counts`` (outcome -> number of times observed) against ``law`` (outcome -> probability).
+    """Test ``counts`` against ``law``.
 
-    The cells are those of ``partition``: each has an expected count of at least ``minimum_expected``. An observed
-    outcome of probability zero refutes at once (statistic infinite, p-value 0), because no correct subject emits it.
-    With one cell the statistic is 0 and the p-value 1.
+    The p-value is that of the chi-square limit, which is too small; ``calibrated_level`` corrects for this.
 
-    The p-value is that of the chi-square limit. At the default ``minimum_expected`` a correct sampler is rejected with
-    at most 1.5 times the nominal level at 1e-2, 2.5 times at 1e-3 and 5.3 times at 1e-4; ``calibrated_level`` returns a
-    nominal level that corrects for this. Raises ``ValueError`` if there is no sample, a count is negative or
-    fractional, or ``law`` is not a probability law.
+    Args:
+        counts: Outcome -> number of times observed.
+        law: Outcome -> probability.
+        minimum_expected: Smallest expected count of a cell.
+
+    Returns:
+        The result. An observed outcome of probability zero makes the statistic infinite and the p-value 0.
+        Otherwise, with one cell, they are 0 and 1.
+
+    Raises:
+        ValueError: If there is no sample, a count is negative or fractional, or ``law`` is no probability law.
     """
     from scipy.special import chdtrc  # noqa: PLC0415 - half a second, and only where something is sampled
 
@@ -86,10 +91,8 @@ def detectable_total_variation(
     """Return the total variation from ``law`` that ``goodness_of_fit`` detects, planned before the first sample.
 
     Every law at least this far away is rejected at level ``false_alarm`` with probability at least ``1 - miss``. The
-    result is the ``detectable_tv`` on the partition plus the pooled mass, at most 1. ``minimum_expected`` is that of
-    ``goodness_of_fit``. For a law with a single outcome the result is exact: every other outcome refutes, so a
-    deviation of mass u stays undetected with probability ``(1 - u)^n``, n = ``samples``. Raises ``ValueError`` for
-    arguments that ``partition`` or ``detectable_tv`` reject.
+    result is at most 1; for a law with one outcome it is exact. ``minimum_expected`` is that of ``goodness_of_fit``.
+    Raises ``ValueError`` for arguments that ``partition`` or ``detectable_tv`` reject.
     """
     cells = partition(law, samples, minimum_expected)
     check_plan(cells.cells, false_alarm, miss)
@@ -101,9 +104,8 @@ def detectable_total_variation(
 def samples_for(law: Probabilities, tv: float, false_alarm: float, miss: float, minimum_expected: float = 10.0) -> int:
     """Return a number of samples at which ``detectable_total_variation`` is at most ``tv``.
 
-    The other parameters are those of ``detectable_total_variation``. One sample fewer is not enough. The number is
-    found by doubling, then bisection. It need not be the smallest one: more samples can detect slightly less, when an
-    outcome leaves the pooled cell and adds a degree of freedom. Raises ``ValueError`` if 10**12 samples are not enough.
+    The other parameters are those of that function. One sample fewer is not enough, but a much smaller number may be.
+    Raises ``ValueError`` if 10**12 samples are not enough.
     """
     check_probability(tv, "tv")
 
@@ -144,8 +146,7 @@ def pearson_statistic(observed: dict[Any, int], cells: Partition, samples: int) 
 def observed_tv(observed: dict[Any, int], cells: Partition, samples: int) -> float:
     """Return the total variation between the empirical law of ``observed`` and the law of ``cells``.
 
-    ``observed`` are counts of outcomes, and ``samples`` is their sum. The result is computed as the total mass by which
-    the law exceeds the empirical law.
+    ``observed`` are counts of outcomes, and ``samples`` is their sum.
     """
     supported = cells.separate | cells.pooled
     return math.fsum(max(mass - observed.get(outcome, 0) / samples, 0.0) for outcome, mass in supported.items())

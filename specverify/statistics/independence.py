@@ -63,10 +63,11 @@ def independences(
 ) -> dict[str, Independence]:
     """Test the independence of every table, each at ``false_alarm`` and ``miss``; return the verdicts by name.
 
-    ``tables(samples, seed)`` counts the tables from fresh samples, by name. As in ``confirmed_fit``, an alarm is
-    confirmed on four times as many fresh samples, each stage at the square root of the false-alarm probability. A table
-    is UNKNOWN if a variable never varies, or if a cell has an expected count below ten. A table that is not refuted is
-    also UNKNOWN if the test has too little power: it must reject a control, a sampled table of dependent variables.
+    ``tables(samples, seed)`` counts the tables from fresh samples, by name. An alarm is confirmed on four times as many
+    fresh samples. A table is UNKNOWN:
+
+    * if a variable never varies, or a cell has an expected count below ten;
+    * if it is not refuted, and the test has too little power.
     """
     check_count(samples, "samples")
     check_probability(miss, "miss")
@@ -106,8 +107,8 @@ def contingency(table: Any) -> Contingency:
 def _dependent(found: Contingency, tv: float, seed: int) -> Any:
     """Return a sampled table ``[freedom + 1, 2]`` of two dependent variables, the negative control.
 
-    The marginals are uniform. The total variation between the joint law and the product of its marginals is ``tv``, or
-    the largest possible one. The degrees of freedom and the number of samples are those of the table ``found``.
+    The marginals are uniform. The total variation between the joint law and their product is ``tv``, or the largest
+    possible one. ``found`` is the table whose degrees of freedom and number of samples are used.
     """
     law = np.full((found.freedom + 1, 2), 1 / (2 * found.freedom + 2))
     half = law.shape[0] // 2

@@ -14,10 +14,9 @@ OUTSIDE: Final = "an outcome outside the law"
 def perturbed(law: Probabilities, tv: float) -> dict[Any, float]:
     """Return a law at total variation ``tv`` from ``law``, on the same outcomes, near the worst case for chi-square.
 
-    The outcomes are split into two parts of nearly equal mass a >= b. Probabilities in the first part are scaled by ``1
-    - tv / a``, those in the second by ``1 + tv / b``. The noncentrality is then ``n tv^2 / (a b)``; over all laws at
-    this distance the minimum is ``4 n tv^2``. A law with one outcome has no second part; its mass goes to ``OUTSIDE``.
-    Raises ``ValueError`` if ``tv`` is negative or more than ``largest_perturbation``.
+    The outcomes are split into two parts of nearly equal mass; probabilities of the heavier one are scaled down, those
+    of the other up. For a law with one outcome, the other part is ``OUTSIDE``. Raises ``ValueError`` if ``tv`` is
+    negative or more than ``largest_perturbation``.
     """
     supported = normalised(law)
     largest = largest_perturbation(law)
@@ -37,7 +36,7 @@ def largest_perturbation(law: Probabilities) -> float:
 def halves(law: Probabilities) -> tuple[dict[Any, float], dict[Any, float]]:
     """Split the possible outcomes into two parts of nearly equal mass, the heavier first.
 
-    Each outcome is added to the lighter part. The second part is empty if and only if the law has one outcome.
+    The second part is empty if the law has one outcome.
     """
     parts: tuple[dict[Any, float], dict[Any, float]] = ({}, {})
     masses = [0.0, 0.0]

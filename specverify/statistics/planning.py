@@ -34,11 +34,14 @@ from specverify.base.arguments import check_count, check_probability
 def detectable_tv(samples: int, cells: int, false_alarm: float, miss: float) -> float:
     """Return the smallest d such that every law at a total variation of at least d from the null is detected.
 
-    A law is detected if the test at level ``false_alarm`` rejects it with probability at least ``1 - miss``, from
-    ``samples`` independent samples on ``cells`` cells. A result of 1.0 promises nothing about the statistic and is
-    still true: a law at total variation 1 has only outcomes of probability zero, and its first sample refutes it. One
-    cell, whose count is always n, gives 1.0. Raises ``ValueError`` for probabilities outside (0, 1) or adding up to 1
-    or more, and for counts below 1.
+    Args:
+        samples: Number of independent samples.
+        cells: Number of cells; with one, the result is 1.0: only outcomes of probability zero are detected.
+        false_alarm: Level of the test.
+        miss: A law is detected if the test rejects it with probability at least ``1 - miss``.
+
+    Raises:
+        ValueError: For counts below 1, and for probabilities outside (0, 1) or adding up to 1 or more.
     """
     check_count(samples, "samples")
     check_plan(cells, false_alarm, miss)
@@ -50,8 +53,8 @@ def detectable_tv(samples: int, cells: int, false_alarm: float, miss: float) -> 
 def samples_needed(tv: float, cells: int, false_alarm: float, miss: float) -> int:
     """Return the smallest number of samples at which ``detectable_tv`` is at most ``tv``, in (0, 1).
 
-    The other parameters are those of ``detectable_tv``. Raises ``ValueError`` for arguments that ``detectable_tv``
-    rejects, and for one cell, for which no number of samples is enough.
+    The other parameters are those of ``detectable_tv``. Raises ``ValueError`` for arguments that it rejects, and for
+    one cell.
     """
     check_probability(tv, "tv")
     check_plan(cells, false_alarm, miss)
@@ -61,12 +64,7 @@ def samples_needed(tv: float, cells: int, false_alarm: float, miss: float) -> in
 
 
 def noncentrality_needed(cells: int, false_alarm: float, miss: float) -> float:
-    """Return ``lambda*``, the noncentrality that the test at level ``false_alarm`` misses with probability ``miss``.
-
-    The probability of a miss falls from ``1 - false_alarm`` at noncentrality 0 towards 0, so there is one root. The
-    interval that contains the root is found by doubling, starting with the standard deviation ``sqrt(2 (cells - 1))``
-    of the statistic under the null.
-    """
+    """Return ``lambda*``, the noncentrality that the test at level ``false_alarm`` misses with probability ``miss``."""
     check_plan(cells, false_alarm, miss)
     check_count(cells, "cells", least=2)
     return _noncentrality_needed(cells, false_alarm, miss)
@@ -82,8 +80,8 @@ def _noncentrality_needed(cells: int, false_alarm: float, miss: float) -> float:
 def noncentrality_beyond(critical: float, freedom: int, miss: float) -> float:
     """Return the noncentrality at which a chi-square is at most ``critical`` with probability ``miss``.
 
-    The result is 0 if even the central chi-square is at most ``critical`` with a probability not above ``miss``.
-    ``freedom`` is the number of degrees of freedom.
+    The result is 0 if already the central chi-square has at most this probability. ``freedom`` is the number of degrees
+    of freedom.
     """
     from scipy.optimize import brentq  # noqa: PLC0415 - half a second, and only where something is sampled
     from scipy.stats import ncx2  # noqa: PLC0415 - as above

@@ -41,11 +41,9 @@ class Partition(NamedTuple):
 def partition(law: Probabilities, samples: int, minimum_expected: float = 10.0) -> Partition:
     """Return the partition of ``law`` on which ``samples`` samples are tested.
 
-    Outcomes with an expected count below ``minimum_expected`` are pooled into one cell. If the expected count of this
-    cell is still too small, the least likely of the other outcomes joins it (among equals, the first in the order of
-    ``law``). Every cell then has an expected count of at least ``minimum_expected``. The exception is a law whose
-    outcomes together have a smaller count: they share one cell. A cell is only called pooled if it holds at least two
-    outcomes. Raises ``ValueError`` for an illegal law, count or threshold.
+    Outcomes with an expected count below ``minimum_expected`` are pooled into one cell. If its expected count is still
+    too small, the least likely of the others joins it. A cell with a single outcome is not called pooled. Raises
+    ``ValueError`` for an illegal law, count or threshold.
     """
     check_count(samples, "samples")
     check_positive(minimum_expected, "minimum_expected", "samples")
@@ -63,8 +61,7 @@ def normalised(law: Probabilities) -> dict[Any, float]:
     """Return the outcomes of positive probability with probabilities in float64 that sum to 1.
 
     Raises ``ValueError`` if a probability is negative or not a number, or if the sum differs from 1 by more than 1e-9
-    times the number of outcomes. The caller must give every possible outcome a positive probability, because an
-    observed outcome of probability 0 refutes.
+    times the number of outcomes.
     """
     if not isinstance(law, Mapping):
         raise argument_error("the law", law, "a mapping from outcomes to probabilities")

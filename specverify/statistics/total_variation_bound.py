@@ -10,24 +10,27 @@ from specverify.base.arguments import check_count, check_number, check_probabili
 def tv_certificate(tv_observed: float, samples: int, support_size: int, miss: float) -> float:
     """Return an upper bound on TV(true law, null), valid with probability at least ``1 - miss`` for every true law.
 
-    Write p' for the true law on k = ``support_size`` outcomes, e for the empirical law of n = ``samples`` independent
-    samples, and ``tv_observed`` for TV(e, null). Then
+    Args:
+        tv_observed: Total variation between the null and the empirical law.
+        samples: Number of independent samples.
+        support_size: Number of outcomes that the subject may emit; all of probability zero under the null count as one.
+        miss: Probability that the bound is wrong.
 
-    - ``TV(p', null) <= TV(e, null) + TV(e, p')``, the triangle inequality;
-    - ``E TV(e, p') <= 1/2 sum sqrt(p' (1 - p') / n) <= 1/2 sqrt((k - 1) / n)``, by Jensen, then by Cauchy-Schwarz and
-      ``sum p' (1 - p') <= 1 - 1/k``;
-    - replacing one sample changes TV(e, p') by at most 1/n, so it exceeds its mean by ``sqrt(log(1 / miss) / (2 n))``
-      with probability at most ``miss`` (McDiarmid 1989).
-
-    The sum of the three terms, capped at 1, is the answer. ``support_size`` counts what the subject may emit, not what
-    the null does: all outcomes of probability zero under the null can be counted as a single one, because merging them
-    leaves TV(p', null) and TV(e, null) as they are. So the null's support plus one is always enough. Raises
-    ``ValueError`` for counts below 1, ``tv_observed`` outside [0, 1] or ``miss`` outside (0, 1).
+    Raises:
+        ValueError: For counts below 1, ``tv_observed`` outside [0, 1] or ``miss`` outside (0, 1).
     """
     check_count(samples, "samples")
     check_count(support_size, "support_size")
     check_probability(miss, "miss")
     check_number(tv_observed, "tv_observed", "a total variation between 0 and 1", lambda value: 0 <= value <= 1)
+    # Write p' for the true law on k = support_size outcomes, and e for the empirical law of n = samples samples. Then
+    # - TV(p', null) <= TV(e, null) + TV(e, p'), the triangle inequality;
+    # - E TV(e, p') <= 1/2 sum sqrt(p' (1 - p') / n) <= 1/2 sqrt((k - 1) / n), by Jensen, then by Cauchy-Schwarz and
+    #   sum p' (1 - p') <= 1 - 1/k;
+    # - replacing one sample changes TV(e, p') by at most 1/n, so it exceeds its mean by sqrt(log(1 / miss) / (2 n))
+    #   with probability at most miss (McDiarmid 1989).
+    # Merging all outcomes of probability zero under the null leaves TV(p', null) and TV(e, null) as they are, so the
+    # null's support plus one is always enough for k.
     expected = math.sqrt((support_size - 1) / samples) / 2
     fluctuation = math.sqrt(math.log(1 / miss) / (2 * samples))
     return min(1.0, tv_observed + expected + fluctuation)

@@ -64,6 +64,8 @@ def agreement(
 ) -> Agreement:
     """Decide whether the samplers ``sampler`` and ``plain`` have the same law.
 
+    An alarm is confirmed on four times as many fresh samples.
+
     Args:
         sampler: Sampler under test, such as a call with speculation.
         plain: Sampler to compare with; a pilot sample of it also chooses the cells.
@@ -72,10 +74,11 @@ def agreement(
         miss: Bound on the probability that laws at total variation ``detect`` or more are not refuted.
         seed: Seed of all samples.
 
-    As in ``confirmed_fit``, an alarm is confirmed on four times as many fresh samples, each stage at the square root of
-    ``false_alarm``. The test must also reject a control, whose law is the pilot's law moved by twice the detectable
-    distance. If the control is not rejected, the verdict is UNKNOWN instead of FITS. Raises ``ValueError`` if 10**8
-    samples are not enough.
+    Returns:
+        The verdict. UNKNOWN replaces FITS if samples of a wrong law, the control, are not refuted.
+
+    Raises:
+        ValueError: If 10**8 samples are not enough.
     """
     check_probability(detect, "detect")
     level = stage_level(false_alarm)
@@ -127,9 +130,9 @@ def two_samples(one: Counts, other: Counts, separate: tuple[Any, ...]) -> TwoSam
 def _samples(detect: float, rare: float, cells: int, level: float, miss: float) -> int:
     """Return the number of samples of each sampler that detect a total variation of ``detect`` on ``cells`` cells.
 
-    ``rare`` is the probability of the pooled outcomes, within which a difference is not detected: it is subtracted from
-    ``detect`` first, up to half of ``detect``. ``level`` is the level of each stage and ``miss`` the total miss
-    probability. Raises ``ValueError`` above ``MOST_SAMPLES``.
+    ``rare``, the probability of the pooled outcomes, is subtracted from ``detect`` first, up to half of ``detect``.
+    ``level`` is the level of each stage and ``miss`` the total miss probability. Raises ``ValueError`` above
+    ``MOST_SAMPLES``.
     """
     visible = max(detect - rare, detect / 2)
     samples = math.ceil(noncentrality_needed(cells, level, miss / 2) / (2 * visible**2))

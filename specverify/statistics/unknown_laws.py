@@ -38,10 +38,17 @@ NO_COUPLES_YET: Final = np.zeros(2 * len(SHRINKAGES))
 def two_sample_gains(past_first: Any, past_second: Any, first: Any, second: Any) -> Array:
     """Return by how much one batch increases log e-values against the hypothesis that two samplers have one law.
 
-    ``past_first`` and ``past_second`` are the counts of the two samplers in earlier batches, ``first`` and ``second``
-    their counts in this batch. All are ``[..., k]`` over the same k outcomes; leading axes hold separate comparisons.
-    The result is ``[s, ...]``, one increase for each of s shrinkages. An outcome that has no count in earlier batches
-    adds nothing. Raises ``ValueError`` if the sums of ``first`` and ``second`` differ.
+    Args:
+        past_first: Counts ``[..., k]`` of the first sampler in earlier batches; leading axes hold separate comparisons.
+        past_second: Those of the second sampler.
+        first: Counts ``[..., k]`` of the first sampler in this batch.
+        second: Those of the second sampler.
+
+    Returns:
+        ``[s, ...]``, one increase for each of s shrinkages. Outcomes without a count in earlier batches add nothing.
+
+    Raises:
+        ValueError: If the sums of ``first`` and ``second`` differ.
     """
     ours, theirs, a, b = (np.asarray(item, dtype=np.float64) for item in (past_first, past_second, first, second))
     if not np.array_equal(a.sum(axis=-1), b.sum(axis=-1)):
@@ -61,13 +68,19 @@ def two_sample_gains(past_first: Any, past_second: Any, first: Any, second: Any)
 
 
 def dependence_gains(past: Any, left: Any, right: Any) -> Array:
-    """Return by how much one batch increases the log e-values ``[2 s]`` against the independence of two variables.
+    """Return by how much one batch increases the log e-values against the independence of two variables.
 
-    A couple is one value of each variable. ``past`` are the counts ``[k, k]`` of earlier couples. ``left`` and
-    ``right`` are the values of the two variables in this batch, ``[2 m]`` integers below k. Couples 2i and 2i + 1 are
-    compared with each other. There are two log e-values for each of s shrinkages. In the first, the estimate of the
-    joint law is shrunk towards the product of the two marginal laws. In the second, it is shrunk towards the law in
-    which half of the couples have two equal values. Raises ``ValueError`` for an odd number of couples.
+    Args:
+        past: Counts ``[k, k]`` of earlier couples, of one value of each variable.
+        left: Values of the first variable in this batch, ``[2 m]`` integers below k.
+        right: Values of the second variable; couples 2i and 2i + 1 are compared with each other.
+
+    Returns:
+        ``[2 s]``, two for each of s shrinkages: towards the product of the marginal laws, then towards the law in which
+        half of the couples have two equal values.
+
+    Raises:
+        ValueError: For an odd number of couples.
     """
     counts, x, y = np.asarray(past, dtype=np.float64), np.asarray(left), np.asarray(right)
     if x.shape != y.shape or x.ndim != 1 or len(x) % 2:

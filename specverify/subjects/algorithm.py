@@ -26,8 +26,8 @@ DETECT_RUN_BY_RUN = 0.15
 def algorithm_subject(algorithm: Algorithm, prefix: str = "reference", ours: bool = True) -> Subject:
     """Return the subject ``prefix:name`` of a registry algorithm.
 
-    ``ours`` states that the algorithm is one of ``reference``. Any other algorithm is also sampled run by run: only
-    such samples reveal state that the algorithm keeps between runs.
+    ``ours`` states that the algorithm is one of ``reference``. Any other algorithm is also sampled in separate runs, to
+    find state that it keeps between runs.
     """
     plain = sampled_setting(algorithm, *SAMPLED_SIZE, detect=DETECT_RUN_BY_RUN, method=Method.PLAIN)
     return Subject(
@@ -55,10 +55,12 @@ def sampled_setting(
 ) -> SampledSetting:
     """Return a setting in which ``algorithm`` is sampled with float64 models.
 
-    The options of the algorithm are those of its last example that drafts (gamma is not 0). ``vocabulary``,
-    ``temperature``, ``top_k`` (None: no truncation) and ``horizon`` are those of the models and texts. ``detect`` is
-    the total variation to detect. ``method`` chooses between dividing the samples among paths and drawing them run by
-    run.
+    The algorithm has the options of its last example that drafts (gamma is not 0).
+
+    * ``vocabulary``, ``temperature``, ``top_k``: Those of the models; ``top_k`` None means no truncation.
+    * ``horizon``: The number of new tokens.
+    * ``detect``: The total variation to detect.
+    * ``method``: Whether samples are divided among the paths, or each sample is a separate run.
     """
     options = algorithm.examples[-1] if algorithm.examples[-1].get("gamma") != 0 else algorithm.examples[-2]
     make = partial(float_task, vocabulary, temperature, horizon, top_k)
@@ -81,10 +83,10 @@ PROMPT = (0, 1, 0, 2, 0, 1)
 
 
 def float_task(vocabulary: int, temperature: float, horizon: int, top_k: int | None = None) -> Task:
-    """Return a task with float64 tables for target and draft model, and ``horizon`` new tokens.
+    """Return a task with float64 tables of pmfs for target and draft model.
 
-    Both tables have ``vocabulary`` tokens and this ``temperature``. The target is truncated to ``top_k`` tokens (None:
-    all). The draft model mixes the target with another such table, so it also drafts tokens of target probability 0.
+    The target is truncated to ``top_k`` tokens (None: all). The draft model is a mixture of the target and another such
+    table, so it also drafts tokens of target probability 0.
     """
     target = softmax_table(vocabulary, temperature, seed=1, top_k=top_k)
     other = softmax_table(vocabulary, temperature, seed=2, top_k=top_k)
@@ -124,11 +126,10 @@ def _variant(algorithm: Algorithm, options: Mapping[str, Any]) -> Variant:
 
 
 def _together(algorithm: Algorithm, options: Mapping[str, Any], task: Task, prompt: Tokens) -> EngineProgram:
-    """Return a program that serves ``prompt`` and another prompt in one batch, by ``algorithm`` with ``options``.
+    """Return a program that serves two requests in one batch: ``prompt`` and ``(*prompt, 0)``.
 
-    The outcome of the program is the pair of the two texts, which should be independent and have the target's law. The
-    other prompt is ``prompt`` with the token 0 appended. ``task`` has the models, and ``options`` are those of the
-    algorithm, such as gamma.
+    ``algorithm`` with ``options`` serves them, with the models of ``task``. The outcome is the pair of the two texts.
+    They should be independent and have the target's law.
     """
     prompts = (prompt, (*prompt, 0))
 
@@ -141,9 +142,9 @@ def _together(algorithm: Algorithm, options: Mapping[str, Any], task: Task, prom
 
 
 def _product(task: Task, prompts: tuple[Tokens, ...]) -> Mapping[Any, Any]:
-    """Return the joint law of two independent texts, one after each of the two ``prompts``: the product of their laws.
+    """Return (text, text) -> probability for two independent texts, one after each of the two ``prompts``.
 
-    The law of a text is that of the target of ``task`` alone, with the horizon of ``task``.
+    The target of ``task`` alone decodes both texts.
     """
     first, second = (target_law(task, prompt) for prompt in prompts)
     return {(one, other): mass * share for one, mass in first.items() for other, share in second.items()}

@@ -25,7 +25,7 @@ from specverify.subjects.beside import (
     without_values,
 )
 from specverify.subjects.call_arguments import run_seeds, takes_prompt, takes_seed, with_seeds
-from specverify.subjects.engine import program_of, tokens_of
+from specverify.subjects.engine import program_of
 from specverify.subjects.engine_answers import new_tokens, read_answer_rows
 from specverify.subjects.engine_forms import PLAIN_FORM, EngineForm
 from specverify.subjects.made_engine import (
@@ -42,11 +42,11 @@ from specverify.subjects.made_engine import (
     models_in,
     widened,
 )
-from specverify.subjects.requests import Requests, requests_for
+from specverify.subjects.requests import Requests, requests_for, text_after
 
 
 class Facts(NamedTuple):
-    """Data about one request that are not in its answer but are needed to check it: prompt, limits, law and models.
+    """What is known about one request: prompt, limits, law and models. Its answer is checked with these data.
 
     ``target`` and ``draft`` are the models; None if they are not known.
     """
@@ -66,7 +66,7 @@ Run = Callable[[Draws], tuple[Answer, ...]]
 
 
 class Answering(NamedTuple):
-    """An engine in one scenario: a program of draws that returns one answer for each request.
+    """An engine in one scenario, as a program: a function from draws to one ``Answer`` for each request.
 
     ``open()`` returns the program.
     """
@@ -82,10 +82,10 @@ class Answering(NamedTuple):
 def answering_calls(
     speculative: Callable[[], Any], plain: Callable[[], Any] | Mapping[Tokens, float], names: Sequence[str]
 ) -> tuple[Answering, ...]:
-    """Return a tuple with one ``Answering``, for two calls whose prompt is not known: with and without speculation.
+    """Return one ``Answering`` for a user's calls with and without speculation, whose prompt is not known.
 
-    ``speculative`` is the call with speculation, and ``plain`` the one without, or the law of its texts. ``names`` are
-    the names of the values that the calls return with the tokens.
+    ``plain`` is the call without speculation, or the law of its texts. ``names`` are the values that the calls return
+    with the tokens.
     """
     fast = partial(_called, with_seeds(speculative), names)
     if isinstance(plain, Mapping):
@@ -95,17 +95,14 @@ def answering_calls(
 
 
 class LawOfCalls:
-    """The law of the texts of an engine's calls, as a function without arguments.
-
-    The function returns text -> probability if each call returns one text, and {} if each call returns several texts.
-    """
+    """The law of the texts of an engine's calls, as a function without arguments."""
 
     def __init__(self, law: Mapping[Tokens, float] | Callable[[], Mapping[Tokens, float]]) -> None:
         """Store ``law``, the law of what a call returns; if it is a function, it is called at each use."""
         self.law = law
 
     def __call__(self) -> Mapping[Tokens, float]:
-        """Return text -> probability; empty if each call returns several texts."""
+        """Return text -> probability; {} if each call returns several texts."""
         result = self.law if isinstance(self.law, Mapping) else self.law()
         several = any(isinstance(token, tuple) for new in result for token in new)
         return {} if several else result
@@ -116,9 +113,9 @@ def _called(call: Callable[[], Any], names: Sequence[str]) -> Run:
 
 
 def answering_made(make: Make, names: Sequence[str]) -> tuple[Answering, ...]:
-    """Return one ``Answering`` for each list of requests (``situations``) that an engine of ``make`` serves.
+    """Return an ``Answering`` for each list of requests (``situations``) with which engines of ``make`` are examined.
 
-    ``names`` are the names of the values that the calls of the engine return with the tokens.
+    ``names`` are the values that the calls of the engines return with the tokens.
     """
     first = made_in(make, widened(make, SCENARIOS[0]))
     return tuple(_answering(make, requests, first, names) for requests in situations(make))
@@ -127,8 +124,8 @@ def answering_made(make: Make, names: Sequence[str]) -> tuple[Answering, ...]:
 def situations(make: Make) -> tuple[Requests, ...]:
     """Return the lists of requests with which an engine that ``make`` creates is examined.
 
-    There is a list with a single request for each scenario, and the lists of ``requests_for``, each with several
-    requests, as far as the engine supports them.
+    There is one list with a single request for each scenario. Lists with several requests (``requests_for``) and
+    scenarios with end tokens are included if the engine supports them.
     """
     wide = partial(widened, make)
     first = made_in(make, wide(SCENARIOS[0]))
@@ -156,11 +153,7 @@ def _answering(make: Make, requests: Requests, like: Made, names: Sequence[str])
 
 
 class TokensMade(NamedTuple):
-    """A factory of engines whose calls return only tokens.
-
-    ``make`` is the original factory. The calls of its engines return the tokens with further values, called ``names``;
-    the calls here drop these values.
-    """
+    """A factory of the same engines as ``make``, whose calls return only tokens, without the values ``names``."""
 
     make: Callable[[EngineScenario], Any]
     names: tuple[str, ...]
@@ -175,10 +168,7 @@ class TokensMade(NamedTuple):
 
 
 def tokens_made(make: Make | WithVocabulary, names: tuple[str, ...]) -> Any:
-    """Return a factory of the same engines as ``make``, whose calls return only tokens.
-
-    The values called ``names``, which the calls return with the tokens, are dropped.
-    """
+    """Return a factory of the same engines as ``make`` whose calls return only tokens, without the values ``names``."""
     if not isinstance(make, WithVocabulary):
         return TokensMade(make, names)
     alone: Any = TokensMade(make.make, names)
@@ -215,10 +205,10 @@ def _answers(
     batched: bool,
     form: EngineForm = PLAIN_FORM,
 ) -> tuple[Answer, ...]:
-    """Return the answers of the call ``decode`` to all requests, in order.
+    """Return the answers of ``decode``, the call of an engine, to all requests, in order.
 
-    ``names`` are the values in an answer. ``queries`` collects the model queries, ``batched`` states whether the call
-    takes a list of prompts, and ``form`` how prompts are passed.
+    ``names`` are the values in an answer. ``queries`` is the list to which the engine appends its model queries.
+    ``batched`` states whether the call takes a list of prompts, and ``form`` how prompts are passed.
     """
     result: list[Answer] = []
     seeded, scenario = takes_seed(decode), requests.scenario
@@ -243,11 +233,14 @@ def answers_of(
     horizon: int = 0,
     ends: Tokens = (),
 ) -> tuple[Answer, ...]:
-    """Return the tokens and values of each row of one answer.
+    """Return the tokens and values of each row of ``answer``, the result of one call.
 
-    ``names`` are the values to read, and ``prompts`` the prompts of the rows. ``several`` states whether the answer has
-    several rows; None: read this from the answer. ``form`` states whether rows begin with their prompt. Tokens beyond
-    ``horizon`` are dropped if it is not 0, and ``ends`` are the end-of-sequence tokens.
+    * ``names``: The values to read.
+    * ``prompts``: The prompts of the rows; ignored if ``several`` is None.
+    * ``several``: Whether the answer has several rows; None: read this from the answer.
+    * ``form``: Whether rows begin with their prompt.
+    * ``horizon``: Tokens beyond this number are dropped; 0 keeps all.
+    * ``ends``: The end-of-sequence tokens.
     """
     tokens, beside = part_answer(answer, names)
     result = read_answer_rows(tokens, len(prompts) if several else None)
@@ -256,7 +249,7 @@ def answers_of(
     rows = new_tokens(result, prompts, in_front=form.in_front, horizon=horizon, eos=ends)
     answers = []
     for place, (prompt, row) in enumerate(zip(prompts, rows, strict=True)):
-        new = tokens_of(row)
+        new = text_after(prompt, row, ends)
         given = values_of_row(beside, names, place, len(rows) if several else 0)
         values = {name: Value(readable_value(name, value, new), spacing_of(value)) for name, value in given.items()}
         answers.append(Answer(prompt, new[:horizon] if horizon else new, values, len(new)))

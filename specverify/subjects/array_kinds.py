@@ -56,10 +56,10 @@ BEGUN_ALONE = (
 def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
     """Return a function that converts arguments to the arrays that ``verify`` computes with.
 
-    ``attempt(verify, convert)`` calls the verifier once on small arrays and returns the tokens. If the first calls of
-    the verifier return other results than later calls with equal arguments and draws, the verifier has no law, and the
-    returned function always raises an error. The error is ``NeedsValue`` if a random number reached the verifier as an
-    ordinary number, whose use cannot be followed, else ``NotAFunctionOfItsDraws``.
+    ``attempt(verify, convert)`` calls the verifier once on small arrays and returns the tokens. If the first calls
+    return other results than later calls with equal draws, the verifier cannot be examined. The returned function then
+    only raises an error: ``NeedsValue`` if a random number reached the verifier as an ordinary number, else
+    ``NotAFunctionOfItsDraws``.
     """
     modules = len(sys.modules)
     first = _unanswered(verify, attempt)
@@ -85,8 +85,7 @@ def _unanswered(verify: BareVerifier, attempt: Attempt) -> Any:
 def _stands_alone(first: Any, verify: BareVerifier, attempt: Attempt) -> bool:
     """Return whether the ``first`` answer differs from all later answers, which are equal to each other.
 
-    ``attempt(verify, convert)`` makes a call. A verifier with such answers keeps state from its first call; one with an
-    unseeded generator rarely answers in this way by chance.
+    If so, the verifier keeps state from its first call. ``attempt(verify, convert)`` makes a call.
     """
     if not _is_of_numbers(first):
         return False
@@ -166,7 +165,7 @@ def _may_take_tensors(verify: BareVerifier, first: _Attempted) -> bool:
 
 
 def _numpy_or_torch(verify: BareVerifier, first: _Attempted, outcome: Callable[[Convert], _Attempted]) -> Convert:
-    """Return the conversion to use for ``verify``, which did not run on NumPy arrays: to NumPy arrays or to tensors.
+    """Return how to convert the arguments of ``verify``, which did not run on NumPy arrays: to these or to tensors.
 
     ``first`` has the error or the refusal of the calls with NumPy arrays. ``outcome(convert)`` calls the verifier with
     another conversion and returns the result.
@@ -257,11 +256,12 @@ def _is_of_numbers(answer: Any) -> bool:
 
 
 def _in_numpy(given: Given) -> tuple[Any, ...]:
+    """Return copies of the arguments ``given`` (name -> array), so that no call sees what another one has written."""
     return tuple(_doubled(name, array) for name, array in given.items())
 
 
 def _in_tensors(given: Given) -> tuple[Any, ...]:
-    return tuple(sys.modules["torch"].from_numpy(array.copy()) for array in _in_numpy(given))
+    return tuple(sys.modules["torch"].from_numpy(array) for array in _in_numpy(given))
 
 
 def _in_jax(given: Given) -> tuple[Any, ...]:
@@ -280,8 +280,8 @@ def _as_given(given: Given) -> tuple[Any, ...]:
 
 
 def _doubled(name: str, array: Any) -> Any:
-    """Return ``array`` in float64; float32 pmfs (``name`` p or q) are scaled to sum to 1 in float64."""
+    """Return a copy of ``array`` in float64; float32 pmfs (``name`` p or q) are scaled to sum to 1 in float64."""
     if array.dtype != np.float32:
-        return array
+        return array.copy()
     rows = array.astype(np.float64)
     return rows / rows.sum(-1, keepdims=True) if name in PMFS else rows

@@ -79,7 +79,7 @@ def takes_lengths(verify: BareVerifier) -> bool:
 
 
 class Company(NamedTuple):
-    """The neighbours among which a row of a batch is examined."""
+    """The batch in which a row is examined: the other rows, and the position of the examined row."""
 
     rows: Callable[[BatchRow, bool, Callable[[Any], Any]], tuple[BatchRow, ...]]
     """``rows(mine, ragged, of_pmfs)`` returns the batch around row ``mine``, as ``company_of`` does."""
@@ -92,10 +92,8 @@ class Company(NamedTuple):
 def company_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[BatchRow, ...]:
     """Return a batch whose third row is ``mine``, the row under test; all other rows have certain outcomes.
 
-    ``of_pmfs`` converts pmfs of the other rows to arguments of the verifier. ``ragged`` states that rows may have
-    different numbers of drafts. In this case the two rows before ``mine`` have different numbers of drafts, and if
-    ``mine`` has drafts, no other row has as many. This exposes a verifier that reads the length of another row or
-    assumes equal lengths.
+    ``of_pmfs`` converts pmfs of the other rows to arguments of the verifier. If ``ragged``, the rows have different
+    numbers of drafts, to expose a verifier that reads the length of another row.
     """
     count, vocabulary = len(mine.drafts), mine.p.shape[1]
     other = count if not ragged else count - 1 if count > 1 else count + 2
@@ -121,9 +119,9 @@ CROWD = Company(crowd_of, 4, 7)
 
 
 def accepted_whole(count: int, vocabulary: int) -> BatchRow:
-    """Return a row whose ``count`` drafts are all accepted with probability 1; one token can follow them.
+    """Return a row whose ``count`` drafts are all accepted with probability 1, and whose bonus has one possible value.
 
-    The pmfs have ``vocabulary`` tokens.
+    ``vocabulary`` is the number of tokens.
     """
     first, last = _point_masses(vocabulary)
     return BatchRow(
@@ -134,9 +132,9 @@ def accepted_whole(count: int, vocabulary: int) -> BatchRow:
 
 
 def rejected_at_once(count: int, vocabulary: int) -> BatchRow:
-    """Return a row with ``count`` drafts, the first rejected with probability 1, and one possible replacement.
+    """Return a row with ``count`` drafts: the first is rejected with probability 1, and has one possible replacement.
 
-    The pmfs have ``vocabulary`` tokens.
+    ``vocabulary`` is the number of tokens.
     """
     first, last = _point_masses(vocabulary)
     return BatchRow(np.array([last] * (count + 1)), _stacked([first] * count, vocabulary), (0,) * count)
@@ -158,10 +156,9 @@ def emitted(
 ) -> Callable[[Draws], Any]:
     """Return a function of draws that calls ``verify`` once on ``rows`` and returns the emitted tokens.
 
-    The call is made in the context manager ``answered(draws)``, which answers random calls by the draws. The function
-    returns a tuple with the tokens of each row, or the tokens of the only row if the verifier takes no batch. It raises
-    ``UnusableSubject`` unless the result of ``verify`` has one row of tokens for each of ``rows``. ``arguments`` states
-    how the arguments are made.
+    ``arguments`` describes the arguments of the call. In the context manager ``answered(draws)`` the draws answer
+    random calls. The function returns a tuple with the tokens of each row, or the tokens of the only row if the
+    verifier takes no batch. It raises ``UnusableSubject`` unless there is one row of tokens for each of ``rows``.
     """
     given, convert = _arrays(rows, takes_lengths(verify), arguments), arrays_of(verify, attempt_of(arguments.form))
     told = arguments.parameters(rows[0].p.shape[1])
@@ -205,19 +202,18 @@ def _read(rows: Sequence[BatchRow], form: Form, answer: Any) -> Any:
 
 
 def _ends(found: OpenEnd | None) -> int:
-    """Return the number of possible values of the last token of a row.
+    """Return the number of values that the last token of a row can have, without those of negligible probability.
 
-    ``found`` is the row if its last token is symbolic. Values that have a probability by rounding alone are not
-    counted. None stands for a row whose tokens are all known, and the number is 1.
+    ``found`` is the row if its last token is symbolic. Return 1 for None, a row whose tokens are all known.
     """
     return 1 if found is None else sum(mass > NEGLIGIBLE for _, mass in found.law)
 
 
 def _together(found: Sequence[Any]) -> Any:
-    """Return the texts of a batch as one tuple; ``found`` are its rows.
+    """Return the texts ``found``, one for each row of a batch, as one tuple.
 
-    If a row is ``Undecided`` (its last token is symbolic), the result is ``Undecided`` over tuples: there is one tuple
-    for each possible text of this row.
+    If the last token of a text is symbolic (``Undecided``), return ``Undecided`` over tuples, one for each possible
+    token.
     """
     return next(
         (

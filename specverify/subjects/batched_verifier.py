@@ -42,10 +42,9 @@ from specverify.subjects.subject import EngineProgram
 
 
 def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
-    """Describe in words where the examined row is in its batch, and which rows are beside it.
+    """Describe in words the position of the examined row in its batch, and the other rows; ``company`` has both.
 
-    ``company`` states the position and the other rows. If ``verify`` takes lengths, the text also mentions rows of
-    other lengths.
+    If ``verify`` takes lengths, the description also mentions rows of other lengths.
     """
     ragged = takes_lengths(verify)
     one = "one" if company is BESIDE else "some"
@@ -55,28 +54,23 @@ def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
 
 
 def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task, prompt: Tokens) -> EngineProgram:
-    """Return a program that decides two random rows in one call: one after the prompt and one after a longer text.
+    """Return a program that decides two random rows in one call, one after ``prompt`` and one after ``(*prompt, 1)``.
 
-    ``arguments`` describes the arguments of ``verify``, and ``gamma`` is the largest number of drafts of a row. With
-    more than two tokens in the vocabulary each row has only one draft, because the numbers of paths multiply. If
-    ``verify`` takes lengths, the second row has one draft fewer where possible. A row before these two is rejected at
-    once: an implementation that moves the remaining rows to the front then moves both.
-
-    The outcome is the pair of the texts of the two rows. Each text has one token more than its row has drafts: if the
-    row emits fewer tokens, the target draws the missing ones. So each text should have the law of the target.
+    A row has at most ``gamma`` drafts, or one if the vocabulary has more than two tokens. The outcome is the pair of
+    the two texts. The target draws the tokens that a row does not emit, so each text should have the law of the target.
     """
     vocabulary = len(task.target(prompt))
     first = max(1, min(gamma, task.horizon - 1)) if vocabulary == 2 else 1
     rows = ((prompt, first), ((*prompt, 1), max(1, first - takes_lengths(verify))))
+    # a row that is rejected at once comes first: code that moves the remaining rows to the front then moves both rows
     return _of_random_rows(verify, arguments, task, rows, before=(rejected_at_once(first, vocabulary),))
 
 
 def crowd_together(verify: BareVerifier, arguments: Arguments, task: Task, prompt: Tokens) -> EngineProgram:
     """Return a program that decides several random rows in one call, each with one draft.
 
-    There is one row for each position of the prompt. The text before its draft is the prompt with token 1 at this
-    position, so the rows follow different texts. The outcome is the tuple of the texts of all rows, in order.
-    ``arguments`` describes the arguments of ``verify``.
+    There is one row for each position of ``prompt``: it follows the prompt with token 1 at this position. The outcome
+    is the tuple of the texts of all rows, in order.
     """
     rows = [((*prompt[:place], 1, *prompt[place + 1 :]), 1) for place in range(len(prompt))]
     return _of_random_rows(verify, arguments, task, rows)
@@ -91,9 +85,8 @@ def _of_random_rows(
 ) -> EngineProgram:
     """Return a program that decides one random row for each entry of ``rows`` in one call.
 
-    An entry is (text before the drafts, number of drafts). The call begins with the certain rows ``before``. The
-    outcome is the tuple of the texts of the random rows; those of the certain rows are left out. ``arguments``
-    describes the arguments of ``verify``.
+    An entry is (text before the drafts, number of drafts). ``before`` are rows with certain outcomes at the beginning
+    of the batch. The outcome is the tuple of the texts of the random rows.
     """
     q_of, certain = draft_model(task), [_given_as(arguments, row) for row in before]
 
@@ -122,12 +115,12 @@ def _given_as(arguments: Arguments, row: BatchRow) -> BatchRow:
 def of_rows(
     name: str, task: Task, rows: Sequence[tuple[Tokens, int]], decide: Callable[[Draws], Sequence[Tokens]]
 ) -> EngineProgram:
-    """Return one call that decides several rows, as a program whose outcome is the tuple of the rows' texts.
+    """Return a program that decides several rows in one call; its outcome is the tuple of the rows' texts.
 
-    ``name`` is the name of the program. ``rows`` holds, for each row, the text before the round and n, the largest
-    number of drafts that can be accepted. ``decide(draws)`` makes the call and returns the emitted tokens of each row.
-    If a row emits fewer than n + 1 tokens, the target of ``task`` draws the missing ones, so that the text of the row
-    always has n + 1 tokens.
+    * ``name``: The name of the program.
+    * ``task``: Its target draws the missing tokens of a row that emits fewer than n + 1 tokens.
+    * ``rows``: For each row: the text before the round, and n, the largest number of drafts that can be accepted.
+    * ``decide``: ``decide(draws)`` makes the call and returns the emitted tokens of each row.
     """
 
     @cache

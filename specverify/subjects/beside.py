@@ -30,8 +30,7 @@ _BLOCKS: Final = ("speculative_decoding_stats", "spec_decode_metrics")
 def _in_blocks(name: str) -> tuple[str, ...]:
     """Return the paths at which an answer of vLLM may hold the statistic ``name``.
 
-    vLLM returns statistics in blocks, whose names are ``_BLOCKS``. A block is a field of the answer, or of its first
-    completion (``outputs[0]`` or ``choices[0]``).
+    The statistics are in a field of the answer, or of its first completion, with a name in ``_BLOCKS``.
     """
     return tuple(f"{place}{block}.{name}" for block in _BLOCKS for place in ("", "outputs[0].", "choices[0]."))
 
@@ -179,10 +178,12 @@ class SplitAnswer(NamedTuple):
 def part_answer(answer: Any, names: Sequence[str], *, of_stream: bool = False) -> SplitAnswer:
     """Split an answer into its tokens and the object that holds its values.
 
-    If the answer is a pair of tokens and an object, these two are the result. If it is a tuple (tokens, value, value,
-    ...), ``names`` are the names of the values, in order, and the object is a mapping name -> value. A stream is split
-    piece by piece (``_part_stream``). Any other answer is itself both the tokens and the object. A tuple of whole
-    numbers is a row of tokens; only in a piece of a stream (``of_stream``) it is one token and its values.
+    * A pair of tokens and an object: these two.
+    * A tuple (tokens, value, value, ...): the tokens, and a mapping from ``names`` to the values.
+    * A stream: see ``_part_stream``.
+    * Any other answer: the answer is both the tokens and the object.
+
+    A tuple of whole numbers is a row of tokens. In a piece of a stream (``of_stream``) it is one token and its values.
     """
     answer = awaited(answer)
     if isinstance(answer, Stream):
@@ -196,12 +197,10 @@ def part_answer(answer: Any, names: Sequence[str], *, of_stream: bool = False) -
 
 
 def _part_stream(answer: Stream, names: Sequence[str]) -> SplitAnswer:
-    """Split a stream into a stream of its tokens and a mapping name -> value.
+    """Split a stream into a stream of its tokens and a mapping from ``names`` to values.
 
-    Each piece of the stream is split by ``part_answer``; ``names`` are the names of the values. A value with one
-    element per token is concatenated over the pieces. The value ``chunks`` is the list of the pieces of text. Of any
-    other value the last one is returned. If the pieces contain no values, the stream itself stands for both the tokens
-    and the values.
+    Values with one element per token, and the pieces of text in ``chunks``, are concatenated. Of any other value the
+    last one is used. If a piece contains no values, both results are the stream itself.
     """
     parts = [part_answer(piece, names, of_stream=True) for piece in answer.pieces]
     if not parts or any(part.tokens is part.beside and not _has_names(part.tokens) for part in parts):
@@ -231,12 +230,15 @@ def value_of(beside: Any, name: str) -> Any:
 
 
 def values_of_row(beside: Any, names: Collection[str], row: int, rows: int) -> dict[str, Any]:
-    """Return name -> value of row ``row`` of an answer; ``beside`` is the object that holds the values ``names``.
+    """Return the values ``names`` of one row of an answer, by name; a name without a value is left out.
 
-    A name without a value is left out. If ``rows`` is 0, the answer is for one prompt. Otherwise the answer is for a
-    batch of ``rows`` prompts. For a batch, ``beside`` is a list with an object for each row, or each value is a list
-    with an element for each row; the values ``scores`` and ``logits`` may be lists of arrays ``[rows,
-    vocabulary]``, one for each new token. Raises ``UnusableSubject`` for a list of another length.
+    * ``beside``: The object that holds the values. For a batch, a list with an object for each row, or an object whose
+      values are lists with an element for each row. ``scores`` and ``logits`` may be lists of arrays ``[rows,
+      vocabulary]``, one for each new token.
+    * ``row``: The index of the row.
+    * ``rows``: The number of prompts of the batch; 0 if the answer is for one prompt.
+
+    Raises ``UnusableSubject`` for a value of a batch that is no list with an element for each row.
     """
     if rows and _is_list(beside) and len(beside) == rows:
         beside, rows = beside[row], 0
@@ -342,9 +344,9 @@ def entries_of(value: Any) -> list[Any]:
 def token_logprob(entry: Any, token: int) -> float | None:
     """Return the log-probability of ``token`` in ``entry``, the element of a value for one position.
 
-    ``entry`` is the logarithm itself, an object with a field ``logprob``, a list that begins with the logarithm, a
-    mapping from tokens to one of these, or a row of logarithms over the vocabulary. Returns None if a mapping or a row
-    does not have the token. Raises ``TypeError`` for any other value.
+    ``entry`` is a number, an object with a field ``logprob``, a list that begins with the number, a mapping from tokens
+    to one of these, or a row over the vocabulary. Return None if the mapping or the row does not have the token. Raise
+    ``TypeError`` for any other value.
     """
     if isinstance(entry, Mapping) and "logprob" not in entry:
         result = entry.get(token, entry.get(str(token)))
@@ -370,8 +372,7 @@ def _logarithm(item: Any) -> float:
 class Ranked(NamedTuple):
     """The most probable tokens at one position, in the order in which an engine returns them.
 
-    ``ranks`` has the rank that the engine reports for each token, None for a token without one. It is () if the form of
-    the answer has no ranks.
+    ``ranks`` has the rank that the engine reports for each token, or None; () if the answer has no ranks.
     """
 
     tokens: tuple[int, ...]
@@ -422,9 +423,12 @@ class Unreadable(NamedTuple):
 def readable_value(name: str, value: Any, tokens: Tokens) -> Any:
     """Return a value in a normal form, with all numbers forced; ``tokens`` are all new tokens of the answer.
 
-    logprobs: a logarithm for each token. top_logprobs: a ``Ranked`` for each. Both have None where the entry is None,
-    and logprobs have 0 for each entry without a token. scores, logits: a row of floats for each token. Other values
-    become numbers, strings, and tuples and dictionaries of these. A value of another form becomes ``Unreadable``.
+    * logprobs: a logarithm for each token, then 0 for each surplus entry.
+    * top_logprobs: a ``Ranked`` for each token.
+    * scores, logits: a row of floats for each token.
+    * Any other value: numbers, strings, and tuples and dictionaries of these.
+
+    None stays None in logprobs and top_logprobs. A value of another form becomes ``Unreadable``.
     """
     try:
         if name == "logprobs":

@@ -55,10 +55,7 @@ class CacheUnderTest(NamedTuple):
 
 
 class CacheDifference(NamedTuple):
-    """The first difference between a cache and a list with the same operations; ``said`` describes it.
-
-    The difference shows after the last of ``operations``.
-    """
+    """The first difference between a cache and a list, after the same ``operations``; ``said`` describes it."""
 
     operations: tuple[Operation, ...]
     said: str
@@ -97,8 +94,7 @@ def first_difference(cache: CacheUnderTest, operations: Sequence[Operation]) -> 
 def _wrong(cache: CacheUnderTest, held: _CacheState, place: int) -> str | None:
     """Describe the difference between a cache and its list, both in ``held``; None if they are equal.
 
-    ``cache`` has the functions that read the cache. ``place`` is its number in the description: 0 for the cache itself,
-    1, 2, ... for its copies.
+    ``cache`` has the functions that read it. ``place`` is 0 for the cache itself and 1, 2, ... for its copies.
     """
     who = f"copy {place}" if place else "it"
     if cache.recurrent:
@@ -117,9 +113,8 @@ def _wrong(cache: CacheUnderTest, held: _CacheState, place: int) -> str | None:
 def _wrong_state(cache: CacheUnderTest, held: _CacheState, who: str) -> str | None:
     """Describe how a recurrent state differs from that of a new cache that is fed the same tokens one by one.
 
-    ``held`` has the cache with the state, and the tokens that it should have processed. ``cache`` has the functions
-    that make and read a cache, and ``who`` names the examined cache in the description. Returns None if the states are
-    equal up to rounding.
+    ``held`` has the cache and its tokens, and ``cache`` the functions that make and read a cache. ``who`` names the
+    cache in the description. Return None if the states are equal up to rounding.
     """
     fresh = cache.make()
     for token in held.expected:
@@ -199,9 +194,9 @@ def told_of(operations: Sequence[Operation]) -> tuple[str, ...]:
 
 
 def smaller(cache: CacheUnderTest, found: CacheDifference) -> CacheDifference:
-    """Return the difference ``found`` without the operations that are not needed to show it.
+    """Return a difference with as few operations as possible: those of ``found`` are removed one after the other.
 
-    ``cache`` is the cache under test, to which shorter sequences are applied.
+    An operation stays if ``cache`` shows no difference without it.
     """
     place = 0
     while place < len(found.operations):
@@ -300,8 +295,7 @@ def page_sequences(page: int) -> Iterator[tuple[Operation, ...]]:
     """Yield sequences of two appends, a crop and an append, for a cache with pages of ``page`` tokens.
 
     An append has 1, ``page`` - 1, ``page`` or ``page`` + 1 tokens. A crop removes one of these numbers of tokens, the
-    whole second append, everything or nothing. So the content of the cache often ends at a page boundary, or one token
-    before or after it.
+    whole second append, everything or nothing.
     """
     sizes = sorted({1, max(page - 1, 1), page, page + 1})
     for first in sizes:
@@ -320,9 +314,8 @@ def page_sequences(page: int) -> Iterator[tuple[Operation, ...]]:
 def speculative_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation, ...]:
     """Return the operations on a target's cache in speculative rounds, as long as rounds fit into ``capacity`` tokens.
 
-    Each round appends at most ``largest`` tokens: the last token that is already decided, and the drafts after it. The
-    round then crops to the length from ``reference.keep_lengths``. ``seed`` selects the numbers of drafts and of
-    accepted drafts.
+    Each round appends at most ``largest`` tokens: the last decided token and the drafts after it. Then it crops to the
+    length from ``reference.keep_lengths``. ``seed`` selects the numbers of drafts and of accepted drafts.
     """
     rng = np.random.default_rng(seed)
     committed, fresh = int(rng.integers(1, 8)), 100
@@ -351,9 +344,8 @@ def rejecting_rounds(drafts: int, capacity: int) -> tuple[Operation, ...]:
 def copied_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation, ...]:
     """Return speculative rounds on a cache and on copies of it; a copy may replace the cache.
 
-    Each round appends to the cache or to its last copy, and then crops the same one. Some crops also remove tokens of
-    earlier rounds, which the cache may share with its copies. ``seed`` selects the rounds, ``capacity`` is the largest
-    length, and a round appends fewer than ``largest`` tokens.
+    Each round appends fewer than ``largest`` tokens to the cache or to its last copy, and then crops the same one. Some
+    crops also remove tokens of earlier rounds. ``seed`` selects the rounds, and ``capacity`` is the largest length.
     """
     rng = np.random.default_rng(seed)
     sizes, fresh = [0], 100

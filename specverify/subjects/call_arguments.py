@@ -70,7 +70,7 @@ def given_seeds(seeds: Sequence[int]) -> Iterator[None]:
 
 
 def with_seed_named(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``function`` as a call that also passes seeds to optional arguments such as ``seed=None`` or ``seeds=()``.
+    """Return ``function`` as a call that passes seeds to its optional seed arguments, such as ``seed=None``.
 
     Returns ``function`` itself if it has no such argument.
     """
@@ -161,9 +161,9 @@ def takes_seed(function: Callable[..., Any]) -> bool:
 
 
 def takes_prompt(function: Callable[..., Any]) -> bool:
-    """Return whether ``function`` requires exactly one argument, the prompt or a list of prompts; seeds do not count.
+    """Return whether ``function`` requires exactly one argument besides seeds: the prompt or a list of prompts.
 
-    If it requires further arguments, raises ``UnusableSubject`` with the name of the first.
+    If it requires further arguments, raise ``UnusableSubject`` with the name of the first.
     """
     signature = _signature(function)
     if signature is None:
@@ -180,10 +180,9 @@ def takes_prompt(function: Callable[..., Any]) -> bool:
 
 
 def missing(argument: inspect.Parameter, prompt: inspect.Parameter | None) -> str:
-    """Return the error message for an ``argument`` without a value.
+    """Return the error message for an ``argument`` without a value, with a suggestion.
 
-    The message contains the argument's name, what specverify passes to the other arguments, and a way out. ``prompt``
-    is the argument that gets the prompt, or None.
+    ``prompt`` is the argument that gets the prompt, or None.
     """
     passed = f"the prompt to {prompt.name!r} and " if prompt is not None and prompt is not argument else ""
     told = f"specverify passes {passed}a number to each argument with seed in its name, but nothing to "
@@ -303,10 +302,10 @@ def _holds_seed(value: Any) -> bool:
 def _places(
     signature: inspect.Signature, prompt: inspect.Parameter | None, makers: Mapping[str, Any]
 ) -> list[str | None]:
-    """Return the order of positional arguments: the name of each seed argument, and None for the prompt.
+    """Return the leading positional arguments in order: the name of each seed argument, and None for the prompt.
 
-    The order ends before the first argument of ``signature`` that is neither. ``makers`` maps the names of the seed
-    arguments to the functions that make their values.
+    The list ends before the first argument of ``signature`` that is neither. ``makers`` has the names of the seed
+    arguments.
     """
     places: list[str | None] = []
     for item in signature.parameters.values():

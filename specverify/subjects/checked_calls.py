@@ -62,8 +62,8 @@ def called(
 ) -> Any:
     """Call ``invoke`` on the arrays ``given``, converted by ``convert``, and return ``read`` of its result.
 
-    Inside ``calls_kept`` the call is recorded. ``named`` has the named arguments that ``invoke`` itself passes to the
-    verifier. If the call raises, the arrays and the named arguments are attached to the error, for its message.
+    ``named`` has the named arguments that ``invoke`` itself passes to the verifier. Inside ``calls_kept`` the call is
+    recorded. If the call raises, all arguments are attached to the error, for its message.
     """
     arrays, calls = convert(given), _KEPT.get()
     if calls is None:
@@ -76,9 +76,9 @@ def called(
 
 
 class RefusedForm:
-    """A conversion to a kind of arrays, if interception refused every attempt to call the verifier on such arrays.
+    """A conversion to arrays of which it is not known whether the verifier accepts them.
 
-    So it is not known whether the verifier accepts this kind.
+    Interception refused every attempt to call the verifier on such arrays.
     """
 
     def __init__(self, convert: Convert, refusal: NeedsValue) -> None:
@@ -86,7 +86,7 @@ class RefusedForm:
         self.convert, self.refusal = convert, refusal
 
     def __call__(self, given: Given, /) -> tuple[Any, ...]:
-        """Return the arguments ``given`` (name -> array) as arrays of this kind."""
+        """Return the arguments ``given`` (name -> array), converted."""
         return self.convert(given)
 
 

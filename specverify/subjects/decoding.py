@@ -78,12 +78,11 @@ def tiny_llama(seed: int) -> Llama:
 
 
 def next_pmf(decoding: Decoding, model: Llama | None = None) -> Callable[[Tokens], Any]:
-    """Return the function from tokens to the pmf ``[vocabulary]`` of the next token, with the sampling options applied.
+    """Return the function from tokens to the pmf ``[vocabulary]`` of the next token, after the sampling options.
 
-    ``decoding`` has the options; they are applied in the order penalty, temperature, top-k, top-p, min-p. ``model``
-    gives the logits; None: the small model with ``TARGET_SEED``. The function raises ``UnusableSubject`` if a
-    truncation or an argmax is within ``CLEAR`` of a tie: an engine with floats of another precision might decide the
-    tie differently, and a right engine would be refuted.
+    The options of ``decoding`` are applied in the order penalty, temperature, top-k, top-p, min-p. ``model`` gives the
+    logits; None: the small model with ``TARGET_SEED``. The function raises ``UnusableSubject`` if a truncation or an
+    argmax is within ``CLEAR`` of a tie.
     """
     logits = next_logits(model or tiny_llama(TARGET_SEED))
     until = partial(warped, logits, temperature=decoding.temperature, repetition_penalty=decoding.repetition_penalty)
@@ -146,10 +145,7 @@ class Row(NamedTuple):
 
 
 def row_subject(name: str, summary: str, row: Row) -> Subject:
-    """Return the subject of the examination ``row``, which is examined by samples only.
-
-    ``name`` and ``summary`` are those of the subject.
-    """
+    """Return the subject ``name`` that is examined only by the samples of ``row``."""
     subject = Subject(name, summary, frozenset({Claim.LOSSLESS}), rational=False)
     sample = partial(_counts, row.texts)
     if row.law is None:

@@ -30,12 +30,14 @@ def deep_of(
     more: tuple[Scenario, ...] = (),
     plain: AtGamma | None = None,
 ) -> Deep:
-    """Return a function without arguments that returns the additional cases of a verifier: pairs (variant, scenario).
+    """Return a function that returns the cases of a verifier with many drafts: pairs (variant, scenario).
 
-    ``variant(gamma)`` returns the variant to examine at gamma drafts. All cases have one gamma: the largest of
-    ``gammas``. If ``gammas`` is None, it is ``DEEP_GAMMA``, or a smaller number if the verifier raises with
-    ``DEEP_GAMMA`` drafts. ``more`` are further scenarios at this gamma. ``plain(gamma)`` returns the variant without
-    truncation of p, for the scenarios in which p and q are nearly equal; None: ``variant`` is used there too.
+    * ``variant``: ``variant(gamma)`` returns the variant with gamma drafts.
+    * ``gammas``: The largest of these is the number of drafts in all cases. None: the largest number with which the
+      verifier runs, of ``DEEP_GAMMA``, ``FEWER`` and ``LEAST``.
+    * ``more``: Further scenarios.
+    * ``plain``: ``plain(gamma)`` returns the variant without truncation of p, for scenarios in which p and q are nearly
+      equal. None: ``variant`` is used there too.
     """
     return partial(_deep, variant, gammas, more, plain or variant)
 
@@ -66,10 +68,9 @@ def _deep(variant: AtGamma, gammas: tuple[int, ...] | None, more: tuple[Scenario
 
 
 def _most(variant: AtGamma) -> int:
-    """Return the largest of ``DEEP_GAMMA``, ``FEWER`` and ``LEAST`` drafts at which the verifier runs.
+    """Return ``DEEP_GAMMA`` if the verifier runs with so many drafts, else ``FEWER`` if it runs, else ``LEAST``.
 
-    ``variant(gamma)`` returns the variant of the verifier that is run. The smallest number, ``LEAST``, is not tried: it
-    is returned if the verifier raises at both others.
+    ``variant(gamma)`` returns the variant that is run.
     """
     tried = (gamma for gamma in (DEEP_GAMMA, FEWER) if _runs_in(variant(gamma), deep_scenarios(gamma)[0]))
     return next(tried, LEAST)

@@ -37,10 +37,11 @@ def drafter_subject(
 ) -> Subject:
     """Return the subject of the drafter ``propose``, to be examined after each of ``prompts`` with each of ``gammas``.
 
-    ``name`` is the name of the subject. If ``gammas`` is None, they are ``GAMMAS``; after the last prompt the drafter
-    is then also examined with each of ``DEEP_GAMMAS`` at which it has fewer than ``MOST_PATHS`` paths.
+    ``name`` is the name of the subject. If ``gammas`` is None, they are ``GAMMAS``, and after the last prompt also
+    those of ``DEEP_GAMMAS`` with which the drafter has few paths (``MOST_PATHS``). Successive situations have different
+    prompts, so that a drafter with a stale cache reports another q.
     """
-    asked = [DraftRequest(prompt, gamma) for prompt in prompts for gamma in gammas or GAMMAS]
+    asked = [DraftRequest(prompt, gamma) for gamma in gammas or GAMMAS for prompt in prompts]
     deep = [] if gammas else [DraftRequest(prompts[-1], gamma) for gamma in DEEP_GAMMAS]
     return Subject(
         name=name,

@@ -52,8 +52,7 @@ _LEFT_OPEN: ContextVar[int] = ContextVar("ends left open", default=0)
 def ends_left_open(least: int = 1) -> Iterator[None]:
     """In the ``with`` block, let a last token that was never read stay symbolic in rows of at least ``least`` tokens.
 
-    The row is then returned as ``Undecided``. In a shorter row, after which the decode continues, the last token is
-    read as usual. ``least=0`` is the exception: the last token is read in every row.
+    Such a row is returned as ``Undecided``. With ``least=0``, the last token of every row is read.
     """
     token = _LEFT_OPEN.set(least)
     try:
@@ -65,10 +64,9 @@ def ends_left_open(least: int = 1) -> Iterator[None]:
 def emitted_row(answer: Any, drafts: int, who: str = "it") -> Any:
     """Return the emitted tokens in ``answer``, a verifier's result for one row with ``drafts`` drafts.
 
-    Symbolic tokens are forced. The exception is a last token that may stay symbolic (``ends_left_open``): then the
-    result is ``Undecided`` over the possible rows. Raises ``UnusableSubject``, naming the row as ``who``, unless the
-    row is 1 to ``drafts + 1`` numbers followed only by negative placeholders. Numbers outside the vocabulary are
-    returned unchanged.
+    Symbolic tokens are forced. If the last token may stay symbolic (``ends_left_open``), return ``Undecided``. Numbers
+    outside the vocabulary are returned unchanged. Raise ``UnusableSubject``, naming the row as ``who``, unless the row
+    is 1 to ``drafts + 1`` numbers followed only by negative placeholders.
     """
     return open_end(answer, drafts + 1) or _row(answer, 1, drafts + 1, "accepted drafts and one more", who)
 
@@ -175,7 +173,7 @@ def _name_of_type(dtype: Any) -> str:
 def drawn_row(draws: Draws, pmf: Any) -> Any:
     """Draw one token from ``pmf`` and return it as a row of one token.
 
-    If the token is the last of a decode and may stay symbolic, return ``Undecided`` over all tokens instead.
+    If the last token of a decode may stay symbolic, return ``Undecided`` over all possible tokens instead.
     """
     if _LEFT_OPEN.get() != 1 or mode().coupled is not None:
         return (draws.categorical(pmf, ("bonus",)),)
@@ -208,14 +206,11 @@ class OpenEnd(NamedTuple):
 
 
 def left_open(answer: Any, most: int) -> OpenEnd | None:
-    """Return the tokens of the row ``answer`` and the law of its last token, if this token may stay symbolic.
+    """Return the tokens of the row ``answer`` and the law of its last token; None if this must not stay symbolic.
 
-    ``most`` is the largest number of tokens of the row. The last token may stay symbolic inside ``ends_left_open`` if
-    it is no placeholder, was never read, and is decided by a single draw. All tokens before it are forced.
-
-    Returns None for any other row, also for a wrong or too short one; the caller then reads the row as usual. In a
-    coupled run (``checks.coupled_runs``) the last token is drawn and its law is compared with the draw; then None is
-    returned too.
+    The last token may stay symbolic inside ``ends_left_open`` if it is no placeholder, was never read, and is decided
+    by a single draw. All tokens before it are forced. ``most`` is the largest number of tokens of the row. In a coupled
+    run (``checks.coupled_runs``) the law is compared with the draw of the token, and None is returned.
     """
     if not (least := _LEFT_OPEN.get()) or not (hasattr(answer, "reshape") or isinstance(answer, (list, tuple))):
         return None

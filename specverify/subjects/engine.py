@@ -74,9 +74,11 @@ def engine_subject(
 ) -> Subject:
     """Return the subject of one call with and without speculation; by default it claims to be lossless.
 
-    ``speculative`` is the call with speculation, and ``plain`` the one without, or the law of the new tokens. Forward
-    passes of ``models`` are cached by content between runs. An ``observer`` records both calls while they run.
-    ``logits`` are the target's logits, whose argmax both calls take in greedy decoding.
+    * ``speculative``, ``plain``: The call with speculation; and the one without, or the law of its new tokens.
+    * ``name``: The name of the subject.
+    * ``models``: Models whose forward passes are cached between runs.
+    * ``observer``: Records both calls while they run.
+    * ``logits``: The target's logits, whose argmax both calls take in greedy decoding.
     """
     subject = Subject(
         name=name,
@@ -112,10 +114,10 @@ def program_of(
     *,
     one_text: bool = False,
 ) -> EngineProgram:
-    """Return the call ``speculative`` as a program of draws; its expected law is that of ``plain``, a call or a law.
+    """Return the call ``speculative`` as a program of draws, whose expected law is that of ``plain``, a call or a law.
 
-    Forward passes of ``models`` are cached; ``observer`` records the runs. Both calls may return the texts of several
-    prompts, unless ``one_text`` is set or an observer is used.
+    Forward passes of ``models`` are cached, and ``observer`` records the runs. Both calls may return the texts of
+    several prompts, unless ``one_text`` is set or an observer is used.
     """
     like = None if isinstance(plain, Mapping) or observer is not None or one_text else plain
     program = EngineProgram(name, partial(opened, speculative, models, like=like), law=dict)
@@ -143,13 +145,19 @@ def opened(
     horizon: int | None = None,
     anew: Callable[[], Decode] | None = None,
     like: Decode | None = None,
+    *,
+    empty: bool = False,
+    read: bool = False,
 ) -> Iterator[Callable[[Draws], Any]]:
-    """Yield ``decode`` as a program of draws whose outcome is its new tokens, cut at ``horizon`` (None: not cut).
+    """Yield ``decode`` as a program of draws whose outcome is its new tokens.
 
-    ``models`` has pairs (model, data). The forward passes of each model are cached between runs; the result of a pass
-    depends on its arguments, the model and these data. ``forced_uniform`` is the value of all uniforms, if given. With
-    ``anew``, every run first constructs its call by ``anew()``, and draws made there are not part of the run. The
-    outcome is one text; with ``like``, it is a tuple of as many texts as the call ``like`` returns.
+    * ``models``: Pairs of a model and the data on which its forward passes depend; the passes are cached between runs.
+    * ``forced_uniform``: The value of all uniforms, if given.
+    * ``horizon``: The number of tokens after which a text is cut; None: it is not cut.
+    * ``anew``: If given, every run first calls ``anew()`` to create the call; draws made there are not part of the run.
+    * ``like``: If given, the outcome is a tuple of as many texts as this call returns; else it is one text.
+    * ``empty``: Whether a text may have no tokens.
+    * ``read``: Whether the call returns the outcome itself.
     """
     rows = 1 if like is None else _rows_returned(like)
     if like is not None:
@@ -159,7 +167,7 @@ def opened(
         with aside():
             call = anew() if anew else decode
         with run_seeds(), answered_everywhere(draws, forced_uniform):
-            return _outcome(call(), horizon, rows)
+            return call() if read else _outcome(call(), horizon, rows, empty=empty)
 
     with ExitStack() as stack:
         if models:
@@ -227,8 +235,7 @@ LOOKS = 4
 def _rows_returned(decode: Decode) -> int | None:
     """Return the number of texts that the call ``decode`` returns; None if no result can be read.
 
-    The checks report a call without a readable result. Raises ``UnusableSubject`` for a generator whose pieces are the
-    whole text so far.
+    Raises ``UnusableSubject`` for a generator that repeats the whole text so far in each piece.
     """
     growing, result = list[bool](), None
     for seed in range(LOOKS):
@@ -242,11 +249,12 @@ def _rows_returned(decode: Decode) -> int | None:
     return result
 
 
-def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1) -> Any:
+def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1, *, empty: bool = False) -> Any:
     """Return the new tokens in ``answer``, the result of a run; ``Undecided`` if the last token was never read.
 
     The result is one text, cut at ``horizon`` (None: not cut), or a tuple of several texts, which are not cut. ``rows``
-    is the expected number of texts; None permits any number. Raises ``UnusableSubject`` for another number.
+    is the expected number of texts; None permits any number. ``empty`` permits one text without tokens. Raises
+    ``UnusableSubject`` for another number.
     """
     result = read_answer_rows(answer)
     if rows is not None and len(result.rows) != rows:
@@ -256,6 +264,8 @@ def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1) -> A
     if len(texts) != 1:
         return tuple(tokens_of(text) for text in texts)
     (tokens,) = texts
+    if empty and not len(tokens):
+        return ()
     if not hasattr(tokens, "detach"):
         return tokens_of(tokens)[:horizon]
     from specverify.intercept.torch.tensors import elements_of  # noqa: PLC0415 - it is a tensor

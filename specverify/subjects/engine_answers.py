@@ -62,15 +62,15 @@ class AnswerRows(NamedTuple):
     pad: int | None = None
     """The id that pads rows; None if the result does not contain it."""
     counted: bool = False
-    """Whether the rows were cut by lengths in the result."""
+    """Whether the rows were cut by lengths in the result, and ids that may be tokens were cut off."""
 
 
 def read_answer_rows(answer: Any, number: int | None = None) -> AnswerRows:
     """Return the texts in ``answer``, the result of a call: one text or several.
 
-    ``number`` is the number of prompts of the call, None if the call takes no list of prompts. It helps to read the
-    result, but the number of returned texts may be another one. Raises ``UnusableSubject`` with one sentence for a
-    result in no accepted form, or with two possible readings.
+    ``number`` is the number of prompts of the call, None if the call takes no list of prompts. It is used to decide
+    between readings, and is not checked. Raises ``UnusableSubject`` for a result in no accepted form, or with two
+    possible readings.
     """
     answer = without_beside(awaited(answer))
     check_type(answer, "it")
@@ -80,11 +80,11 @@ def read_answer_rows(answer: Any, number: int | None = None) -> AnswerRows:
     result = _plain_rows(tokens, number)
     pad = _first_of(answer, PADS)
     lengths, mask = _first_of(answer, LENGTHS), _first_of(answer, MASKS)
-    rows, counted = result.rows, mask is None and lengths is not None
+    rows, counted = result.rows, False
     if mask is not None:
         rows = _masked(rows, mask, several=result.several)
     elif lengths is not None:
-        rows = _cut(rows, lengths)
+        rows, counted = _cut(rows, lengths)
     return AnswerRows(
         rows, result.several, None if pad is None else number_of(pad, "the padding id of its answer"), counted
     )
@@ -121,7 +121,7 @@ def grows(answer: Any) -> bool:
 def refuse_growing(growing: Sequence[bool]) -> None:
     """Raise ``UnusableSubject`` if ``growing`` is not empty and all its entries are true.
 
-    There is one entry for each result of an engine: whether each piece of the stream repeats the whole text so far.
+    An entry states whether each piece of one stream of an engine repeats the whole text so far.
     """
     if growing and all(growing):
         raise UnusableSubject(
@@ -283,9 +283,13 @@ def _masked(rows: list[Any], mask: Any, *, several: bool) -> list[Any]:
     return kept
 
 
-def _cut(rows: list[Any], lengths: Any) -> list[Any]:
+def _cut(rows: list[Any], lengths: Any) -> tuple[list[Any], bool]:
+    """Return ``rows`` cut at ``lengths``, and whether ids that may be tokens were cut off: ids that are not negative.
+
+    If only negative ids are cut off, it is certain what the lengths count.
+    """
     counts = elements_of_row(lengths) if hasattr(lengths, "__len__") and _dimensions(lengths) != 0 else [lengths]
-    kept = []
+    kept, uncertain = [], False
     for row, count in zip(map(elements_of_row, rows), _checked(counts, rows, "lengths"), strict=True):
         length = number_of(known(count), "the lengths of its answer")
         if not isinstance(length, int) or not 0 <= length <= len(row):
@@ -297,7 +301,8 @@ def _cut(rows: list[Any], lengths: Any) -> list[Any]:
                 "number of its new tokens, then a single padding id"
             )
         kept.append(row[:length])
-    return kept
+        uncertain = uncertain or max(behind, default=-1) >= 0
+    return kept, uncertain
 
 
 def _checked(given: list[Any], rows: list[Any], what: str) -> list[Any]:
@@ -366,8 +371,8 @@ def _behind_prompt(row: Any, prompt: Tokens, longest: int) -> list[Any]:
 def prompt_end(elements: list[Any], prompt: Tokens, longest: int) -> int | None:
     """Return the position after the prompt at the beginning of a row; None if the row does not begin with it.
 
-    ``elements`` are the tokens of the row. The row may begin with padding, copies of one id, that makes its prompt as
-    long as the longest prompt of the call, ``longest`` tokens.
+    ``elements`` are the tokens of the row. Padding may precede the prompt: copies of one id, so many that padding and
+    prompt have ``longest`` tokens, the length of the longest prompt of the call.
     """
     size = len(prompt)
     for begin in dict.fromkeys((0, longest - size)):

@@ -63,8 +63,8 @@ class ProbedCall(NamedTuple):
 def form_of_calls(calls: Sequence[ProbedCall]) -> EngineForm:
     """Return the form of prompts and results that ``calls`` determine; the default form if all calls failed.
 
-    Failures are ignored here; the checks report them. Raises ``UnusableSubject`` for a generator whose pieces are whole
-    texts.
+    Failures are ignored here; the checks report them. Raises ``UnusableSubject`` for a generator that repeats the whole
+    text so far in each piece.
     """
     for give in (tuple, list, np.array, _tensor, _row_tensor):
         with suppress(TypeError, AttributeError, ImportError):

@@ -76,11 +76,12 @@ def verifier_subject_of(
     gammas: tuple[int, ...] | None = None,
     trees: tuple[Tokens, ...] | None = None,
 ) -> Subject:
-    """Return the subject of a verifier in the given ``form``, else in the form that its parameters determine.
+    """Return the subject of a verifier.
 
-    If neither is known, the verifier decides one row. ``name`` is its name as ``module:attribute``. The subject is
-    called ``name`` if its parameters determine the form, else ``form=name``, as on the command line. ``gammas`` are the
-    numbers of drafts of a chain, ``trees`` the shapes of trees; None means the defaults.
+    * ``name``: The verifier as ``module:attribute``. It is the name of the subject, with ``form=`` before it if
+      ``form`` is not the one that the verifier's parameters determine.
+    * ``form``: None: the form that the verifier's parameters determine, else one row of probabilities.
+    * ``gammas``, ``trees``: The numbers of drafts of a chain, and the shapes of trees; None: the defaults.
     """
     verify = keyed(verify)
     if form is not None and form.drafts is not None:

@@ -30,7 +30,7 @@ class Drafted(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """One failure of an engine's call, as values that a script can reproduce; only one kind of failure is set."""
+    """One failure of an engine's call, as values that a script can reproduce; other failures' fields are empty."""
 
     said: str
     """The failure as a sentence."""
@@ -60,10 +60,11 @@ class Fault(NamedTuple):
 def calls_to_see(expected: float, got: float) -> int:
     """Return after how many calls the frequency of an outcome shows whether its probability is ``expected`` or ``got``.
 
-    Returns 1 if one of the two probabilities is 0 and the other is 1. If only ``expected`` is 0, one occurrence is
-    enough: returns the number of calls that all miss the outcome with probability e^-20. In any other case, returns the
-    number of calls for which ``expected`` and ``got`` are ``STANDARD_ERRORS`` standard errors of the frequency apart.
-    Except for 1, the result is at least ``FEWEST_CALLS``.
+    * If one of the two is 0 and the other is 1: 1 call.
+    * If only ``expected`` is 0: so many calls that all of them miss the outcome with probability e^-20.
+    * Otherwise: so many calls that the two are ``STANDARD_ERRORS`` standard errors of the frequency apart.
+
+    A result other than 1 is at least ``FEWEST_CALLS``.
     """
     variance = max(expected * (1 - expected), got * (1 - got))
     if variance < 1e-6 < abs(got - expected):

@@ -62,7 +62,7 @@ FORMS = {form.word: form for form in (ROW, BATCHED, LOGITS, BATCHED_LOGITS, *TRE
 
 
 def form_of_chains(name: str | None) -> Form | None:
-    """Return the form of chains that ``name`` names, such as "batched_logits"; None if ``name`` is None."""
+    """Return the form of a verifier of chains with this ``name``, such as "batched_logits"; None for None."""
     return None if name is None else FORMS[name.replace("_", "-")]
 
 

@@ -32,9 +32,9 @@ from specverify.subjects.subject import GivenCall, OpenedCall, Subject
 
 
 def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subject:
-    """Return the subject of the verifier ``verify``, called ``name``; no other calls than ``calls`` are examined.
+    """Return the subject ``name`` of the verifier ``verify``, to be examined by the user's ``calls`` only.
 
-    ``calls`` are the user's calls, in the forms that ``given_calls`` accepts.
+    ``given_calls`` describes the accepted calls.
     """
     return Subject(
         name=name,
@@ -48,11 +48,11 @@ def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subj
 
 
 def given_calls(verify: BareVerifier, calls: Sequence[Any]) -> tuple[GivenCall, ...]:
-    """Return the rows of ``calls`` to examine, each as a call of ``verify`` in which this row is random.
+    """Return the rows of ``calls`` to examine, each as a call of ``verify`` in which only this row is random.
 
-    Of a call of one row this is its only row. Of a batch these are the first, the middle and the last row; a row
-    without drafts is left out there. A call is one of ``recorded_calls``, or an object with a ``name`` and a method
-    ``call()`` that generates one. Raises ``ValueError`` with one sentence for an invalid call.
+    A call is one of ``recorded_calls``, or an object with a ``name`` and a method ``call()`` that generates one. Of a
+    batch, the first, the middle and the last row are examined, unless they have no drafts. Raises ``ValueError`` for an
+    invalid call.
     """
     result = []
     for call in calls:
@@ -117,8 +117,8 @@ def _run(
 ) -> Ending:
     """Call ``verify`` on ``arrays`` with intercepted draws, and return ``read(result)``, the emitted tokens.
 
-    The last token may stay symbolic. ``boundary`` gives random numbers values near an end of their range; with None
-    they stay symbolic.
+    The last token may stay symbolic. ``boundary`` sets random numbers to values near an end of their range; if it is
+    None, they stay symbolic.
     """
     given = arrays.fresh()
     with warnings.catch_warnings(), at_large(short=arrays.short), answered_everywhere(draws, boundary):
@@ -161,7 +161,10 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _bits(array: Any) -> Any:
-    """Return the array's bit patterns as 16-bit integers, so that 0.0 and -0.0 differ."""
+    """Return the memory of an array as 16-bit integers, several for each element of a wider dtype.
+
+    It serves to compare arrays bit by bit, so that 0.0 and -0.0 differ.
+    """
     if hasattr(array, "detach"):
         array = array.cpu().contiguous().view(sys.modules["torch"].int16).numpy()
     return np.ascontiguousarray(array).view(np.int16)

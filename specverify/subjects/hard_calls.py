@@ -83,10 +83,9 @@ def hard_calls(
 
 
 def at_edges(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights of p and q; half the mass of p is at token ids next to the limits of narrow integer types.
+    """Return weights with half the mass of p, and less of q, at token ids next to the limits of narrow integer types.
 
-    A program that stores such an id in a narrow type changes it to the id of another token. q has much less mass at
-    these ids than p. The result has the weights of p and those of q, each ``[vocabulary]``; ``rng`` draws them.
+    The result has the weights of p and those of q, each ``[vocabulary]``; ``rng`` draws them.
     """
     at = np.array(edges(vocabulary))
     p, q = rng.exponential(size=(2, vocabulary))
@@ -98,8 +97,7 @@ def at_edges(rng: np.random.Generator, vocabulary: int) -> Pair:
 def peaked(rng: np.random.Generator, vocabulary: int) -> Pair:
     """Return weights like those of a confident model: one token has almost half of the mass.
 
-    The masses of the other tokens fall rapidly with their rank. p and q are drawn independently. The result has the
-    weights of p and those of q, each ``[vocabulary]``; ``rng`` draws them.
+    The result has the weights of p and those of q, each ``[vocabulary]``; ``rng`` draws them.
     """
 
     def row() -> Any:
@@ -193,7 +191,7 @@ def equal(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def points(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return one-hot p and q, as at temperature 0; they have the same token in half of the positions.
+    """Return one-hot p and q, as at temperature 0; they are equal with probability 1/2.
 
     The result has the weights of p and those of q, each ``[vocabulary]``; ``rng`` draws them.
     """

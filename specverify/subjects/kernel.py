@@ -145,7 +145,7 @@ def kernel_of(call: Any, name: str, given: KernelConvention) -> Kernel:
 
 
 def positional(kernel: Kernel) -> tuple[str, ...]:
-    """Return the names of the kernel's positional arguments."""
+    """Return the names of the kernel's positional arguments, without those in ``NAMED``."""
     if kernel.convention.uniforms == "seed":
         return ("p", "q", "drafts", "seed", "offset")
     last = "noise" if kernel.race else "final_uniforms"
@@ -155,8 +155,7 @@ def positional(kernel: Kernel) -> tuple[str, ...]:
 def _with_parameters(kernel: Kernel) -> Kernel:
     """Return the kernel with the fields ``named`` and ``places`` set from its parameters.
 
-    Raises ``ValueError`` if the kernel cannot be called with the arguments of its convention, or if two of its named
-    parameters, or one of them and the convention, exclude each other.
+    Raises ``ValueError`` if the parameters do not fit the convention of the kernel, or exclude each other.
     """
     try:
         signature = inspect.signature(kernel.call)

@@ -98,7 +98,7 @@ def called(kernel: Kernel, batch: KernelBatch, random: tuple[Any, ...]) -> Any:
 
 
 def tokens_of(kernel: Kernel, answer: Any, by_name: dict[str, Any], batch: KernelBatch) -> Any:
-    """Return the tokens in a kernel's result ``answer``, in the form of ``called``.
+    """Return the tokens in a kernel's result ``answer``, ``[B, gamma + 1]`` with -1 after the end of a row.
 
     ``by_name`` are the keyword arguments of the call, among them output arrays, and ``batch`` its rows. With flat
     arguments the result may be only as wide as the longest row.

@@ -37,7 +37,7 @@ class RowKind(NamedTuple):
     """The random bit that the row shows. ("accepted", n): whether more than n drafts are accepted. ("token", i): which
     token is at position i."""
     seen: int = 0
-    """The number of drafts that must be accepted for the bit of an acceptance to count."""
+    """For a bit ("accepted", n): the number of drafts that must be accepted, else the row has no bit."""
 
 
 class Design(NamedTuple):
@@ -80,9 +80,9 @@ def design_of(kinds: Sequence[RowKind], shares: Sequence[float], vocabulary: int
 
 
 def drafts_of(situation: Situation) -> tuple[list[RowKind], list[float]]:
-    """Return one kind of batch row for each sequence of drafts that q can draw, and the probability of each.
+    """Return one kind of batch row for each sequence of drafts that the draft model of ``situation`` can draw.
 
-    q is the draft model of ``situation``.
+    The second result is the probability of each sequence.
     """
     result = list(drafted((situation.target, situation.draft), PROMPT, situation.length))
     kinds = [
@@ -93,9 +93,9 @@ def drafts_of(situation: Situation) -> tuple[list[RowKind], list[float]]:
 
 
 def sampled_situation(gamma: int, seed: int) -> Situation:
-    """Return a situation with models whose probabilities are multiples of 1/16, exact in every float dtype.
+    """Return models with multiples of 1/16 as probabilities, which every float dtype holds, for ``gamma`` drafts.
 
-    Every pmf has several tokens. The round has ``gamma`` drafts, and ``seed`` selects the models.
+    Every pmf has several tokens. ``seed`` selects the models.
     """
     target, draft = grid_tables(SIZE, 16, seed)
     return Situation(f"table {seed}, in 16ths, gamma={gamma}", target, draft, gamma, (0, 1))
@@ -128,8 +128,8 @@ def bits(gamma: int) -> list[RowKind]:
 def coins_after_coins(gamma: int) -> list[RowKind]:
     """Return three kinds of rows with ``gamma`` drafts, whose last draft is accepted with probability 1/2.
 
-    Each draft before it is accepted with probability 1 in the first kind, 3/4 in the second and 1/2 in the third. The
-    bit of a row is whether the last draft is accepted; it counts only if all drafts before it are.
+    Each earlier draft is accepted with probability 1 in the first kind, 3/4 in the second and 1/2 in the third. The bit
+    of a row is whether the last draft is accepted; it counts only if all earlier drafts are accepted.
     """
     return [
         _kind(

@@ -34,7 +34,7 @@ LAUNCHED = 4099
 
 
 class DraftCase(NamedTuple):
-    """One possible sequence of drafts in a situation, with its pmfs."""
+    """One possible sequence of drafts for a pair of models, with its pmfs."""
 
     situation: Situation
     draft: Tokens
@@ -75,9 +75,8 @@ class KernelRounds(NamedTuple):
 def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int, *, within: bool = False) -> KernelRounds:
     """Return the kernel's rows for as many pairs of models as ``budget`` rows per evaluation allow.
 
-    ``within`` is passed to ``ids_of``, which chooses the three tokens with positive probability. Rows have up to
-    ``gamma`` drafts, and the kernel's vocabulary has ``vocabulary`` tokens. Raises ``ValueError`` if not even the rows
-    of one pair are allowed.
+    Rows have up to ``gamma`` drafts and a vocabulary of ``vocabulary`` tokens. ``within`` is passed to ``ids_of``,
+    which chooses the three tokens with positive probability. Raises ``ValueError`` if no pair fits into the budget.
     """
     tables = (situations_of(kernel, gamma, i) for i in range(TABLES))
     return _of_tables(kernel, gamma, vocabulary, budget, tables, within=within)
@@ -146,11 +145,10 @@ def _breakpoints(kernel: Kernel, gamma: int, case: DraftCase) -> list[Any]:
 def _batch(
     kernel: Kernel, cases: Sequence[DraftCase], gamma: int, ids: tuple[int, ...], vocabulary: int
 ) -> KernelBatch:
-    """Return a batch with one row for each of ``cases``.
+    """Return a batch with one row for each of ``cases``, in a vocabulary of ``vocabulary`` tokens.
 
-    ``gamma`` is the largest number of drafts. The positions after the drafts of a row hold pmfs and ids that must not
-    affect the result. ``ids`` are the ids of the three tokens with positive probability, in the vocabulary of
-    ``vocabulary`` tokens that ``kernel`` gets.
+    A row has room for ``gamma`` drafts; the padding after its drafts must not affect the result. ``ids`` are the ids of
+    the three tokens with positive probability.
     """
     p = np.zeros((len(cases), gamma + 1, vocabulary))
     q = np.zeros((len(cases), gamma, vocabulary))
@@ -166,11 +164,11 @@ def _batch(
 
 
 def launched(rounds: KernelRounds, cases: Any, uniforms: Any, seed: int = 0) -> Any:
-    """Return the kernel's tokens ``[rows, gamma + 1]`` for rows with these ``cases`` and ``uniforms``.
+    """Return the kernel's tokens ``[rows, gamma + 1]`` from a few launches, whose order of rows ``seed`` selects.
 
-    ``cases`` ``[rows]`` has the case of each row, an index into ``rounds.cases``, and ``uniforms`` ``[rows, k]`` its k
-    uniforms. The rows are evaluated in a few launches, in an order that ``seed`` selects, and returned in the given
-    order. The three tokens with positive probability are returned as 0, 1 and 2, any other token as its id plus 3.
+    ``cases`` ``[rows]`` has the index of each row's case in ``rounds.cases``, and ``uniforms`` ``[rows, k]`` its
+    uniforms. The result is in the order of ``cases``. The three tokens with positive probability are returned as 0, 1
+    and 2, any other token as its id plus 3.
     """
     order = np.random.default_rng(seed).permutation(len(cases))
     starts = [*range(0, len(cases), rounds.most), len(cases)]
@@ -179,10 +177,9 @@ def launched(rounds: KernelRounds, cases: Any, uniforms: Any, seed: int = 0) -> 
 
 
 def decided(rounds: KernelRounds, cases: Any, uniforms: Any) -> Any:
-    """Return the kernel's tokens from one launch, whose rows have these ``cases`` and ``uniforms``, in this order.
+    """Return the kernel's tokens from one launch with the rows ``cases`` and ``uniforms``, in this order.
 
-    ``cases`` and ``uniforms`` have the form that ``launched`` describes, and the tokens are numbered as there.
-    ``rounds`` has the kernel and its cases.
+    Arguments and result have the form that ``launched`` describes.
     """
     batch = KernelBatch(*(values[cases] for values in rounds.batch))
     answer = called(rounds.kernel, given_batch(rounds.kernel, batch), random_of(rounds, cases, uniforms))
@@ -190,10 +187,9 @@ def decided(rounds: KernelRounds, cases: Any, uniforms: Any) -> Any:
 
 
 def in_small(rounds: KernelRounds, answer: Any) -> Any:
-    """Return the tokens ``answer`` in the numbering of ``launched``.
+    """Return the tokens ``answer`` in the numbering of ``launched``; negative tokens stay unchanged.
 
-    Those with positive probability become 0, 1 and 2, others their id plus 3, and negative tokens stay unchanged.
-    ``rounds`` has the ids of the tokens with positive probability.
+    ``rounds`` has the ids of the tokens with positive probability, which become 0, 1 and 2.
     """
     small = np.where(answer >= 0, answer.astype(np.int64) + SIZE, answer)
     for token, identity in enumerate(rounds.ids):
@@ -214,9 +210,9 @@ def in_ids(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
 def random_of(rounds: KernelRounds, cases: Any, uniforms: Any) -> tuple[Any, Any]:
     """Return the uniforms of the drafts and the random argument of the last draw, in the kernel's library.
 
-    ``cases`` ``[rows]`` has the case number of each row. ``uniforms`` ``[rows, k]`` has its k uniforms: one for each of
-    the gamma drafts, then those of the last draw. ``rounds`` has the kernel and its cases. The random argument is the
-    uniform of the last draw, or the noise ``[rows, V]`` of a race.
+    The second is the uniform of the last draw, or the noise ``[rows, V]`` of a race. ``cases`` ``[rows]`` has the index
+    of each row's case in ``rounds.cases``. ``uniforms`` ``[rows, k]`` has gamma uniforms for the drafts, then those of
+    the last draw.
     """
     kernel, gamma = rounds.kernel, rounds.gamma
     last = uniforms[:, gamma]
@@ -232,11 +228,14 @@ def given_random(kernel: Kernel, coins: Any, last: Any) -> tuple[Any, Any]:
 
 
 def noise_of(rounds: KernelRounds, cases: Any, share: Any, rest: Any) -> Any:
-    """Return the exponential noise ``[rows, V]`` with which the last token of each row is drawn by a race.
+    """Return the exponential noise ``[rows, V]`` with which a race draws the last token of each row.
 
-    ``cases`` ``[rows]`` are the case numbers of the rows, and each case has a pair of tokens. Their noise is ``share``
-    ``[rows]`` and 1 - ``share``. ``rest`` ``[rows]``, uniforms, determine the noise of the third token with positive
-    probability. All other tokens have the same noise in every row. ``rounds`` has the kernel and its cases.
+    * ``cases`` ``[rows]``: The index of each row's case in ``rounds.cases``; a case has two tokens between which the
+      race decides.
+    * ``share`` ``[rows]``: The noise of the first of the two tokens; that of the second is 1 - ``share``.
+    * ``rest`` ``[rows]``: Uniforms that determine the noise of the third token with positive probability.
+
+    All other tokens have the same noise in every row.
     """
     rng, rows = np.random.default_rng(rounds.vocabulary), np.arange(len(cases))
     noise = np.broadcast_to(rng.exponential(size=rounds.vocabulary), (len(cases), rounds.vocabulary)).copy()

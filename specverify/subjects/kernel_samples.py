@@ -53,13 +53,12 @@ class KernelAnswer(NamedTuple):
 def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Iterator[KernelAnswer]:
     """Yield the result of each call of the kernel, on rows of ``design``; ``seed`` seeds the rows and the kernel.
 
-    ``calls.rows`` is the largest number of rows of a call. Each row of a call has one of the kinds in ``design.kinds``.
+    A call has at most ``calls.rows`` rows.
 
-    If ``calls.keys`` is empty, the kernel is called until the calls have ``samples`` rows together. The kinds of the
-    rows are drawn at random for each call, and each call has another offset.
-
-    If ``calls.keys`` is not empty, there is one call for each key, which determines the seed and the offset of the
-    call. All these calls get the same rows: at most ``samples`` and at most ``calls.rows``, with the kinds in turn.
+    * If ``calls.keys`` is empty, the calls have ``samples`` rows in total, whose kinds (of ``design.kinds``) are drawn
+      at random. Each call has another offset.
+    * Otherwise there is one call for each key, which determines the seed and the offset. All calls get the same rows,
+      at most ``samples``, with the kinds in turn.
     """
     rng = np.random.default_rng(seed)
     size = max(1, min(calls.rows, samples, ENTRIES // ((2 * design.gamma + 1) * design.batch.p.shape[-1])))
@@ -90,20 +89,17 @@ def _random(kernel: Kernel, seed: int, more: int, number: int) -> tuple[int, ...
 
 
 def _spread(kernel: Kernel, counts: Any, order: Any, turn: int) -> Any:
-    """Return the number of the kind of each row of a call, as an array of the kernel's library.
+    """Return the index of the kind of each row of a call, as an array of the kernel's library.
 
-    ``counts[k]`` rows have kind k. ``order`` is a permutation of the indices of the rows, which determines where the
-    rows of each kind are; it is rotated by ``turn``, so that calls with another ``turn`` have the rows elsewhere.
+    ``counts[k]`` rows have kind k. Their places follow from ``order``, a permutation of the row indices, rotated by
+    ``turn``.
     """
     xp = kernel.xp
     return xp.searchsorted(as_given(kernel, counts.cumsum()), xp.roll(order, turn), side="right")
 
 
 def _lengths(design: Design, kinds: Any) -> Any:
-    """Return the number of drafts of each row as a NumPy array; ``kinds`` are the kinds of the rows.
-
-    The kinds are copied to the host only if rows of ``design`` differ in their number of drafts.
-    """
+    """Return the number of drafts of each row as a NumPy array; ``kinds`` has the index of the kind of each row."""
     lengths = design.batch.lengths
     if (lengths == lengths[0]).all():
         return np.full(kinds.shape[0], lengths[0])
@@ -125,9 +121,8 @@ def in_small(kernel: Kernel, design: Design, tokens: Any) -> Any:
 def counted(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Any:
     """Return how often each text occurs for each kind of row, as NumPy ``[kinds, BASE ** (gamma + 1)]``.
 
-    A kind of row is given by its p, q and drafts (``RowKind``), and ``text_of`` converts a column number to the tokens.
-    ``samples`` rows of ``design`` are drawn, with the seed ``seed``; ``calls`` states how they are divided among calls
-    of the kernel.
+    ``samples`` rows of ``design`` are drawn with the seed ``seed``. ``calls`` divides them among calls of the kernel.
+    ``text_of`` converts a column number to the tokens.
     """
     texts = BASE ** (design.gamma + 1)
     total = np.zeros(len(design.kinds) * texts, dtype=np.int64)

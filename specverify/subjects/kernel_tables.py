@@ -47,9 +47,10 @@ class Situation(NamedTuple):
 
 
 def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ...]:
-    """Return the situations at ``gamma`` drafts with the pair of models that has the number ``table``.
+    """Return the pair of models with the number ``table``, for rounds of ``gamma`` drafts.
 
-    If the kernel's rows may differ in length, there is also one situation for each smaller number of drafts, from 0.
+    If the kernel's rows may differ in length, there is also one ``Situation`` for each smaller number of drafts, from
+    0.
     """
     denominators = DYADIC if kernel.short else DENOMINATORS
     denominator, pair = denominators[table % len(denominators)], PAIRS[table % len(PAIRS)]
@@ -61,9 +62,9 @@ def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ..
 
 
 def deep_situations(kernel: Kernel) -> tuple[Situation, ...]:
-    """Return situations of ``KERNEL_GAMMA`` drafts whose pmfs are one-hot except at two positions.
+    """Return models for rounds of ``KERNEL_GAMMA`` drafts whose pmfs are one-hot except at two positions.
 
-    In the first situation p and q are nearly equal at both positions (``apart_tables``).
+    In the first ``Situation`` p and q are nearly equal at both positions (``apart_tables``).
     """
     exponent = 7 if kernel.short else 11
     result = [certain_but((0, 2), exponent, apart_tables(exponent), PAIRS[1])]
@@ -77,7 +78,7 @@ def deep_situations(kernel: Kernel) -> tuple[Situation, ...]:
 def certain_but(
     places: Collection[int], seed: int, models: tuple[LanguageModel, LanguageModel], pair: tuple[int, int] = PAIRS[0]
 ) -> Situation:
-    """Return a situation of ``KERNEL_GAMMA`` drafts whose pmfs are one-hot except at the positions ``places``.
+    """Return models for rounds of ``KERNEL_GAMMA`` drafts whose pmfs are one-hot except at the positions ``places``.
 
     ``models`` are the target and the draft model at these positions, and ``seed`` selects the one-hot pmfs. ``pair``
     are the two tokens between which a race decides.
@@ -116,11 +117,10 @@ def race_tables(denominator: int, seed: int, length: int, pair: tuple[int, int])
 
 
 def apart_tables(exponent: int) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) whose pmfs differ by 2^-exponent at two tokens.
+    """Return (target, draft) whose pmfs differ by 2^-exponent at two tokens, to expose kernels with a threshold.
 
     After the prompt an unlikely token has more mass under p than under q; after any longer text an unlikely token has
-    less. These pmfs reveal a kernel with a threshold that treats the difference as zero or the token as impossible.
-    Floats with 8 significant bits (bfloat16) hold the pmfs exactly for 2^-7.
+    less. bfloat16 holds the pmfs exactly if ``exponent`` is 7.
     """
     little, half = Fraction(1, 2**exponent), Fraction(1, 2)
     rows = np.array(

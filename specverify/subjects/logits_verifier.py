@@ -55,16 +55,19 @@ def parameters_of(verify: BareVerifier) -> tuple[str, ...]:
 def settings_of(verify: BareVerifier) -> tuple[Setting, ...]:
     """Return the settings of sampling parameters to examine, with only the parameters that the verifier takes.
 
-    The truncations are top-k, top-p and min-p. A setting with truncations is skipped if the verifier takes none of
-    them, but takes another truncation.
+    A setting whose truncations (top-k, top-p, min-p) are left out for this reason is skipped if another setting has its
+    temperature.
     """
     mine = parameters_of(verify)
-    kept = [
-        tuple((parameter, value) for parameter, value in setting.items() if parameter in mine)
-        for setting in SETTINGS
-        if not TRUNCATIONS & set(mine) or not TRUNCATIONS & set(setting) or TRUNCATIONS & set(setting) & set(mine)
-    ]
-    return tuple(dict.fromkeys(kept))
+    kept = dict.fromkeys(
+        tuple((parameter, value) for parameter, value in setting.items() if parameter in mine) for setting in SETTINGS
+    )
+
+    def is_needed(setting: Setting) -> bool:
+        truncated = [other for other in kept if other[:1] == setting[:1] and TRUNCATIONS & set(dict(other))]
+        return bool(TRUNCATIONS & set(dict(setting))) or not truncated
+
+    return tuple(filter(is_needed, kept))
 
 
 @lru_cache(maxsize=1024)
@@ -106,8 +109,7 @@ def untied_logits(pmfs: Any) -> Any:
 def with_true_zeros(task: Task) -> Task:
     """Return a ``processed`` task whose target has the logit -inf, not -2000, for a token of probability 0.
 
-    A task of another kind is returned unchanged. A logit of -2000 stands for a positive probability that underflows to
-    0: a verifier that compares logarithms distinguishes the two.
+    Any other task is returned unchanged. A verifier that compares logarithms treats -2000 as a positive probability.
     """
     target = task.target
     if not isinstance(target, Processed):
@@ -121,11 +123,10 @@ def with_true_zeros(task: Task) -> Task:
 
 
 def logits_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
-    """Return the unprocessed logits of the target and those of the draft model along a chain of drafts.
+    """Return the unprocessed logits of target and draft model along a chain of drafts, for a ``processed`` task.
 
-    Row i is the row after the text ``prefix`` and the first i tokens of ``draft``. The target has a row after all
-    drafts too: ``[drafts + 1, vocabulary]``; the draft model has none: ``[drafts, vocabulary]``. ``task`` is a
-    ``processed`` one.
+    Row i follows the text ``prefix`` and the first i tokens of ``draft``. The shapes are ``[drafts + 1, vocabulary]``
+    and ``[drafts, vocabulary]``, because only the target has a row after all drafts.
     """
     prefixes = [prefix + draft.tokens[:i] for i in range(len(draft.tokens) + 1)]
     target, drafter = (np.stack([bare(model)(at) for at in prefixes]) for model in (task.target, task.draft))

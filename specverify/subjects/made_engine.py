@@ -30,6 +30,7 @@ import numpy as np
 
 from specverify.base.default_limits import MOST_PROGRAMS
 from specverify.intercept.distributions import Forced
+from specverify.laws.certain_tables import few_after
 from specverify.laws.deep_scenarios import LONG_SCENARIOS, WRITTEN_OUT
 from specverify.laws.draws import Replayed
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS
@@ -51,7 +52,9 @@ from specverify.subjects.requests import (
     MOST_ROWS,
     Requests,
     each_text,
+    joined,
     law_of_all,
+    may_be_empty,
     requests_for,
     served,
     served_each,
@@ -127,10 +130,7 @@ REPLAYS, LONG_REPLAYS, SIZE_REPLAYS = 20, 4, 1
 
 
 class WithVocabulary(NamedTuple):
-    """A factory of an engine that needs a larger vocabulary than the smallest scenarios have.
-
-    ``make`` is the factory itself.
-    """
+    """A factory of an engine that needs a larger vocabulary than the smallest scenarios have; ``make`` creates it."""
 
     make: Make
     vocabulary: int
@@ -151,10 +151,10 @@ def widened(make: Make | WithVocabulary, scenario: Scenario) -> Scenario:
 
 
 class WithParameters(NamedTuple):
-    """A factory of engines whose calls take only prompts, made from engines whose calls also take parameters.
+    """A factory of engines whose calls take only prompts.
 
-    An engine of ``make`` has parameters for requests (``Made.parameters``), and takes a list with those of each row.
-    The calls here pass this list.
+    The calls of engines of ``make`` also take a list with the parameters of each row (``Made.parameters``); it is
+    passed here.
     """
 
     make: Make
@@ -180,10 +180,10 @@ class WithParameters(NamedTuple):
 
 
 def placed(make: Any, place: int) -> Any:
-    """Return a factory like ``make`` whose engines use one set of parameters for every row of a batch.
+    """Return a factory like ``make`` whose engines use the parameters of the row at ``place`` for every row of a batch.
 
-    These are the parameters of the row at ``place``. ``make`` is a factory of engines, possibly inside other factories.
-    It is returned unchanged if its engines have no parameters for each row.
+    ``make`` is a factory of engines, possibly inside other factories. It is returned unchanged if its engines have no
+    parameters for each row.
     """
     if isinstance(make, WithParameters):
         return make._replace(place=place)
@@ -192,10 +192,7 @@ def placed(make: Any, place: int) -> Any:
 
 
 class WithGamma(NamedTuple):
-    """A factory of an engine with a fixed number of drafts per round.
-
-    It calls ``make`` with scenarios whose ``gamma`` is set.
-    """
+    """A factory of an engine with ``gamma`` drafts per round: ``make`` gets scenarios with this ``gamma``."""
 
     make: Make
     gamma: int
@@ -255,6 +252,16 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
     )
 
 
+PROBE = Scenario(few_after(1, 2, 3), 5, (0,), 4, seed=4)
+"""The scenario that explains a refutation: three open rows, with entries of different sizes, and few paths."""
+
+
+@lru_cache(maxsize=16)
+def _probe(make: Make, like: Made) -> EngineProgram:
+    """Return the engine in the scenario that explains refutations; the arguments are those of ``_program``."""
+    return _program(make, widened(make, PROBE), like)._replace(is_probe=True, probe=None)
+
+
 def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS) -> EngineProgram:
     """Return the engine in one scenario as a program whose outcome is the new tokens.
 
@@ -269,6 +276,7 @@ def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS)
         rows=partial(_rows, scenario),
         trace=partial(_traced, make, scenario),
         most_paths=MOST_PATHS,
+        probe=partial(_probe, make, like._replace(observer=None)),
     )
     if like.plain is None and like.allowed is None:
         program = program._replace(logits=Logits(partial(_logits, scenario), rounding=0.0))
@@ -298,6 +306,7 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
         alone=lambda index: _program(placed(make, _place(requests, index)), requests.each[index], like),
         trace=partial(_traced_serving, make, requests),
         most_paths=MOST_PATHS,
+        probe=partial(_probe, make, like._replace(observer=None)),
     )
 
 
@@ -363,10 +372,9 @@ def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> M
 
 
 def _made(make: Make, scenario: Scenario) -> Made:
-    """Return the engine that ``make`` creates for ``scenario``, with its calls wrapped so that they need no arguments.
+    """Return the engine that ``make`` creates for ``scenario``; its calls take no arguments and decode the prompt.
 
-    A wrapped call decodes the prompt of the scenario. Raises ``UnusableSubject`` if the result of ``make`` is no
-    engine.
+    Raises ``UnusableSubject`` if the result of ``make`` is no engine.
     """
     made = made_in(make, scenario)
     plain = _asked(make, made, "plain", scenario) if made.plain else None
@@ -376,8 +384,8 @@ def _made(make: Make, scenario: Scenario) -> Made:
 def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
     """Return a call without arguments that decodes the scenario's prompt and returns the row of new tokens.
 
-    ``which`` ("speculative" or "plain") selects the call of the engine ``made`` that decodes. ``make`` created the
-    engine; calls of further engines that ``make`` creates show in which form prompts are passed.
+    ``which`` ("speculative" or "plain") selects the call of the engine ``made``. ``make`` creates engines of this kind,
+    to find in which form prompts are passed.
     """
     form = form_in(make, which)
 
@@ -429,8 +437,9 @@ def _opened(
 
     made = made_in(make, scenario)
     again = anew if takes_prompt(getattr(made, which)) else None
-    with opened(_asked(make, made, which, scenario), (), forced_uniform, scenario.horizon, again) as program:
-        yield program
+    empty = may_be_empty(scenario.prompt, scenario.eos)
+    with opened(_asked(make, made, which, scenario), (), forced_uniform, scenario.horizon, again, empty=empty) as run:
+        yield run
 
 
 @contextmanager
@@ -448,7 +457,7 @@ def _opened_serving(
         made = made_in(make, requests.scenario)
         return partial(served, requests, getattr(made, which), batched=made.batched, form=form)
 
-    with opened(anew(), (), forced_uniform, anew=anew) as program:
+    with opened(anew(), (), forced_uniform, anew=anew, read=True) as program:
         yield program
 
 
@@ -475,7 +484,8 @@ def _traced_with(make: Make, scenario: Scenario, draws: Draws) -> Trace:
     def anew() -> Decode:
         return _asked(make, made_in(make, scenario, queries), "speculative", scenario)
 
-    with opened(anew(), (), None, scenario.horizon, anew) as run:
+    empty = may_be_empty(scenario.prompt, scenario.eos)
+    with opened(anew(), (), None, scenario.horizon, anew, empty=empty) as run:
         queries.begin()
         new = _first(run(counted))
     models = models_in(scenario)
@@ -564,11 +574,11 @@ def _traced_requests(make: Make, requests: Requests, draws: Draws) -> Trace:
 
         def decode() -> Tokens:
             texts[:] = served_each(requests, made.speculative, batched=made.batched, form=form)
-            return tuple(token for text in texts for token in text)
+            return joined(texts)
 
         return decode
 
-    with opened(anew(), (), anew=anew) as run:
+    with opened(anew(), (), anew=anew, read=True) as run:
         queries.clear()
         run(draws)
     prompts = (each.prompt for each in requests.each)
@@ -595,11 +605,10 @@ def _watched(make: Make, scenario: Scenario) -> Iterator[Watched]:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_in_scenario(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
-    """Return the expected law of the new tokens of an engine in a scenario.
+    """Return the expected law of the new tokens of the engine that ``make`` creates in a scenario.
 
-    ``make`` is called for the scenario. If the engine that it returns has a call without speculation, the result is the
-    law of that call, which is enumerated. Otherwise it is computed from the models of the scenario: the law of the
-    target, under the constraint of the engine if it declares one.
+    It is the law of the engine's call without speculation, which is enumerated. Without such a call, it is the law of
+    the scenario's target, under the constraint of the engine if it has one.
     """
     made = _made(make, scenario)
     if made.plain is None:
@@ -613,10 +622,9 @@ def law_in_scenario(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
-    """Return the expected law of the concatenated texts of several requests.
+    """Return the expected law of the concatenated texts of several requests to an engine of ``make``.
 
-    The texts are independent, each with the law of ``law_in_scenario``. ``make`` creates the engine; the law depends on
-    its call without speculation or on its constraint, if it has one of them.
+    The texts are independent, each with the law of ``law_in_scenario``.
     """
     return law_of_all(
         law_in_scenario(placed(make, place), each)
@@ -723,8 +731,7 @@ def _rows(scenario: Scenario, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]
 def _rows_of_requests(requests: Requests, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]:
     """Return text -> {"p": row, "q": row} for the texts after which a new token of a request follows.
 
-    For each request these are its prompt, and its prompt with its first 1, 2, ... new tokens (see ``_rows``). ``new``
-    has the new tokens of all ``requests``, concatenated.
+    They are those of ``_rows`` for each request. ``new`` has the new tokens of all ``requests``, concatenated.
     """
     result = dict[Tokens, Mapping[str, Pmf]]()
     for each, text in zip(requests.each, each_text(requests, new), strict=True):
@@ -767,10 +774,10 @@ _SEEDS = 4
 
 
 def alphabet_hint(make: Make | WithVocabulary) -> str:
-    """Return a hint for an engine that fails because the vocabulary is too small; "" for any other engine.
+    """Return a hint for an engine of ``make`` that fails because the vocabulary is too small; "" for any other engine.
 
     Such an engine emits a token outside the vocabulary, or raises ``IndexError`` or ``KeyError``, in the smallest
-    scenarios. With a larger vocabulary it does neither. ``make`` creates the engine.
+    scenarios, but not with a larger vocabulary.
     """
     given = make if isinstance(make, WithVocabulary) else WithVocabulary(make, SCENARIOS[0].vocabulary)
     wrong = _outside(given)

@@ -39,12 +39,18 @@ class Observer:
         read: ReadPass | None = None,
         processors: bool = False,
     ) -> None:
-        """Store what to record; ``prompt`` precedes the new tokens.
+        """Store what to record.
 
-        ``draft(tokens)`` is the pmf ``[vocabulary]`` that the next draft should be drawn from after all of ``tokens``,
-        prompt and drafts included; one-hot for greedy drafts. ``target`` is a torch module whose calls are recorded;
-        ``read`` returns the cache length and input of a call. ``processors`` states that the engine will report the
-        input of every row's logits processor to ``processed``. Raises ``ValueError`` for ``read`` without a target.
+        Args:
+            prompt: The text before the new tokens.
+            draft: ``draft(tokens)`` is the pmf ``[vocabulary]`` from which the draft after all of ``tokens`` (prompt
+                and drafts included) should be drawn; one-hot for greedy drafts.
+            target: A torch module whose calls are recorded.
+            read: Returns the cache length and the input of a call of the target.
+            processors: Whether the engine will report the input of every row's logits processor to ``processed``.
+
+        Raises:
+            ValueError: For ``read`` without a target.
         """
         if read is not None and target is None:
             raise argument_error("target", target, "the module whose calls read looks at")
@@ -63,11 +69,16 @@ class Observer:
         return frozenset({"forwards", "rows"} if self.processors else {"forwards"})
 
     def forward(self, held: int, fed: Any, entries: tuple[Any, ...] = ()) -> None:
-        """Record that the target is about to process the token ids ``fed`` while its cache contains ``held`` entries.
+        """Record that the target is about to process tokens.
 
-        Tokens fed after the last committed one are drafts. ``entries`` are the keys and values in the cache, one array
-        ``[..., held, width]`` for each layer and kind; they are compared with those of plain decoding. Raises
-        ``UnusableSubject`` if ``held`` is no whole number.
+        Args:
+            held: The number of entries in the target's cache.
+            fed: The token ids to process; those after the last committed token are drafts.
+            entries: The keys and values in the cache, one array ``[..., held, width]`` for each layer and kind. They
+                are compared with those of plain decoding.
+
+        Raises:
+            UnusableSubject: If ``held`` is no whole number.
         """
         if not isinstance(held, (int, np.integer)) or isinstance(held, bool) or held < 0:
             raise UnusableSubject(f"the observer got {held!r} as the number of cache entries, expected a whole number")

@@ -15,8 +15,8 @@ from specverify.subjects.subject import UnusableSubject
 def ending_of(answer: Any, drafts: int, who: str = "it") -> Ending:
     """Return the emitted tokens in ``answer``, a verifier's result for one row with ``drafts`` drafts.
 
-    They are the known tokens, and the law of a last symbolic token if there is one. Raises ``UnusableSubject``, naming
-    the row as ``who``, for the same results as ``emitted_row``.
+    The result has the known tokens, and the law of the last token if it is symbolic. Raises ``UnusableSubject``, naming
+    the row as ``who``, for the same answers as ``emitted_row``.
     """
     try:
         check_type(answer, who)

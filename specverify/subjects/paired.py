@@ -64,10 +64,9 @@ class Pairing(NamedTuple):
 
 
 def paired_calls(speculative: Callable[[], Any], plain: Callable[[], Any] | None) -> tuple[Pairing, ...]:
-    """Return one pairing of the call ``speculative`` with the call ``plain``, which decodes without speculation.
+    """Return one pairing of the calls ``speculative`` and ``plain`` (without speculation; None: there is none).
 
-    Both take no arguments except a seed, and decode the same prompt, which is not known here. If ``plain`` is None, the
-    pairing has only the call with speculation.
+    Both take no arguments except a seed, and decode the same prompt, which is not known here.
     """
     seeds = takes_seed(speculative)
     fast, slow = (None if call is None else partial(_of_call, call) for call in (speculative, plain))

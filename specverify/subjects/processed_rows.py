@@ -24,8 +24,8 @@ def processed_row(
 ) -> PmfRow:
     """Return the pmf of ``logits`` ``[vocabulary]``, float64, under temperature, top-k, top-p and min-p, in that order.
 
-    ``top_k``, ``top_p`` and ``min_p`` are None for a truncation that is left out. ``epsilon`` is the spacing at 1 of
-    the dtype that the logits are given in; the bound on the error and the doubtful tokens in the result follow from it.
+    None leaves out a truncation. ``epsilon`` is the spacing at 1 of the dtype of the logits; it determines the bound on
+    the error and the doubtful tokens in the result.
     """
     if temperature == 0:
         best = logits == logits.max()
@@ -50,8 +50,8 @@ def processed_row(
 def _likeliest(pmf: Any, count: int, near: float) -> tuple[Any, Any]:
     """Return two masks over the tokens of ``pmf``: the ``count`` most probable ones, and those near a tie.
 
-    A token is near a tie if its probability and that of the last of the ``count`` tokens differ by at most a relative
-    ``near``.
+    A token is near a tie if its probability and that of the least probable of the ``count`` tokens differ by at most a
+    relative ``near``.
     """
     if count >= len(pmf):
         return pmf > 0, np.zeros(len(pmf), dtype=bool)

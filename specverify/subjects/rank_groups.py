@@ -145,8 +145,7 @@ def ranks_of(size: int, job: Callable[[Any], Job], *, gloo: bool) -> Iterator[Ca
 
     ``job(given)`` returns the function that every rank calls with its number and its group. With ``gloo`` the ranks
     form a group of ``torch.distributed``, else a simulated one. ``run`` returns ``Unlike`` or ``Silent`` if the ranks
-    do not end together, and then no further job runs. It raises ``UnusableSubject`` for an error of a rank, or a rank
-    that died.
+    do not end together; no further job can run then. It raises ``UnusableSubject`` if a rank raises an error or dies.
     """
     if "fork" not in multiprocessing.get_all_start_methods():
         raise UnusableSubject("ranks are processes made by fork, which this system does not have")
@@ -172,10 +171,10 @@ def ranks_of(size: int, job: Callable[[Any], Job], *, gloo: bool) -> Iterator[Ca
 
 
 def _serve(line: Connection, rank: int, size: int, job: Callable[[Any], Job], meeting: Path | None) -> None:
-    """Run jobs as rank ``rank`` of ``size``: receive each on ``line``, and send back its result or its error.
+    """Run jobs as rank ``rank`` of ``size`` until ``line`` closes: receive one, send back its result or its error.
 
-    Ends when ``line`` closes. ``job`` converts a received value to a function of rank and group. If ``meeting`` is a
-    file, the ranks form a gloo group through it; if None, the group is simulated.
+    ``job`` converts a received value to a function of rank and group. ``meeting`` is the file through which the ranks
+    form a gloo group; None: the group is simulated.
     """
     torch = sys.modules.get("torch")
     if torch is not None:

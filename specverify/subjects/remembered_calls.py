@@ -45,10 +45,7 @@ class _EmissionLaw(NamedTuple):
 
 
 class _LawMemory:
-    """The memoised laws of one verifier's calls.
-
-    If another verifier is used, its laws replace those of the verifier before it.
-    """
+    """The memoised laws of the calls of one verifier: the last one that was used."""
 
     def __init__(self) -> None:
         self.verify: Any = None
@@ -65,10 +62,9 @@ _MEMORY = _LawMemory()
 
 
 def remembered(draws: Draws) -> AbstractContextManager[None]:
-    """Return the context in which a verifier's random calls are intercepted and answered by ``draws``.
+    """Return the context in which ``draws`` answer the random calls of a verifier.
 
-    A verifier whose context is this function is memoised by ``memoised``; with any other context it is called each
-    time.
+    A verifier with this context is memoised by ``memoised``. With any other context it is called each time.
     """
     return answered_everywhere(draws)
 
@@ -78,10 +74,9 @@ def memoised(
 ) -> Callable[[Draws], Any]:
     """Return the function of draws that makes ``call()`` in the context ``answered(draws)`` and returns its result.
 
-    If ``answered`` is the function ``remembered``, the returned function instead draws the result from the law of the
-    call, without making the call. This law is computed here if it is not memoised yet; if the call has too many paths
-    for it, the call is made after all. ``given`` contains the NumPy arguments of ``verify`` by name; ``more`` is
-    anything else that the call depends on. Both identify the law.
+    If ``answered`` is the function ``remembered``, the returned function draws the result from the law of the call
+    instead, unless the call has too many paths. The law is computed once for each ``verify``, ``given`` (its NumPy
+    arguments by name) and ``more`` (anything else that the call depends on).
     """
 
     def made(draws: Draws) -> Any:

@@ -21,9 +21,9 @@ def law_of_texts(
 ) -> dict[Tokens, float]:
     """Return the law of the new tokens after ``prompt``, with ``cut`` applied to each text.
 
-    ``pmf(new)`` returns the pmf of the token after the prompt and the new tokens ``new``. A text ends after ``horizon``
-    new tokens, or with the first token in ``ends``. ``cut(text)`` gets the new tokens, this last token included, and
-    returns those that the engine should return.
+    ``pmf(new)`` returns the pmf after the prompt and the new tokens ``new``. A text ends after ``horizon`` new tokens,
+    or with a token in ``ends``. ``cut(text)`` returns the part of the new tokens ``text`` that the engine should
+    return.
     """
     task = Task(target=lambda tokens: pmf(tokens[len(prompt) :]), horizon=horizon, eos=ends)
     exact = target_law(task, prompt)

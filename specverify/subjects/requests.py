@@ -14,7 +14,7 @@ row in that slot.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from typing import Any, Final, NamedTuple
@@ -71,9 +71,8 @@ def _crossed(beginning: int, end: int) -> tuple[Tokens, tuple[Tokens, ...]]:
     """Return (first prompt, (second prompt, third prompt)), to be served one after the other.
 
     The first prompt has ``end`` tokens. The second prompt has ``beginning`` + 1 tokens and begins differently. The
-    third prompt has the first ``beginning`` tokens of the second prompt, and then the tokens of the first prompt from
-    this index on. So its cache blocks have the same tokens as blocks of the earlier prompts, but no earlier prompt is
-    equal to it.
+    third prompt has the first ``beginning`` tokens of the second, then the tokens of the first from this index on. So
+    all its cache blocks occur in earlier prompts.
     """
     first, second = _LONG[:beginning], ((3, 3, 1, 0) * beginning)[:beginning]
     return first + _LONG[beginning:end], ((*second, 1), second + _LONG[beginning:end])
@@ -121,8 +120,8 @@ def _continued(scenario: Scenario) -> Requests:
 def _open_end_and_beginning(first: Tokens, second: Tokens) -> Requests:
     """Return two requests with the prompts ``first`` and ``second``, of three new tokens each.
 
-    The last new token of the first request and the first one of the second request are random. So a draft that is left
-    over from a rejection at the end of the first text would be tested at a random token, which shows in the law.
+    The last new token of the first request and the first one of the second are random, to expose a draft that is left
+    over from the first request.
     """
     return Requests(Scenario(open_after(len(first) + 2, len(second)), 3, first, 3, seed=64), (second,))
 
@@ -164,6 +163,7 @@ AT_ONCE: Final = (
     *(
         Requests(Scenario(shape, vocabulary, rows[0], horizon, seed=90), rows[1:], at_once=True)
         for shape, vocabulary, horizon, rows in (
+            (open_after(5, 6), 2, 2, ((0,), (0, 1, 0, 1, 0), (1, 1, 1, 0, 1))),
             (open_after(2, 3), 2, 2, ((0, 1), (0, 1))),
             (open_after(3), 3, 3, ((0, 1), (0, 1))),
             (open_after(2, 4), 2, 3, ((0, 1, 0), (1,))),
@@ -171,7 +171,11 @@ AT_ONCE: Final = (
         )
     ),
 )
-"""Batches; random rows of the same prompt are equal too often if they share random numbers."""
+"""Batches. Random rows of the same prompt are equal too often if they share random numbers.
+
+In the first batch with random rows the first row accepts its drafts and ends, while the other two may reject theirs and
+draw again. An engine that then finds the values of a row by its old place in the batch uses those of another row.
+"""
 BATCHES_IN_TURN: Final = tuple(
     Requests(Scenario(CERTAIN, 4, prompts[0], _HORIZON, seed=130 + 10 * again + number), prompts[1:], True, rows)
     for number, (rows, prompts) in enumerate(
@@ -248,8 +252,8 @@ def texts_of(
 ) -> list[Any]:
     """Return the row of new tokens for each prompt, not yet converted to integers.
 
-    ``decode`` takes a prompt, or if ``batched`` a list of them, or nothing; ``form`` states how prompts are passed and
-    where the new tokens are in a row. ``horizon`` is the number of new tokens, and ``eos`` are the end tokens. Raises
+    ``decode`` takes a prompt, or nothing; if ``batched``, a list of prompts. ``form`` states how prompts are passed,
+    and whether rows begin with them. ``horizon`` is the number of new tokens, and ``eos`` are the end tokens. Raises
     ``UnusableSubject`` if the result does not have one row for each prompt.
     """
     wanted = horizon + (max(map(len, prompts)) if form.in_front else 0)
@@ -262,6 +266,31 @@ def texts_of(
     return new_tokens(result, prompts, in_front=form.in_front, horizon=horizon, eos=eos)
 
 
+NOTHING: Final[Tokens] = (-1,)
+"""It stands for an empty text in the concatenated texts of several requests."""
+
+
+def may_be_empty(prompt: Tokens, eos: Tokens) -> bool:
+    """Return whether an empty text after ``prompt`` is read as a text.
+
+    It is if the prompt holds an end token, one of ``eos``: an engine that takes it for the end of the text decodes
+    nothing. After any other prompt an empty text is more likely an answer that cannot be read.
+    """
+    return any(token in eos for token in prompt)
+
+
+def text_after(prompt: Tokens, row: Any, eos: Tokens) -> Tokens:
+    """Return the new tokens in ``row``, the answer to ``prompt``; () if it is empty and ``may_be_empty`` permits it.
+
+    Raises ``UnusableSubject``, which names the prompt, for any other empty row.
+    """
+    if len(row):
+        return tokens_of(row)
+    if may_be_empty(prompt, eos):
+        return ()
+    raise UnusableSubject(f"it returned no token for the prompt {prompt}, expected at least one")
+
+
 def _never(_: list[Any]) -> bool:
     return False
 
@@ -269,26 +298,31 @@ def _never(_: list[Any]) -> bool:
 def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool, form: EngineForm = PLAIN_FORM) -> Tokens:
     """Return the texts of all ``requests``, concatenated, each cut at its horizon.
 
-    ``decode`` is the engine's call, which takes a prompt, or if ``batched`` a list of prompts; ``form`` states how
-    prompts are passed and where the new tokens are in a row.
+    ``decode`` takes a prompt; if ``batched``, a list of prompts. ``form`` states how prompts are passed, and whether
+    rows begin with them.
     """
-    return tuple(token for text in served_each(requests, decode, batched=batched, form=form) for token in text)
+    return joined(served_each(requests, decode, batched=batched, form=form))
+
+
+def joined(texts: Iterable[Tokens]) -> Tokens:
+    """Return the concatenation of ``texts``; an empty text becomes ``NOTHING``, so that ``each_text`` finds it."""
+    return tuple(token for text in texts for token in text or NOTHING)
 
 
 def served_each(
     requests: Requests, decode: Callable[[Any], Any], *, batched: bool, form: EngineForm = PLAIN_FORM
 ) -> tuple[Tokens, ...]:
-    """Return the text of each request, cut at its horizon.
+    """Return the text of each request, in order, cut at its horizon.
 
-    ``requests`` are the requests, in their order. ``decode`` takes a prompt, or if ``batched`` a list of them; ``form``
-    states how prompts are passed and where the new tokens are in a row. Raises ``UnusableSubject`` for a result that is
-    no new tokens.
+    ``decode`` takes a prompt; if ``batched``, a list of prompts. ``form`` states how prompts are passed, and whether
+    rows begin with them. Raises ``UnusableSubject`` for an unreadable result.
     """
     result, seeded = list[Tokens](), takes_seed(decode)
     horizon, eos = requests.scenario.horizon, requests.scenario.eos
     for prompts in requests.batches([each.prompt for each in requests.each]):
         begin_request(seeded=seeded)
-        texts = list(map(tokens_of, texts_of(decode, prompts, batched=batched, form=form, horizon=horizon, eos=eos)))
+        rows = texts_of(decode, prompts, batched=batched, form=form, horizon=horizon, eos=eos)
+        texts = [text_after(prompt, row, eos) for prompt, row in zip(prompts, rows, strict=True)]
         _refuse_padding(texts, eos if requests.at_once else ())
         result += texts
     return tuple(text[:horizon] for text in result)
@@ -311,9 +345,14 @@ def _refuse_padding(rows: list[Tokens], eos: Tokens) -> None:
 def each_text(requests: Requests, new: Tokens) -> Iterator[Tokens]:
     """Yield the text of each of ``requests``, in order, from ``new``, their concatenated texts.
 
-    A text ends with its first end-of-sequence token, or at the horizon if it has none before.
+    A text ends with its first end-of-sequence token, or at the horizon if it has none before. ``NOTHING`` is an empty
+    text.
     """
     for _ in requests.each:
+        if new[:1] == NOTHING:
+            yield ()
+            new = new[1:]
+            continue
         length = next((at for at, token in enumerate(new, 1) if token in requests.scenario.eos), len(new))
         length = min(length, requests.scenario.horizon)
         yield new[:length]
@@ -321,8 +360,9 @@ def each_text(requests: Requests, new: Tokens) -> Iterator[Tokens]:
 
 
 def law_of_all(laws: Any) -> dict[Tokens, Any]:
-    """Return the law of concatenated independent texts; ``laws`` yields the law of each text, text -> probability."""
+    """Return the law of ``joined`` independent texts; ``laws`` yields the law of each text, text -> probability."""
     joint: dict[Tokens, Any] = {(): 1}
     for law in laws:
-        joint = {before + new: mass * share for (before, mass), (new, share) in product(joint.items(), law.items())}
+        pairs = product(joint.items(), law.items())
+        joint = {before + (new or NOTHING): mass * share for (before, mass), (new, share) in pairs}
     return joint

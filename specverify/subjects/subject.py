@@ -243,6 +243,10 @@ class EngineProgram(NamedTuple):
     """The case is skipped if the program has about this many paths or more; other cases take its place."""
     of_size: bool = False
     """Whether the program has an unusual size and few paths; then the quick plan also compares its law."""
+    probe: Callable[[], EngineProgram] | None = None
+    """Returns the same engine in a setting whose law tells wrong rules apart; it explains a refutation. None: none."""
+    is_probe: bool = False
+    """Whether this is such a setting."""
     source: Any = None
     """The data from which the engine's ``Reproducer`` writes a script of the call; used by nothing else."""
 
@@ -387,9 +391,9 @@ class InScenario(NamedTuple):
 
 
 class KernelSetting(NamedTuple):
-    """A situation that is identified by its name alone, such as a setting of a kernel or of an engine's promise.
+    """A setting of a kernel or of an engine's promise, identified by its name alone.
 
-    Each check that uses it finds its own data about the situation by the name.
+    Each check that uses it finds its own data about the setting by the name.
     """
 
     name: str

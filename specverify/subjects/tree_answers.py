@@ -27,9 +27,9 @@ class TreeAnswer(NamedTuple):
 def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") -> TreeAnswer:
     """Return ``answer``, the result of a verifier for the tree with these ``parents``, as a ``TreeAnswer``.
 
-    A valid result is at least 1 token, or a pair of at least 0 tokens and of weights ``[vocabulary]``; it accepts no
-    more tokens than the tree has nodes. Raises ``UnusableSubject``, naming the tree as ``who``, for any other result.
-    The checks examine whether the tokens are a path.
+    A valid result is a row of at least 1 token, or a pair: a row of at least 0 accepted tokens, and weights
+    ``[vocabulary]``. It accepts at most as many tokens as the tree has nodes. Whether they are a path is not tested
+    here. Raises ``UnusableSubject``, naming the tree as ``who``, for any other result.
     """
     nodes = len(parents)
     if not _is_pair(answer):
@@ -40,9 +40,10 @@ def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") 
 
 
 def read_answers(answer: Any, trees: Sequence[Tokens], vocabulary: int) -> tuple[TreeAnswer, ...]:
-    """Return the result for each tree of a batch; ``answer`` is the result for the batch, ``trees`` are their parents.
+    """Return the result for each tree of a batch; ``answer`` is the result for the batch.
 
-    Raises ``UnusableSubject`` unless there is one result for each tree.
+    ``trees`` has, for each tree, the parents of its nodes. Raises ``UnusableSubject`` unless there is one result for
+    each tree.
     """
     if getattr(answer, "ndim", 2) != 2 or not hasattr(answer, "__len__"):
         raise UnusableSubject(

@@ -43,11 +43,11 @@ def rows_of(target: LanguageModel, q_of: LanguageModel, prefix: Tokens, draft: D
 
 
 def neighbours(rows: TreeRows, same_tree: bool) -> tuple[TreeRows, TreeRows]:
-    """Return two trees that are verified in the same batch as the tree ``rows``; their outcomes are certain.
+    """Return two trees with certain outcomes, to be verified in the same batch as the tree ``rows``.
 
     In the first tree the last child of every node is accepted, from the root down to a leaf. In the second tree all
-    children of the root are rejected (``certain_tree``). If ``same_tree``, both have the shape of ``rows``. Otherwise
-    the first is a chain and the second a binary tree, each with as many nodes as ``rows``.
+    children of the root are rejected. If ``same_tree``, both have the shape of ``rows``. Otherwise they are a chain and
+    a binary tree with as many nodes.
     """
     count = len(rows.parents)
     path, pairs = tuple(range(-1, count - 1)), tuple((node - 2) // 2 if node > 1 else -1 for node in range(count))
@@ -56,11 +56,10 @@ def neighbours(rows: TreeRows, same_tree: bool) -> tuple[TreeRows, TreeRows]:
 
 
 def certain_tree(parents: Tokens, like: Any, accepted: bool) -> TreeRows:
-    """Return a tree of the shape ``parents`` that is accepted or rejected with certainty.
+    """Return a tree of the shape ``parents`` with a certain outcome, in the vocabulary and dtype of the rows ``like``.
 
-    It has the vocabulary and dtype of the rows ``like``. If ``accepted``, the last child of every node is the last
-    token of the vocabulary, and p is one-hot: on the first token after a leaf, on the last token everywhere else.
-    Otherwise p is one-hot on the first token everywhere, and no child has this token if there are enough other tokens.
+    If ``accepted``, the last child of every node is accepted, from the root down to a leaf. Otherwise every child is
+    rejected, unless a node has as many children as there are tokens.
     """
     vocabulary = like.shape[1]
     rows = np.zeros((len(parents) + 1, vocabulary), dtype=like.dtype)
@@ -81,8 +80,7 @@ def decided(
 ) -> tuple[TreeAnswer, ...]:
     """Return the answer of ``verify`` for each of ``trees``, from one call in the context ``answered(draws)``.
 
-    ``form`` is the form of the verifier. The tokens of an answer are recorded with the call; its weights are not,
-    because they may be a reused buffer.
+    ``form`` is the form of the verifier. The tokens of the answers are recorded with the call; their weights are not.
     """
     result: list[tuple[TreeAnswer, ...]] = []
 

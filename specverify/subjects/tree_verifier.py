@@ -107,11 +107,12 @@ DRAFTING: dict[Drafts, TreeDrafting] = {
 def tree_subject(verify: BareVerifier, name: str, form: Form, trees: tuple[Tokens, ...] | None = None) -> Subject:
     """Return the subject of a verifier of trees in this form; it claims to be lossless and optimal.
 
-    ``trees`` are the shapes to examine, each given by the parents of its nodes; None: the default shapes. The deepest
-    shape is also sampled. If the verifier takes a batch, the first shape is also examined alone.
+    ``trees`` are the shapes to examine, each given by the parents of its nodes; None: the default shapes.
 
-    A verifier of one tree per call is also examined, if ``trees`` is None, with ``DEEP_TREE``, with ``WIDE_TREE``, and
-    with one draft whose p and q are nearly equal. Each of these is left out if the verifier raises on it.
+    * The deepest shape is also sampled.
+    * A verifier of batches also decides the first shape alone.
+    * A verifier of one tree per call, if ``trees`` is None, also decides ``DEEP_TREE``, ``WIDE_TREE``, and one draft
+      with p and q nearly equal; each is left out if the verifier raises on it.
     """
     drafting = DRAFTING[_drafts(form)]
     shapes = trees or (drafting.trees[1:2] if form.batched else drafting.trees)
@@ -189,9 +190,9 @@ def build(
 ) -> Decoder:
     """Return the decoder that draws trees of one shape from q and decides them by ``verify``, round by round.
 
-    ``form`` is the form of ``verify``, and ``shape`` has the parent of each node of the tree, -1 for a child of the
-    root. ``company`` states whether a tree is decided among others. ``answered(draws)`` is the context of the call; by
-    default it intercepts random calls.
+    ``form`` is the form of ``verify``. ``shape`` has the parent of each node, -1 for a child of the root. ``company``
+    states whether a tree is decided among others. ``answered(draws)`` is the context of a call; by default it
+    intercepts random calls.
     """
 
     def decide(draws: Draws, rows: TreeRows) -> TreeAnswer:
@@ -219,7 +220,7 @@ def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], TreeAnswer]) -> 
 
 
 def all_of(draws: Draws, answer: TreeAnswer) -> Tokens:
-    """Return the emitted tokens of ``answer``; if it has weights, the last token is drawn here."""
+    """Return the emitted tokens of ``answer``; if it has weights, ``draws`` draws the last token from them."""
     if answer.weights is None:
         return answer.tokens
     weights = np.array(answer.weights, dtype=answer.kind)
@@ -240,14 +241,11 @@ def accepted_of(draft: Draft, emitted: Tokens) -> int:
 
 
 def two_trees(verify: BareVerifier, form: Form, task: Task, prompt: Tokens) -> EngineProgram:
-    """Return a program that decides two trees in one call: one after the prompt and one after a longer text.
+    """Return a program that decides two trees in one call, one after ``prompt`` and one after ``(*prompt, 1)``.
 
-    ``form`` is the form of ``verify``, which takes a batch. The outcome is the pair of the texts. Each text has one
-    token more than its tree has levels: if fewer tokens are emitted, the target draws the missing ones.
-
-    Trees with random drafts have only one node if the vocabulary has more than two tokens, because the numbers of paths
-    multiply. If q has too few tokens to fill one tree, both trees are cut, because all trees of a batch have the same
-    number of nodes.
+    ``form`` is the form of ``verify``, which takes a batch. The outcome is the pair of the texts. The target draws the
+    tokens that a tree does not emit. If q has too few tokens to fill one tree, both trees are cut to the same number of
+    nodes.
     """
     drafts, same_tree = _drafts(form), form.same_tree
     shapes = _pair(drafts, same_tree, len(task.target(prompt)))

@@ -51,15 +51,13 @@ def verifier_subject(
 ) -> Subject:
     """Return the subject of a verifier of chains, which claims to be lossless and to have optimal acceptance.
 
-    ``verify`` is the verifier, and ``name`` the name of the subject. ``form`` is the form of the verifier: one row or a
-    batch, probabilities or logits. ``gammas`` are the numbers of drafts at which every check runs, by default 1, 2 and
-    3 for one row of probabilities and 2 for other forms. Larger numbers are examined in a few further scenarios
-    (``deep``).
+    * ``name``: The name of the subject.
+    * ``gammas``: The numbers of drafts at which every check runs, by default 1, 2 and 3 for one row of probabilities
+      and 2 for other forms. A few further scenarios have more drafts (``deep``).
+    * ``form``: One row or a batch, of probabilities or logits.
 
-    A verifier of logits has several settings of sampling parameters. The first setting is examined at all ``gammas``,
-    the others only at the largest one. If the verifier takes a batch, two random rows are examined together in the
-    first setting and in the setting with most truncations. In the setting with most truncations, a batch of one row is
-    examined too.
+    A verifier of logits is examined with several settings of sampling parameters, all but the first only at the largest
+    of ``gammas``. A verifier of batches also decides two random rows together, and a batch of one row.
     """
     settings: tuple[Setting, ...] = settings_of(verify) if form.logits else ((),)
     chosen = gammas or ((1, 2, 3) if form == ROW else (2,))
@@ -99,8 +97,8 @@ def variant_at(
 ) -> Variant:
     """Return the variant of a subject at one gamma and one setting of its sampling parameters.
 
-    ``form`` is the form of ``verify``. In a batch the examined row has other rows beside it, which ``company`` makes
-    (None: there are none), and several random rows are examined together if ``joint``.
+    ``form`` is the form of ``verify``. For a verifier of batches, ``company`` makes the other rows of the batch (None:
+    there are none), and if ``joint``, several random rows are also examined together.
     """
     arguments, label = arguments_of(verify, form, setting), f"gamma={gamma}"
     label += "".join(f" {parameter}={value:g}" for parameter, value in setting)
@@ -128,10 +126,12 @@ def build(
 ) -> Decoder:
     """Return the decoder that drafts gamma tokens from q and decides them by ``verify``, in a batch or alone.
 
-    ``arguments`` describes the arguments of ``verify``, and ``company`` makes the other rows of the batch (None: the
-    row is decided alone). A round without drafts reaches the verifier only if there are other rows and ``verify`` takes
-    the numbers of drafts; else it is one draw from p. ``answered(draws)`` is the context of the call; by default it
-    intercepts random calls. The models of ``task`` are ``processed`` ones for a verifier of logits.
+    * ``arguments``: Describes the arguments of ``verify``.
+    * ``company``: Makes the other rows of the batch; None: the row is decided alone.
+    * ``task``: The models; ``processed`` ones for a verifier of logits.
+    * ``answered``: ``answered(draws)`` is the context of a call; by default it intercepts random calls.
+
+    A round without drafts is one draw from p, unless there are other rows and ``verify`` takes the numbers of drafts.
     """
     batched, ragged = arguments.form.batched, takes_lengths(verify)
     memory: dict[tuple[Tokens, Tokens], Callable[[Draws], Any]] = {}

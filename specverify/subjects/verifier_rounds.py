@@ -61,11 +61,11 @@ def setting_of_decoder(
 ) -> SampledSetting:
     """Return the decoder ``make(task, answered)`` as a setting that is sampled with its own random numbers.
 
-    The setting covers sizes beyond enumeration; its name contains ``label``. ``drafts`` is the largest number of drafts
-    per round. The horizon is one more, and at least 3, so that a first round drafts all of them: fewer are drafted near
-    the end of a text, and a verifier may treat many drafts differently. ``least`` is the smallest vocabulary.
-    ``process`` applies sampling parameters to the models of a task (None: there are none); the expected law is that of
-    the processed target.
+    * ``label``: A part of the name of the setting.
+    * ``drafts``: The largest number of drafts per round. The horizon is one more, and at least 3.
+    * ``process``: Applies sampling parameters to the models of a task; None: there are none. The expected law is that
+      of the processed target.
+    * ``least``: The smallest vocabulary.
     """
     horizon = max(3, drafts + 1)
     vocabulary = max(least, *(size for size in range(1, 9) if size**horizon <= MOST_TEXTS))
@@ -106,8 +106,8 @@ def _not_answered(_: Draws) -> AbstractContextManager[None]:
 def rounds(task: Task, gamma: int, decide: Decide) -> Decoder:
     """Return the decoder that drafts at most gamma tokens from q and emits the result of ``decide``.
 
-    ``decide(draws, state, draft)`` returns the emitted tokens. If it returns ``Undecided`` over several results, a step
-    of the decoder returns ``Undecided`` over the next states and rounds that follow from them.
+    ``decide(draws, state, draft)`` returns the emitted tokens, or ``Undecided`` over several possible results. In the
+    second case a step of the decoder returns ``Undecided`` over the states and rounds that follow.
     """
     q_of = draft_model(task)
     drafter, length = model_drafter(q_of), constant(gamma)
@@ -136,7 +136,7 @@ def rounds(task: Task, gamma: int, decide: Decide) -> Decoder:
 def pmf_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
     """Return the pmfs p ``[drafts + 1, vocabulary]`` and q ``[drafts, vocabulary]`` that decide ``draft``.
 
-    The models of ``task`` give them. Row i is the pmf after the text ``prefix`` and the first i drafts.
+    Row i of p is the target's pmf after the text ``prefix`` and the first i drafts. q has the pmfs stored in ``draft``.
     """
     p = np.array([np.asarray(task.target(prefix + draft.tokens[:i])) for i in range(len(draft.tokens) + 1)])
     return p, np.array([np.asarray(pmf) for pmf in draft.pmfs]).reshape(len(draft.pmfs), p.shape[1])

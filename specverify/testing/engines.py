@@ -170,10 +170,9 @@ class Stated(NamedTuple):
 
 
 def _checks_of_made(make: Any, engine: Any, stated: Stated, ranks: int) -> tuple[Check, ...]:
-    """Return the checks of the promises in ``stated`` for the engine factory ``make``.
+    """Return the checks of the promises in ``stated`` for the engines that ``make`` creates.
 
-    ``engine`` is the same factory, but the calls of its engines return only the tokens. ``ranks`` is the number of
-    processes.
+    The calls of the engines that ``engine`` creates return only the tokens. ``ranks`` is the number of processes.
     """
     names, result = tuple(stated.values), list[Check]()
     if stated.values:
@@ -252,8 +251,8 @@ def _made_to_be_read(make: Callable[[EngineScenario], Any], scenario: EngineScen
 def _to_be_read(observe: Any) -> Observer | None:
     """Return ``observe``, the caller's ``Observer`` or None.
 
-    If the observer has a target and no function ``read``, it gets the function by which a supported engine reads the
-    forward passes of this target, if any engine has one. Raises ``ValueError`` for a value of another type.
+    If the observer has a target and no function ``read``, it gets that of the engine that supports the target, if there
+    is one. Raises ``ValueError`` for a value of another type.
     """
     if observe is None:
         return None

@@ -56,11 +56,11 @@ class SpeculationWarning(UserWarning):
 
 
 def judged(*taken: str) -> Callable[[Callable[Parameters, Verdicts]], Callable[Parameters, Verdicts]]:
-    """Return the decorator of a check function, a function that makes a plan and returns ``judge(plan)``.
+    """Return the decorator of a check function: a function that makes a plan and returns ``judge(plan)``.
 
-    The decorated function validates the shared options first and shows them in its signature. Its attribute ``plan`` is
+    The decorated function also validates the shared options, and shows them in its signature. Its attribute ``plan`` is
     a function of the same arguments that returns the plan and runs nothing. ``taken`` names the options in
-    ``SOME_DEFAULTS`` that this check function takes.
+    ``SOME_DEFAULTS`` that the check function takes.
     """
 
     def decorate(function: Callable[Parameters, Verdicts]) -> Callable[Parameters, Verdicts]:
@@ -93,9 +93,13 @@ def plan_of(check: Callable[..., Verdicts], *args: Any, **kwargs: Any) -> Plan:
 def judge(plan: Plan) -> Verdicts:
     """Run a plan and return its verdicts; raise or warn for those that do not hold, as its options state.
 
-    Inside ``plan_of`` the plan is stored and not run. Raises ``SpeculationRefuted`` if a check refutes,
-    ``UnusableSubject`` if none does and one cannot be run, ``SpeculationUndecided`` if one is UNKNOWN or none applies,
-    ``ValueError`` for names of checks that the plan does not have.
+    Inside ``plan_of`` the plan is stored and not run.
+
+    Raises:
+        SpeculationRefuted: If a check refutes.
+        UnusableSubject: If none refutes and one cannot be run.
+        SpeculationUndecided: If one is UNKNOWN, or none applies.
+        ValueError: For names of checks that the plan does not have.
     """
     __tracebackhide__ = True
     check_names(plan.options.get("checks"), "checks", plan.checks)

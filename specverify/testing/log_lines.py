@@ -58,7 +58,7 @@ class LogLines:
 def logged(name: str, examine: Callable[[CheckTold], Iterable[Verdict]]) -> Iterator[Verdict]:
     """Yield the verdicts of ``examine(progress)`` for the subject ``name``, and log them.
 
-    ``examine`` calls ``progress(check, examined, cases)`` while it works, which logs the number of examined cases.
+    ``examine`` calls ``progress(check, examined, cases)`` while it works; this logs the number of examined cases.
     """
     lines = LogLines(name)
     for verdict in examine(lines.progress):

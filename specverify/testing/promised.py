@@ -17,8 +17,8 @@ Returns = Collection[str] | Mapping[str, str | Callable[..., Any]]
 def promised_values(returns: Any) -> Mapping[str, Kind]:
     """Return name -> promise for the values in ``returns``; a promise is None if it is not stated.
 
-    ``returns`` has one of three forms: a collection of names of values, a mapping from names to promises, or None if no
-    values are returned. Raises ``ValueError`` for an invalid argument.
+    ``returns`` is a collection of names, a mapping from names to promises, or None for no values. Raises ``ValueError``
+    for an invalid argument.
     """
     if returns is None:
         return {}
@@ -38,11 +38,9 @@ def promised_values(returns: Any) -> Mapping[str, Kind]:
 
 
 def promised_pairs(promises: Any, known: Collection[str]) -> frozenset[str]:
-    """Return the names in ``promises`` after validation.
+    """Return the names in ``promises``, a collection or None, after validation; ``known`` are the valid names.
 
-    Each names a promise about texts; most of them are tested in pairs of runs, whose texts must be equal. ``promises``
-    is a collection of names, or None if nothing is promised; ``known`` are the valid names. Raises ``ValueError`` for
-    another form, and for a name that is not valid.
+    Each names a promise about the texts of an engine. Raises ``ValueError`` for an invalid name or form.
     """
     if promises is None:
         return frozenset()
@@ -55,11 +53,10 @@ def promised_pairs(promises: Any, known: Collection[str]) -> frozenset[str]:
 
 
 def promised_constraint(promises: Any) -> tuple[Any, Callable[..., Any] | None]:
-    """Return the names of the promises without the constraint, and the function of the constraint.
+    """Return the names in ``promises`` without the constraint ``"allowed"``, and the constraint's function or None.
 
-    ``promises`` is a collection of names, or a mapping from names to functions in which only ``"allowed"``, the
-    constraint, has a function and other names have None. The function ``allowed(new)`` is None if no constraint is
-    promised. Raises ``ValueError`` if ``"allowed"`` has no function, or another name has one.
+    ``promises`` is a collection of names, or a mapping from names to None and from ``"allowed"`` to its function.
+    Raises ``ValueError`` if ``"allowed"`` has no function, or another name has one.
     """
     if not isinstance(promises, Mapping):
         if isinstance(promises, Collection) and "allowed" in promises and not isinstance(promises, str):

@@ -171,11 +171,10 @@ def check_sampler(
 def _promised_of_sampler(
     sample: SampleCall, promises: Any, law: Any
 ) -> tuple[frozenset[str], Callable[[Tokens], Any] | None]:
-    """Return the validated names of the promises that pairs of rows test, and the function of the constraint.
+    """Return the names of the promises to test in pairs of rows with one seed, and the function of the constraint.
 
-    The rows of a pair are drawn with one seed and must be equal. The function is None if no constraint is promised.
-    ``promises`` and ``law`` are arguments of ``check_sampler``. Raises ``ValueError`` for other promises, and for those
-    that cannot be examined with this ``sample`` and ``law``.
+    The function is None if no constraint is promised. ``promises`` and ``law`` are arguments of ``check_sampler``.
+    Raises ``ValueError`` for invalid promises, and for those that cannot be examined with this ``sample`` and ``law``.
     """
     names, allowed = promised_constraint(promises)
     pairs = promised_pairs(names, PROMISES)
@@ -212,9 +211,12 @@ class GivenLaw(NamedTuple):
 def _law_of(law: Any) -> GivenLaw:
     """Return the argument ``law`` of ``check_sampler`` in the field of ``GivenLaw`` that its form selects.
 
-    A function is the ``reference``; a mapping whose values are laws is ``by_prefix``; any other value is ``known``, and
-    is validated later. Raises ``ValueError`` if it is None, a function that does not take two arguments, or a mapping
-    in which a key is no prefix or only some values are laws.
+    * A function: ``reference``.
+    * A mapping whose values are laws: ``by_prefix``.
+    * Any other value: ``known``, to be validated later.
+
+    Raises ``ValueError`` for None, for a function that does not take two arguments, and for a mapping in which a key is
+    no prefix or only some values are laws.
     """
     if law is None:
         raise argument_error("law", law, "a pmf, probabilities by token sequence, laws by prefix, or another sampler")
@@ -239,8 +241,8 @@ def _is_law(value: Any) -> bool:
 def _acceptance_in(returns: Any) -> tuple[Any, Any]:
     """Split ``returns``, as in ``check_sampler``, into (other promises, law of the number of accepted drafts).
 
-    The law is the entry ``"accepted"`` of a mapping. If ``returns`` has no such entry, or it is no law, the result is
-    (``returns``, None). The other promises are None if there are none.
+    The law is the entry ``"accepted"`` of a mapping; None if there is no such entry, or if the entry is no law. The
+    other promises are None if there are none.
     """
     if not isinstance(returns, Mapping) or not _is_law(returns.get("accepted")):
         return returns, None
@@ -276,10 +278,12 @@ def _some_verdicts(
 ) -> Iterable[Verdict]:
     """Return the verdicts of the checks ``names``, which all use the same samples.
 
-    If ``known`` contains all these verdicts, they are returned. Otherwise ``work`` draws the samples and returns the
-    verdicts, within ``seconds``. If ``work`` fails, there is only a verdict of the first check, with the reason.
-    ``name`` is the name of the subject. ``samplers`` maps the subject's name in a verdict to its sampler, from which
-    the cause of a refutation is found.
+    * ``name``: The name of the subject.
+    * ``work``: Draws the samples and returns the verdicts. If it fails, there is only a verdict of the first check,
+      with the reason.
+    * ``samplers``: Name of the subject in a verdict -> its sampler, in which the cause of a refutation is searched.
+    * ``seconds``: The time limit of ``work``.
+    * ``known``: Verdicts by check. If it contains all verdicts, they are returned without new samples.
     """
     if set(names) <= set(known):
         return [known[check] for check in names]

@@ -55,8 +55,8 @@ def check_verifier(
             draft_logits, draft_tokens, temperature=..., ...)``. ``"batched_logits"``: the same with a leading
             dimension, and ``lengths`` if rows may differ. ``"tree"``: ``verify(p, q, parents, tokens) -> emitted
             tokens, or (accepted tokens, weights of the next)``. ``"batched_tree"``: the same with a leading dimension.
-            ``reference.tree_layouts`` makes other arguments. None: selected by a parameter called ``lengths``,
-            ``temperature``, ``top_k``, ``top_p`` or ``min_p``, else a row.
+            ``reference.tree_layouts`` converts other layouts of trees to this one. None: selected by a parameter called
+            ``lengths``, ``temperature``, ``top_k``, ``top_p`` or ``min_p``, else a row.
         gammas: Numbers of drafts, each at least 1. None: 1 to 3 for a row and 2 for other chains, and the law is also
             examined with 8 drafts (4 if the verifier does not run on 8), of which all but three rows are certain.
             Larger values are not covered.
@@ -136,9 +136,9 @@ def check_decoder(decode: Callable[..., Any] | Algorithm, **options: Unpack[Chec
 
 
 def _hint(verify: Callable[..., Any], form: str | None, seconds: float) -> str:
-    """Return a sentence about the arguments on which ``verify`` raises; "" if none applies.
+    """Return a sentence about the arguments on which ``verify`` raises; "" if none applies or the time is over.
 
-    ``form`` is the form that the caller gave. What is not decided within ``seconds`` does not apply.
+    ``form`` is the form that the caller gave, and ``seconds`` is the time limit.
     """
     batched = str(form).startswith("batched")
     as_tensors = [sys.modules["torch"].from_numpy] if "torch" in sys.modules else []

@@ -99,8 +99,7 @@ OF_ACCEPTANCE: Final[Mapping[str, BlackBoxBug]] = {
 def acceptance() -> Array:
     """Return the law ``[3]`` of the number of accepted drafts among the two tokens of a text.
 
-    Each of the two tokens has a draft of its own, because a round has more than two drafts. A draft is accepted with
-    probability sum(min(p, q)), whatever came before, because the models do not depend on the context.
+    Each of the two drafts is accepted with probability sum(min(p, q)), independently.
     """
     rate = np.minimum(P, Q).sum()
     return np.array([(1 - rate) ** 2, 2 * rate * (1 - rate), rate**2])
@@ -147,8 +146,7 @@ def counts(bug: BlackBoxBug, seed: int, number: int) -> Array:
 def _round(bug: BlackBoxBug, rng: np.random.Generator, rows: int) -> tuple[Array, Array, Array]:
     """Decode one round of ``rows`` texts with the bug ``bug``.
 
-    Returns the tokens ``[rows, gamma + 1]``, the number of valid tokens in each row ``[rows]``, and the number of
-    accepted drafts in each row ``[rows]``.
+    Returns the tokens ``[rows, gamma + 1]``, and for each row the number of valid tokens and of accepted drafts.
     """
     noise = rng.exponential(size=(rows, bug.gamma + 1, len(P)))
     coins, fresh = rng.random((rows, bug.gamma)), rng.exponential(size=(rows, bug.gamma, len(P)))

@@ -51,8 +51,8 @@ def law() -> Mapping[tuple[int, int], float]:
 def found(name: str, bug: BlackBoxBug) -> BugResult:
     """Return the results for one bug: its total variation, and after how many texts each test refutes it.
 
-    The tests are ``check_sampler``, and the e-process with two choices of concentrations: those of this package and
-    those of ``listed_figures``. ``name`` is the name of the bug.
+    The tests are ``check_sampler``, and the e-process with the concentrations of this package and with those of
+    ``listed_figures``. ``name`` is the name of the bug.
     """
     share = counts(bug, 0, LARGE) / LARGE
     tv = float(np.abs(share - np.outer(P, P).ravel()).sum() / 2)
@@ -66,8 +66,8 @@ def found(name: str, bug: BlackBoxBug) -> BugResult:
 def until_refuted(bug: BlackBoxBug, seed: int, concentrations: Sequence[float] = CONCENTRATIONS) -> int | None:
     """Return the number of texts after which the e-process refutes ``bug``, at a false-alarm probability of 1e-6.
 
-    The texts are drawn in batches of 250. The result is None if 60 000 texts do not refute the bug. ``concentrations``
-    are the Dirichlet concentrations of the alternatives that the e-process mixes.
+    None: 60 000 texts do not refute it. ``concentrations`` are the Dirichlet concentrations of the alternatives that
+    the e-process mixes.
     """
     total, masses = np.zeros(len(P) ** 2), np.outer(P, P).ravel()
     for batch in range(MOST // EVERY):
@@ -105,8 +105,7 @@ def mutant_table() -> str:
 def _spread(numbers: Sequence[int | None]) -> str:
     """Return the median, the minimum and the maximum of ``numbers`` as text, or only one number if all are equal.
 
-    ``numbers`` has the result of each of several runs. If some are None (not refuted in this run), the text states
-    instead in how many runs, or "never".
+    ``numbers`` has the result of each run. If some are None (not refuted), the text states how many.
     """
     if None in numbers:
         return "never" if set(numbers) == {None} else f"not in {numbers.count(None)} of {len(numbers)} runs"

@@ -37,8 +37,8 @@ Takes = Literal["samples", "counts"]
 class ErrorDetection(NamedTuple):
     """How large an error of one kind must be before a test notices it.
 
-    A law with an error is a mixture of the right law and the most wrong law of this kind. ``way`` is the name of the
-    kind, a key of ``most_wrong``.
+    ``way`` is the name of the kind, a key of ``most_wrong``. An error is a mixture of the right law and the most wrong
+    one of its kind.
     """
 
     way: str
@@ -169,9 +169,8 @@ def calibrate(
 def _alarms(found: Any, threshold: float | None) -> bool:
     """Return whether a user's test alarms; ``found`` is the value that the test returned.
 
-    With a ``threshold``, the test alarms if the value is above it. Without a threshold, the test alarms if the value is
-    False. Raises ``ValueError`` for a value that is not a number, or without a threshold for a value other than True,
-    False and None.
+    It alarms if the value is above ``threshold``, or, without a threshold, if it is False. Raises ``ValueError`` for a
+    value that is not a number, or without a threshold for one other than True, False and None.
     """
     value = found.item() if getattr(found, "shape", None) == () else found
     if threshold is not None:
@@ -185,10 +184,10 @@ def _alarms(found: Any, threshold: float | None) -> bool:
 def most_wrong(masses: Array) -> Mapping[str, Array]:
     """Return the most wrong pmf of each kind of error, as a mapping from the name of the kind to the pmf.
 
-    ``masses`` is the right pmf. In the kind "half of the outcomes too likely", probability is moved to half of the
-    outcomes; it is left out if only one outcome is possible. In the kind "uniform garbage" the pmf is uniform; it is
-    left out if the right pmf is uniform. Smaller errors of a kind are mixtures of its most wrong pmf with the right
-    one.
+    ``masses`` is the right pmf. The kinds are:
+
+    * "half of the outcomes too likely": probability is moved to half of the outcomes; left out if only one is possible.
+    * "uniform garbage": the uniform pmf; left out if it is right.
     """
     law, uniform = {i: float(mass) for i, mass in enumerate(masses)}, np.full(len(masses), 1 / len(masses))
     garbage = {} if np.allclose(masses, uniform, rtol=1e-9, atol=0) else {"uniform garbage": uniform}

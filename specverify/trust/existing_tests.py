@@ -18,11 +18,9 @@ COSINE = 0.99
 def balanced_bins(sample: Array, other: Array) -> float:
     """Return PyTorch's statistic for two samples: the largest imbalance of a bin, divided by PyTorch's threshold.
 
-    ``sample`` is the first sample and ``other`` the second. Both are sorted together and cut into ten bins of equal
-    size. Each number of the first sample counts +1, each number of the second -1; the imbalance of a bin is the
-    absolute mean of these. PyTorch accepts if the result is at most 1. For a bin of ``size`` numbers, the imbalance has
-    the standard deviation ``size ** -1/2``; the threshold is this deviation times ``erfinv(1 - 2 rate / bins)``. A
-    right threshold would be ``sqrt(2)`` times as large: PyTorch omits this factor of the normal quantile.
+    Both samples are sorted together and cut into ten bins of equal size. The imbalance of a bin is the absolute mean of
+    +1 for each number of ``sample`` and -1 for each of ``other``. PyTorch accepts a result of at most 1, although its
+    threshold lacks a factor of ``sqrt(2)``.
     """
     from scipy.special import erfinv  # noqa: PLC0415 - half a second, and only where something is sampled
 
@@ -69,8 +67,7 @@ def pytorch_two_samples(runs: int = 2000, seed: int = 0) -> Calibration:
 def flashinfer_cosine(runs: int = 50, seed: int = 0) -> Calibration:
     """Return the calibration of FlashInfer's comparison of 5 000 000 draws with a law of 32 000 tokens.
 
-    The logits of the law have a standard deviation of 5. ``runs`` is the number of right samples that are tested,
-    ``seed`` the seed of the law and of all samples.
+    ``runs`` is the number of right samples that are tested, ``seed`` the seed of the law and of all samples.
     """
     masses = softmax(5.0 * np.random.default_rng(seed).standard_normal(32_000))
     return calibrate(

@@ -35,8 +35,8 @@ ACCUSATIONS = frozenset({Status.REFUTED, Status.UNUSABLE})
 class CountedAlarms(NamedTuple):
     """How often an event happened to a right subject in ``runs`` examinations.
 
-    ``what`` names the event. It is a refutation, or a rejection by the first of two samples, which a second sample must
-    confirm. ``accused`` is the number of events, and ``declared`` their declared probability.
+    ``what`` names the event: a refutation, or a rejection by the first of two samples. ``accused`` is the number of
+    events, and ``declared`` their declared probability.
     """
 
     what: str
@@ -52,8 +52,7 @@ class CountedAlarms(NamedTuple):
     def as_declared(self) -> bool:
         """Return whether the counted rate is compatible with the declared rate.
 
-        The rates are incompatible only if the whole confidence interval of the counted rate lies above the declared
-        rate.
+        It is not if the whole confidence interval of the counted rate lies above the declared one.
         """
         return self.low <= self.declared
 
@@ -69,19 +68,22 @@ def statistical_alarms(
 ) -> list[CountedAlarms]:
     """Judge ``runs`` right subjects by samples; return two rates: rejections by the first sample, and refutations.
 
-    A subject is refuted if a first sample rejects it, and then a second sample too. Each subject is an algorithm of the
-    registry, chosen at random, with a number of samples that is chosen at random too. The samples are drawn by dividing
-    counts among paths, and compared with the algorithm's own output law, enumerated in float64. ``false_alarm`` is the
-    declared probability of a false refutation of one subject, and its square root that of a rejection by the first
-    sample. ``seed`` is the seed of all samples, ``jobs`` the number of processes; ``done(index)`` is called for each
-    finished part of the work.
+    A subject is refuted if a second sample rejects it too. Each subject is a random algorithm of the registry, compared
+    with its own output law by a random number of samples.
+
+    Args:
+        runs: Number of subjects.
+        false_alarm: Declared probability of a refutation; its square root is that of a rejection by the first sample.
+        seed: Seed of all samples.
+        jobs: Number of processes.
+        done: ``done(index)`` is called for each finished part of the work.
     """
     works = [partial(_tally, share, false_alarm, seed) for share in _shares(runs)]
     tallies: list[_AlarmTally] = list(in_parallel(works, jobs, done))
     judged, suspicions, accused = (sum(column) for column in zip(*tallies, strict=True))
     return [
         _counted("the first stage rejects", judged, float(np.sqrt(false_alarm)), suspicions),
-        _counted("both stages reject: an accusation", judged, false_alarm, accused),
+        _counted("both stages reject: a refutation", judged, false_alarm, accused),
     ]
 
 
@@ -90,9 +92,8 @@ def exact_alarms(
 ) -> CountedAlarms:
     """Examine random right configurations by every exact check that applies; return how often one was refuted.
 
-    Each verdict REFUTED or UNUSABLE counts as one refutation. ``configurations`` is the number of configurations,
-    ``seed`` selects them. ``jobs`` processes examine them; ``done(index)`` is called for each finished part of the
-    work.
+    A verdict REFUTED or UNUSABLE counts. ``seed`` selects the ``configurations``. ``jobs`` processes examine them;
+    ``done(index)`` is called for each finished part of the work.
     """
     works = [partial(_accusations, share, seed) for share in _shares(configurations)]
     result = [line for lines in in_parallel(works, jobs, done) for line in lines]
@@ -135,7 +136,7 @@ def _tally(indices: Sequence[int], false_alarm: float, seed: int) -> _AlarmTally
 def _correct(row: int, size: int) -> tuple[Decoder, Mapping[Tokens, float]]:
     """Return a right decoder and its output law: algorithm number ``row`` of the registry on float64 models.
 
-    ``size`` 0, 1 or 2 selects the vocabulary and text length, and so a law with few, more or many outcomes.
+    ``size`` 0, 1 or 2 selects a law with few, more or many outcomes.
     """
     algorithm: Algorithm = ALGORITHMS[row]
     vocabulary, horizon = ((2, 1), (4, 2), (5, 3))[size]

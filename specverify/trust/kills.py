@@ -115,8 +115,8 @@ def kill_matrix(
 ) -> KillMatrix:
     """Return the matrix of the mutants named in ``chosen`` and of every control, on ``jobs`` processes.
 
-    ``checks`` are the checks that examine each of them, with the settings ``conditions``. ``peers`` adds the verdicts
-    of other projects' statistics. ``progress`` is called with the name of each finished row.
+    ``checks`` examine each of them under ``conditions``. ``peers`` adds the verdicts of other projects' statistics.
+    ``progress`` is called with the name of each finished row.
     """
     names, suspected = tuple(check.name for check in checks), [item.name for item in suspects()]
     shared = _sharing(tuple(chosen))
@@ -140,8 +140,8 @@ def number_of_works(chosen: Sequence[str]) -> int:
 def mutant_row(name: str, checks: Sequence[str], conditions: Conditions, peers: bool = False) -> MutantRow:
     """Return the result of every check in ``checks`` on the mutant ``name``, and the result on its control.
 
-    ``checks`` are names of checks. The control is judged by the check that the mutant names as its killer. ``peers``
-    adds the verdicts of other projects' statistics. ``conditions`` are the settings of the checks.
+    ``checks`` are names of checks, ``conditions`` their settings. ``peers`` adds the verdicts of other projects'
+    statistics.
     """
     row = _without_control(name, checks, conditions, peers)
     return row if row.control else row._replace(control=_control_status(name, checks, conditions))
@@ -156,10 +156,9 @@ def _and_forgotten(work: Callable[[], Any]) -> Any:
 def _without_control(name: str, checks: Sequence[str], conditions: Conditions, peers: bool) -> MutantRow:
     """Return the results of the mutant ``name``; the result of its control may be left out.
 
-    The mutant names one check as its killer. If this check had to examine all scenarios, the control is judged here in
-    all scenarios. Otherwise the field ``control`` is "", because mutants with an equal control share one result.
-    ``checks`` are names of checks, ``conditions`` their settings, and ``peers`` adds the verdicts of other projects'
-    statistics.
+    The control is judged only if the check that the mutant names needed all scenarios; otherwise the field ``control``
+    is "". ``checks`` are names of checks, ``conditions`` their settings, and ``peers`` adds the verdicts of other
+    projects' statistics.
     """
     mutant = _mutant(name)
     subject, checklist = _thinned(mutant.open()), _checklist(checks, conditions)
@@ -181,8 +180,8 @@ def _without_control(name: str, checks: Sequence[str], conditions: Conditions, p
 def _control_status(name: str, checks: Sequence[str], conditions: Conditions, every: bool = False) -> str:
     """Return the result on the control of the mutant ``name``, by the check that the mutant names as its killer.
 
-    The check examines every scenario if ``every``, else every third. ``conditions`` are the settings of the check;
-    ``checks`` has no effect.
+    The check examines every scenario if ``every``, else every third. ``conditions`` are its settings; ``checks`` has no
+    effect.
     """
     mutant = _mutant(name)
     killer, subject = check_named(mutant.killed_by), _thinned(mutant.control())
@@ -194,8 +193,7 @@ def _control_status(name: str, checks: Sequence[str], conditions: Conditions, ev
 def _sharing(chosen: tuple[str, ...]) -> list[str]:
     """Return, for each mutant of ``chosen``, the name of the mutant whose control result it shares.
 
-    This is the first mutant of ``chosen`` with an equal control that names the same check as its killer. It may be the
-    mutant itself.
+    This is the first one with an equal control and the same check as its killer, possibly itself.
     """
     first: dict[Hashable, str] = {}
     return [first.setdefault(_made_of((_mutant(name).control(), _mutant(name).killed_by)), name) for name in chosen]
@@ -206,9 +204,9 @@ def _mutant(name: str) -> Mutant:
 
 
 def _made_of(value: Any) -> Hashable:
-    """Return a hashable description of ``value``; two values that were built in the same way have equal descriptions.
+    """Return a hashable description of ``value``, equal for two values that were built in the same way.
 
-    A function is compared by identity. A value whose content cannot be read equals no other value.
+    A value whose content cannot be read equals no other value.
     """
     if isinstance(value, partial):
         return partial, _made_of((value.func, value.args, value.keywords))
@@ -222,7 +220,7 @@ def _made_of(value: Any) -> Hashable:
 def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> ControlRow:
     """Run the checks named in ``checks`` on the right subject ``name``; return which hold and which accuse it.
 
-    A check accuses a subject if it refutes it or finds it unusable. ``conditions`` are the settings of the checks.
+    A check accuses a subject that it refutes or finds unusable. ``conditions`` are the settings of the checks.
     """
     control = next(item for item in suspects() if item.name == name)
     verdicts = list(verify_subject(_thinned(control.open()), _checklist(checks, conditions)))
@@ -237,10 +235,7 @@ def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> Con
 
 
 def lonely_killers(matrix: KillMatrix) -> dict[str, tuple[str, ...]]:
-    """Return check -> the mutants of ``matrix`` that only this check kills, for each check of ``CHECKS``.
-
-    A check without such a mutant has (): the other checks cover what it kills.
-    """
+    """Return check -> the mutants of ``matrix`` that only this check kills, for each check of ``CHECKS``."""
     alone: dict[str, list[str]] = {check.name: [] for check in CHECKS}
     for row in matrix.mutants:
         if len(row.killers) == 1:

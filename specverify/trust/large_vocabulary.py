@@ -35,8 +35,8 @@ MORE: Final = 10
 def moved(tokens: Array, *, more: bool) -> Array:
     """Return the right law ``P`` with the total probability of ``tokens`` changed by ``TV``.
 
-    With ``more``, each of ``tokens`` gets an equal part of ``TV`` in addition. Otherwise their probabilities are
-    reduced in proportion. The probabilities of the other tokens are scaled so that the sum is 1.
+    With ``more`` each of ``tokens`` gets an equal part of ``TV``; otherwise they lose ``TV`` in proportion. The other
+    tokens are scaled.
     """
     law: Array = P.copy()
     here = P[tokens].sum()
@@ -65,9 +65,8 @@ def sampler_of(law: Array) -> Callable[[int, int], Array]:
 def table() -> str:
     """Return a Markdown table with one line for each sampled law: the right law ``P``, and each of ``PLANTED``.
 
-    A line has the verdict of ``check_sampler`` on samples of this law, and of vLLM's statistics on other samples.
-    vLLM's statistics are computed twice: with the number of samples that ``check_sampler`` needed, and with ``MORE``
-    times that number.
+    A line has the verdict of ``check_sampler``, and those of vLLM's statistics: with as many samples as it needed, and
+    with ``MORE`` times as many.
     """
     heads = [f"{name}, {times}" for name in STATISTICS for times in ("as many", f"{MORE} times")]
     lines = [f"| law | `samples_fit_law` | samples | {' | '.join(heads)} |", f"|{'---|' * (3 + len(heads))}"]
@@ -91,8 +90,7 @@ def judged(law: Array) -> tuple[Status, int]:
 def told(peer: str, law: Array, samples: int) -> str:
     """Return in words whether the statistic of the project ``peer`` accepts samples of ``law`` as samples of ``P``.
 
-    ``P`` is the right law. If the statistic alarms, the text also states whether the same number of samples of ``P``
-    itself makes it alarm.
+    If it alarms, the text also states whether it alarms on samples of the right law ``P`` itself.
     """
     if accepted(peer, law, samples):
         return "accepts"

@@ -45,8 +45,8 @@ class RoundDrawer(Protocol):
     def __call__(self, number: int, settled: Callable[[Blocks], bool] = ..., /) -> Blocks:
         """Return how often each text occurs in ``number`` rounds.
 
-        Drawing may stop earlier, if ``settled(counts)`` accepts the counts so far. Counts of fewer rounds are no
-        sample, because rounds are drawn in no particular order; they are lower bounds of the counts of all rounds.
+        Drawing stops earlier if ``settled(counts)`` accepts the counts so far, which are lower bounds of all counts,
+        but no sample.
         """
         ...
 
@@ -62,10 +62,9 @@ class PeerRounds(NamedTuple):
 def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = False) -> Iterator[PeerRounds]:
     """Yield methods of drawing a decoder's rounds after ``PROMPT``, to be tried in order.
 
-    If a method raises one of ``CANNOT_BE_DRAWN``, the caller uses the next. ``intercepted`` states that the decoder's
-    random calls are already answered by draws. Drawing raises ``TimeoutError`` if all rounds would take more than
-    ``MOST_SECONDS``, or one round more than ``PROBE_SECONDS``, and ``ValueError`` if a round emits no token. ``rng``
-    draws the rounds.
+    The caller uses the next method if one raises an error in ``CANNOT_BE_DRAWN``. ``rng`` draws the rounds.
+    ``intercepted``: the decoder's random calls are already answered by draws. A method raises ``TimeoutError`` if it
+    would take too long, and ``ValueError`` if a round emits no token.
     """
     start = decoder.init(PROMPT)
 
@@ -85,9 +84,8 @@ def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = Fa
 def _repeats_itself(program: Callable[[Draws], Tokens]) -> bool:
     """Return whether ``program`` returns the same tokens again when all its draws have the same outcomes again.
 
-    At most ``REPEATED`` sampled rounds are repeated. The result is also False if a repeated round makes other draws, or
-    if the draws of a round cannot be controlled. A program with further sources of randomness must not be sampled by
-    dividing counts among its paths. Raises ``TimeoutError`` if the first round takes more than ``PROBE_SECONDS``.
+    At most ``REPEATED`` sampled rounds are repeated. The result is False too if a repeated round makes other draws, or
+    if the draws cannot be controlled. Raises ``TimeoutError`` if the first round takes more than ``PROBE_SECONDS``.
     """
     begun = time.process_time()
     for seed in range(REPEATED):

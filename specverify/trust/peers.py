@@ -45,11 +45,10 @@ class PeerStatistic(NamedTuple):
 
 
 def judged(statistic: PeerStatistic, subject: Subject, seed: int = 0) -> bool:
-    """Return whether the statistic accepts the subject.
+    """Return whether the statistic accepts the subject, in its variant that drafts most tokens.
 
-    A subject may have several variants, such as numbers of drafts. The variant that drafts most tokens is judged.
     ``seed`` is the seed of the rounds. Raises ``ValueError`` if the subject has no decoder that takes pmfs of the
-    statistic's size, ``TimeoutError`` if its rounds at that size would take more than ``MOST_SECONDS``.
+    statistic's size, ``TimeoutError`` if its rounds would take more than ``MOST_SECONDS``.
     """
     if not subject.variants:
         raise ValueError(f"{subject.name} is no decoder of pmfs, expected one whose round can be run by itself")
@@ -118,9 +117,8 @@ def _ordered(_: np.random.Generator, vocabulary: int) -> tuple[Array, Array]:
 def _distance_shrinks(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generator) -> bool:
     """Return whether the histogram of tokens approaches p much faster than it approaches 100 random pmfs.
 
-    Histograms of 10 and of ``samples`` rounds are compared. From the first to the second, the L2 distance to p shrinks
-    by some factor, and the mean distance to the random pmfs by another. The first factor must be above 20 times the
-    second. ``rounds`` draws the rounds, ``rng`` the random pmfs.
+    From 10 to ``samples`` rounds, the L2 distance to p shrinks by one factor, and the mean distance to the random pmfs
+    by another; the first must be above 20 times the second. ``rounds`` draws the rounds, ``rng`` the random pmfs.
     """
     references = np.array([softmax(logits) for logits in rng.random((100, len(p)))])
     gamma = range(max(map(len, rounds.draw(10))) - 1 or 1)
@@ -137,9 +135,8 @@ def _distance_shrinks(rounds: PeerRounds, p: Array, samples: int, rng: np.random
 def _chi_square(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generator) -> bool:
     """Return whether chi-square of the token counts is below df + 10 sqrt(2 df) at every position that a round reaches.
 
-    Tokens with an expected count below 5 are merged. ``samples`` rounds are drawn. Drawing stops early if the counts so
-    far already make chi-square too large at the first position. This is final: every round has a first position, so its
-    expected counts are known, and later rounds cannot reduce a count that is too large.
+    Tokens with an expected count below 5 are merged. ``samples`` rounds are drawn, or fewer if chi-square is certain to
+    be too large at the first position.
     """
 
     def refused(found: Blocks, position: int, number: float, so_far: bool = False) -> bool:
@@ -161,10 +158,10 @@ def _chi_square(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generat
 
 
 def _kl_alike(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generator) -> bool:
-    """Return whether two divergences, in nats, differ by less than 0.01.
+    """Return whether two KL divergences from p, in nats, differ by less than 0.01.
 
-    The first is KL from p to the histogram of the first tokens of ``samples`` rounds, drawn by ``rounds``. The second
-    is KL from p to a histogram of ``samples`` draws from p itself, by ``rng``.
+    One is to the histogram of the first tokens of ``samples`` rounds, the other to that of ``samples`` draws from p by
+    ``rng``.
     """
 
     def divergence(counts: Array) -> float:
@@ -179,9 +176,8 @@ def _kl_alike(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generat
 def _cosine(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generator) -> bool:
     """Return whether the cosine of the histogram and p is above 0.99, and no token of probability 0 occurs.
 
-    The histogram is that of the first tokens of ``samples`` rounds, drawn by ``rounds``. If rounds are independent,
-    only a part of them is drawn first, to save time. This part bounds the cosine of all rounds. The others are drawn
-    only if the bounds do not decide the result.
+    The histogram is that of the first tokens of ``samples`` rounds, or of a part of them if it decides the result.
+    ``rounds`` draws the rounds.
     """
     few = samples // FIRST if rounds.independent else samples
     counts = _counts(rounds.draw(few), len(p), range(1))
@@ -200,8 +196,7 @@ def _cosine(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generator) 
 def _off(number: int, chance: float) -> float:
     """Return a bound that the distance of token shares from their law exceeds with probability at most ``chance``.
 
-    The distance is the Euclidean length of the difference, over ``number`` rounds. The bound is McDiarmid's inequality:
-    replacing one round changes the shares by at most ``2 ** 0.5 / number``.
+    The distance is Euclidean, over ``number`` rounds. The bound is McDiarmid's inequality.
     """
     return (1 + math.sqrt(-math.log(chance))) / math.sqrt(number)
 
@@ -213,8 +208,8 @@ def _cosine_between(counts: Array, p: Array) -> float:
 def _order_kept(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generator) -> bool:
     """Return whether ``samples`` rounds keep the order of the four most probable tokens of ``_ordered``: 1, 8, 3 and 7.
 
-    Tokens 1 and 8 must both occur more often than token 3, and token 3 more often than token 7, which must occur.
-    ``rounds`` draws the rounds; of ``p`` only the size is used.
+    Tokens 1 and 8 must occur more often than token 3, and token 3 more often than token 7, which must occur. ``rounds``
+    draws the rounds.
     """
     counts = _counts(rounds.draw(samples), len(p), range(1))
     return bool(counts[1] > counts[3] > counts[7] > 0 and counts[8] > counts[3])

@@ -118,9 +118,8 @@ class Kill(NamedTuple):
 def bugs(idioms: Path | None) -> Iterator[Bug]:
     """Yield every bug: the planted bugs, the wrong engines, the bare verifiers, and the twins of the idioms.
 
-    A bare verifier is that of a planted bug of another kind, such as an engine, examined alone. An idiom is a usual way
-    to write a verifier, and its twin the wrong variant of it. ``idioms`` is the folder with the tables that list them;
-    None: there are no twins.
+    A bare verifier is the verifier of a planted bug of another kind. A twin is a wrong variant of a usual way to write
+    a verifier; ``idioms`` is the folder with their tables, or None.
     """
     for mutant in mutants():
         subject = mutant.open()
@@ -143,8 +142,8 @@ def bugs(idioms: Path | None) -> Iterator[Bug]:
 def _as_a_user_gives_it(mutant: Mutant) -> Subject:
     """Return the subject of the planted bug ``mutant`` as it is examined if a user passes the code with the bug.
 
-    The code is examined in all variants of its form, for example with several numbers of drafts, and not only in those
-    of the mutant. A mutant without such code keeps its own subject.
+    The code is then examined in all variants of its form, such as numbers of drafts. A mutant without such code keeps
+    its own subject.
     """
     subject = mutant.open()
     verify = next((given for given in getattr(mutant.open, "args", ()) if callable(given)), None)
@@ -176,7 +175,7 @@ def kills_of(bug: Bug, only: str = "") -> Iterator[Kill]:
 def _tried_of(of_kind: Pool, check: Check) -> Mapping[CaseName, int]:
     """Return the cases of ``check`` to try, with the number of runs of each.
 
-    ``of_kind`` has the candidate cases of each check. A check of laws without candidate cases gets those of
+    ``of_kind`` has the candidate cases by check. A check of laws without candidate cases gets those of
     ``law_is_target``.
     """
     return of_kind.get(check.name) or (of_kind.get("law_is_target", {}) if check.name in LAWS else {})
@@ -190,8 +189,8 @@ def _most_telling_first() -> list[Check]:
 def pool(kind: str, only: str = "") -> Pool:
     """Return the candidate cases of each check with their number of runs, measured on a right subject of this kind.
 
-    ``kind`` is a key of ``RIGHT``. Cases that differ only in the prompt and the seed are represented by one of them.
-    ``only`` is the name of the one check to return; empty for all.
+    ``kind`` is a key of ``RIGHT``; ``only`` is the name of the one check to return, or "". Of cases that differ only in
+    prompt and seed, one is kept.
     """
     subject = warmed_up(RIGHT[kind]())
     result: dict[str, dict[CaseName, int]] = {}
@@ -231,9 +230,8 @@ def _examination(case: Case, subject: Subject) -> Examination | None:
 def plan_of(lines: Iterable[Mapping[str, Any]], pool_of: Callable[[str], Pool]) -> dict[str, dict[str, list[CaseName]]]:
     """Return the quick plan: for each kind of subject and each check, the cases to run, the most effective first.
 
-    Cases are added until the plan refutes every bug that some case refutes; a check has at most ``MOST_CASES``.
-    ``lines`` are the records of ``kills``. ``pool_of(kind)`` returns the candidate cases of each check; they are used
-    for the checks that no record tried.
+    Cases are added until the plan refutes every bug that some case refutes, up to ``MOST_CASES`` for a check. ``lines``
+    are the records of ``kills``. ``pool_of(kind)`` returns the candidate cases of the checks that no record tried.
     """
     refuted: dict[str, dict[str, dict[CaseName, set[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
     tried: dict[str, dict[str, dict[CaseName, int]]] = defaultdict(lambda: defaultdict(dict))
@@ -262,9 +260,8 @@ def _least(kind: str, check: str) -> int:
 def _ordered(least: int, runs: Mapping[CaseName, int], refuted: Mapping[CaseName, set[str]]) -> list[CaseName]:
     """Return the cases of a check for a plan, chosen greedily: the next is always the one that refutes most per run.
 
-    Each bug is refuted by ``CASES_OF_A_BUG`` cases where possible, so that the plan also finds similar bugs that are
-    not listed. ``least`` is the smallest number of cases to return, ``runs`` the number of runs of each case,
-    ``refuted`` the bugs that each case refutes.
+    Each bug is refuted by ``CASES_OF_A_BUG`` cases where possible. ``least`` is the smallest number of cases, ``runs``
+    has the number of runs of each case, ``refuted`` the bugs that it refutes.
     """
     wanted = Counter(bug for bugs_here in refuted.values() for bug in bugs_here)
     left = {bug: min(number, CASES_OF_A_BUG) for bug, number in wanted.items()}
@@ -305,10 +302,8 @@ def as_toml(plan: Mapping[str, Mapping[str, Sequence[CaseName]]]) -> str:
 def compared(bug: Bug, *, full: bool = True) -> dict[str, Any]:
     """Return the name and kind of a bug, and the check that refutes it under the quick and the full plan, as a record.
 
-    The entries ``quick`` and ``full`` are "" if no check refutes the bug. A refutation by the quick plan implies one by
-    the full plan, because its cases are cases of the full plan; ``full`` is then the same check. So the full plan runs
-    only on a bug that the quick plan does not refute. Without the argument ``full`` it does not run, and the entry of
-    such a bug is None.
+    The entries ``quick`` and ``full`` are "" if no check refutes it. The full plan runs only if the quick plan does not
+    refute the bug; otherwise both entries are equal. If it must not run (``full`` False), its entry is None.
     """
     by_quick = first_refuting(bug.open(), quick=True)
     by_full = by_quick or (first_refuting(bug.open(), quick=False) if full else None)
@@ -385,25 +380,27 @@ def _counted(lines: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
 
 HEAD = """# The quick plan
 
-`quick=True` and `specverify verify --quick` examine a fixed list of cases instead of all. This page states how the list
-was chosen, and which bugs it misses. A *case* is one situation in which one check examines a subject: options of the
-subject with small models, a prompt and a horizon. The *full plan* is the list of all cases.
+`quick=True` and `specverify verify --quick` examine a fixed list of cases, the *quick plan*, in place of all cases,
+the *full plan*. A *case* is one situation in which one check examines a subject: options of the subject with small
+models, a prompt and a horizon. This page states which bugs the quick plan misses ([what it
+refutes](#what-it-refutes)), and how its cases were chosen.
 
-The list, `specverify/run/quick.toml`, has cases for each kind of subject and each check. It is the same on every
-machine and does not depend on elapsed time. A *run* is one execution of the subject on one path of its random
+The list is `specverify/run/quick.toml`. It has cases for each kind of subject and each check, is the same on every
+machine, and does not depend on elapsed time. A *run* is one execution of the subject on one path of its random
 choices. A case of more than 20 000 runs is skipped, and the verdict states this. If no case of the list can be
 enumerated for a subject, other cases are tried until one can.
 
-The list was built case by case. Each step adds the case that refutes the most remaining bugs per run. A bug remains
-until two cases of the list refute it (or one, if no second case does). There are four groups of bugs:
+**How the list was chosen.** A program added one case after the other. In each step it took the case that refutes the
+most remaining bugs per run. A bug remains until two cases of the list refute it (or one, if no second case does). The
+bugs are in four groups:
 
 * `planted:` planted bugs of the suite;
 * `engine:` engines with one fault;
 * `bare:` the faulty verifier of a planted bug of another kind, such as an engine, examined alone;
 * `idiom:` wrong versions of the usual ways to write a verifier.
 
-A kind of subject that is not in the table below has no list. Of each check it gets at most a third of the cases, and at
-most sixteen, in this order:
+**Subjects without a list.** Kinds of subjects that are not in the table below, such as verifiers of trees, have no
+list. For them the quick plan takes at most a third of the cases of each check, and at most sixteen, in this order:
 
 1. every variant (set of options) of the subject with one scenario of generic pmfs and three tokens;
 2. the scenarios that refute most bugs of the kind `row`. A check that does not apply to that kind gets instead one
@@ -415,10 +412,10 @@ this page.
 
 ## What it refutes
 
-The kinds of subjects are a decoder or an algorithm of the library (`decoder`), an engine (`engine`), a verifier of
-one sequence that takes p and q (`row`) or logits (`logits`). The columns count bugs, except the last, which counts
-the cases of the list. The fifth column counts bugs that quick does not refute and on which the full plan was not run.
-"""
+The kinds of subjects are a decoder or an algorithm of the library (`decoder`), an engine (`engine`), and a verifier
+of one sequence that takes p and q (`row`) or logits (`logits`). The columns count bugs, except the last, which counts
+the cases of the list. If quick did not refute a bug, the full plan was not always run on it, because it takes long;
+the fifth column counts these bugs."""
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:
@@ -428,7 +425,7 @@ def _lines(file: Path) -> list[dict[str, Any]]:
 def _run(work: Callable[[Bug], Mapping[str, Any]], asked: argparse.Namespace) -> None:
     """Append the result ``work(bug)``, one line of JSON, for each selected bug that the file does not contain yet.
 
-    ``asked`` are the parsed arguments of the command line, which select the bugs and name the file.
+    ``asked`` are the parsed arguments, which select the bugs and name the file.
     """
     known, tries_all = {line["bug"] for line in _lines(asked.file)}, asked.what == "compare"
     part, parts = map(int, asked.part.split("/"))

@@ -42,7 +42,7 @@ SEEDS = range(8)
 class QuestionedSide(NamedTuple):
     """A planted bug, or its control, as a program that answers test vectors.
 
-    ``text`` and ``verifier`` are its function that decodes a vector's text and its bare verifier, if it has them.
+    ``text`` decodes a vector's text, and ``verifier`` is the bare verifier; each is None if the program has none.
     ``algorithm`` is the registry algorithm whose vectors it answers.
     """
 
@@ -67,8 +67,8 @@ def sides(mutant: Mutant) -> tuple[QuestionedSide, QuestionedSide]:
 def questions(asked: QuestionedSide) -> Iterator[tuple[Vector, Callable[[QuestionedSide], Answer]]]:
     """Yield every test vector that may apply to the program ``asked``, with a function that answers it.
 
-    ``answer(program)`` returns the answer of a program, the bug or its control, to the vector. A vector is yielded once
-    for each variant of the program that can answer it. The function raises ``NotAsked`` if the vector does not apply.
+    The function takes the bug or its control and returns its answer. It raises ``NotAsked`` if the vector does not
+    apply. A vector is yielded once for each variant of the program.
     """
     for vector in all_vectors().values():
         for answer in _ways(asked, vector):
@@ -111,10 +111,10 @@ def _task(asked: QuestionedSide, task: Task) -> Task:
 
 
 def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return the law of a program's tokens with the models of a vector.
+    """Return the law of a program's tokens with the models of a vector: of one round or of texts, as the vector asks.
 
-    It is the law of one round if the vector asks for it, else the law of texts. ``asked`` holds the program; ``place``
-    is the index of its variant that answers. Raises ``NotAsked`` if the vector does not apply to this variant.
+    ``asked`` holds the program; ``place`` is the index of the variant in ``asked.subject.variants``. Raises
+    ``NotAsked`` if the vector does not apply to the variant.
     """
     inputs, variant = vector.inputs, _variant(asked, place)
     if inputs.get("options") is not None and inputs["options"] != _options(variant):
@@ -132,8 +132,7 @@ def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 def _options(variant: Variant) -> dict[str, Any]:
     """Return the options of a variant, with the names that the inputs of a vector use as keys.
 
-    They are the keyword arguments of the variant's builder, if it has any. A verifier has no builder: its options are
-    the integers in the label of the variant, such as ``gamma=3``.
+    They are the keyword arguments of its builder, or for a verifier the integers in its label, such as ``gamma=3``.
     """
     keywords = getattr(variant.build, "keywords", {})
     if keywords:
@@ -166,8 +165,8 @@ def _text_answer(vector: Vector, asked: QuestionedSide) -> Answer:
 def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
     """Return the inputs of a decode for a ``stop`` vector: a model, the prompt, and the vocabulary size.
 
-    The model emits the text of the vector, which ``inputs`` holds, with certainty. Raises ``NotAsked`` if this text is
-    shorter than the number of tokens to decode.
+    The model emits the text in ``inputs`` with certainty. Raises ``NotAsked`` if the text is shorter than the number of
+    tokens to decode.
     """
     text = tuple(token for tokens in inputs["rounds"] for token in tokens)
     size, prompt = max(*text, *inputs["eos"], 3) + 1, (0, 0)
@@ -184,8 +183,8 @@ def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
 def _stopped(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
     """Return the text that a program decodes for a ``stop`` vector.
 
-    ``asked`` holds the program; ``place`` is the index of its variant that answers. Target and draft model are one
-    model, which spells the text of the vector, so every draft is accepted.
+    Target and draft model spell the text of the vector, so every draft is accepted. ``asked`` holds the program;
+    ``place`` is the index of the variant that decodes, in ``asked.subject.variants``.
     """
     model, prompt, _ = _spelt(vector.inputs)
     task = Task(model, model, eos=tuple(vector.inputs["eos"]), horizon=vector.inputs["max_new"])
@@ -224,8 +223,8 @@ def _by_rows(p: Sequence[Pmf], q: Sequence[Pmf]) -> Task:
 def _given_rows(inputs: Mapping[str, Any]) -> tuple[list[Pmf], list[Pmf]]:
     """Return the target's and the draft model's pmfs of a ``verify_chain`` or ``boundary`` vector, one per position.
 
-    ``inputs`` are the inputs of the vector. Raises ``NotAsked`` if they do not give all pmfs of the drafter, if they
-    have race keys or NaN, or if the vocabulary is so small that the draw of a token could be taken for a coin.
+    Raises ``NotAsked`` if ``inputs``, those of the vector, lack a pmf of the drafter, have race keys or NaN, or have so
+    few tokens that the draw of a token could be taken for a coin.
     """
     if None in inputs["q"] or "keys" in inputs or "nan" in str(inputs):
         raise NotAsked("it draws its drafts, from rows of numbers")
@@ -241,8 +240,8 @@ def _given_rows(inputs: Mapping[str, Any]) -> tuple[list[Pmf], list[Pmf]]:
 def _check_coins(inputs: Mapping[str, Any], p: Sequence[Pmf], q: Sequence[Pmf]) -> None:
     """Raise ``NotAsked`` unless every acceptance test of a vector is random: 0 < p(token) < q(token) for each draft.
 
-    ``inputs`` has the drafts of the vector, and ``p`` and ``q`` are its pmfs by position. A program may skip the
-    uniform of a test that is not random. The vector's first uniform would then answer another draw.
+    ``inputs`` has the drafts of the vector, ``p`` and ``q`` are its pmfs by position. A program may skip a test that is
+    not random.
     """
     for i, token in enumerate(inputs["draft"]):
         if not 0 < p[i][token] < q[i][token]:
@@ -258,10 +257,9 @@ def _end_of(inputs: Mapping[str, Any]) -> float | None:
 def _round_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
     """Run the first round of a program on the models and draws of a vector; return its tokens and accepted drafts.
 
-    ``asked`` holds the program; ``place`` is the index of its variant that answers. Drafts become those of the vector,
-    and all other draws are answered by the vector's uniforms. In a ``boundary`` vector all uniforms may be at one end
-    of their range; then every uniform of foreign code is set to this end. Raises ``NotAsked`` if the vector does not
-    apply to the variant.
+    Drafts become those of the vector, and its uniforms answer all other draws. In foreign code, a ``boundary`` vector
+    with all uniforms at one end of their range sets every uniform to this end. ``asked`` holds the program; ``place``
+    is the index of its variant. Raises ``NotAsked`` if the vector does not apply to it.
     """
     inputs, variant = vector.inputs, _variant(asked, place)
     gamma = len(inputs["draft"])
@@ -296,9 +294,8 @@ def _bare_answer(vector: Vector, asked: QuestionedSide) -> Answer:
 def _cache_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
     """Return how many cache entries an engine keeps after the round that a vector describes, and which it then lacks.
 
-    ``asked`` holds the engine; ``place`` is the index of the program among its programs. This program decodes with
-    several seeds until a round has the vector's numbers of known, drafted and accepted tokens. Raises ``NotAsked`` if
-    no seed gives such a round.
+    The program with the index ``place`` in ``asked`` decodes with several seeds until a round has the vector's numbers
+    of known, drafted and accepted tokens. Raises ``NotAsked`` if no seed gives such a round.
     """
     program = asked.subject.programs[place]
     wanted = tuple(vector.inputs[name] for name in ("known", "gamma", "accepted"))
@@ -312,8 +309,8 @@ def _cache_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 def _rounds_seen(program: EngineProgram, seed: int) -> Iterator[tuple[tuple[int, int, int], int]]:
     """Yield (sizes, cache length before the next round) for each round but the last of a text that ``program`` decodes.
 
-    The sizes are ``(known, gamma, accepted)``: tokens before the round, drafted tokens, accepted drafts. ``seed`` is
-    the seed of the draws. Raises ``NotAsked`` if the program has no observer.
+    The sizes are the numbers of tokens before the round, of drafted tokens, and of accepted drafts. ``seed`` is the
+    seed of the draws. Raises ``NotAsked`` if the program has no observer.
     """
     if program.watch is None:
         raise NotAsked("it cannot be looked into")

@@ -16,10 +16,10 @@ class NotAsked(Exception):  # noqa: N818 - reads as what it says
 class Forced:
     """Interpreter that answers the draws of a program with the numbers of a test vector.
 
-    Drafts become those of the vector. Its uniforms answer the acceptance tests (coins) and the draw of the next token.
-    In a program written with ``Draws``, the name of a draw's site tells which it is. In other code, a draw with two
-    outcomes counts as a coin, and the coins decide the drafts in order. All coins must be on one line of the code, and
-    each must compare its uniform once; otherwise ``NotAsked`` is raised. Any other draw is the next token.
+    Drafts become those of the vector; its uniforms answer the acceptance tests (coins) and the draw of the next token.
+    Draws made by ``Draws`` have names. Of other draws, those with two outcomes are the coins of the drafts in order,
+    and the rest the next token. ``NotAsked`` is raised if coins are on several lines, or one compares its uniform
+    twice.
     """
 
     def __init__(self, inputs: Mapping[str, Any]) -> None:

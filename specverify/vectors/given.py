@@ -37,8 +37,7 @@ class GivenUniforms:
 class GivenKeys:
     """Decides coins by uniform numbers, and draws tokens by a race: the argmin of ``key / probability``.
 
-    With keys E_v ~ Exp(1) the argmin of E_v / p_v has the law p; ``-log E_v`` is Gumbel noise, and the argmax of ``log
-    p_v - log E_v`` is the same token.
+    If the keys are independent and exponential with rate 1, the token has the law of the pmf.
     """
 
     def __init__(self, coins: Draws, keys: Sequence[Fraction]) -> None:

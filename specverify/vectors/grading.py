@@ -89,9 +89,8 @@ def _conventions(graded: Sequence[Graded]) -> tuple[FreeChoice, ...]:
 def _convention(family: str, items: Sequence[Graded]) -> FreeChoice:
     """Return which conventions of ``family`` fit the graded answers ``items``.
 
-    The right answer to every vector of ``items`` depends on the convention. A convention fits if every answer is right
-    under it. If none fits, the result names, for each convention that some answer follows, the id of one vector with
-    such an answer.
+    A convention fits if every answer is right under it. If none fits, the result names, for each convention that some
+    answer follows, one vector with such an answer.
     """
     fitting = Counter(flag for item in items for flag in item.judged.flags)
     flags = tuple(flag for flag, number in fitting.items() if number == len(items))

@@ -24,9 +24,8 @@ Same = Callable[[Answer, Answer], Judged]
 def judged_by(same: Same, vector: Vector, answer: Answer) -> Judged:
     """Grade ``answer`` by comparing it with each right answer of ``vector``; the best of these grades counts.
 
-    ``same(expected, answer)`` grades one comparison. A refusal passes if the vector is invalid, or if refusing is one
-    of its right answers. If an invalid vector has forbidden answers, every other answer passes too; if it has none,
-    only a refusal passes.
+    ``same(expected, answer)`` grades one comparison. A refusal passes if the vector is invalid, or if a refusal is one
+    of its right answers. To an invalid vector with forbidden answers, every other answer passes too.
     """
     refused = answer == REFUSED
     if vector.result is VectorResult.INVALID:
@@ -83,9 +82,9 @@ def equal_rows(expected: Answer, answer: Answer) -> Judged:
 def equal_laws(expected: dict[Any, str], found: dict[Any, Any], decisions: int) -> Judged:
     """Return the grade of the law ``found`` (outcome -> probability) against the law ``expected``.
 
-    If all probabilities are strings, the laws must be equal as rationals. Otherwise a total variation beyond the
-    rounding of float32 fails, one within the rounding of float64 passes, and one between the two is graded as
-    undecided. ``decisions`` is the number of random decisions that lead to an outcome; their rounding errors add up.
+    If all probabilities are strings, the laws must be equal as rationals. Otherwise a total variation within the
+    rounding of float64 passes, one beyond the rounding of float32 fails, and one between them is undecided.
+    ``decisions`` is the number of random decisions that lead to an outcome; their rounding errors add up.
     """
     values: dict[Any, Fraction] = {}
     for outcome, mass in found.items():

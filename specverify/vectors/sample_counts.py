@@ -19,9 +19,10 @@ DETECT = 0.05
 def judged_counts(law: Mapping[Tokens, Fraction], rows: Any) -> Judged:
     """Return the grade of ``rows``, counts of independent samples, against the exact ``law`` (tokens -> probability).
 
-    A text of probability 0 under the law fails at once. Otherwise counts fail if a chi-square test at ``ALARM`` rejects
-    them. Counts that it does not reject pass if the samples suffice: the test must reject a law at a total variation of
-    ``DETECT`` with probability at least 1 - ``MISS``. With fewer samples they are undecided.
+    * A text of probability 0 fails, and so do counts that a chi-square test at ``ALARM`` rejects.
+    * Other counts pass if the test, with so many samples, rejects a total variation of ``DETECT`` with probability at
+      least 1 - ``MISS``.
+    * With fewer samples they are undecided.
     """
     from specverify.statistics.calibration import calibrated_level  # noqa: PLC0415 - scipy, where something is sampled
     from specverify.statistics.goodness_of_fit import (  # noqa: PLC0415 - as above

@@ -94,10 +94,7 @@ def _banned(parameters: Parameters, tokens: Tokens, prompt: Tokens, eos: Tokens)
 
 
 def _against(parameters: Parameters, new: Tokens) -> set[int]:
-    """Return the tokens that must not come next after the ``new`` tokens, by two of the ``parameters``.
-
-    These are the list of allowed tokens, and the grammar; if neither is given, no token is forbidden.
-    """
+    """Return the tokens that the allowed tokens or the grammar in ``parameters`` forbid after ``new``."""
     banned: set[int] = set()
     if "allowed" in parameters:
         banned |= set(range(parameters["vocabulary"])) - set(parameters["allowed"])
@@ -123,7 +120,7 @@ def _scaled(pmf: Pmf) -> Pmf:
 
 
 def _root(value: Fraction, degree: int) -> Fraction:
-    """Return the exact root of a rational, of this ``degree``. Raises ``ValueError`` if the root is not rational."""
+    """Return the exact root of ``value`` of this ``degree``. Raises ``ValueError`` if the root is not rational."""
     if degree < 0:
         raise ValueError(f"a temperature of sign {degree} was requested, expected one >= 0")
     if degree == 1:

@@ -43,9 +43,9 @@ Many people learn speculative decoding from five widely copied notes in Chinese:
 {documents}
 
 They are good introductions, but they contain false theorems, formulas that contradict each other, and code that is
-biased or fails. This page judges {count} of their claims, true ones included, by document and section. *As printed*
-is the verdict on the claim as it is printed, *as meant* the verdict on the reading that its author most plausibly
-meant:
+biased or fails. Use this page if you have implemented one of them. It judges {count} of their claims, true ones
+included, by document and section. *As printed* is the verdict on the claim as it is printed, *as meant* the verdict
+on the reading that its author most plausibly meant:
 
 * *true*, *false*, and *true under a condition*, which the last column states;
 * *inconsistent*: the note contradicts itself;
@@ -57,7 +57,7 @@ the result contradicts the verdict. The page is generated from the tests.
 In the table, p is the target and q the draft; the survey swaps the two letters. Unless stated otherwise, alpha is the
 probability that one drafted token is accepted. gamma and k are the number of drafts, TV is the total variation, and a
 distance is the total variation from the law of sampling from p. Shares of random samples have a fixed seed and an exact
-95 % interval.
+95 % interval. The first table counts the verdicts.
 
 {counts}
 """

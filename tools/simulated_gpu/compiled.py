@@ -13,7 +13,12 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SOURCES = (HERE / "device.cpp", *sorted(HERE.glob("*.h")))
-CONSTRAINTS = HERE.parent / "constraints.txt"
+CONSTRAINTS = HERE.parents[1] / "constraints.txt"
+
+
+def tested_torch() -> str:
+    """Return the version of torch in ``constraints.txt``, for which the device is written."""
+    return re.search(r"^torch==(\S+)", CONSTRAINTS.read_text("utf-8"), re.MULTILINE)[1]
 
 
 def library() -> Path:
@@ -23,8 +28,7 @@ def library() -> Path:
         RuntimeError: In one sentence, if torch is not the version of ``constraints.txt`` or supports CUDA itself, or if
             g++ is missing.
     """
-    version = importlib.metadata.version("torch")
-    tested = re.search(r"^torch==(\S+)", CONSTRAINTS.read_text("utf-8"), re.MULTILINE)[1]
+    version, tested = importlib.metadata.version("torch"), tested_torch()
     if version.partition("+")[0] != tested:
         raise RuntimeError(f"the simulated device is made for torch {tested} of constraints.txt, found torch {version}")
     torch = Path(importlib.util.find_spec("torch").origin).parent

@@ -27,6 +27,22 @@ def test_a_path_is_told_round_by_round_with_the_right_value_beside_the_wrong_ste
     assert "; expected " in told
 
 
+def test_a_draft_that_is_not_emitted_is_told_as_rejected_though_tokens_follow_its_replacement():
+    def masked(p, q, draft_tokens):
+        kept = RNG.random(2) < [p[i, token] / q[i, token] for i, token in enumerate(draft_tokens)]
+        last = len(draft_tokens) if kept.all() else int(np.argmin(kept))
+        row = np.maximum(p[last] - q[last], 0) if last < len(q) else p[last]
+        end = int(RNG.choice(len(row), p=row / row.sum()))
+        return [*draft_tokens[:last], end, *(token for i, token in enumerate(draft_tokens) if i > last and kept[i])]
+
+    here = in_scenario(masked, 2, SMALL._replace(horizon=3))
+    told = {rounds_of_path(here, path.choices) for path in paths(whole_run(here.decoder, here.prompt))}
+    followed = [words.partition("\n")[0] for words in told if "replaced by 0, then 0\nround 2: " in words]
+    assert followed
+    assert all("draft 1 (1) rejected (u >= 0.643, test_" in words for words in followed)
+    assert not any("accepted" in words for words in followed)
+
+
 @pytest.mark.parametrize(
     ("wrong", "shape", "said"),
     [

@@ -28,7 +28,7 @@ MOST_ROWS = 4
 
 
 class RequestBatch(NamedTuple):
-    """The requests of an engine and its models: ``p`` is the target, and ``q`` the draft model."""
+    """The requests of an engine, the target ``p``, and the draft model ``q``."""
 
     p: LanguageModel
     q: LanguageModel
@@ -41,15 +41,17 @@ class RequestBatch(NamedTuple):
 
 
 class _RowRound(NamedTuple):
-    """One row in one round: its drafts, and the rows of p and q along them.
+    """One round of one row of a batch: its drafts, and the rows of p and q along them.
 
-    ``passed`` are the results of the tests of all drafts, also of those after the first rejection.
+    ``passed`` has the result of the test of each draft, also after the first rejection.
     """
 
     drafts: Tokens
     p: tuple[Row, ...]
     q: tuple[Row, ...]
     passed: tuple[bool, ...]
+    left: tuple[tuple[Row, Row], ...] = ()
+    """The rows of p and q of the residual at each draft; () if they are the right ones."""
 
     @property
     def accepted(self) -> int:
@@ -57,11 +59,13 @@ class _RowRound(NamedTuple):
         return self.passed.index(False) if False in self.passed else len(self.passed)
 
     def last(self, count: int) -> Row:
-        """Return the row of the token after ``count`` accepted drafts: the residual, or p after the last draft."""
-        return self.p[count] if count == len(self.drafts) else excess(self.p[count], self.q[count])
+        """Return the pmf of the token after ``count`` accepted drafts: the residual, or p after the last draft."""
+        if count == len(self.drafts):
+            return self.p[count]
+        return excess(*self.left[count]) if self.left else excess(self.p[count], self.q[count])
 
     def cut(self, count: int) -> Row:
-        """Return the row of the token after ``count`` kept drafts, or after all drafts if the row has fewer."""
+        """Return ``last(count)``, or, if the row has fewer than ``count`` drafts, the pmf after all of them."""
         return self.last(min(count, len(self.drafts)))
 
 
@@ -121,8 +125,28 @@ def _residual_of_first(rows: Sequence[_RowRound], b: int) -> Ending:
     return count, excess(rows[0].p[count], rows[0].q[count])
 
 
+RowsOfTest = Callable[[Sequence[tuple[Row, Row]], int], tuple[Row, Row]]
+"""``rows(pairs, b)`` returns the rows of p and q in the test of row ``b``; ``pairs`` has them for all rows."""
+
+
+def _own(pairs: Sequence[tuple[Row, Row]], b: int) -> tuple[Row, Row]:
+    return pairs[b]
+
+
+def _mean_p(pairs: Sequence[tuple[Row, Row]], b: int) -> tuple[Row, Row]:
+    return [sum(column) / len(pairs) for column in zip(*(p for p, _ in pairs), strict=True)], pairs[b][1]
+
+
+def _p_of(by: int, pairs: Sequence[tuple[Row, Row]], b: int) -> tuple[Row, Row]:
+    return pairs[(b + by) % len(pairs)][0], pairs[b][1]
+
+
+def _q_of(by: int, pairs: Sequence[tuple[Row, Row]], b: int) -> tuple[Row, Row]:
+    return pairs[b][0], pairs[(b + by) % len(pairs)][1]
+
+
 class _Hypothesis(NamedTuple):
-    """A fault of a batch; ``words`` name it, and the other fields say how the decoder differs from the right one."""
+    """A fault of a batch: ``words`` name it, and each other field states a difference from the right decoder."""
 
     words: str
     ending: EndingRule = _right
@@ -132,8 +156,12 @@ class _Hypothesis(NamedTuple):
     """Whether p is computed for all rows and assigned to the unfinished rows in order."""
     one_coin: bool = False
     """Whether one random number tests the drafts of all rows at a position."""
+    in_test: RowsOfTest = _own
+    """The rows with which a draft is tested."""
+    in_residual: RowsOfTest = _own
+    """The rows from which the residual is computed."""
     least_gamma: int = 1
-    """The least number of drafts; with fewer, another hypothesis is the same."""
+    """The least number of drafts with which this fault differs from another one."""
     instead: str = ""
     """The words if another hypothesis with the same ``instead`` fits too; "" if there are no such words."""
 
@@ -204,12 +232,40 @@ HYPOTHESES = (
         p_by_place=True,
         instead=_OF_OTHERS,
     ),
+    *(
+        _Hypothesis(
+            f"p is averaged over the rows of the batch {where}",
+            in_test=test,
+            in_residual=residual,
+            instead="p is averaged over the rows of the batch",
+        )
+        for where, test, residual in (
+            ("in the test of a draft", _mean_p, _own),
+            ("in the residual", _own, _mean_p),
+            ("in the test and in the residual", _mean_p, _mean_p),
+        )
+    ),
+    *(
+        _Hypothesis(
+            f"{model} of another row of the batch is used {where}",
+            in_test=test,
+            in_residual=residual,
+            instead=f"{model} of another row of the batch is used",
+        )
+        for model, change in (("p", _p_of), ("q", _q_of))
+        for by in (1, -1)
+        for where, test, residual in (
+            ("in the test of a draft", partial(change, by), _own),
+            ("in the residual", _own, partial(change, by)),
+            ("in the test and in the residual", partial(change, by), partial(change, by)),
+        )
+    ),
     _Hypothesis("one random number tests the drafts of all rows of the batch at a position", one_coin=True),
 )
 
 
 def rule_of_batch(batch: RequestBatch, law: Mapping[Tokens, Any]) -> str:
-    """Return the sentence about the only fault of a batch that gives the law ``law``; "" if none or several do.
+    """Return the sentence about the only fault that gives a batch the law ``law``; "" if none or several do.
 
     ``law`` maps the concatenated new tokens of all requests to their probability.
     """
@@ -223,14 +279,14 @@ def rule_of_batch(batch: RequestBatch, law: Mapping[Tokens, Any]) -> str:
 
 def _explains(hypothesis: _Hypothesis, batch: RequestBatch, law: Mapping[Tokens, Any]) -> bool:
     return any(
-        _has_law(partial(_decode, hypothesis, batch, gamma, shortened, stays), law)
-        for gamma, shortened, stays in product(batch.gammas, (False, True), (False, True))
-        if gamma >= hypothesis.least_gamma
+        _has_law(partial(_decode, hypothesis, batch, gamma, shortened, stays, bonus), law)
+        for gamma, shortened, stays, bonus in product(batch.gammas, (False, True), (False, True), (True, False))
+        if gamma >= hypothesis.least_gamma and (bonus or hypothesis.ending is _right)
     )
 
 
 def _has_law(decode: Callable[[Draws], Tokens], law: Mapping[Tokens, Any]) -> bool:
-    """Return whether ``decode`` has the law ``law``; the enumeration ends at the first text that is too probable."""
+    """Return whether ``decode`` has the law ``law``; the enumeration ends at a text that is too probable."""
     left = {text: float(mass) for text, mass in law.items()}
 
     def take(path: Path[Tokens]) -> None:
@@ -246,16 +302,22 @@ def _has_law(decode: Callable[[Draws], Tokens], law: Mapping[Tokens, Any]) -> bo
 
 
 class _TooProbableError(Exception):
-    """Raised if a hypothesis emits a text with a larger probability than the engine."""
+    """Raised if a hypothesis emits a text with a larger probability than the engine does."""
 
 
 def _decode(
-    hypothesis: _Hypothesis, batch: RequestBatch, gamma: int, shortened: bool, stays: bool, draws: Draws
+    hypothesis: _Hypothesis, batch: RequestBatch, gamma: int, shortened: bool, stays: bool, bonus: bool, draws: Draws
 ) -> Tokens:
-    """Return the concatenated new tokens of all requests, decoded with ``gamma`` drafts a round.
+    """Decode ``batch`` with the fault ``hypothesis``; return the concatenated new tokens of all requests.
 
-    ``shortened``: near the end of a text, fewer drafts are made, so that a round never exceeds it. ``stays``: a row
-    that has ended stays in the batch.
+    Args:
+        hypothesis: The fault.
+        batch: The requests and the models.
+        gamma: The number of drafts of a round.
+        shortened: Whether fewer drafts are made near the end of a text, so that no round exceeds it.
+        stays: Whether a row that has ended stays in the batch.
+        bonus: Whether a token follows the last draft if all drafts are accepted.
+        draws: Supplies the random outcomes.
     """
     result: Tokens = ()
     begin = 0
@@ -269,7 +331,8 @@ def _decode(
             rows = list(_rows(hypothesis, batch, texts, live, counts, draws))
             for b, i in enumerate(live):
                 kept, row = hypothesis.ending(rows, b)
-                texts[i] += (*rows[b].drafts[:kept], _drawn(draws, row))
+                last = (_drawn(draws, row),) if bonus or kept < len(rows[b].drafts) or not kept else ()
+                texts[i] += (*rows[b].drafts[:kept], *last)
         for prompt, text, end in zip(prompts, texts, ends, strict=True):
             result += text[len(prompt) : end]
     return result
@@ -282,10 +345,15 @@ def _drawn(draws: Draws, row: Row) -> int:
 def _rows(
     hypothesis: _Hypothesis, batch: RequestBatch, texts: list[Tokens], live: list[int], counts: list[int], draws: Draws
 ) -> Iterator[_RowRound]:
-    """Yield one round of each row of a batch that still decodes; ``draws`` draws and tests the drafts.
+    """Yield one round of each row that still decodes, with the fault ``hypothesis``.
 
-    ``texts`` are the texts of all rows, ``live`` the indices of the rows that still decode, and ``counts`` the numbers
-    of their drafts. The fault ``hypothesis`` is applied.
+    Args:
+        hypothesis: The fault.
+        batch: The requests and the models.
+        texts: The text of every row so far.
+        live: The indices of the rows that still decode.
+        counts: The number of drafts of each of these rows.
+        draws: Supplies the random outcomes.
     """
     drafted: list[Tokens] = []
     makers = range(len(live)) if hypothesis.drafts_by_place else live
@@ -300,17 +368,37 @@ def _rows(
         p = tuple(batch.p(begun + drafts[:k]) for k in range(len(drafts) + 1))
         rounds.append((drafts, p, tuple(batch.q(texts[i] + drafts[:k]) for k in range(len(drafts)))))
     tests = _tests(hypothesis, rounds, draws)
-    for (drafts, p, q), passed in zip(rounds, tests, strict=True):
-        yield _RowRound(drafts, p, q, passed)
+    left = _pairs(rounds, hypothesis.in_residual)
+    for (drafts, p, q), passed, pairs in zip(rounds, tests, left, strict=True):
+        yield _RowRound(drafts, p, q, passed, pairs if hypothesis.in_residual is not _own else ())
+
+
+def _pairs(rounds: Sequence[tuple[Any, ...]], change: RowsOfTest) -> list[tuple[tuple[Row, Row], ...]]:
+    """Return, for each row of a batch, the rows of p and q at each of its drafts after the change ``change``.
+
+    ``rounds`` has (drafts, rows of p, rows of q) of each row of the batch. Only rows with a draft at the same position
+    count as other rows.
+    """
+    result: list[list[tuple[Row, Row]]] = [[] for _ in rounds]
+    for k in range(max((len(drafts) for drafts, _, _ in rounds), default=0)):
+        drafting = [b for b, (drafts, _, _) in enumerate(rounds) if k < len(drafts)]
+        pairs = [(rounds[b][1][k], rounds[b][2][k]) for b in drafting]
+        for place, b in enumerate(drafting):
+            result[b].append(change(pairs, place))
+    return [tuple(pairs) for pairs in result]
 
 
 def _tests(hypothesis: _Hypothesis, rounds: Sequence[tuple[Any, ...]], draws: Draws) -> list[tuple[bool, ...]]:
     """Return, for each row of a batch, whether each of its drafts passes its test.
 
-    ``rounds`` has (drafts, rows of p, rows of q) of each row of the batch. The fault ``hypothesis`` states whether the
-    rows share one random number at each position.
+    ``rounds`` has (drafts, rows of p, rows of q) for each row. With ``hypothesis.one_coin``, all rows share one random
+    number at each position.
     """
-    bounds = [[float(ratio(p[k][token], q[k][token])) for k, token in enumerate(drafts)] for drafts, p, q in rounds]
+    tested = _pairs(rounds, hypothesis.in_test)
+    bounds = [
+        [float(ratio(p[token], q[token])) for token, (p, q) in zip(drafts, pairs, strict=True)]
+        for (drafts, _, _), pairs in zip(rounds, tested, strict=True)
+    ]
     if not hypothesis.one_coin:
         return [tuple(_drawn(draws, (bound, 1 - bound)) == 0 for bound in row) for row in bounds]
     passed: list[list[bool]] = [[] for _ in rounds]
@@ -324,7 +412,7 @@ def _tests(hypothesis: _Hypothesis, rounds: Sequence[tuple[Any, ...]], draws: Dr
 
 
 def _other_order(batch: RequestBatch, law: Mapping[Tokens, Any]) -> str:
-    """Return the sentence that the rows have the right texts in another order; "" if they do not.
+    """Return the sentence that the rows of ``batch`` get each other's texts; "" if they do not.
 
     ``law`` is the law of the engine.
     """

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
 
 from specverify.base.verdict import Counterexample
 from specverify.checks.explaining.batch_rules import RequestBatch, rule_of_batch
@@ -54,7 +56,7 @@ from specverify.checks.explaining.round_readings import (
     items_of_decisions,
     reading_of,
 )
-from specverify.checks.explaining.round_rules import same_row
+from specverify.checks.explaining.round_rules import excess, ratio, same_row
 from specverify.checks.explaining.round_stories import given_of_path, impossible_step, rounds_of_path
 from specverify.checks.explaining.token_rules import name_of_token
 from specverify.checks.explaining.tree_readings import tree_reading
@@ -72,12 +74,15 @@ Found = TypeVar("Found")
 Given = ParamSpec("Given")
 SHOWN = 3
 """The largest number of paths in a counterexample."""
-SEARCHED, EVIDENCE = 8, 16
-"""The number of paths of an engine that are searched for the fault, and the number of further paths as evidence."""
+SEARCHED, EVIDENCE, EVIDENCE_OF_PROBE = 8, 16, 36
+"""The number of paths of an engine that are searched for the fault, and the number of further paths as evidence; the
+third number is that of a setting that explains a refutation."""
 SEARCHED_TREES, MOST_TREE_PATHS = 40, 400
 PATHS_ALONE = 2000
 """The largest number of paths that are followed of one request alone."""
 NEAR, NEAR_LAW = 1e-9, 1e-6
+COMPARED_TEXTS = 64
+"""The largest number of texts at which the rows of the target are compared with the expected law."""
 
 _PHRASES: dict[object, Callable[[Decision], str]] = {
     "draft": lambda d: f"draft {d.outcome}",
@@ -89,10 +94,9 @@ _PHRASES: dict[object, Callable[[Decision], str]] = {
 
 
 def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> Counterexample:
-    """Return a counterexample for a decoder whose ``law`` differs from ``expected``.
+    """Return a counterexample for the decoder ``here``, whose ``law`` differs from ``expected``.
 
-    It shows the outcome with the largest excess of probability, paths that lead to it, and the fault of the rounds.
-    ``here`` is the decoder in its scenario.
+    It shows the outcome with the largest excess of probability, paths to this outcome, and the fault of the rounds.
     """
     worst, then = _most_beyond(law, expected)
     readings: list[Reading] = []
@@ -111,10 +115,9 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
 
 
 def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:
-    """Return how the rounds of a decoder differ from the rule of speculative sampling.
+    """Return how the rounds of the decoder ``here`` differ from speculative sampling; None if this is not recognised.
 
-    The examined rounds are its first ones, and those on the most probable paths that emit ``outcome``. ``here`` is the
-    decoder in its scenario. Returns None if no difference is recognised.
+    The first rounds are examined, and the rounds on the most probable paths that emit ``outcome``.
     """
     heaviest = _paths_to(outcome, here.variant.build(here.task), here.prompt, SHOWN)
     later = [given for _, path in heaviest for given in given_of_path(here, path.choices)]
@@ -122,10 +125,9 @@ def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:
 
 
 def _fault_of_named_draws(here: InScenario) -> RoundFault | None:
-    """Return the fault of a decoder that labels its draws (draft, accept, ...) but has no separate ``propose`` step.
+    """Return the fault of the decoder ``here``, which labels its draws but has no separate ``propose`` step.
 
     Its most probable paths are read as rounds. Returns None if no fault is recognised, or if a path has no labels.
-    ``here`` is the decoder in its scenario.
     """
     read = []
     for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
@@ -148,8 +150,7 @@ def program_counterexample(
 ) -> Counterexample:
     """Return a counterexample for an engine whose ``law`` differs from ``expected``.
 
-    ``run`` is the engine as a program of draws; the decisions on its paths are the random calls of its library.
-    ``followed`` holds its paths if they were followed before.
+    ``run`` is the engine as a program of draws. ``followed`` holds its paths if they were followed before.
     """
     worst, then = _most_beyond(law, expected)
 
@@ -166,11 +167,13 @@ def program_counterexample(
             return result
     difference = first_difference(law, expected, program.split, program.each)
     size, cells = _vocabulary(expected), dict[tuple[int, ...], Any]()
-    more = [path for _, path in engine.heaviest(lambda _: 1, EVIDENCE)]
+    more = _varied_paths(engine) if program.is_probe else [path for _, path in engine.heaviest(lambda _: 1, EVIDENCE)]
     drawn = [
         with_pmfs(engine, draws_of(path.decisions), size, cells) for path in (*(path for _, path in heaviest), *more)
     ]
     traces = [trace, *(_trace_of(program, path) for path in (*(path for _, path in heaviest[1:]), *more))][: len(drawn)]
+    traces = _with_rows_of_law(traces, expected, size)
+    trace = next(iter(traces), None)
     texts = [*[worst] * len(heaviest), *(max(outcomes_of(path.outcome), key=lambda end: end[1])[0] for path in more)]
     open_ends = [len(outcomes_of(path.outcome)) > 1 for path in (*(path for _, path in heaviest), *more)]
     rounds = or_none(_rounds_of, program, drawn, traces, texts, expected, open_ends)
@@ -183,9 +186,9 @@ def program_counterexample(
     )
     if difference is None:
         return example
-    beside = _named_beside(program, trace, (law, expected), difference)
+    beside = _named_beside(program, trace, (law, expected), difference, engine)
     if beside is not None:
-        return example._replace(fault=beside[0], rows=beside[1:])
+        return example._replace(fault=beside[0], rows=beside[1:], sure=True)
     named = or_none(token_without_draw, program, engine) or (rounds.fault if rounds else "")
     if not named and trace is not None and trace.target is not None and program.split is None:
         candidates = (
@@ -203,7 +206,21 @@ def program_counterexample(
         named = _token_named(difference, program.rows(worst), paths_drawn, size, read)
     if not named:
         return example._replace(fault=difference.fault, rows=difference.rows, named=False)
-    return example._replace(fault=named, rows=(difference.fault, *difference.rows))
+    sure = program.is_probe and rounds is not None and rounds.named and named == rounds.fault
+    return example._replace(fault=named, rows=(difference.fault, *difference.rows), sure=sure)
+
+
+def _varied_paths(engine: KeptPaths) -> list[Path[Any]]:
+    """Return up to ``EVIDENCE_OF_PROBE`` paths of an engine that begin differently.
+
+    The most probable of each kind come first. Paths with the same outcomes of the first three decisions are of one
+    kind.
+    """
+    kinds = dict[tuple[int, ...], list[Path[Any]]]()
+    for path in sorted(engine, key=lambda path: -path.weight):
+        kinds.setdefault(path.choices[:3], []).append(path)
+    in_turn = (path for same in zip_longest(*kinds.values()) for path in same if path is not None)
+    return list(islice(in_turn, EVIDENCE_OF_PROBE))
 
 
 def _named_beside(
@@ -211,25 +228,75 @@ def _named_beside(
     trace: Trace | None,
     laws: tuple[Mapping[Any, Any], Mapping[Any, Any]],
     difference: Difference,
+    engine: KeptPaths,
 ) -> tuple[str, ...] | None:
-    """Return the sentence that a request is wrong beside or after others, and its rows; None if there is no such fact.
+    """Return a sentence that a request is wrong because of others, then table lines; None if this is not shown.
 
-    A rule by which one row of a batch decides about another stands first. ``laws`` are the observed and the expected
-    law, ``difference`` is their first difference, and ``trace`` has the model queries of a path of ``program``.
+    A text that continues after its end comes first: no rule explains it better. If one row of a batch decides about
+    another, this rule comes next. ``laws`` are the observed and the expected law, and ``difference`` is their first
+    difference. ``trace`` has the model queries of a path, and ``engine`` all paths.
     """
+    if difference.expected.get(END, 0) >= CERTAIN:
+        return difference.fault, *difference.rows
     alone = "" if difference.request is None else or_none(right_alone, program, difference.request)
     shown = f"{alone}: {difference.sentence}" if alone else difference.fault
     rule = or_none(_rule_of_batch, trace, *laws) if trace is not None and program.split is not None else ""
+    decided = or_none(_decided_by, program, trace, engine, difference) or ""
     if rule:
-        return rule, shown, *difference.rows
-    return (shown, *difference.rows) if alone else None
+        return f"{rule}{decided}", shown, *difference.rows
+    if not alone:
+        return None
+    return f"{shown}{decided}", *difference.rows
+
+
+def _decided_by(program: EngineProgram, trace: Trace | None, engine: KeptPaths, difference: Difference) -> str:
+    """Return a clause about a wrong draw that decides the first wrong token, with its program line; "" if none does.
+
+    A draw decides the token if the token is the same on all paths with the same outcomes up to this draw. Of the paths
+    with the wrong token, the most probable one is taken whose deciding draw is no draw of speculative decoding: a coin
+    that passes with another probability than min(1, p/q), or a token from another row than p, q and their residual. The
+    other arguments are those of ``_named_beside``.
+    """
+    index = difference.request
+    models = trace is not None and trace.target is not None and trace.draft is not None
+    if program.split is None or index is None or difference.wrong is None or trace is None or not models:
+        return ""
+    *before, token = difference.wrong
+    begun, number = tuple(before), len(before)
+    text = trace.texts[index][0] + begun
+    p, q = (
+        [float(mass) for mass in model(text).tolist()] for model in (trace.target, trace.draft) if model is not None
+    )
+    if not 0 <= token < len(p):
+        return ""
+    begins = [(path, program.split(outcomes_of(path.outcome)[0][0])[index][: number + 1]) for path in engine]
+    fitting = sorted((path for path, new in begins if new == (*begun, token)), key=lambda path: -path.weight)
+    cells = dict[tuple[int, ...], Any]()
+    for path in fitting[:SEARCHED]:
+        length = next(
+            length
+            for length in range(len(path.choices) + 1)
+            if len({new for other, new in begins if other.choices[:length] == path.choices[:length]}) == 1
+        )
+        drawn = with_pmfs(engine, draws_of(path.decisions[:length]), len(p), cells)
+        item = next((item for item in reversed(drawn) if item.high - item.low < 1 - NEAR), None)
+        if item is None or not item.place:
+            continue
+        bound = ratio(p[token], q[token])
+        if not item.is_lookup and item.low <= 0 and abs(item.high - bound) > NEAR_LAW:
+            does, ought = apart(item.high, bound)
+            return f"; new token {number + 1} is {token} if u < {does} ({item.place}), and min(1, p/q) is {ought} there"
+        if item.pmf and not any(same_row(item.pmf, row, NEAR_LAW) for row in (p, q, excess(p, q))):
+            rows = f"where p = {short_row(p)} and q = {short_row(q)}"
+            return f"; new token {number + 1} is drawn from {short_row(item.pmf)} ({item.place}), {rows}"
+    return ""
 
 
 def token_without_draw(program: EngineProgram, engine: KeptPaths) -> str:
     """Return the sentence that an engine chooses a token as the argmax of p, without a draw; "" if it does not.
 
-    ``engine`` holds the paths of ``program``. Returns "" also if the program does not run with the models of a
-    scenario, or serves several requests.
+    ``engine`` holds the paths of ``program``. Returns "" also if the program has no recorded queries, or serves several
+    requests.
     """
     if program.trace is None or program.split is not None:
         return ""
@@ -245,12 +312,15 @@ def _rounds_of(
     expected: Mapping[Any, Any],
     open_ends: Sequence[bool],
 ) -> EngineRounds | None:
-    """Read paths of an engine as rounds of speculative decoding.
+    """Read paths of an engine as rounds; None if it serves several requests, or if its texts have no integer tokens.
 
-    ``drawn`` are the draws of each path, ``traces`` its recorded model queries (None if not recorded), ``texts`` its
-    new tokens, and ``open_ends`` whether its last token is a draw that nothing reads. Without a trace, p is computed
-    from ``expected``, the expected law of texts. Returns None if the engine serves several requests, or if the texts of
-    ``expected`` have no integer tokens. ``program`` is the engine.
+    Args:
+        program: The engine.
+        drawn: The draws of each path.
+        traces: The model queries of each path; None if they are not recorded. Then p is computed from ``expected``.
+        texts: The new tokens of each path.
+        expected: The expected law of texts.
+        open_ends: For each path, whether its last token is never read.
     """
     horizon, size = max((len(text) for text in expected), default=0), _vocabulary(expected)
     if program.split or not size:
@@ -271,19 +341,39 @@ def _models_of(trace: Trace, horizon: int) -> Models | None:
     return Models(trace.target, trace.draft, trace.texts[0][0], horizon, asked, queries)
 
 
-def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
-    """Return the model queries on a path of an engine; None if the engine does not record them.
+def _with_rows_of_law(traces: list[Trace | None], expected: Mapping[Any, Any], size: int) -> list[Trace | None]:
+    """Return ``traces``, but only None if ``expected`` has other rows than the target model of the first one."""
+    first = next(iter(traces), None)
+    return traces if first is None or has_law_of_target(first, expected, size) else [None] * len(traces)
 
-    ``program`` is the engine.
+
+def has_law_of_target(trace: Trace, expected: Mapping[Any, Any], size: int) -> bool:
+    """Return whether ``expected`` has the rows of the target model that ``trace`` has recorded.
+
+    Otherwise a plain call processes the rows of the target, for example by a penalty. ``size`` is the vocabulary size.
+    Returns True also if there are several requests or no model, so that nothing can be compared.
     """
+    if trace.target is None or len(trace.texts) != 1 or not size:
+        return True
+    model, prompt = model_of_law(expected, size), trace.texts[0][0]
+    befores = {text[:length] for text in islice(expected, COMPARED_TEXTS) for length in range(len(text))}
+    return all(
+        np.abs(model(before) - np.asarray(trace.target((*prompt, *before)), dtype=np.float64)[:size]).max() < NEAR_LAW
+        for before in befores
+        if model(before).any()
+    )
+
+
+def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
+    """Return the model queries on a path of the engine ``program``; None if they are not recorded."""
     return or_none(program.trace, path.choices) if program.trace else None
 
 
 def _told_as_rounds(readings: Sequence[Reading | None], traces: Sequence[Trace | None]) -> list[Reading | None]:
-    """Return ``readings``, with None for those that cannot be right because a program draws in another order.
+    """Return ``readings``, but None for each path without recorded queries whose reading has a token without a draw.
 
-    A program may draw the tokens of all its positions, then all its coins. Read round by round, a token of such a path
-    comes without a draw. Only model queries (``traces``; None if they are not recorded) show that a token really does.
+    Such a reading may be wrong: some programs draw all tokens first, and all coins later. ``traces`` has the queries of
+    each path, or None.
     """
     return [
         None if reading is not None and trace is None and UNDRAWN_WORDS in reading.fault else reading
@@ -296,9 +386,13 @@ def _stories_of(
 ) -> tuple[tuple[str, ...], list[Reading]]:
     """Return lines that describe the shown paths, and the readings of these paths.
 
-    ``heaviest`` are (weight, path), ``drawn`` the draws of each path, ``readings`` its reading as rounds or None. Paths
-    with the same description are merged. If some paths deviate from the rule, only the most probable of them is shown;
-    otherwise the ``SHOWN`` most probable paths are.
+    They are the ``SHOWN`` most probable paths, or only one if it deviates from the rule. Paths with equal descriptions
+    are merged.
+
+    Args:
+        heaviest: (weight, path) of each path.
+        drawn: The draws of each path.
+        readings: The reading of each path as rounds, or None.
     """
     weights: dict[str, Any] = {}
     faulty, shown = dict[str, bool](), dict[str, Reading]()
@@ -315,10 +409,9 @@ def _stories_of(
 
 
 def _in_rounds(reading: Reading) -> str:
-    """Return the words of a reading, round by round.
+    """Return the words of a reading, round by round, up to the round with its first deviation, which is marked.
 
-    If its first deviation from the rule is in a round, this round is the last one described, and it is marked. If no
-    round has this deviation, all rounds are described.
+    If no round has this deviation, all rounds are described.
     """
     words = list(reading.words)
     number = next((i for i, one in enumerate(reading.rounds) if one.fault), None)
@@ -330,9 +423,8 @@ def _in_rounds(reading: Reading) -> str:
 
 
 def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens, dict[str, Pmf]]:
-    """Return text -> {"p": row, "q": row} for the texts whose rows the lines about ``readings`` use.
+    """Return text -> {"p": row, "q": row} for the texts whose rows the descriptions of ``readings`` use.
 
-    They are the texts whose rows of p and q decide a round, and the queried texts that the words of a reading mention.
     ``trace`` has the models and their queries. Returns {} if the target or the draft model is unknown.
     """
     if trace is None or trace.target is None or trace.draft is None:
@@ -347,8 +439,8 @@ def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens,
 def right_alone(program: EngineProgram, index: int) -> str:
     """Return the sentence that request ``index`` has the right law alone and a wrong law together with other requests.
 
-    The sentence names these other requests: those served before the request, or in one batch with it. Returns "" if the
-    law is wrong alone too, or if the engine cannot serve one request alone. ``program`` is the engine.
+    It names the other requests. Returns "" if the law is wrong alone too, or if the engine cannot serve one request
+    alone.
     """
     if program.alone is None:
         return ""
@@ -365,10 +457,10 @@ def right_alone(program: EngineProgram, index: int) -> str:
 
 
 def _rule_of_batch(trace: Trace, law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> str:
-    """Return the sentence about a fault that lets one row of a batch decide about another; "" if none is recognised.
+    """Return the sentence about a fault that lets one row of a batch decide about another; "" if there is none.
 
-    ``law`` is compared with ``expected``; both map the concatenated texts of all requests to probabilities. ``trace``
-    has the models and the prompts.
+    ``law`` and ``expected`` map the concatenated texts of all requests to probabilities. ``trace`` has the models and
+    the prompts.
     """
     if (
         not trace.batches
@@ -386,9 +478,9 @@ def _rule_of_batch(trace: Trace, law: Mapping[Any, Any], expected: Mapping[Any, 
 
 
 def _where_in_calls(name: str, index: int) -> str:
-    """Return a phrase that states with which other requests request ``index`` is served.
+    """Return a phrase about the requests with which request ``index`` is served.
 
-    The phrase is parsed from ``name``, the name of a setting such as ``A beside B, then C beside D``.
+    ``name`` is the name of a setting, such as ``A beside B, then C beside D``; it is parsed.
     """
     first = name.partition(", then ")[0].count(" beside ") + 1
     if index >= first:
@@ -401,28 +493,27 @@ class _Paths(NamedTuple):
 
     engine: KeptPaths
     decisions: Sequence[Sequence[Decision]]
-    """For each path, its decisions in order. A decision is an outcome of a draw, or an answer to one comparison."""
+    """For each path, its decisions in order: outcomes of draws, and answers to comparisons."""
     drawn: Sequence[Sequence[PathDraw]]
-    """For each path, its random numbers in order. All comparisons of one uniform belong to one ``PathDraw``."""
+    """For each path, its draws in order. All comparisons of one uniform are merged into one draw."""
     cells: dict[tuple[int, ...], Any]
-    """Outcomes of all decisions before a draw -> the intervals in which the uniform of this draw can lie. ``with_pmfs``
-    computes these intervals at its first call, and reads them in later calls."""
+    """Outcomes before a draw -> intervals in which its uniform can lie; filled by the first ``with_pmfs``."""
 
 
 def _token_named(
     difference: Difference, rows: Mapping[Tokens, Mapping[str, Pmf]], heaviest: _Paths, size: int, read: str
 ) -> str:
-    """Return the sentence about the wrong rule that explains the law of the first wrong token.
+    """Return the sentence that explains the law of the first wrong token: a wrong rule, or else ``read``.
 
-    ``difference`` has the observed and the expected law of this token, and ``size`` is the vocabulary size.
-    ``rows`` maps texts to their rows of p and q, and ``heaviest`` are the most probable paths. ``read`` is a sentence
-    about the first deviation from the rule on these paths, or "".
+    If ``read`` is "" and q is not known, the sentence is about the row that the token is drawn from, or about missing
+    draws. It is "" if nothing fits.
 
-    Wrong rules are compared only if q is known. It is the row of q of the text in ``rows`` whose p is the expected law
-    of the token. If there is no such text and the token is the first new one, q is the pmf of the first draw.
-
-    Returns ``read`` if no wrong rule fits. If ``read`` is "" too and q is not known, returns a sentence about the row
-    from which the token is drawn, or about missing draws; "" if neither fits.
+    Args:
+        difference: The observed and the expected law of the token.
+        rows: Text -> its rows of p and q. The row of q is that of the text whose p is the expected law.
+        heaviest: The most probable paths.
+        size: The vocabulary size.
+        read: A sentence about the first deviation from the rule on these paths, or "".
     """
     seen, p = ([law.get(token, 0) for token in range(size)] for law in (difference.seen, difference.expected))
     if not size or END in difference.seen or not any(seen):
@@ -444,7 +535,7 @@ def _token_named(
 def _row_of_token(heaviest: _Paths, before: Tokens, seen: Sequence[Any], p: Sequence[Any]) -> str:
     """Return a sentence about the row from which the token after ``before`` is drawn; the expected row is ``p``.
 
-    ``seen`` is the observed law of the token. Returns "" if no draw of a path in ``heaviest`` has the row ``seen``.
+    ``seen`` is the observed law of the token. Returns "" if no draw on the paths ``heaviest`` has this law.
     """
     number = len(before) + 1
     for items in heaviest.drawn:
@@ -463,10 +554,9 @@ def _row_of_token(heaviest: _Paths, before: Tokens, seen: Sequence[Any], p: Sequ
 
 
 def _other_in_one_token(seen: Sequence[Any], p: Sequence[Any]) -> int | None:
-    """Return the only token for which the quotient seen/p differs from that of the other tokens.
+    """Return the only token whose quotient seen/p differs from that of all other tokens; None if there is none.
 
-    ``seen`` and ``p`` are rows. Returns None if there is not exactly one such token, if the rows are positive at
-    different tokens, or if ``p`` is positive at fewer than three tokens.
+    ``seen`` and ``p`` are rows. They must be positive at the same tokens, at least three.
     """
     inside = [token for token, mass in enumerate(p) if mass > 0]
     if len(inside) < 3 or any((mass > 0) != (token in inside) for token, mass in enumerate(seen)):
@@ -486,8 +576,7 @@ def _is_from_q(heaviest: _Paths, seen: Sequence[Any], p: Sequence[Any]) -> bool:
 def _too_few_draws(heaviest: _Paths, number: int, p: Sequence[Any]) -> str:
     """Return the sentence that the first ``number`` new tokens come from fewer draws; "" if they do not.
 
-    ``heaviest`` are the most probable paths, of which the first is examined. ``p`` is the expected law of the first
-    wrong token.
+    The first path of ``heaviest`` is examined. ``p`` is the expected law of the first wrong token.
     """
     for decisions in heaviest.decisions[:1] if max(p) < CERTAIN else ():
         items = or_none(drawn_together, heaviest.engine, decisions, number)
@@ -500,16 +589,16 @@ def _too_few_draws(heaviest: _Paths, number: int, p: Sequence[Any]) -> str:
 
 
 def _vocabulary(law: Mapping[Any, Any]) -> int:
-    """Return the vocabulary size of the texts of ``law`` (largest token plus 1); 0 if a text has non-integer items."""
+    """Return the vocabulary size of the texts of ``law``: largest token plus 1; 0 if a token is no integer."""
     tokens = {token for text in law for token in text}
     return max(tokens) + 1 if tokens and all(isinstance(token, int) for token in tokens) else 0
 
 
 def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens) -> Counterexample | None:
-    """Return a counterexample for a greedy engine: the expected and the emitted text, the first wrong token, its round.
+    """Return a counterexample for the greedy engine ``program``; None if its texts are right.
 
-    ``wanted`` is the only right text (of all requests), and ``trace`` holds the emitted texts and model queries.
-    Returns None if no text differs. ``program`` is the engine.
+    It shows the expected and the emitted text, the first wrong token, and its round. ``wanted`` is the right outcome,
+    and ``trace`` has the emitted texts and the model queries.
     """
     texts = program.split(wanted) if program.split else (wanted,)
     for index, (should, (prompt, does)) in enumerate(zip(texts, trace.texts, strict=True)):
@@ -539,14 +628,15 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
             else:
                 fault = (f"{alone}: " if alone else named) + wrong + (f": {why}" if why else "")
             let, rows = (described(program),), tuple(filter(None, lines))
-            return Counterexample(let, fault, fault=fault, rows=rows, named=bool(alone or why or other))
+            sure = bool(alone or other) or why.startswith((KEPT, REUSED))
+            return Counterexample(let, fault, fault=fault, rows=rows, named=bool(alone or why or other), sure=sure)
     return None
 
 
 def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[Any, str]:
     """Return the outcome that exceeds its expected probability the most, and a sentence with both probabilities.
 
-    ``law`` maps outcomes to observed and ``expected`` to expected probabilities.
+    ``law`` and ``expected`` map outcomes to their observed and expected probabilities.
     """
     worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
     does, should = apart(law.get(worst, 0), expected.get(worst, 0))
@@ -556,11 +646,10 @@ def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[A
 def outcome_counterexample(
     here: InScenario, outcome: Tokens, then: str, readings: list[Reading] | None = None
 ) -> Counterexample:
-    """Return a counterexample that shows the most probable paths to a forbidden outcome.
+    """Return a counterexample with the most probable paths of the decoder ``here`` to the forbidden ``outcome``.
 
-    ``outcome`` is the forbidden outcome, and ``then`` is the last sentence of the counterexample. A path that
-    deviates from the rule is shown alone; without one the three most probable paths are shown. The readings of the
-    shown paths are appended to ``readings``. ``here`` is the decoder in its scenario.
+    Three paths are shown, or only one if it deviates from the rule. ``then`` is the last sentence of the
+    counterexample. The readings of the paths are appended to ``readings``.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     decoder = here.variant.build(_recording(here.task, seen))
@@ -583,10 +672,10 @@ def outcome_counterexample(
 
 
 def _paths_to(outcome: Tokens, decoder: Decoder, prompt: Tokens, number: int) -> list[tuple[Any, Path[Tokens | None]]]:
-    """Return the ``number`` most probable paths of a decode of ``prompt`` to the new tokens ``outcome``.
+    """Return (weight, path) of the ``number`` most probable paths of a decode of ``prompt`` to the tokens ``outcome``.
 
-    The result has pairs (weight, path). A decode is stopped after the first round with a token that differs from
-    ``outcome``. If no path is found in this way, whole decodes are followed: a decoder may change earlier tokens.
+    Decodes end after a round with another token. If no such path emits ``outcome``, whole decodes are followed: a
+    decoder may change earlier tokens.
     """
     return heaviest_paths(
         run_toward(decoder, prompt, outcome), lambda new: new == outcome, number, SEARCHED_PATHS
@@ -594,18 +683,18 @@ def _paths_to(outcome: Tokens, decoder: Decoder, prompt: Tokens, number: int) ->
 
 
 def impossible_token(here: InScenario, outcome: Tokens) -> str:
-    """Describe the step that emits a token with p = 0 on the most probable path to ``outcome``; "" if there is none.
+    """Describe the step by which the decoder ``here`` emits a token with p = 0; "" if there is none.
 
-    ``here`` is the decoder in its scenario.
+    The most probable path to ``outcome`` is examined.
     """
     heaviest = _paths_to(outcome, here.variant.build(here.task), here.prompt, 1)
     return (or_none(impossible_step, here, heaviest[0][1].choices) if heaviest else "") or ""
 
 
 def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return output lines: for each path a line with its probability, then the lines of its description.
+    """Return the output lines of paths: a line with the probability, then the lines of the description.
 
-    ``lines`` are the descriptions, with a line for each round, and ``weights`` maps a description to the probability.
+    ``lines`` are the descriptions, each with a line for each round; ``weights`` maps a description to its probability.
     """
     return tuple(part for line in lines for part in (f"with probability {short(weights[line])}:", *line.split("\n")))
 
@@ -613,11 +702,10 @@ def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, .
 def _tree_counterexample(
     here: InScenario, outcome: Tokens, then: str, readings: list[Reading] | None
 ) -> Counterexample:
-    """Return a counterexample that shows paths with draft trees to a forbidden outcome.
+    """Return a counterexample with paths of draft trees of the decoder ``here`` to the forbidden ``outcome``.
 
-    ``outcome`` is the forbidden outcome, and ``then`` is the last sentence of the counterexample. Paths that
-    deviate from the rule come first. The readings of the shown paths are appended to ``readings``. ``here`` is the
-    decoder in its scenario.
+    If a path deviates from the rule, it alone is shown. ``then`` is the last sentence of the counterexample. The
+    readings of the paths are appended to ``readings``.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     decoder = here.variant.build(_recording(here.task, seen))
@@ -635,6 +723,8 @@ def _tree_counterexample(
         paths_of.setdefault(line, path)
         faults[line] = (result.fault or result.example or result.last) if result else ""
     rule = or_none(_rule_of_trees, here, rounds) or ""
+    if deviation and not rule:
+        deviation += " by recursive rejection"
     named = ":".join(filter(None, (rule, deviation))).strip() or end
     lines = sorted(weights, key=lambda line: (not faults[line], -weights[line]))[:SHOWN]
     seen.clear()
@@ -649,10 +739,9 @@ def _tree_counterexample(
 
 
 def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
-    """Return the name of the wrong rule that all examined rounds of a decoder follow; "" if none fits.
+    """Return the name of the wrong rule that the rounds of the decoder ``here`` follow; "" if none fits all.
 
-    The examined rounds are ``rounds``, further rounds in this scenario, and rounds in a scenario with a vocabulary of
-    three. ``here`` is the decoder in its scenario.
+    ``rounds`` and further rounds are examined, also with a vocabulary of three.
     """
     seen = list(rounds)
     for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
@@ -666,9 +755,9 @@ def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
 
 
 def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> str:
-    """Describe a path round by round; if it cannot be read as rounds, by its trees and its decisions.
+    """Describe a path of the decoder ``here`` round by round, or, if that is not possible, by its trees and decisions.
 
-    The reading of the path, if there is one, is appended to ``readings``. ``here`` is the decoder in its scenario.
+    If the path can be read as rounds, the reading is appended to ``readings``.
     """
     trees = trees_of_run(here.decoder, here.prompt, path.choices)
     rounds = None if trees else or_none(rounds_of_path, here, path.choices)
@@ -683,10 +772,7 @@ def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> 
 
 
 def _read_decoder(here: InScenario, path: Path[Any]) -> Reading | None:
-    """Read a path as rounds; the decoder must label its draws. Returns None if that fails.
-
-    ``here`` is the decoder in its scenario.
-    """
+    """Read a path of the decoder ``here`` as rounds; None if that fails, or if its draws have no labels."""
     models = _models_of_decoder(here, path)
     return None if models is None else reading_of(items_of_decisions(path.decisions), models, path.outcome)
 
@@ -711,7 +797,7 @@ def or_none(explain: Callable[Given, Found], *given: Given.args, **named: Given.
 def described(here: InScenario | EngineProgram) -> str:
     """Return one line about the examined case.
 
-    For a decoder: vocabulary, options, prompt and limits. For an engine: the name of its setting.
+    For a decoder, it states the vocabulary, options, prompt and limits; for an engine, the name of its setting.
     """
     if isinstance(here, EngineProgram):
         return f"setting {here.name}"
@@ -734,7 +820,7 @@ def shown_pmf(pmf: Pmf) -> str:
 def _story(decisions: tuple[Decision, ...]) -> str:
     """Return the decisions of a path in words.
 
-    Draws with a label are described by their role (draft, accept, ...), and other draws as draws or coins.
+    A draw with a label (draft, accept, ...) is described by it, and another draw as a draw or a coin.
     """
     parts, rest = [], list[Decision]()
 
@@ -755,10 +841,9 @@ def _story(decisions: tuple[Decision, ...]) -> str:
 
 
 def _rows(seen: Mapping[Tokens, Mapping[str, Pmf]], shown: Sequence[Reading] = ()) -> list[str]:
-    """Return one line for each row of p and q in ``seen``, which maps a text to its rows.
+    """Return one line for each text in ``seen``, which maps a text to its rows of p and q.
 
-    ``shown`` are the readings of the shown paths. If one of their rounds deviates from the rule, only the rows of the
-    deviating rounds are returned.
+    If rounds of the readings ``shown`` deviate from the rule, only the rows of these rounds are returned.
     """
     decide = {
         one.text + one.drafts[:i]

@@ -20,8 +20,8 @@ def rule_of_candidates(
 ) -> str:
     """Return the sentence about the wrong rule that the first rounds of all ``paths`` follow; "" if there is none.
 
-    A path is its draws and its new tokens after ``prompt``. Each path must begin with two candidates or more, drawn by
-    one call without replacement. ``target`` is the model that gives p.
+    A path is (draws, new tokens after ``prompt``), and begins with several candidates that one call draws without
+    replacement. ``target`` gives p.
     """
     read = list[TreeRound]()
     for items, new in paths:
@@ -36,7 +36,7 @@ def rule_of_candidates(
 def _round_of(items: Sequence[PathDraw], new: Tokens, target: LanguageModel, prompt: Tokens) -> TreeRound | None:
     """Return the first round of a path as a tree of siblings; None if it draws no candidates, or emits no token.
 
-    ``items`` are the draws of the path and ``new`` its new tokens after ``prompt``; ``target`` gives p.
+    ``items`` are the draws of the path, and ``new`` its new tokens after ``prompt``. ``target`` gives p.
     """
     shown = [item for item in items if item.high - item.low < 1 - NEAR]
     count = 1
@@ -50,10 +50,9 @@ def _round_of(items: Sequence[PathDraw], new: Tokens, target: LanguageModel, pro
 
 
 def _example(rounds: Sequence[TreeRound]) -> str:
-    """Return a clause with two probabilities of candidate 2: in the draft model's row q, and in q without candidate 1.
+    """Return a clause with two probabilities of candidate 2: in q, and in q without candidate 1, normalised.
 
-    Candidate 1 is removed from q and the rest is normalised, because the candidates are drawn without replacement. The
-    first of ``rounds`` that emits candidate 2 is the example; "" is returned if none emits it.
+    The example is the first of ``rounds`` that emits candidate 2; "" if there is none.
     """
     one = next((one for one in rounds if one.emitted == one.draft.tokens[1:2]), None)
     if one is None:

@@ -30,7 +30,7 @@ def drawn(draft: Draft) -> str:
 
 
 def node_named(draft: Draft, node: int) -> str:
-    """Return the name of a node of the tree ``draft``: its number, its token and its parent; "root" for node -1."""
+    """Return the name of a node of the tree ``draft``: its number, token and parent; "root" for node -1."""
     if node < 0:
         return "root"
     parent = draft.parents[node]
@@ -38,9 +38,9 @@ def node_named(draft: Draft, node: int) -> str:
 
 
 def kept(draft: Draft, emitted: Tokens) -> str:
-    """Return words for the accepted nodes of a tree and for the tokens after them.
+    """Return words for the accepted nodes of a tree, and for the tokens after them.
 
-    The accepted nodes are those that the tokens ``emitted`` follow from the root.
+    The accepted nodes are those that ``emitted``, the tokens of the round, follow from the root.
     """
     nodes: list[int] = []
     for token in emitted:
@@ -53,9 +53,9 @@ def kept(draft: Draft, emitted: Tokens) -> str:
 
 
 def trees_of_run(decoder: Decoder, prompt: Tokens, choices: tuple[int, ...]) -> list[str]:
-    """Return one line for each draft tree of a decode of ``prompt``; ``choices`` are the outcomes of its draws.
+    """Return one line for each draft tree of a decode of ``prompt`` whose draws have the outcomes ``choices``.
 
-    Returns an empty list if the decoder has no ``propose`` step, or if its rounds draft another tree than ``propose``.
+    Returns no lines without a ``propose`` step. The lines end early if a round drafts another tree than ``propose``.
     """
     if decoder.propose is None:
         return []

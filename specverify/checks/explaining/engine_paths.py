@@ -30,10 +30,10 @@ NEAR = 1e-9
 
 
 class KeptPaths:
-    """The first ``MOST_PATHS`` paths of an engine; each is run once, even if they are iterated over several times."""
+    """The first ``MOST_PATHS`` paths of an engine. Each is run only once, however often they are iterated over."""
 
     def __init__(self, run: Callable[[Draws], Any]) -> None:
-        """Store the engine ``run``; it runs when the paths are iterated over."""
+        """Store the engine ``run``; nothing is run yet."""
         self._run, self._more, self._kept = run, paths(run), list[Path[Any]]()
         self._failure: Exception | None = None
 
@@ -45,11 +45,10 @@ class KeptPaths:
             at += 1
 
     def heaviest(self, share: Callable[[Any], Any], number: int) -> list[tuple[Any, Path[Any]]]:
-        """Return the ``number`` paths with the largest weights, as (weight, path).
+        """Return the ``number`` paths with the largest weights, as (weight, path); paths with weight 0 are left out.
 
-        The weight is the probability of the path times ``share(outcome)``. ``share`` returns the probability, given the
-        path, of the outcome that the caller searches for: it is between 0 and 1 if the last token of the path was never
-        read, so that the path has several outcomes. Paths with weight 0 are left out.
+        The weight is the probability of the path times ``share(outcome)``: the part of the path that has the searched
+        outcome. It is a fraction if the last token was never read.
         """
         if sum(1 for _ in self) == MOST_PATHS:
             return heaviest_paths(self._run, share, number, SEARCHED_PATHS)
@@ -97,9 +96,8 @@ class PathDraw(NamedTuple):
     def token_from(self, row: Row, near: float = NEAR) -> int | None:
         """Return the token of this draw if it is a draw from ``row``, within ``near``; else None.
 
-        A draw with a pmf must have the pmf ``row``. A lookup of a uniform must have one interval for each token with
-        positive probability in ``row``, in the same order, and each interval must be as long as the probability of its
-        token.
+        The pmf of the draw is compared with ``row``. If the pmf is not known, the intervals of the uniform are compared
+        with the positive entries.
         """
         if self.outcome is not None:
             return self.outcome if same_row(self.pmf, row, near) else None
@@ -115,7 +113,7 @@ class PathDraw(NamedTuple):
 
 
 def draws_of(decisions: Sequence[Decision]) -> list[PathDraw]:
-    """Return the draws of a path, given its ``decisions``; all comparisons of one uniform are merged into one draw."""
+    """Return the draws of a path, given its ``decisions``; all comparisons of one uniform become one draw."""
     result: list[PathDraw] = []
     of_uniform: dict[Site, int] = {}
     choices = tuple(decision.outcome for decision in decisions)
@@ -140,10 +138,15 @@ def draws_of(decisions: Sequence[Decision]) -> list[PathDraw]:
 def with_pmfs(
     engine: Iterable[Path[Any]], drawn: Sequence[PathDraw], vocabulary: int, known: dict[tuple[int, ...], Any]
 ) -> list[PathDraw]:
-    """Return the draws ``drawn`` of a path with the pmf of each lookup, from the intervals of its uniform on all paths.
+    """Return ``drawn``, the draws of a path, with the pmf of each lookup of a uniform.
 
-    ``engine`` yields all paths, and ``vocabulary`` is the number of tokens. ``known`` maps the outcomes of all
-    decisions before a draw to the intervals of its uniform. If ``known`` is empty, this function fills it.
+    The pmf follows from the intervals of the uniform on all paths.
+
+    Args:
+        engine: Yields all paths.
+        drawn: The draws of one path.
+        vocabulary: The number of tokens.
+        known: Outcomes of all decisions before a draw -> intervals of its uniform; filled here if it is empty.
     """
     if not known:
         known.update(_cells(engine))
@@ -166,10 +169,7 @@ def with_pmfs(
 
 
 def _cells(engine: Iterable[Path[Any]]) -> dict[tuple[int, ...], set[tuple[float, float]]]:
-    """Return, for each sequence of choices before a draw, the intervals of its uniform on all paths.
-
-    ``engine`` yields all paths.
-    """
+    """Return outcomes before a draw -> the intervals of its uniform on all paths; ``engine`` yields the paths."""
     result: dict[tuple[int, ...], set[tuple[float, float]]] = {}
     for path in engine:
         for item in draws_of(path.decisions):
@@ -180,10 +180,10 @@ def _cells(engine: Iterable[Path[Any]]) -> dict[tuple[int, ...], set[tuple[float
 def is_drawn_from_q(
     engine: Iterable[Path[Any]], seen: Sequence[float], p: Sequence[float], known: dict[tuple[int, ...], Any]
 ) -> bool:
-    """Return whether the row ``seen``, from which the program draws a token, is used as q.
+    """Return whether, on some path, token x is drawn from ``seen`` and then tested with the bound p(x)/seen(x).
 
-    The row is used as q if, on some path, a token x is drawn from it and then tested with min(1, p(x)/seen(x)), with
-    the row ``p`` of the target. ``engine`` yields all paths, and ``known`` is the argument ``known`` of ``with_pmfs``.
+    So the program uses the row ``seen`` as q. ``p`` is the row of the target. ``engine`` yields all paths, and
+    ``known`` is as in ``with_pmfs``.
     """
     for path in engine:
         drawn = with_pmfs(engine, draws_of(path.decisions), len(seen), known)
@@ -197,14 +197,14 @@ def is_drawn_from_q(
 
 
 def drawn_together(engine: Iterable[Path[Any]], decisions: Sequence[Decision], number: int) -> list[PathDraw]:
-    """Return the draws that determine the first ``number`` tokens of a path if fewer tokens are drawn than emitted.
+    """Return the draws that determine the first ``number`` tokens of a path, if fewer tokens than that are drawn.
 
-    ``engine`` yields all paths, and ``decisions`` are those of this path. In a right program each new token needs a
-    draw of its own. A coin only decides whether a draft is accepted, and draws no token. Returns [] in three cases:
+    A right program draws each new token; a coin draws none. ``engine`` yields all paths, and ``decisions`` are those of
+    this path. Returns [] in three cases:
 
     * At least ``number`` tokens are drawn, or none.
     * There are more coins than drawn tokens.
-    * The decisions do not determine the first ``number`` tokens.
+    * The decisions do not determine the tokens.
     """
     choices = tuple(decision.outcome for decision in decisions)
     ends = [(path.choices, path.outcome) for path in engine]

@@ -46,12 +46,14 @@ class EngineRounds(NamedTuple):
     """The reading of each path; None if it cannot be read."""
     fault: str
     """A sentence about the deviation that all paths share; "" if there is none."""
+    named: bool = False
+    """Whether the sentence names the wrong rule; False if it only quotes numbers of one path."""
 
 
 def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
     """Return the readings of ``all_paths`` of one engine as rounds, and the sentence about their common deviation.
 
-    A path is (draws, new tokens, models). The deviation is that from the rule of speculative sampling.
+    A path is (draws, new tokens, models). The deviation is one from speculative sampling.
     """
     names = {name for _, _, models in all_paths for _, name, _ in models.queries}
     if names and "draft" not in names:
@@ -73,6 +75,9 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
         learned = _settled([(items, new, models._replace(q=None)) for items, new, models in all_paths])
         if _cost(learned) + PREFERRED < _cost(best):
             best, all_paths = learned, [(items, new, models._replace(q=None)) for items, new, models in all_paths]
+    if _is_unshown(best):
+        all_paths = [(items, new, models._replace(unshown=False)) for items, new, models in all_paths]
+        best = _settled(all_paths)
     faulty = [reading.cost for reading in best if reading and reading.fault]
     most = min(faulty, default=0.0) + CLEAR
     read = [
@@ -82,15 +87,36 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
     ]
     if not _is_evidence(best):
         return EngineRounds(best, "")
-    named = _structure(read) or _rule(read) or _with_temperature(all_paths, read) or drawn_again(all_paths)
-    return EngineRounds(best, named)
+    structure = _structure(read)
+    rule = EngineRounds(best, structure, bool(structure)) if structure else EngineRounds(best, *_rule(read))
+    if rule.fault:
+        return rule
+    other = _with_temperature(all_paths, read) or drawn_again(all_paths) or _draft_row(read)
+    return EngineRounds(best, other, bool(other))
+
+
+def _draft_row(read: Sequence[tuple[Reading, Models]]) -> str:
+    """Return the sentence that drafts are drawn from a wrong row; "" if this is not the first deviation of most paths.
+
+    ``read`` holds (reading, models) of each path. The sentence must be the same on all paths, or name the row.
+    """
+    faults = [reading.fault for reading, _ in read if reading.fault]
+    drawn = [fault for fault in faults if re.match(r"draft \d+ is drawn from ", fault)]
+    named = [fault for fault in drawn if " = (" in fault.partition(", expected")[0]]
+    return named[0] if named and len(named) == len(drawn) and 2 * len(drawn) > len(faults) else ""
+
+
+def _is_unshown(best: Sequence[Reading | None]) -> bool:
+    """Return whether the readings ``best`` have a step that no right round has, and no path shows such a step."""
+    odd = [one for reading in best if reading for one in reading.rounds if one.structure]
+    return bool(odd) and not any(one.shown for one in odd)
 
 
 def _with_temperature(all_paths: Sequence[NewPath], read: Sequence[tuple[Reading, Models]]) -> str:
     """Return the sentence that the engine raises p to a power, as a second temperature does; "" if it does not.
 
-    The sentence is returned only if every path follows the rule with such a p. ``all_paths`` are the paths of the
-    engine, and ``read`` the readings of those that could be read, with their models.
+    Every path of ``all_paths`` must follow the rule with such a p. ``read`` has (reading, models) of the paths that
+    could be read.
     """
     power, said = further_temperature(_all_given(read))
     if not power or abs(power - 1) < NEAR:
@@ -107,7 +133,7 @@ def _with_temperature(all_paths: Sequence[NewPath], read: Sequence[tuple[Reading
 
 
 def _begins_with_test(items: Sequence[PathDraw]) -> bool:
-    """Return whether the first draw of a path is a coin: the program then tests a draft that no draw produced.
+    """Return whether the first uncertain draw of a path is a coin, which tests a draft that no draw produced.
 
     ``items`` are the draws of the path.
     """
@@ -116,24 +142,20 @@ def _begins_with_test(items: Sequence[PathDraw]) -> bool:
 
 
 def _is_test(item: PathDraw) -> bool:
-    """Return whether a draw is a coin, which a program may use as an accept test."""
+    """Return whether a draw is a coin, as an accept test is."""
     return not item.is_lookup and item.high - item.low < 1 - NEAR
 
 
 def _is_evidence(readings: Sequence[Reading | None]) -> bool:
-    """Return whether at least half of the paths could be read as rounds; ``readings`` has None for the others."""
+    """Return whether at least half of the paths could be read as rounds; the others have None in ``readings``."""
     return 2 * sum(reading is not None for reading in readings) >= len(readings) > 0
 
 
 def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
     """Return the reading of each path of ``all_paths``; None for a path that cannot be read.
 
-    All paths are read in a first pass, and read again in further passes. In a further pass, a role of a draw costs
-    extra unless the program line of the draw has this role in at least ``LEAST_SHARE`` of the readings of the pass
-    before. The worse a reading fits the rule, the less it counts.
-
-    If the models' queries are recorded on any path, there is one further pass. Otherwise there are up to ``PASSES``
-    further passes, until the roles and the rows of the drafts (``_learned``) no longer change.
+    The paths are read repeatedly: once more if model queries are recorded, else up to ``PASSES`` times more. A role of
+    a draw then has an extra cost if its program line rarely had this role before.
     """
     readings = [reading_of(*path[:1], path[2], path[1]) for path in all_paths]
     known: Any = ({}, {})
@@ -151,7 +173,7 @@ def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
 def _learned(readings: Sequence[Reading | None]) -> dict[Tokens, Row]:
     """Return text -> the row from which most paths draw the draft after this text.
 
-    ``readings`` has the reading of each path, or None. The worse a reading fits the rule, the less its path counts.
+    ``readings`` has the reading of each path, or None. A path counts less if it fits the rule worse.
     """
     votes: dict[Tokens, dict[Row, float]] = defaultdict(lambda: defaultdict(float))
     for one, weight in _weighed(readings):
@@ -163,7 +185,7 @@ def _learned(readings: Sequence[Reading | None]) -> dict[Tokens, Row]:
 def _weighed(readings: Sequence[Reading | None]) -> Iterator[tuple[ReadRound, float]]:
     """Yield the rounds of all paths, each with the weight of its path.
 
-    ``readings`` has the reading of each path, or None. The worse a reading fits the rule, the smaller is the weight.
+    A path has a smaller weight if it fits the rule worse. ``readings`` has the reading of each path, or None.
     """
     for reading in readings:
         if reading:
@@ -188,10 +210,7 @@ def _roles(readings: Sequence[Reading | None]) -> dict[str, frozenset[str]]:
 
 
 def _evidence(reading: Reading) -> Iterator[tuple[ReadRound, ReadRound | None]]:
-    """Yield the rounds of a path, given its ``reading``, with the preceding round of each (None for the first).
-
-    The last round yielded is the first that deviates from the rule; without one, all rounds are yielded.
-    """
+    """Yield (round, preceding round or None) for the rounds of a path, up to the first that deviates from the rule."""
     before: ReadRound | None = None
     for one in reading.rounds:
         yield one, before
@@ -203,8 +222,7 @@ def _evidence(reading: Reading) -> Iterator[tuple[ReadRound, ReadRound | None]]:
 def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
     """Return a sentence about a step that no right round has, such as an untested draft.
 
-    Returns "" if the first deviation of most faulty paths is of another kind. ``read`` holds (reading, models) of each
-    path.
+    Returns "" if most faulty paths first deviate in another way. ``read`` has (reading, models) of each path.
     """
     faulty = [next((one for one in reading.rounds if one.fault), None) for reading, _ in read]
     odd = [one for one in faulty if one is not None and one.structure]
@@ -219,10 +237,8 @@ def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
 def _dropped(dropped: Sequence[ReadRound], read: Sequence[tuple[Reading, Models]]) -> str:
     """Return the sentence that a drafted token is left out without a test.
 
-    ``dropped`` are the rounds in which a draft is left out, and ``read`` holds (reading, models) of each path. The
-    sentence is about the shortest text after which a draft is left out. On other paths, drafts after the same text may
-    be tested. If none of the tested tokens is ever left out there, the sentence states that the value of a draft
-    decides whether it is tested, and names these tokens.
+    If other tokens are tested after the same text, it states that the value of the draft decides. ``dropped`` are the
+    rounds that leave out a draft. ``read`` has (reading, models) of each path.
     """
     first = min(dropped, key=lambda one: len(one.text))
     here, number = first.text + first.drafts, len(first.drafts) + 1
@@ -260,7 +276,7 @@ _AS_BY = re.compile(r", as by [pq].*? after .*?(?=; expected)")
 
 
 def without_unseen_row(said: str) -> str:
-    """Return the sentence ``said`` without its phrase about rows with which a draft would be accepted surely."""
+    """Return the sentence ``said`` without its phrase about rows with which a draft would certainly be accepted."""
     return _AS_BY.sub("", said)
 
 
@@ -269,11 +285,12 @@ def is_by_other_text(said: str) -> bool:
     return _OTHER_TEXT.search(said) is not None
 
 
-def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return the sentence about the wrong rule that the rounds of ``read`` follow; "" if no wrong rule is recognised.
+def _rule(read: Sequence[tuple[Reading, Models]]) -> tuple[str, bool]:
+    """Return the sentence about the wrong rule that the rounds in ``read`` follow, and whether it names the rule.
 
-    ``read`` holds (reading, models) of each path. On each path, the rule must fit the probabilities of all rounds up to
-    the first that deviates from the right rule, and of this round.
+    The sentence is "" if no rule is recognised.
+
+    ``read`` has (reading, models) of each path. The rounds of a path count up to its first deviation.
     """
     given = _all_given(read)
     fault = named_fault(given, "") if given else None
@@ -283,17 +300,19 @@ def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
         if by_text:
             agree = len({kind for kind, _ in by_text}) == 1 and 2 * len(by_text) > len(faults)
             if agree and all(_AS_BY.search(said) for _, said in by_text):
-                return without_unseen_row(by_text[0][1])  # no bound was seen that could tell one text from another
-            return by_text[0][1] if agree else ""
+                return without_unseen_row(by_text[0][1]), False  # no bound tells one text from another
+            return (by_text[0][1], True) if agree else ("", False)
     sure = fault is not None and (fault.named or any(models.queries or models.guesses for _, models in read))
-    return f"{fault.sentence}{_as_with_q(read) if GUESSED in fault.sentence else ''}" if fault and sure else ""
+    if fault is None or not sure:
+        return "", False
+    return f"{fault.sentence}{_as_with_q(read) if GUESSED in fault.sentence else ''}", fault.named
 
 
 def _all_given(read: Sequence[tuple[Reading, Models]]) -> list[GivenDrafts]:
     """Return the rounds of all paths from which a wrong rule may be inferred.
 
     Such a round has drafts, has no step that is impossible in a right round, and follows no deviation in its path.
-    ``read`` holds (reading, models) of each path.
+    ``read`` has (reading, models) of each path.
     """
     learned = _learned([reading for reading, models in read if models.q is None])
     return [
@@ -305,10 +324,10 @@ def _all_given(read: Sequence[tuple[Reading, Models]]) -> list[GivenDrafts]:
 
 
 def _as_with_q(read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return a clause about a draft that no draw produced, and that is tested with a bound above p.
+    """Return a clause about a draft without a draw that is tested with a bound above p; "" if there is none.
 
-    Such a draft has q = 1, so p is the right bound. The clause states which q would give the observed bound as p/q.
-    ``read`` holds (reading, models) of each path. Returns "" if there is no such draft.
+    Such a draft has q = 1, so p is the right bound. The clause states which q gives the observed bound. ``read`` has
+    (reading, models) of each path.
     """
     for reading, models in read:
         for one in reading.rounds:
@@ -364,8 +383,8 @@ def _of(model: LanguageModel) -> Callable[[Tokens], Row]:
 def _last_q(text: Tokens, models: Models, learned: Mapping[Tokens, Row], size: int) -> Row:
     """Return the row of q after ``text``, which ends in the last draft of a round.
 
-    It is the row of the draft model in ``models``. If that is not known, the row is taken from ``learned``, the rows of
-    drafts by text; zeros ``[size]`` if it has none.
+    It is that of the draft model in ``models``; if there is none, that of ``learned``, a mapping from texts to rows;
+    else zeros ``[size]``.
     """
     if models.q is not None:
         return _of(models.q)(text)
@@ -375,10 +394,10 @@ def _last_q(text: Tokens, models: Models, learned: Mapping[Tokens, Row], size: i
 def _other_rows(
     one: ReadRound, before: ReadRound | None, models: Models, rows: ModelRows
 ) -> Iterator[tuple[str, ModelRows]]:
-    """Yield (description, rows): wrong rows of p and q that the program may use in round ``one``.
+    """Yield (description, rows) for wrong rows of p and q that the program may use in round ``one``.
 
-    They are the rows of the preceding round ``before`` (None for the first round), or rows of ``models`` after a
-    shorter text. ``rows`` are the right rows of the round.
+    They are the rows of ``before``, the round before (None for the first round), or rows of ``models`` after a shorter
+    text. ``rows`` are the right rows.
     """
     p = _of(models.p)
     last = before or one
@@ -405,10 +424,9 @@ def _other_rows(
 
 
 def drawn_again(all_paths: Sequence[NewPath]) -> str:
-    """Return the sentence that a token is drawn from p twice, and the first draw discarded; "" if it is not.
+    """Return the sentence that a token is drawn from p twice, and the first draw is discarded; "" if it is not.
 
-    A draw belongs to the text of the last query to the target before it. At least two of ``all_paths`` must discard a
-    draw from p, and emit the outcome of a second draw from p after the same text.
+    At least two of ``all_paths`` must show it.
     """
     shown = [said for path in all_paths if (said := _first_drawn_again(*path))]
     return shown[0] if len(shown) > 1 else ""
@@ -417,7 +435,7 @@ def drawn_again(all_paths: Sequence[NewPath]) -> str:
 def _first_drawn_again(items: Sequence[PathDraw], new: Tokens, models: Models) -> str:
     """Return the sentence about the first token that a path draws from p twice; "" if there is none.
 
-    ``items`` are the draws of the path, ``new`` its new tokens, and ``models`` the models and their queries.
+    ``items`` are the draws of the path, and ``new`` its new tokens. ``models`` has the models and their queries.
     """
     open_ones = [item for item in items if item.high - item.low < 1 - NEAR]
     for one, other in pairwise(open_ones):
@@ -437,14 +455,14 @@ def _first_drawn_again(items: Sequence[PathDraw], new: Tokens, models: Models) -
 
 
 def _last_queried(models: Models, draws: int) -> Tokens | None:
-    """Return the text of the last query to the target before draw number ``draws`` of a path; None if there is none."""
+    """Return the text of the last query to the target before draw number ``draws`` of a path; None without a query."""
     return next((text for at, name, text in reversed(models.queries) if name == "target" and at <= draws), None)
 
 
 def model_of_law(law: Mapping[Any, Any], size: int) -> LanguageModel:
     """Return the model whose next-token pmfs are the conditionals of ``law``, a law of texts.
 
-    The row ``[size]`` is all zeros after tokens that begin no text of ``law``.
+    Its row is all zeros, ``[size]``, after tokens that begin no text of ``law``.
     """
     masses: dict[Tokens, Any] = defaultdict(float)
     for text, mass in law.items():

@@ -26,13 +26,12 @@ def listed_tokens(tokens: Tokens) -> str:
 def argmax_without_draw(traces: Sequence[tuple[Trace, int]]) -> str:
     """Return the sentence that the token after accepted drafts is the argmax of p, without a draw; "" if it is not.
 
-    ``traces`` are those of several paths of an engine, each with its number of draws. A token is examined if the target
-    was queried with the text before it, the draft model was not, and several tokens are possible under p there. The
-    sentence is returned if three conditions hold:
+    ``traces`` has (trace, number of draws) of several paths. A token is examined if the target was queried for it, the
+    draft model was not, and p is not certain. Three conditions must hold:
 
     * Every examined token is the argmax of p.
-    * No draw takes place between the target's query for an examined token and the next query.
-    * The examined tokens are not all the same.
+    * No draw takes place between the query for it and the next query.
+    * Not all examined tokens are the same.
     """
     chosen = dict[Tokens, int]()
     for trace, draws in traces:
@@ -62,10 +61,10 @@ def argmax_without_draw(traces: Sequence[tuple[Trace, int]]) -> str:
 
 
 def drafts_of_first_round(trace: Trace) -> int:
-    """Return the number of drafts of the first round, inferred from the queries in ``trace``.
+    """Return the number of drafts of the first round, inferred from the queries in ``trace``; 0 without draft queries.
 
-    The queries from the first one to the draft model up to the next one to the target are counted; queries of several
-    requests with equally many drafts after the prompt count once. Returns 0 if the draft model is not queried.
+    It is the number of queries from the first draft-model query to the next target query. Several requests at the same
+    position count once.
     """
     names = [name for name, _ in trace.queries]
     if "draft" not in names:
@@ -81,11 +80,10 @@ def _prompt_of(trace: Trace, text: Tokens) -> Tokens:
 
 
 def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
-    """Describe the round that emits the first wrong token of request ``index``: its drafts and how many were accepted.
+    """Describe the round that emits the first wrong token of request ``index``: its drafts and how many are accepted.
 
-    ``wanted`` is the right text. Rounds are inferred: a round begins where the draft model is queried with the text
-    decided so far, and continues while each query is one draft longer. Returns "" if no round can be inferred, or if
-    two requests have the same prompt. ``trace`` has the texts and the model queries of the run.
+    Returns "" if the round cannot be inferred from the draft-model queries. ``wanted`` is the right text, and ``trace``
+    has the texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
     if sum(other == prompt for other, _ in trace.texts) > 1:
@@ -116,11 +114,10 @@ def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
 
 
 def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
-    """Explain the first wrong token of request ``index``: as the argmax of a wrong row of p, or as the draft itself.
+    """Explain the first wrong token of request ``index``; "" if no explanation fits.
 
-    A wrong row is the row of p after another text. ``wanted`` are the right new tokens of the request. A text of
-    another request is considered only if the target was queried with it while this request was served. ``trace`` has
-    the texts and the model queries of the run. Returns "" if no explanation fits.
+    It is the argmax of p after another text, or the draft itself. ``wanted`` are the right new tokens, and ``trace``
+    has the texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
     wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), None)
@@ -160,9 +157,8 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
 def _end_of_request(trace: Trace, index: int, start: int) -> int:
     """Return the index in ``trace.queries`` just after the last query of request ``index``.
 
-    The search begins after ``start``, the index of a query of this request. The request ends at the first query whose
-    text is the prompt of a later request, unless both requests have the same prompt. Without such a query, it ends with
-    the run. If later queries still have a text that begins with the prompt of the request, it ends after the last one.
+    It is the index of the first query with the prompt of a later request, or the end of the run. If queries with the
+    prompt of this request follow, it is just after the last of them. ``start`` is the index of a query of this request.
     """
     prompt = trace.texts[index][0]
     own, end = start, len(trace.queries)
@@ -178,12 +174,16 @@ def _end_of_request(trace: Trace, index: int, start: int) -> int:
 def _draft_or_cache(
     trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, tokens: tuple[int, int], prompt: int
 ) -> str:
-    """Return a sentence that explains a wrong token: as the draft itself, or as the argmax of p after rejected drafts.
+    """Explain a wrong token as the draft itself, or as the argmax of p after rejected drafts.
 
-    If neither fits, the result is that of ``_other_text``. ``later`` are the queries (model, text) made while the
-    request is served, ``text`` is the right text before the token, ``tokens`` are the expected and the emitted token,
-    and ``prompt`` is the length of the prompt. ``trace`` has the texts and the model queries of the run. Returns "" if
-    the target is not known.
+    If neither fits, the result is that of ``_other_text``. Returns "" if the target is not known.
+
+    Args:
+        trace: The texts and the model queries of the run.
+        later: The queries (model, text) made while the request is served.
+        text: The right text before the token.
+        tokens: The expected and the emitted token.
+        prompt: The length of the prompt.
     """
     wanted, token = tokens
     if trace.target is None:
@@ -203,14 +203,13 @@ def _draft_or_cache(
 
 
 def _are_drafts(trace: Trace, later: Sequence[tuple[str, Tokens]], asked: Tokens, text: Tokens, extra: Tokens) -> bool:
-    """Return whether all tokens of ``extra`` are drafts.
+    """Return whether all tokens of ``extra`` are drafts, the first of which the text does not have at its position.
 
-    ``asked`` is a queried text: the right text ``text`` with ``extra`` inserted at some position. A token of ``extra``
-    is a draft if the draft model was queried with all tokens of ``asked`` before it and chooses it there. ``later`` are
-    the queries (model, text) made while the request is served. ``trace`` has the texts and the model queries of the
-    run.
+    ``asked`` is ``text`` with ``extra`` inserted. A token is a draft if the draft model was queried with the tokens of
+    ``asked`` before it, and chooses it. ``later`` are the queries (model, text) of the request; ``trace`` has the draft
+    model.
     """
-    starts = (i for i in range(len(text) + 1) if asked == text[:i] + extra + text[i:])
+    starts = (i for i in range(len(text)) if asked == text[:i] + extra + text[i:] and text[i] != extra[0])
     return any(
         trace.draft is not None
         and all(
@@ -222,12 +221,10 @@ def _are_drafts(trace: Trace, later: Sequence[tuple[str, Tokens]], asked: Tokens
 
 
 def _unqueried(later: Sequence[tuple[str, Tokens]], text: Tokens) -> str:
-    """Return the sentence that p is not computed for the token emitted after ``text``, which the draft model chose.
+    """Return the sentence that the token after ``text`` is the draft model's, and p is not computed for it.
 
-    Returns "" if the target is queried with ``text``. ``later`` are the queries (model, text) made while the request is
-    served; one of them is a query to the draft model with ``text``. If the target was queried before that with ``text``
-    without its last token, the sentence states that the emitted token follows accepted drafts. Otherwise it states that
-    the emitted token is a draft without a test.
+    Returns "" if the target is queried with ``text``. The sentence states whether the token follows accepted drafts or
+    is an untested draft. ``later`` are the queries (model, text) of the request.
     """
     if ("target", text) in later:
         return ""
@@ -245,13 +242,12 @@ def _context(tokens: Tokens) -> str:
 def text_of_other_request(trace: Trace, index: int) -> str:
     """Return the sentence that p of request ``index`` is computed after the text of another request; "" if it is not.
 
-    The texts of request ``index`` before each of its new tokens are examined. For each, the first query to the target
-    after the draft model was queried with this text is inspected: its text should begin with the examined text. It is
-    *strange* if it does not. Texts that another request has too are left out. Three conditions must hold:
+    After the draft model is queried with a text of request ``index``, the next query to the target should continue this
+    text. If it does not, it is *strange*. Three conditions must hold:
 
     * There are at least ``LEAST_SHOWN`` strange queries.
-    * After the text of each strange query, the most probable token of p is the one that request ``index`` emits next.
-    * The texts of all strange queries belong to one other request.
+    * The argmax of p after each strange query is the token that request ``index`` emits next.
+    * All strange queries belong to one other request.
 
     ``trace`` has the texts and the model queries of the run.
     """
@@ -283,8 +279,8 @@ def text_of_other_request(trace: Trace, index: int) -> str:
 def exchanged_answers(wanted: Sequence[Tokens], got: Sequence[Tokens], each: str, batches: Sequence[int] = ()) -> str:
     """Return the sentence that the answers are right but in another order; "" if they are not.
 
-    ``wanted`` and ``got`` are the right and the returned texts of all requests, and ``each`` is the word for a request.
-    Answers can change places only inside a batch; ``batches`` are the sizes of the batches, and () means one batch.
+    ``wanted`` and ``got`` are the right and the returned texts of all requests. ``batches`` are the sizes of the
+    batches, inside which answers can change places; () is one batch. ``each`` is the word for a request.
     """
     moved: list[tuple[int, int]] = []
     begin = 0
@@ -300,17 +296,16 @@ def exchanged_answers(wanted: Sequence[Tokens], got: Sequence[Tokens], each: str
 def in_another_order(moved: Sequence[tuple[int, int]], each: str) -> str:
     """Return the sentence that requests get the answers of others.
 
-    ``moved`` has a pair for each such request: its index, and the index of the request whose answer it gets. ``each``
-    is the word for a request.
+    ``moved`` has (index of a request, index of the request whose answer it gets). ``each`` is the word for a request.
     """
     told = ", ".join(f"{each} {place + 1} gets that of {each} {other + 1}" for place, other in moved)
     return f"the answers are returned in another order: {told}"
 
 
 def _target_after(trace: Trace, own: Tokens) -> Tokens:
-    """Return the first text with which the target is queried after the draft model was queried with ``own``.
+    """Return the text of the first query to the target after the draft model was queried with ``own``; () without one.
 
-    Returns () if there is no such query. ``trace`` has the texts and the model queries of the run.
+    ``trace`` has the model queries of the run.
     """
     start = next((number for number, query in enumerate(trace.queries) if query == ("draft", own)), None)
     if start is None:
@@ -331,9 +326,14 @@ def _other_text(
 ) -> str:
     """Explain a wrong ``token`` as the argmax of p after a text that lacks tokens or has one wrong token.
 
-    Returns "" if no queried text explains it, or if the target was queried with the right text. ``models`` are target
-    and draft, ``later`` are the queries (model, text) made while the request is served, ``text`` is the right text
-    before the token, and ``prompt`` the length of the prompt.
+    Returns "" if no queried text explains it, or if the target was queried with the right text.
+
+    Args:
+        models: The target and the draft model.
+        later: The queries (model, text) made while the request is served.
+        text: The right text before the token.
+        token: The wrong token.
+        prompt: The length of the prompt.
     """
     target, draft = models
     if ("target", text) in later:
@@ -357,10 +357,9 @@ def _other_text(
 
 
 def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
-    """Return the tokens that are inserted in ``asked``, compared with ``text``, all at one position.
+    """Return the tokens whose insertion in ``text``, at one position, gives ``asked``; () if there are none.
 
-    The position is after ``prompt`` and before the end of ``text``. Returns () if ``asked`` does not result from
-    ``text`` by such an insertion.
+    The position is after ``prompt`` and before the end of ``text``.
     """
     more = len(asked) - len(text)
     if more <= 0 or len(text) <= len(prompt):
@@ -372,12 +371,15 @@ def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
 
 
 def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, prompt: int) -> str:
-    """Return the sentence that p is computed after a text with a rejected draft, although the replacement is known.
+    """Return the sentence that p is computed after a text that still has a rejected draft; "" if this is not shown.
 
-    ``text`` is the right text before the wrong token, ``later`` are the queries from the beginning of the request on,
-    and ``prompt`` is the length of the prompt. A replacement is known from the first query on whose text contains it.
-    ``trace`` has the texts and the model queries of the run. Returns "" if there is no such query to the target, or if
-    the target is queried with ``text``.
+    An earlier query must have the replacement of this draft already.
+
+    Args:
+        trace: The models.
+        later: The queries (model, text) of the request.
+        text: The right text before the wrong token.
+        prompt: The length of the prompt.
     """
     if trace.draft is None or ("target", text) in later:
         return ""
@@ -395,10 +397,9 @@ def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Toke
 
 
 def _padded_text(target: LanguageModel, text: Tokens, token: int, asked: Sequence[Tokens]) -> str:
-    """Return the sentence that ``token`` is the argmax of p after ``text`` with further tokens before its beginning.
+    """Return the sentence that ``token`` is the argmax of p after ``text`` with padding before it; "" if it is not.
 
-    ``asked`` are texts with which ``target``, the model that gives p, is queried. The further tokens must be equal to
-    each other, as padding tokens are. Returns "" if no such text is in ``asked``.
+    Padding is one token, repeated. ``asked`` are the queried texts, and ``target`` gives p.
     """
     for other in asked:
         more = len(other) - len(text)
@@ -409,12 +410,14 @@ def _padded_text(target: LanguageModel, text: Tokens, token: int, asked: Sequenc
 
 
 def _text_of_request(trace: Trace, index: int, text: Tokens, token: int, asked: Sequence[Tokens]) -> str:
-    """Return the sentence that ``token`` is the argmax of p after a text of another request, which ends like ``text``.
+    """Return the sentence that ``token`` is the argmax of p after a text of another request; "" if this is not shown.
 
-    ``asked`` are the texts that begin like no text of request ``index``, and with which the target is queried while
-    this request is served. Exactly one of them must belong to another request, have the same last token as ``text``,
-    and have ``token`` as the argmax of p after it. Otherwise the result is ""; it is also "" if the target is queried
-    with ``text``. ``trace`` has the texts and the model queries of the run.
+    Args:
+        trace: The texts and the model queries of the run.
+        index: The request that emits the token.
+        text: The right text before the token; the other text must end with the same token.
+        token: The token.
+        asked: The queried texts that do not belong to this request.
     """
     if trace.target is None or ("target", text) in trace.queries:
         return ""
@@ -440,11 +443,10 @@ def _chosen(model: LanguageModel, tokens: Tokens) -> int:
 
 
 def _rounds(trace: Trace, prompt: Tokens) -> list[list[Tokens]]:
-    """Return the texts with which the draft model is queried for one request, grouped by round.
+    """Return the texts with which the draft model is queried for the request with the prompt ``prompt``, by round.
 
-    ``prompt`` is the prompt of the request. A group is a sequence of queries, without a query to the target between
-    them, in which each text is one token longer than the text before it. ``trace`` has the texts and the model queries
-    of the run.
+    In a round, each text is one token longer than the one before, and no query to the target lies between. ``trace``
+    has the model queries of the run.
     """
     others = [other for other, _ in trace.texts if len(other) > len(prompt)]
     result: list[list[Tokens]] = []
@@ -463,10 +465,7 @@ def _rounds(trace: Trace, prompt: Tokens) -> list[list[Tokens]]:
 
 
 def _certain_draft(trace: Trace, tokens: Tokens) -> int | None:
-    """Return the draft after ``tokens`` if q gives one token probability 1; else None.
-
-    ``trace`` has the draft model, which gives q.
-    """
+    """Return the draft after ``tokens`` if the draft model of ``trace`` gives it probability 1; else None."""
     if trace.draft is None:
         return None
     row = trace.draft(tokens).tolist()

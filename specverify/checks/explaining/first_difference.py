@@ -36,11 +36,13 @@ class Difference(NamedTuple):
     seen: Mapping[int, Any] = {}
     """The observed law of the first wrong token; the next field is the expected one.
 
-    Both are empty for a joint law of several texts.
+    Both are empty if an outcome has several texts.
     """
     expected: Mapping[int, Any] = {}
     request: int | None = None
     """The index of the request whose own law is wrong; None if there is one request, or only the joint law is wrong."""
+    wrong: Tokens | None = None
+    """The new tokens of this request, up to the wrong one; the wrong one may be ``END``. None without ``request``."""
     sentence: str = ""
     """The sentence ``fault`` without the name of the request."""
 
@@ -48,8 +50,8 @@ class Difference(NamedTuple):
 class _FirstTexts(NamedTuple):
     """The shortest prefixes whose probability differs from the expected one.
 
-    ``masses`` and ``expected`` map each prefix of this length to its probability. The prefix with the largest excess
-    consists of the tokens ``before`` and ``token``.
+    ``masses`` and ``expected`` map each prefix to its probability. ``before`` and ``token`` are the prefix with the
+    largest excess: its last token, and the tokens before that.
     """
 
     masses: Mapping[Tokens, Any]
@@ -65,10 +67,14 @@ def first_difference(
 ) -> Difference | None:
     """Return the first difference between the laws ``law`` and ``expected``; None if they agree.
 
-    ``split`` separates an outcome into texts (None: an outcome is one text). The laws of the first texts are compared
-    token by token, then those of the second texts, and so on. If all of them agree, the joint law of the texts is
-    compared: the texts may depend on each other. ``each`` is the word for one of several texts, such as "request". A
-    difference below a twentieth of the largest excess of an outcome is ignored.
+    The laws of each text are compared token by token. If all agree, the joint law of the texts is compared. A
+    difference below ``SHARE`` of the largest excess is ignored.
+
+    Args:
+        law: Outcome -> observed probability.
+        expected: Outcome -> expected probability.
+        split: Separates an outcome into texts; None: an outcome is one text.
+        each: The word for one of several texts.
     """
     texts = split or _texts
     bound = SHARE * max(law.get(key, 0) - expected.get(key, 0) for key in law.keys() | expected.keys())
@@ -81,7 +87,7 @@ def first_difference(
             result = Difference(named + sentence, _rows(place), sentence=sentence)
             seen, should = _token_laws(place)
             if number > 1:
-                return result._replace(request=index)
+                return result._replace(request=index, wrong=(*place.before, place.token))
             return result._replace(before=place.before, seen=seen, expected=should)
     return _dependence(law, expected, bound, texts, each) if number > 1 else None
 
@@ -93,9 +99,7 @@ def text_fault(wanted: Tokens, got: Tokens, eos: int | None = None) -> str:
     """
     at = next((i for i, pair in enumerate(zip(wanted, got, strict=False)) if pair[0] != pair[1]), None)
     if at is None and len(got) < len(wanted):
-        early = eos is not None and bool(got) and got[-1] != eos
-        why = f", although its last one, {got[-1]}, is not the end token {eos}" if early else ""
-        return f"the text ends after {len(got)} of {len(wanted)} new tokens{why}"
+        return _early_end(len(wanted), got, eos)
     if at is None:
         more = len(got) - len(wanted)
         if eos is not None and wanted and wanted[-1] == eos:
@@ -110,6 +114,15 @@ def text_fault(wanted: Tokens, got: Tokens, eos: int | None = None) -> str:
     return f"new token {at + 1} is {got[at]} instead of {wanted[at]}"
 
 
+def _early_end(wanted: int, got: Tokens, eos: int | None) -> str:
+    """Describe the text ``got``, a beginning of the only possible text of ``wanted`` tokens. ``eos`` is the end."""
+    if not got and eos is not None:
+        return f"the text is empty: the prompt holds the end token {eos}, which ends no text"
+    early = eos is not None and got[-1] != eos
+    why = f", although its last one, {got[-1]}, is not the end token {eos}" if early else ""
+    return f"the text ends after {len(got)} of {wanted} new tokens{why}"
+
+
 def _texts(outcome: Any) -> Texts:
     return outcome if outcome and isinstance(outcome[0], tuple) else (outcome,)
 
@@ -122,10 +135,9 @@ def _of_one(law: Mapping[Any, Any], texts: Split, index: int) -> dict[Tokens, An
 
 
 def _place(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], bound: float) -> _FirstTexts | None:
-    """Return the shortest prefixes that differ and, among them, the one with the largest excess; None if all agree.
+    """Return the shortest prefixes that differ and, among them, the one with the largest excess; None if none differs.
 
-    ``law`` and ``expected`` map texts to probabilities. A prefix differs if its probability exceeds the expected one by
-    more than ``bound``.
+    ``law`` and ``expected`` map texts to probabilities. The largest excess must be above ``bound``.
     """
     longest = max(map(len, law.keys() | expected.keys()), default=0)
     for length in range(1, longest + 2):
@@ -137,7 +149,7 @@ def _place(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], bound: flo
 
 
 def _beginnings(law: Mapping[Tokens, Any], length: int) -> dict[Tokens, Any]:
-    """Return the probability of each prefix of ``length`` tokens; a shorter text is followed by the marker ``END``."""
+    """Return the probability of each prefix of ``length`` tokens; a shorter text gets the marker ``END`` as its end."""
     result: dict[Tokens, Any] = defaultdict(int)
     for text, mass in law.items():
         result[(*text, END)[:length]] += mass
@@ -145,10 +157,7 @@ def _beginnings(law: Mapping[Tokens, Any], length: int) -> dict[Tokens, Any]:
 
 
 def _token_laws(place: _FirstTexts) -> tuple[Mapping[int, Any], Mapping[int, Any]]:
-    """Return the observed and the expected law of the first differing token, given the tokens before it.
-
-    ``place`` has the prefixes that end with this token.
-    """
+    """Return the observed and the expected law of the first differing token, given the tokens before it."""
     laws = []
     for masses in (place.masses, place.expected):
         here = {key[-1]: mass for key, mass in masses.items() if key[:-1] == place.before}
@@ -175,7 +184,7 @@ def _sentence(place: _FirstTexts) -> str:
 
 
 def _rows(place: _FirstTexts) -> tuple[str, ...]:
-    """Return table lines with the differing prefixes in ``place``; those with too much probability come first."""
+    """Return table lines with the differing prefixes; those with too much probability come first."""
     result = []
     for text in place.masses.keys() | place.expected.keys():
         does, ought = place.masses.get(text, 0), place.expected.get(text, 0)
@@ -196,10 +205,10 @@ def _shown(text: Tokens) -> str:
 def _dependence(
     law: Mapping[Any, Any], expected: Mapping[Any, Any], bound: float, texts: Split, each: str
 ) -> Difference | None:
-    """Return the difference in the joint law of several texts, each of which alone is right; None if there is none.
+    """Return the difference in the joint law of several texts, each of which has the right law; None without one.
 
-    ``law`` is compared with ``expected``, and a difference up to ``bound`` is ignored. ``texts`` splits an outcome into
-    texts, and ``each`` is the word for one.
+    ``texts`` splits an outcome into texts, and ``each`` is the word for a text. A difference up to ``bound`` is
+    ignored.
     """
     worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
     does, ought = law.get(worst, 0), expected.get(worst, 0)

@@ -36,12 +36,14 @@ MOST_STATES = 4
 LARGEST_VOCABULARY = 8
 GENERIC = (Scenario("generic", 3, (0, 1, 0), 4, seed=2),)
 """Further scenarios in which formulas are compared: with two tokens many formulas have the same values."""
+WIDE = Scenario("generic", 5, (0,), 3, seed=2)
+"""A scenario for formulas of rounds: its rows have small and large entries, and p/q is between 0.18 and 5.6."""
 
 Law = Mapping[int, Any]
 
 
 class GivenDrafts(NamedTuple):
-    """The conditional law of a round given its drafts: acceptance, replacement and bonus.
+    """A round, given its drafts: the laws of acceptance, replacement and bonus.
 
     ``prefix`` is the text before the round, and ``rows`` are the models' rows of p and q along the drafts.
     """
@@ -77,10 +79,10 @@ class GivenDrafts(NamedTuple):
 
 @lru_cache(maxsize=512)
 def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[GivenDrafts, ...]:
-    """Return the conditional laws of the first rounds of a decoder, one for each possible sequence of drafts.
+    """Return the conditional laws of the first rounds of the decoder ``here``, one for each sequence of drafts.
 
-    The rounds begin in at most ``states`` states that can follow the prompt. Returns () without a ``propose`` step, for
-    trees, and for rounds with too many paths or too large a vocabulary. ``here`` is the decoder in its scenario.
+    The rounds begin in at most ``states`` states. Returns () if the decoder has no ``propose`` function, for trees, and
+    for rounds that are too large.
     """
     decoder = here.decoder
     if decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
@@ -100,10 +102,11 @@ def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[Gi
 
 @lru_cache(maxsize=512)
 def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts], list[State]]:
-    """Return the conditional laws of the round from ``state``, and the states that can follow it.
+    """Return the conditional laws of the round from ``state``, and all states in which the round can end.
 
-    There is one law for each possible sequence of drafts. Both lists are empty without a ``propose`` step, for trees,
-    and for rounds of ``MOST_PATHS`` paths or more. ``here`` is the decoder in its scenario.
+    The lists are not parallel: the first has one entry for each sequence of drafts, the second each state once. Both
+    are empty if the decoder has no ``propose`` function, for trees, and for rounds that are too large. ``here`` is the
+    decoder in its scenario.
     """
     decoder = here.decoder
     if (propose := decoder.propose) is None:
@@ -129,10 +132,9 @@ def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts],
 
 
 def round_given(here: InScenario, state: State, drafts: Tokens) -> GivenDrafts | None:
-    """Return the conditional law of the round from ``state`` given that it drafts ``drafts``.
+    """Return the conditional law of the round from ``state`` that drafts ``drafts``; None if there is none.
 
-    Returns None in two cases: the round cannot have these drafts, or ``given_from_state`` returns no laws for
-    ``state``. ``here`` is the decoder in its scenario.
+    ``here`` is the decoder in its scenario.
     """
     return next((given for given in given_from_state(here, state)[0] if given.drafts == drafts), None)
 
@@ -175,7 +177,7 @@ def _given(here: InScenario, state: State, draft: Draft, runs: Sequence[Any], *,
 def _goes_on(drafts: Tokens, runs: Sequence[Any]) -> str:
     """Return the sentence that a verifier emits a token after the replacement of a draft; "" if it does not.
 
-    It has no row of p for such a token. ``runs`` are (path, round) of rounds with the drafts ``drafts``.
+    ``runs`` has (path, round) of all rounds with the drafts ``drafts``.
     """
     for path, done in runs:
         *before, last = done.tokens or (0,)
@@ -191,11 +193,10 @@ def _goes_on(drafts: Tokens, runs: Sequence[Any]) -> str:
 
 
 def _under_other_parameters(here: InScenario, prefix: Tokens, tokens: Tokens) -> dict[str, ModelRows]:
-    """Return description -> rows of p and q that result if the sampling parameters are applied wrongly.
+    """Return description -> rows of p and q for sampling parameters that are applied wrongly, such as one left out.
 
-    Examples are a parameter that is left out, and top-k with another k. The rows are those after ``prefix`` and along
-    the drafts ``tokens``. Returns {} if the variant sets no sampling parameters. ``here`` is the decoder in its
-    scenario.
+    The rows are those after ``prefix`` and along the drafts ``tokens``. Returns {} if the variant of ``here`` sets no
+    sampling parameters.
     """
     setting = _setting(here.variant.label)
     target, draft = here.task.target, here.task.draft
@@ -265,7 +266,7 @@ def _setting(label: str) -> dict[str, float]:
 
 
 def _unprocessed(model: Processed) -> LanguageModel:
-    """Return the model before its sampling parameters are applied, as pmfs; logits are normalised by a softmax."""
+    """Return the pmfs of a model before its sampling parameters are applied; logits go through a softmax."""
 
     def pmf(tokens: Tokens) -> Pmf:
         row = model.bare(tokens)
@@ -280,12 +281,13 @@ def _unprocessed(model: Processed) -> LanguageModel:
 def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
     """Return the number of accepted drafts of the round ``done``.
 
-    ``bonus`` states whether a bonus token follows if all drafts are accepted. ``here`` is the decoder in its scenario.
-    A verifier returns only tokens, so with ``bonus`` all emitted tokens but the last count as accepted drafts. A round
-    that emits exactly its drafts therefore counts as one that replaced the last draft by the same token. For other
-    decoders, and without ``bonus``, the result is the number that the round reports.
+    Most rounds report it. A verifier reports only tokens: with ``bonus`` (its rounds can have a bonus), those before
+    the last one count as accepted, as far as they equal the drafts. ``here`` is the decoder in its scenario.
     """
-    return len(done.tokens) - 1 if here.variant.intercepted and bonus else done.accepted
+    if not (here.variant.intercepted and bonus):
+        return done.accepted
+    pairs = enumerate(zip(done.draft, done.tokens[:-1], strict=False))
+    return next((i for i, (draft, token) in pairs if draft != token), len(done.tokens) - 1)
 
 
 def _rows(target: LanguageModel, draft: LanguageModel, prefix: Tokens, tokens: Tokens) -> ModelRows:
@@ -296,12 +298,15 @@ def _rows(target: LanguageModel, draft: LanguageModel, prefix: Tokens, tokens: T
 
 
 def _places(runs: Sequence[Any], accept: Sequence[Any], gamma: int) -> dict[tuple[str, int], str]:
-    """Return (role, position) -> program line, for the draws of a round with given drafts.
+    """Return (role, position) -> program line, for the draws of rounds with given drafts.
 
-    The role is "accept" for the test of the draft at a position, "replace" for its replacement, and "bonus" for the
-    token after all ``gamma`` drafts. ``runs`` are (path, round, number of accepted drafts), and ``accept`` has the
-    acceptance probability of each draft. A test is recognised by its probability; the last decision of a path is the
-    replacement or the bonus. Draws whose line is not known are left out.
+    The role is "accept" (the test of a draft), "replace" or "bonus". A test is recognised by its probability; the last
+    decision of a path is the replacement or the bonus.
+
+    Args:
+        runs: (path, round, number of accepted drafts) of each round.
+        accept: The acceptance probability of each draft.
+        gamma: The number of drafts.
     """
     result: dict[tuple[str, int], str] = {}
     for path, _, accepted in runs:
@@ -318,13 +323,13 @@ def _places(runs: Sequence[Any], accept: Sequence[Any], gamma: int) -> dict[tupl
 
 
 def is_coin(decision: Decision, mass: Any) -> bool:
-    """Return whether a decision compares a uniform with a bound and succeeds with probability ``mass``."""
+    """Return whether a decision compares a uniform with a bound, and succeeds with probability ``mass``."""
     compared = decision.site[-2:-1] == (BELOW,) and bool(place_of(decision))
     return compared and abs(float(decision.weights[0]) - float(mass)) < 1e-6
 
 
 def place_of(decision: Decision) -> str:
-    """Return the file and line of a decision, with the line of its caller if several lines call it; "" if unknown."""
+    """Return the file and line of a decision; "" if unknown. If several lines call it, the caller's is added."""
     where = decision.site[1] if len(decision.site) > 1 else ""
     if not isinstance(where, str) or ":" not in where:
         return ""
@@ -337,9 +342,9 @@ PARTS = ("accept", "replace", "bonus")
 
 
 def values_of(given: GivenDrafts, part: str) -> Iterator[tuple[int, Any]]:
-    """Yield (position, observed value) for ``part`` ("accept", "replace" or "bonus") of the round ``given``.
+    """Yield (position, observed value) for one part of the round ``given``.
 
-    The value is an acceptance probability, or the law of a replacement or bonus.
+    ``part`` is "accept" (a probability), "replace" or "bonus" (a law).
     """
     if part == "accept":
         yield from enumerate(given.accept)
@@ -350,10 +355,9 @@ def values_of(given: GivenDrafts, part: str) -> Iterator[tuple[int, Any]]:
 
 
 def expected(given: GivenDrafts, part: str, i: int, rows: ModelRows) -> Any:
-    """Return the value of the rule for one part of the round ``given`` at position ``i``.
+    """Return the value that the rule gives for one part of the round ``given`` at position ``i``.
 
-    ``part`` is "accept", "replace" or "bonus", and ``rows`` are the rows of p and q to use. The value is an acceptance
-    probability for "accept", else a pmf.
+    ``part`` is "accept" (a probability), "replace" or "bonus" (a pmf). ``rows`` are the rows of p and q to use.
     """
     if part == "accept":
         return ratio(rows.p[i][given.drafts[i]], rows.q[i][given.drafts[i]])
@@ -361,9 +365,9 @@ def expected(given: GivenDrafts, part: str, i: int, rows: ModelRows) -> Any:
 
 
 def fits(seen: Any, said: Any, most: float) -> bool:
-    """Return whether two probabilities, or two pmfs, differ by at most ``most`` in every entry.
+    """Return whether an observed value and that of a rule differ by at most ``most`` in every entry.
 
-    ``seen`` is the observed value, and ``said`` the value of a rule.
+    Both are probabilities, or ``seen`` is a mapping token -> probability and ``said`` a row.
     """
     if isinstance(seen, Mapping):
         inside = range(len(said))
@@ -375,11 +379,25 @@ def fits(seen: Any, said: Any, most: float) -> bool:
 
 
 def is_wrong(given: GivenDrafts, part: str) -> bool:
-    """Return whether ``part`` of the round ``given`` differs from the rule by more than rounding.
+    """Return whether one part of the round ``given`` differs from the rule by more than rounding.
 
     ``part`` is "accept", "replace" or "bonus".
     """
-    return any(not fits(seen, expected(given, part, i, given.rows), given.slack) for i, seen in values_of(given, part))
+    return any(
+        not fits(seen, expected(given, part, i, given.rows), error_of(given, part, i))
+        for i, seen in values_of(given, part)
+    )
+
+
+def error_of(given: GivenDrafts, part: str, i: int) -> float:
+    """Return the rounding error of an observed value: of one ``part`` of the round ``given`` at position ``i``.
+
+    A replacement is drawn from a residual that was divided by its sum, so the error of p - q is divided by it too.
+    """
+    if part != "replace" or not given.slack:
+        return given.slack
+    left = sum(max(float(p) - float(q), 0.0) for p, q in zip(given.rows.p[i], given.rows.q[i], strict=True))
+    return given.slack / min(max(left, given.slack), 1.0)
 
 
 def expected_accept(given: GivenDrafts, i: int) -> Any:

@@ -20,7 +20,7 @@ LEAST_NUMBERS = 2
 
 
 class Accepted(NamedTuple):
-    """The observed acceptance probability ``seen`` of a draft, with its p and q and the rounding error ``slack``."""
+    """An observed acceptance of a draft: p, q, the probability ``seen``, and its rounding error ``slack``."""
 
     p: float
     q: float
@@ -31,7 +31,10 @@ class Accepted(NamedTuple):
 
 
 class Replaced(NamedTuple):
-    """The observed law of the token that replaces a rejected draft, with the rows of p and q and the rounding error."""
+    """An observed replacement of a rejected draft.
+
+    It has the rows of p and q, the law of the token, and the rounding error ``slack`` of a probability.
+    """
 
     p: Row
     q: Row
@@ -56,15 +59,28 @@ _ACCEPT = (
     ),
     _AcceptFamily("with probability min(1, p/(q + {c}))", lambda p, q, seen: p / seen - q, lambda p, q, c: p / (q + c)),
     _AcceptFamily("with probability min(1, p/q + {c})", lambda p, q, seen: seen - p / q, lambda p, q, c: p / q + c),
+    _AcceptFamily(
+        "with the constant probability {c}, whatever p and q are", lambda p, q, seen: seen, lambda p, q, c: c
+    ),
+    _AcceptFamily(
+        "with probability {c} + (1 - {c}) min(1, p/q): a share {c} of the drafts is kept without a test",
+        lambda p, q, seen: (seen - p / q) / (1 - p / q) if p < q else 0.0,
+        lambda p, q, c: c + (1 - c) * min(1.0, p / q),
+    ),
+    _AcceptFamily(
+        "with probability {c} min(1, p/q): also a draft that passes the test is thrown away with probability 1 - {c}",
+        lambda p, q, seen: seen / min(1.0, p / q),
+        lambda p, q, c: c * min(1.0, p / q),
+    ),
 )
 
 
 def accept_rule(observed: Sequence[Accepted]) -> str:
-    """Return the acceptance formula with one free number that fits all observations ``observed``; "" if none does."""
+    """Return the acceptance formula with one free number that fits all of ``observed``; "" if none does."""
     told = [
         one for one in observed if OPEN < one.seen < 1 - OPEN and one.p > 0 and one.q > 0 and abs(one.p - one.q) > OPEN
     ]
-    if len(told) < LEAST_NUMBERS:
+    if len({(one.p, one.q) for one in told}) < LEAST_NUMBERS:
         return ""
     for family in _ACCEPT:
         number = family.solve(told[0].p, told[0].q, told[0].seen)
@@ -76,7 +92,7 @@ def accept_rule(observed: Sequence[Accepted]) -> str:
 def _cut_rule(observed: Sequence[Accepted]) -> str:
     """Return the rule min(1, min(p, c)/q), with one c for each row of p; "" if it does not fit ``observed``.
 
-    In one row at least, two tokens must show the same c.
+    The same c must show at two tokens of a row.
     """
     cuts: dict[tuple[float, ...], list[float]] = {}
     for one in observed:
@@ -96,9 +112,9 @@ def _cut_rule(observed: Sequence[Accepted]) -> str:
 
 
 def _are_two(observed: Sequence[Accepted], row: tuple[float, ...]) -> bool:
-    """Return whether at least two drafts with different p in ``row`` are accepted more rarely than min(1, p/q).
+    """Return whether two drafts with different p in ``row`` are accepted more rarely than min(1, p/q).
 
-    Of ``observed``, the observed acceptances, only those whose row of p is ``row`` count.
+    Only the observations whose row of p is ``row`` count.
     """
     return len({one.p for one in observed if one.row == row and OPEN < one.seen * one.q < min(one.p, one.q) - OPEN}) > 1
 
@@ -106,7 +122,7 @@ def _are_two(observed: Sequence[Accepted], row: tuple[float, ...]) -> bool:
 def _coarse_coin(observed: Sequence[Accepted]) -> str:
     """Return the rule in which the coin has few values, such as 256; "" if no such number fits ``observed``.
 
-    The number of values c is a power of two or ten. The coin is k/c, and the draft is accepted if k/c < p/q.
+    A coin with c values is one of 0/c, 1/c, ...; the draft is accepted if it is below p/q.
     """
     rules = [(min(1.0, one.p / one.q), one) for one in observed if one.q > 0]
     for values in sorted([*(2**k for k in range(1, 17)), *(10**k for k in range(1, 6))]):
@@ -136,11 +152,10 @@ def _left(p: Sequence[float], q: Sequence[float]) -> list[float]:
 
 
 def _least_entry(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
-    """Return c if ``law``, the observed law of a replacement, can be norm(max(p - q, c)); 0 if it cannot.
+    """Return c if the observed ``law`` of a replacement can be norm(max(p - q, c)); 0 if it cannot.
 
-    In such a law the token with the smallest p - q has the weight c, and the token with the largest p - q has the
-    weight p - q. So c follows from the quotient of their probabilities. Returns 0 in two cases: the smallest p - q is
-    not negative, or its token is at least as probable in ``law`` as the token with the largest p - q.
+    c is computed from the probabilities of two tokens. The token with the largest p - q has the weight p - q, and the
+    token with the smallest p - q has the weight c.
     """
     differences = [a - b for a, b in zip(p, q, strict=True)]
     tokens = range(len(law))
@@ -177,6 +192,11 @@ def _exponent(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> f
     return power if abs(power - 1) > OPEN else 0.0
 
 
+def _share_of_q_added(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
+    left = _left(p, q)
+    return next((law[token] / q[token] for token in range(len(p)) if left[token] <= 0 < q[token]), 0.0)
+
+
 def _share_of_p(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
     left = _left(p, q)
     return next((law[token] / p[token] for token in range(len(p)) if left[token] <= 0 < p[token]), 0.0)
@@ -200,14 +220,20 @@ _REPLACE = (
         _share_of_p,
         lambda p, q, c: [(1 - c) * left + c * mass for left, mass in zip(scaled(_left(p, q)), p, strict=True)],
     ),
+    _ReplaceFamily(
+        "norm(max(p - q, 0)), mixed with a share {c} of q",
+        _share_of_q_added,
+        lambda p, q, c: [(1 - c) * left + c * mass for left, mass in zip(scaled(_left(p, q)), q, strict=True)],
+    ),
 )
 
 
 def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
-    """Return the replacement formula with one free number that fits all observations ``observed``; "" if none does.
+    """Return the replacement formula with one free number that fits all of ``observed``; "" if none does.
 
-    The power 1/temperature, if it fits too, is named as a second application of ``temperature`` to the residual.
-    Observations in which max(p - q, 0) is 0 everywhere are skipped: programs treat this case separately.
+    The result is a description with the number, such as "norm(max(p - q, 0)^2)". ``temperature``, that of the examined
+    call, changes only the words: the exponent 1/``temperature`` is described as the temperature applied twice.
+    Observations without any p > q are skipped.
     """
     told = [
         one._replace(p=list(map(float, one.p)), q=list(map(float, one.q)), law=dict(one.law))
@@ -215,7 +241,8 @@ def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
         if any(a > b for a, b in zip(one.p, one.q, strict=True))
     ]
     laws = [[float(one.law.get(token, 0)) for token in range(len(one.p))] for one in told]
-    if sum(max(sum(OPEN < mass < 1 - OPEN for mass in law) - 1, 0) for law in laws) < LEAST_NUMBERS:
+    different = {tuple(round(mass, 9) for mass in law) for law in laws}
+    if sum(max(sum(OPEN < mass < 1 - OPEN for mass in law) - 1, 0) for law in different) < LEAST_NUMBERS:
         return ""
 
     def fits_all(family: _ReplaceFamily, number: float, error: float) -> bool:
@@ -239,8 +266,7 @@ def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
 def _error(family: _ReplaceFamily, one: Replaced, law: Sequence[float], number: float) -> float:
     """Return how much the rounding of an observed law can change the free number of a formula.
 
-    ``family`` is the formula, ``law`` the law of the observation ``one`` as a list, and ``number`` the free number that
-    the formula gives for this law.
+    ``family`` is the formula, ``law`` the law of the observation ``one``, and ``number`` the free number that it gives.
     """
     moved = [[*law[:token], mass + one.slack, *law[token + 1 :]] for token, mass in enumerate(law) if mass > OPEN]
     return sum(abs(family.solve(one.p, one.q, other) - number) for other in moved)
@@ -258,9 +284,9 @@ def _is_replaced_by(family: _ReplaceFamily, one: Replaced, law: Sequence[float],
 
 
 def further_power(all_given: Sequence[GivenDrafts]) -> float:
-    """Return c if the rounds ``all_given`` use norm(p^c) instead of p; 0 if no c fits.
+    """Return c if the rounds ``all_given`` seem to use norm(p^c) instead of p; 0 if no c is found.
 
-    c is computed from the first observed acceptance or bonus that determines it.
+    The first acceptance or bonus that determines c gives it; the others are not compared.
     """
     for given in all_given:
         for i, seen in enumerate(given.accept):
@@ -279,7 +305,7 @@ def further_power(all_given: Sequence[GivenDrafts]) -> float:
 
 
 def further_temperature(all_given: Sequence[GivenDrafts]) -> tuple[float, str]:
-    """Return c and a sentence about it if the rounds ``all_given`` use norm(p^c) instead of p; (0, "") if no c fits."""
+    """Return c and a sentence if the rounds ``all_given`` seem to use norm(p^c) instead of p; (0, "") if not."""
     power = further_power(all_given)
     if not power:
         return 0.0, ""
@@ -291,7 +317,7 @@ def further_temperature(all_given: Sequence[GivenDrafts]) -> tuple[float, str]:
 def _power_with(p: Sequence[float], token: int, wanted: float) -> float:
     """Return c such that norm(p^c) has probability ``wanted`` at ``token``; 0 if there is none.
 
-    ``token`` must be the least or the most probable token.
+    ``token`` must be the least or the most probable one.
     """
     low, high = 0.01, 100.0
     rises = p[token] == max(p)
@@ -305,5 +331,5 @@ def _power_with(p: Sequence[float], token: int, wanted: float) -> float:
 
 
 def powered(row: Row, power: float) -> Row:
-    """Return the pmf with probabilities proportional to those of ``row`` raised to ``power``."""
+    """Return the pmf proportional to the entries of ``row``, each raised to ``power``."""
     return scaled([float(mass) ** power if mass > 0 else 0.0 for mass in row])

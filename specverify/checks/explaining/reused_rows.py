@@ -40,12 +40,8 @@ KEYS = _keys()
 def reused_row(trace: Trace, index: int, wrong: int) -> str:
     """Return the sentence that new token ``wrong`` of request ``index`` comes from a row of another text.
 
-    Returns "" if the target was queried with the text before this token, or with a text that begins with no prompt.
-    Otherwise all new tokens of the request are examined before which the target was not queried. A key explains them if
-    each is the choice of the target after the first queried text with the same key. The sentence names the other text
-    if at least ``LEAST_TEXTS`` tokens are examined, some of ``KEYS`` explain them, and these keys find one other text
-    for token ``wrong``. If not, the sentence states only that p is not computed for token ``wrong``. ``trace`` has the
-    texts and the model queries of the run.
+    It names the text if the fitting ``KEYS`` lead to only one; otherwise it states that p is not computed for the
+    token. Returns "" if p is computed for the token. ``trace`` has the texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
     asked = list(dict.fromkeys(text for name, text in trace.queries if name == "target"))
@@ -84,10 +80,8 @@ def _hit(key: Key, asked: Sequence[Tokens], text: Tokens) -> Tokens | None:
 def _explains(key: Key, asked: Sequence[Tokens], missing: Mapping[Tokens, int], target: LanguageModel) -> bool:
     """Return whether an engine that stores rows of p under the key ``key`` would emit the tokens in ``missing``.
 
-    ``asked`` are the texts with which the target was queried. ``missing`` maps each text without a query to the token
-    that the engine emits after it. This token must be the choice of ``target`` after the first text of ``asked`` with
-    the same key. No two texts of ``asked`` may have one key: the row of the first would be reused for the second,
-    without a query.
+    ``asked`` are the queried texts, which must have different keys. ``missing`` maps other texts to the token emitted
+    after them: the argmax of ``target`` after the queried text with the same key.
     """
     keys: set[Any] = {key(text) for text in asked}
     if len(keys) < len(asked):

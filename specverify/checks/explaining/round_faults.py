@@ -14,10 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from specverify.checks.explaining.changed_rows import further_formula, kept_draft, name_of_change, step_rule
 from specverify.checks.explaining.given_drafts import (
     GENERIC,
     PARTS,
+    WIDE,
     GivenDrafts,
+    error_of,
     expected,
     fits,
     is_wrong,
@@ -53,6 +56,7 @@ from specverify.subjects.subject import InScenario
 
 PADDED_RESIDUAL = "norm(max(p - q, 0)) with q = (0.75, 0, ..., 0.25), the row that q has at padded positions"
 PADDED_ROW = "(1, 0, ...), the row that p has at padded positions"
+LEAST_OPEN_DRAFTS = 3
 MOST_NAMES = 3
 """The largest number of formulas that a sentence names if several fit all observations."""
 GUESSED = ", as it is not drawn"
@@ -70,16 +74,16 @@ class RoundFault(NamedTuple):
 
 
 def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> RoundFault | None:
-    """Return how the rounds of a decoder differ from the rule; None if they follow it or none can be examined.
+    """Return how the rounds of the decoder ``here`` differ from the rule; None if they follow it.
 
-    The first rounds and the further rounds ``later`` are examined. If they deviate, rounds in the scenarios ``GENERIC``
-    are used too, to name the formula that the decoder follows. ``here`` is the decoder in its scenario.
+    The first rounds and the rounds ``later`` are examined. To name the formula of a wrong decoder, rounds in the
+    scenarios ``GENERIC`` are used too.
     """
     mine = (*rounds_given_drafts(here), *later)
-    if not mine or not any(is_wrong(given, part) for given in mine for part in PARTS):
+    if not any(given.goes_on or any(is_wrong(given, part) for part in PARTS) for given in mine):
         return None
     others: list[GivenDrafts] = []
-    for scenario in GENERIC:
+    for scenario in (*GENERIC, WIDE):
         if scenario != here.scenario:
             others += (given._replace(elsewhere=True) for given in _elsewhere(here._replace(scenario=scenario)))
     parameters = _parameters(here.variant.label)
@@ -116,7 +120,7 @@ def _elsewhere(here: InScenario) -> tuple[GivenDrafts, ...]:
 def named_fault(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault | None:
     """Return how the rounds ``all_given`` differ from the rule; None if each round follows it.
 
-    ``parameters`` are the sampling parameters as text, for the sentence.
+    ``parameters`` are the sampling parameters as text.
     """
     return (
         _named(all_given, parameters) if any(is_wrong(given, part) for given in all_given for part in PARTS) else None
@@ -140,8 +144,8 @@ def _named(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault:
 def _same_row_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str], parameters: str) -> str | None:
     """Return the sentence that replacement and bonus are drawn from the same wrong formula; None if they are not.
 
-    ``wrong`` are the parts ("accept", "replace", "bonus") in which the rounds ``all_given`` differ from the rule, and
-    ``parameters`` the sampling parameters as text.
+    ``wrong`` are the parts that differ from the rule in the rounds ``all_given``. ``parameters`` are the sampling
+    parameters as text.
     """
     if not {"replace", "bonus"} <= set(wrong):
         return None
@@ -157,8 +161,8 @@ def _same_row_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str], para
 def _same_number_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str]) -> str | None:
     """Return the sentence that one formula with a free number gives replacement and bonus; None if none does.
 
-    The bonus is the case q = 0 of the formula. ``wrong`` are the parts in which the rounds ``all_given`` differ from
-    the rule.
+    The bonus is the case q = 0 of the formula. ``wrong`` are the parts that differ from the rule in the rounds
+    ``all_given``.
     """
     if not {"replace", "bonus"} <= set(wrong):
         return None
@@ -173,14 +177,14 @@ def _same_number_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str]) -
 
 def _replaced(all_given: Sequence[GivenDrafts]) -> list[Replaced]:
     return [
-        Replaced(given.rows.p[i], given.rows.q[i], law, given.slack)
+        Replaced(given.rows.p[i], given.rows.q[i], law, error_of(given, "replace", i))
         for given in all_given
         for i, law in values_of(given, "replace")
     ]
 
 
 def _bonuses(all_given: Sequence[GivenDrafts]) -> list[Replaced]:
-    """Return the observed laws of the bonus in the rounds ``all_given``, as replacements with q = 0."""
+    """Return the observed bonus laws of the rounds ``all_given``, as replacements with q = 0."""
     return [
         Replaced(given.rows.p[i], [0] * len(given.rows.p[i]), law, given.slack)
         for given in all_given
@@ -194,10 +198,10 @@ def _sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> s
 
 
 def _rule_sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Return the sentence about the wrong formula that ``part`` of the rounds ``all_given`` follows; "" if none fits.
+    """Return the sentence about the wrong formula that one part of the rounds follows; "" if none fits.
 
-    ``part`` is "accept", "replace" or "bonus", and ``parameters`` are the sampling parameters as text, for the
-    sentence.
+    ``part`` is "accept", "replace" or "bonus", ``all_given`` are the rounds, and ``parameters`` the sampling parameters
+    as text.
     """
     name = _name(all_given, part, parameters)
     if part == "accept":
@@ -206,10 +210,22 @@ def _rule_sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str)
     if name in POINTS:
         if part == "replace":
             return f"a rejected draft is replaced by {name}, expected a draw from norm(max(p - q, 0))"
-        return f"the bonus token is {name}, expected a draw from p after the last draft"
+        row = _row_of_bonus(all_given)
+        drawn = f", or is drawn from {row}" if row else ""
+        return f"the bonus token is {name}{drawn}, expected a draw from p after the last draft"
     if part == "replace":
         return f"a rejected draft is replaced by a draw from {name}, expected norm(max(p - q, 0))" if name else ""
     return f"the bonus token is drawn from {name}, expected p after the last draft" if name else ""
+
+
+def _row_of_bonus(all_given: Sequence[GivenDrafts]) -> str:
+    """Return the name of the first wrong row, of those in ``BONUS``, from which every bonus token may be drawn; or "".
+
+    A row that is certain gives the same tokens as a formula in ``POINTS``. ``all_given`` are the rounds.
+    """
+    seen = [(given, i, law) for given in all_given for i, law in values_of(given, "bonus")]
+    rows = (name for name in BONUS if name not in POINTS and "row" in name)
+    return next((name for name in rows if _is_drawn_by(seen, BONUS[name])), "")
 
 
 _WARPERS: Mapping[str, tuple[Callable[[Any, Any], Any], type[int | float]]] = {
@@ -221,7 +237,7 @@ _WARPERS: Mapping[str, tuple[Callable[[Any, Any], Any], type[int | float]]] = {
 
 
 def _warped_residuals(parameters: str) -> dict[str, Any]:
-    """Return, by name, the formulas of residuals to which one of the sampling ``parameters`` is applied once more."""
+    """Return name -> formula of a residual to which one of the sampling ``parameters`` is applied again."""
 
     def formula(warper: Callable[[Any, Any], Any], value: float, rows: ModelRows, drafts: Tokens, i: int) -> Row:
         residual = np.array([float(mass) for mass in excess(rows.p[i], rows.q[i])])
@@ -236,11 +252,10 @@ def _warped_residuals(parameters: str) -> dict[str, Any]:
 
 
 def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Return the name of a formula that fits all observations of ``part``; "" if none fits.
+    """Return the name of a formula that fits all observed values of ``part`` in the rounds; "" if none fits.
 
-    ``all_given`` are the rounds with the observations. If several formulas fit, ``_joined`` selects the names; but if
-    all rows have two tokens, where many formulas agree, the result is "". ``parameters`` are the sampling parameters as
-    text.
+    Of several, ``_joined`` selects the names; but if all rows have two tokens, too many formulas agree, and the result
+    is "". ``parameters`` are the sampling parameters as text.
     """
     if all_given[0].of_engine and not _tells(all_given, (part,)):
         return _one_token(all_given, part)
@@ -255,7 +270,7 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
         formulas[PADDED_ROW] = lambda rows, drafts, i: [1, *(0 for _ in rows.p[i][1:])]
         formulas[PADDED_RESIDUAL] = lambda rows, drafts, i: excess(rows.p[i], [0.75, *(0 for _ in rows.p[i][2:]), 0.25])
     for name, formula in formulas.items():
-        if all(fits(value, formula(given.rows, given.drafts, i), given.slack) for given, i, value in seen):
+        if all(fits(value, formula(given.rows, given.drafts, i), error_of(given, part, i)) for given, i, value in seen):
             fitting.append(name)
     if not fitting and (unprocessed := _unprocessed_part(all_given, part, parameters)):
         return unprocessed
@@ -265,46 +280,80 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
 
 
 def _further_rule(seen: Sequence[tuple[GivenDrafts, int, Any]], part: str, parameters: str) -> str:
-    """Return the name of a rule that fits ``seen``: one with a free number, or one that is wrong in some rounds only.
+    """Return the name of a rule with a free number, or one that is wrong in some rounds only; "" if none fits.
 
-    ``part`` is "accept", "replace" or "bonus", ``seen`` are (round, position, observed value), and ``parameters`` the
-    sampling parameters as text. Returns "" if no such rule fits.
+    ``seen`` has (round, position, observed value), ``part`` is "accept", "replace" or "bonus", and ``parameters`` are
+    the sampling parameters as text.
     """
+    changed = further_formula(seen, part) or name_of_change(seen, part)
     if part == "accept":
-        return accept_rule([_accepted(*one) for one in seen])
+        return changed or accept_rule([_accepted(*one) for one in seen]) or step_rule(seen)
     if part == "bonus":
         rule = replace_rule(_bonuses([given for given, _, _ in seen])).replace("max(p - q, 0)", "p")
-        return rule if rule and " q" not in rule else _after_several_drafts(seen)
+        named = changed or (rule if rule and " q" not in rule else _after_several_drafts(seen))
+        return named or _bonus_less_q(seen)
+    if changed or (changed := kept_draft(seen)):
+        return changed
     with_nan = (name for name, formula in REPLACE_WITH_NAN.items() if _is_drawn_by(seen, formula))
-    laws = [Replaced(given.rows.p[i], given.rows.q[i], law, given.slack) for given, i, law in seen]
+    laws = [Replaced(given.rows.p[i], given.rows.q[i], law, error_of(given, part, i)) for given, i, law in seen]
     return next(with_nan, "") or replace_rule(laws, _temperature(parameters))
 
 
-def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
-    """Return the name of the only formula in ``POINTS`` that gives every observed token of ``part``.
+def _bonus_less_q(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
+    """Return the formula of a bonus from which a multiple of q at the last draft is subtracted; "" if it does not fit.
 
-    The formulas in ``POINTS`` give one token with certainty, such as an argmax. ``all_given`` are the rounds. At least
-    two different wrong tokens must be observed, because any formula can give one token. Returns "" if no formula or
-    several fit, and for the part "accept".
+    ``seen`` are (round, position, observed law).
+    """
+    laws = [Replaced(given.rows.p[i], given.rows.q[i - 1], law, given.slack) for given, i, law in seen if i]
+    rule = replace_rule(laws)
+    return f"{rule} with q before the last draft" if rule.startswith("norm(max(p - ") and " q, 0))" in rule else ""
+
+
+def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
+    """Return the name of the only formula in ``POINTS`` that gives every observed token of ``part``; "" if none does.
+
+    These formulas give one token with certainty, such as an argmax. Two different wrong tokens must be observed. For
+    "accept" the result is "". ``all_given`` are the rounds.
     """
     seen = [(given, i, law) for given in all_given for i, law in values_of(given, part)]
-    if part == "accept" or not all(max(map(float, law.values())) > 1 - 1e-6 for _, _, law in seen):
+    if part == "accept":
+        return _without_number(seen)
+    if not all(max(map(float, law.values())) > 1 - 1e-6 for _, _, law in seen):
         return ""
     formulas = REPLACE if part == "replace" else BONUS
     wrong = {
         max(law, key=law.__getitem__)
         for given, i, law in seen
-        if not fits(law, expected(given, part, i, given.rows), given.slack)
+        if not fits(law, expected(given, part, i, given.rows), error_of(given, part, i))
     }
     fitting = [name for name in sorted(POINTS & formulas.keys()) if _is_drawn_by(seen, formulas[name])]
     return fitting[0] if len(wrong) > 1 and len(fitting) == 1 else ""
 
 
-def _after_several_drafts(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
-    """Return the name of a wrong formula for the bonus that fits all rounds of two drafts or more.
+def _without_number(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
+    """Return the only rule without a random number that gives the acceptances ``seen``; "" if none or several do.
 
-    The bonus after one draft must be observed, and be right. Returns "" if it is not, or if no formula fits. ``seen``
-    are (round, position, observed law).
+    The rule min(1, p/q) must be strictly between 0 and 1 for at least ``LEAST_OPEN_DRAFTS`` different drafts.
+    """
+    open_ones = {
+        (given.rows.p[i], given.drafts[i])
+        for given, i, _ in seen
+        if 1e-6 < expected(given, "accept", i, given.rows) < 1 - 1e-6
+    }
+    if len(open_ones) < LEAST_OPEN_DRAFTS:
+        return ""
+    fitting = [
+        name
+        for name, formula in ACCEPT_OF_ROW.items()
+        if all(fits(value, formula(given.rows, given.drafts, i), given.slack) for given, i, value in seen)
+    ]
+    return fitting[0] if len(fitting) == 1 else "" if fitting else step_rule(seen)
+
+
+def _after_several_drafts(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
+    """Return the name of a wrong formula for the bonus after two drafts or more; "" if none fits.
+
+    The bonus after one draft must be observed, and be right. ``seen`` has (round, position, observed law).
     """
     several = [one for one in seen if len(one[0].drafts) > 1]
     single = [one for one in seen if len(one[0].drafts) == 1]
@@ -315,10 +364,10 @@ def _after_several_drafts(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
 
 
 def _joined(fitting: Sequence[str], part: str) -> str:
-    """Return the words for the formulas in ``fitting``, all of which fit the wrong ``part`` of a round.
+    """Return the words for ``fitting``, the names of the formulas that fit one part of a round.
 
-    Only the first formula is named. The exception is a first formula for "accept" or "replace" that uses rows of p and
-    q at other positions than the draft's: then up to ``MOST_NAMES`` formulas are named.
+    Usually they are the first name. If the first formula uses rows of other positions than the draft's, up to
+    ``MOST_NAMES`` names are joined.
     """
     other_rows = part != "bonus" and fitting and fitting[0] not in {**ACCEPT_OF_ROW, **REPLACE_OF_ROW}
     return ", or ".join(fitting[: MOST_NAMES if other_rows else 1])
@@ -327,8 +376,8 @@ def _joined(fitting: Sequence[str], part: str) -> str:
 def _unprocessed_part(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
     """Return the sentence that wrong sampling parameters explain the observed values of ``part``; "" if none do.
 
-    The values in the rounds ``all_given`` must follow the rule with the rows of p or q under these parameters. ``part``
-    is "replace" or "bonus" ("" is returned for "accept"), and ``parameters`` are the right parameters as text.
+    They change the rows of p or q with which the rule is computed. ``part`` is "replace" or "bonus"; for "accept" the
+    result is "". ``all_given`` are the rounds, and ``parameters`` the right parameters as text.
     """
     if part == "accept" or not _tells(all_given, (part,)):
         return ""
@@ -341,7 +390,8 @@ def _unprocessed_part(all_given: Sequence[GivenDrafts], part: str, parameters: s
     ]
     for said, change in tries:
         if all(
-            (rows := change(given)) is not None and fits(seen, expected(given, part, i, rows), 4 * given.slack)
+            (rows := change(given)) is not None
+            and fits(seen, expected(given, part, i, rows), 4 * error_of(given, part, i))
             for given in all_given
             for i, seen in values_of(given, part)
         ):
@@ -360,13 +410,20 @@ def _accepted(given: GivenDrafts, i: int, value: Any) -> Accepted:
 
 
 def _is_drawn_by(seen: Sequence[tuple[GivenDrafts, int, Any]], formula: RowFormula) -> bool:
-    return all(fits(law, formula(given.rows, given.drafts, i), given.slack) for given, i, law in seen)
+    return all(
+        fits(
+            law,
+            formula(given.rows, given.drafts, i),
+            error_of(given, "replace" if i < len(given.drafts) else "bonus", i),
+        )
+        for given, i, law in seen
+    )
 
 
 def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
     """Return a phrase that the acceptance of a draft depends on the drafts after it; "" if it does not.
 
-    Of the rounds ``all_given``, those with the same text before them and the same drafts up to this one are compared.
+    Of the rounds ``all_given``, those with the same text and the same drafts so far are compared.
     """
     first: dict[Any, GivenDrafts] = {}
     for given in all_given:
@@ -410,16 +467,15 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
 
 
 def _tells(all_given: Sequence[GivenDrafts], parts: Sequence[str] = PARTS) -> bool:
-    """Return whether a wrong acceptance probability or law in ``all_given`` has an entry strictly between 0 and 1.
+    """Return whether a wrong value in the rounds ``all_given`` has an entry strictly between 0 and 1.
 
-    Wrong values with entries 0 and 1 alone would fit too many formulas. ``all_given`` are the rounds, of which only the
-    ``parts`` ("accept", "replace", "bonus") are considered.
+    Entries 0 and 1 alone would fit too many formulas. Only the ``parts`` ("accept", "replace", "bonus") count.
     """
     for given in all_given:
         for part in parts:
             for i, seen in values_of(given, part):
                 masses = [float(mass) for mass in (seen.values() if isinstance(seen, Mapping) else [seen])]
-                if not fits(seen, expected(given, part, i, given.rows), given.slack) and any(
+                if not fits(seen, expected(given, part, i, given.rows), error_of(given, part, i)) and any(
                     1e-6 < mass < 1 - 1e-6 for mass in masses
                 ):
                     return True
@@ -445,22 +501,22 @@ def _follows(all_given: Sequence[GivenDrafts], change: Callable[[GivenDrafts], M
             return False
         for part in PARTS:
             for i, seen in values_of(given, part):
-                if not fits(seen, expected(given, part, i, rows), 4 * given.slack):
+                if not fits(seen, expected(given, part, i, rows), 4 * error_of(given, part, i)):
                     return False
     return True
 
 
 def _example(all_given: Sequence[GivenDrafts], part: str, *, briefly: bool = False) -> str:
-    """Return a sentence with the first observed value of ``part`` that differs from the rule.
+    """Return a sentence with the first observed value of ``part`` that differs from the rule; "" if none does.
 
-    ``part`` is "accept", "replace" or "bonus", and ``all_given`` are the rounds with the observations. ``briefly``:
-    another sentence already names the wrong formula, so this one omits it. Returns "" if no value differs.
+    ``part`` is "accept", "replace" or "bonus", and ``all_given`` are the rounds. ``briefly``: leave out what another
+    sentence already states about the wrong formula.
     """
     found = [
         (given, i, seen, said)
         for given in all_given
         for i, seen in values_of(given, part)
-        if not fits(seen, said := expected(given, part, i, given.rows), given.slack)
+        if not fits(seen, said := expected(given, part, i, given.rows), error_of(given, part, i))
     ]
     shows = [one for one in found if part != "replace" or all(mass > 0 for mass in one[0].rows.q[one[1]])]
     if not found:

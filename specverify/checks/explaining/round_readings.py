@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from specverify.checks.explaining.changed_rows import changed_row
 from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row, scaled
 from specverify.checks.explaining.wording import apart, short, short_row
@@ -85,13 +86,14 @@ class Models(NamedTuple):
     """Text -> the row that drafts after it are drawn from on most paths, if the draft model is unknown."""
     greedy: bool = False
     """Whether a draft may be the argmax of q, without a draw."""
+    unshown: bool = True
+    """Whether a replacement beside its draft is read too where neither a draw nor the text shows it."""
 
 
 class ReadRound(NamedTuple):
-    """One round of a path, with the role and the probability of each of its draws.
+    """One round of a path, with the role and the probability of each draw.
 
-    ``text`` is the text before the round, ``drafts`` its drafts, and ``fault`` its first deviation from the rule, or
-    "".
+    ``text`` is the text before the round, and ``fault`` the first deviation from the rule, or "".
     """
 
     text: Tokens
@@ -109,12 +111,14 @@ class ReadRound(NamedTuple):
     """A step that no right round has, such as an untested draft or a test after a rejection; or ""."""
     dropped: int | None = None
     """A token that was drafted and then neither tested nor emitted; None if there is none."""
+    shown: bool = True
+    """Whether a draw or a token of the text shows the step ``structure``."""
 
 
 class Reading(NamedTuple):
     """A path described as rounds of speculative decoding.
 
-    ``words`` has a description of each round, and ``cost`` is the sum of the costs of all deviations and unusual steps.
+    ``words`` describe each round. ``cost`` is the sum of the costs of all deviations and unusual steps.
     """
 
     words: tuple[str, ...]
@@ -129,8 +133,8 @@ class Reading(NamedTuple):
 class _DraftReading(NamedTuple):
     """Draws that are read as the drafts of a round.
 
-    ``tokens`` are the drafts, ``q`` the rows that they are drawn from, and ``places`` the program lines. ``next`` is
-    the index of the next draw, ``cost`` the cost of the reading, and ``fault`` the first deviation, or "".
+    ``tokens`` are the drafts, ``q`` their rows, and ``places`` their program lines. ``next`` is the index of the next
+    draw. ``fault`` is the first deviation from the rule, or "". ``cost`` is the cost of the reading.
     """
 
     tokens: Tokens
@@ -144,11 +148,10 @@ class _DraftReading(NamedTuple):
 
 
 class _RoundReading(NamedTuple):
-    """A partly read round: everything before its last token.
+    """A round whose last token is not read yet.
 
-    ``text`` is the text before the round, ``drafted`` its drafts, and ``accept`` the acceptance probabilities of those
-    tested so far. ``rejected`` are texts that end in a rejected draft. The other fields become those of the completed
-    round.
+    ``text`` is the text before the round, ``drafted`` its drafts, and ``accept`` the acceptance probabilities of the
+    tested drafts. ``rejected`` are texts that end in a rejected draft. The other fields become those of ``ReadRound``.
     """
 
     text: Tokens
@@ -167,8 +170,8 @@ class _RoundReading(NamedTuple):
     def record(self, end: str, row: Row, place: str, fault: str) -> ReadRound:
         """Return the completed round.
 
-        ``end`` is the role of its last token, ``row`` the row that this token is drawn from, ``place`` the program line
-        of the draw, and ``fault`` the first deviation or "".
+        ``end`` is the role of its last token, ``row`` the row that this token is drawn from, and ``place`` the program
+        line. ``fault`` is the first deviation from the rule, or "".
         """
         drafted = self.drafted
         places = (*self.places, *(("draft", i, at) for i, at in enumerate(drafted.places)))
@@ -180,11 +183,10 @@ class _RoundReading(NamedTuple):
 
 
 class _Alternative(NamedTuple):
-    """One reading of the next draws as a round, with its cost and the state after it.
+    """One reading of the next draws as a round.
 
-    ``next`` is the index of the next draw, ``text`` the text after the round, and ``rejected`` are texts that end in a
-    rejected draft. ``used`` are the texts after which the rows of p and q decide this round. ``ended`` states that no
-    round follows.
+    ``next`` is the index of the draw after it, and ``text`` the text. ``rejected`` are texts that end in a rejected
+    draft. ``used`` are the texts whose rows of p and q decide the round. ``ended``: no round follows.
     """
 
     next: int
@@ -199,7 +201,7 @@ class _Alternative(NamedTuple):
 
 
 def items_of_decisions(decisions: Sequence[Decision]) -> list[PathDraw]:
-    """Return a decoder's labelled draws as path draws: accept decisions become coins, others keep their pmfs."""
+    """Return the labelled draws of a decoder as path draws; accept decisions become coins."""
     items = []
     for number, decision in enumerate(decisions):
         weights = tuple(float(weight) for weight in decision.weights)
@@ -214,10 +216,10 @@ def items_of_decisions(decisions: Sequence[Decision]) -> list[PathDraw]:
 
 
 def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Reading | None:
-    """Read the draws ``drawn`` of a path as rounds that emit the tokens ``new``.
+    """Read the draws ``drawn`` of a path as rounds that emit the tokens ``new``; None if there is no reading.
 
-    ``models`` has the target, the draft model, and the queries of the path. Returns None if no reading is found, if
-    there are more than ``MOST_DRAWS`` draws, or if several candidates are drawn for one position.
+    ``models`` has the models and the queries of the path. Too many draws, and several candidates for one position, are
+    not read.
     """
     items = [item for item in drawn if item.high - item.low < 1 - NEAR]
     if len(items) > MOST_DRAWS or any(not _is_readable(item) for item in items):
@@ -232,7 +234,7 @@ def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Readin
 
 
 def are_without_replacement(one: PathDraw, other: PathDraw) -> bool:
-    """Return whether ``one`` and ``other`` are draws of one program line, made without replacement by one call."""
+    """Return whether one call made both draws, without replacement."""
     if not one.place or one.place != other.place or one.outcome is None or len(one.pmf) != len(other.pmf):
         return False
     left = [0.0 if token == one.outcome else mass for token, mass in enumerate(one.pmf)]
@@ -240,10 +242,10 @@ def are_without_replacement(one: PathDraw, other: PathDraw) -> bool:
 
 
 def are_candidates(one: PathDraw, other: PathDraw, moments: Sequence[int]) -> bool:
-    """Return whether ``one`` and ``other`` are drawn for one position, without or with replacement.
+    """Return whether ``one`` and ``other`` are drawn for the same position of the text.
 
-    With replacement, both draws come from one row, and no model is queried between them. ``moments`` states, for each
-    query of the path, how many draws come before it; if it is empty, draws with replacement are not recognised.
+    They are drawn without replacement, or from equal rows with no model query between them. ``moments`` has the number
+    of draws before each query.
     """
     if are_without_replacement(one, other):
         return True
@@ -262,8 +264,7 @@ def are_candidates(one: PathDraw, other: PathDraw, moments: Sequence[int]) -> bo
 def _drafts_twice(items: Sequence[PathDraw], models: Models) -> bool:
     """Return whether two of the draws ``items`` are drafts for one position, as of a program with several chains.
 
-    Such draws come from one row, and before each the draft model was queried anew with one text; ``models`` has the
-    queries. The row of p after this text does not count: a token of p may be drawn after the same query.
+    Both have the same row, and a query to the draft model with the same text before each. ``models`` has the queries.
     """
     drafted: list[tuple[int, Tokens, Row]] = []
     for item in items:
@@ -293,10 +294,7 @@ def _is_readable(item: PathDraw) -> bool:
 
 
 class _PathReader:
-    """Search for the reading of one path with the lowest cost.
-
-    Deviations from the rule and unusual steps have costs.
-    """
+    """Search for the reading of one path with the lowest cost, that is, with the fewest deviations from the rule."""
 
     def __init__(self, items: Sequence[PathDraw], models: Models, final: Tokens) -> None:
         self.items, self.models, self.final = items, models, final
@@ -334,7 +332,7 @@ class _PathReader:
     def read(self, at: int, text: Tokens, rejected: tuple[Tokens, ...], number: int) -> Reading | None:
         """Return the best reading of the draws from index ``at`` on, after the emitted ``text``; None if there is none.
 
-        ``rejected`` are texts that end in a rejected draft, and ``number`` is the number of the round.
+        ``rejected`` are texts that end in a rejected draft, and ``number`` is that of the round.
         """
         if len(text) >= len(self.final) and (at == len(self.items) or len(text) >= self.end):
             short_of = len(self.final) < self.end
@@ -375,10 +373,9 @@ class _PathReader:
     def _misfit(self, at: int, role: str, longest: int, asked: tuple[str, Tokens] | None = None) -> float:
         """Return the cost of reading draw ``at`` in the role ``role``, such as ``draft`` or ``test``.
 
-        The cost is positive if the line of the draw has other roles on most paths, or if the model queries show that
-        the engine had not begun this round at the draw, or had finished it. ``longest`` is the largest number of tokens
-        of a text that the round can query. ``asked`` is the (model, text) query that must precede a draw in this role,
-        or None.
+        It is positive if the program line usually has other roles, or if the model queries contradict the role.
+        ``longest`` is the length of the longest text that the round can query. ``asked`` is the query (model, text)
+        that must precede the draw.
         """
         if at >= len(self.items):
             return 0.0
@@ -390,7 +387,7 @@ class _PathReader:
         return cost
 
     def _rounds(self, at: int, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Alternative]:
-        """Yield every reading of the draws from index ``at`` on as one round that begins after ``text``.
+        """Yield every reading of the draws from index ``at`` on as one round after ``text``.
 
         ``rejected`` are texts that end in a rejected draft.
         """
@@ -425,7 +422,7 @@ class _PathReader:
     def _dropped(self, drafted: _DraftReading, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Alternative]:
         """Yield readings in which the last draft of ``drafted`` is discarded without a test.
 
-        ``text`` is the text at the start of the round, and ``rejected`` are texts that end in a rejected draft.
+        ``text`` is the text before the round, and ``rejected`` are texts that end in a rejected draft.
         """
         token, number = drafted.tokens[-1], len(drafted.tokens)
         place = f", {drafted.places[-1]}" if drafted.places[-1] else ""
@@ -492,25 +489,24 @@ class _PathReader:
     def _may_draw(self, item: PathDraw) -> bool:
         """Return whether ``item``, which compares a uniform, may draw one of two tokens.
 
-        Without recorded queries, nothing else distinguishes such a draw from a test.
+        With recorded queries the result is False: they distinguish a draw from a test.
         """
         return not self.models.queries and item.outcome is None and len(item.widths) == self.size
 
     def _is_behind_target(self, text: Tokens, here: Tokens) -> bool:
-        """Return whether the target was queried between the first draft of a round and a later draft.
+        """Return whether the target was queried between two drafts of a round.
 
-        ``text`` is the text at the start of the round, and ``here`` is ``text`` with the drafts before the later draft.
-        The result is True if the models were queried in this order: the draft model with ``text``, the target with
-        ``text``, the draft model with ``here``.
+        ``text`` is the text before the round, and ``here`` that before the later draft. The queries must be: draft
+        model with ``text``, target with ``text``, draft model with ``here``.
         """
         first, target, this = (self.order.get(key, -1) for key in (("draft", text), ("target", text), ("draft", here)))
         return 0 <= first < target < this
 
     def _guesses(self, drafted: _DraftReading, here: Tokens) -> Iterator[_DraftReading]:
-        """Yield ``drafted`` with one more draft that no draw produced, as look-up and greedy draft models propose.
+        """Yield ``drafted`` with one more draft that no draw produced.
 
-        ``here`` is the text before this draft. Candidates are the tokens whose p equals the bound of the next coin, and
-        the next token of the final text.
+        ``here`` is the text before this draft. The candidates are the tokens whose p equals the bound of the next coin,
+        and the next token of the final text.
         """
         if not self.models.guesses or any(max(row) < 1 for row in drafted.q):
             return
@@ -535,7 +531,7 @@ class _PathReader:
         )  # fmt: skip
 
     def _decided(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
-        """Yield every reading, from draw ``at`` on, of the tests of the remaining drafts and the token after them.
+        """Yield every reading of the remaining tests and of the last token of a round, from draw ``at`` on.
 
         ``now`` is the round so far.
         """
@@ -557,19 +553,26 @@ class _PathReader:
             accepts = list(self._tests(at, here, token, q, now.rejected))
         for after, accepted, cost, told, wrong, value in accepts:
             drawn = after > at and len(text) + i < self.end
-            more = cost + (self._misfit(at, "test", len(text) + len(drafted.tokens)) if drawn else 0.0)
+            begun = ("draft", text)
+            more = cost + (self._misfit(at, "test", len(text) + len(drafted.tokens), begun) if after > at else 0.0)
             said = f"{word}, {'accepted' if accepted else 'rejected'}{f' ({told})' if told else ''}"
             first = now.fault or (f"draft {i + 1} ({token}) is {wrong}" if wrong else "")
             places = (*now.places, ("test", i, self.items[at].place)) if drawn else now.places
             then = now._replace(
                 cost=now.cost + more, words=(*now.words, said), fault=first, accept=(*now.accept, value), places=places
             )
+            if not accepted and after > at and self._is_drafted(text + drafted.tokens, self.items[at]):
+                then = then._replace(cost=then.cost + UNLIKELY / 5)
             if accepted:
                 then = then._replace(out=(*now.out, token))
             yield from self._decided(after, then) if accepted else self._replaced(after, then, p, q)
 
+    def _is_drafted(self, text: Tokens, test: PathDraw) -> bool:
+        """Return whether the draft model is queried with ``text`` before the draw ``test``, as for one more draft."""
+        return self.first.get(("draft", text), len(test.before) + 1) <= len(test.before)
+
     def _replaced(self, at: int, now: _RoundReading, p: Row, q: Row) -> Iterator[_Alternative]:
-        """Yield every reading of draw ``at`` as the token that replaces the rejected draft.
+        """Yield every reading of draw ``at`` as the token that replaces a rejected draft.
 
         ``now`` is the round so far, and ``p`` and ``q`` are the rows of the rejected draft.
         """
@@ -589,10 +592,12 @@ class _PathReader:
             if now.structure:
                 continue
             kept = f"the rejected draft {i + 1} ({drafts[i]}) is emitted, and its replacement after it"
-            record = record._replace(fault=now.fault or kept, structure=kept)
             emitted = (*now.out, drafts[i], new)
-            words, fault = f"{words}, but {drafts[i]} is emitted too", now.fault or kept
-            yield from self._emitted(last, text, emitted, words, then.cost + DROPPED, fault, used, None, gone, record)
+            words, fault, more = f"{words}, but {drafts[i]} is emitted too", now.fault or kept, then.cost + DROPPED
+            seen_in_text = drawn or len(text) + len(emitted) <= self.end
+            record = record._replace(fault=fault, structure=kept, shown=seen_in_text)
+            if seen_in_text or self.models.unshown:
+                yield from self._emitted(last, text, emitted, words, more, fault, used, None, gone, record)
             if i + 1 < len(drafts):
                 wrong = (
                     f"the round goes on with draft {i + 2} ({drafts[i + 1]}) after draft {i + 1} ({drafts[i]}) "
@@ -604,10 +609,16 @@ class _PathReader:
     def _tests(
         self, at: int, here: Tokens, token: int, q: Row, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, bool, float, str, str, float]]:
-        """Yield every reading of draw ``at`` as the test of draft ``token``, drawn from ``q`` after the text ``here``.
+        """Yield every reading of draw ``at`` as the test of a draft.
 
-        Each is (index after the test, whether it accepts, cost, words, fault, P(accept)). ``rejected`` are texts that
-        end in a rejected draft.
+        A reading is (index after the test, whether it accepts, cost, words, fault, P(accept)).
+
+        Args:
+            at: The index of the draw.
+            here: The text before the draft.
+            token: The draft.
+            q: The row that it is drawn from.
+            rejected: Texts that end in a rejected draft.
         """
         item, bound = self._next(at, lookup=False), float(ratio(self.p(here)[token], q[token]))
         if item is not None:
@@ -634,11 +645,14 @@ class _PathReader:
             with_one = " with q = 1, as the draft is certain" if guessed else ""
             expected = f"{how}{as_by}; expected u < {short(bound)} = min(1, p/q){with_one}"
             yield at, True, UNDRAWN if guessed else NO_TEST, expected, f"accepted {expected}", 1.0
+            if not guessed:
+                never = f"without a test; expected u < {short(bound)} = min(1, p/q)"
+                yield at, False, NO_TEST, never, f"rejected {never}", 0.0
 
     def _bonus(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
-        """Yield the readings after the last test of a round: with a bonus token at draw ``at``, and without one.
+        """Yield the readings of the end of a round whose drafts are all tested: with a bonus token, and without.
 
-        ``now`` is the round so far.
+        ``at`` is the index of the next draw, and ``now`` is the round so far.
         """
         text, drafts = now.text, now.drafted.tokens
         here, words = text + drafts, ", ".join(now.words)
@@ -669,11 +683,17 @@ class _PathReader:
     def _token(
         self, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield every reading of draw number ``at`` of the path as the token after the text ``here``.
+        """Yield every reading of draw ``at`` as the token after the text ``here``.
 
-        Speculative sampling draws this token from the row ``rule``, which sentences call ``name``. Each reading is
-        (token, index after its draw, cost, sentence about a wrong row or "", program line). A token that no draw
-        produced is a reading too; its index is ``at``. ``rejected`` are texts that end in a rejected draft.
+        A reading is (token, index of the next draw, cost, sentence about a wrong row or "", program line). Some
+        readings have a token that no draw produced.
+
+        Args:
+            at: The index of the draw.
+            here: The text before the token.
+            rule: The row from which the token should be drawn.
+            name: The name of this row in sentences.
+            rejected: Texts that end in a rejected draft.
         """
         yield from self._undrawn_token(at, here, rule, name, rejected)
         item, sure = self.items[at] if at < len(self.items) else None, _certain(rule)
@@ -694,10 +714,10 @@ class _PathReader:
             yield item.outcome, at + 1, cost, f"drawn from {named}, expected {name} = {short_row(rule)}", place
 
     def _certain_row_of(self, token: int, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
-        """Return the name of the only known row of p in which ``token`` is certain; "" if no row or several rows fit.
+        """Return the name of the only known row of p in which ``token`` is certain; "" if there is not exactly one.
 
-        Returns "" also if the token is certain in q or in the residual after ``here``: a certain token fits many rows.
-        ``rejected`` are texts that end in a rejected draft.
+        Returns "" also if ``token`` is certain in q or in the residual after ``here``. ``rejected`` are texts that end
+        in a rejected draft.
         """
         if token in {_certain(self.q(here)), _certain(excess(self.p(here), self.q(here)))}:
             return ""
@@ -707,10 +727,10 @@ class _PathReader:
         return f"p after {fitting[0]}{self._whose(fitting[0], here, rejected)}" if len(fitting) == 1 else ""
 
     def _whose(self, text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
-        """Return words for how ``text``, after which a wrong row was computed, differs from ``here``, the right text.
+        """Return words for how ``text``, the text of a wrong row, differs from the right text ``here``.
 
-        If only the last token differs, the words state it, and whether it is the argmax of p. ``rejected`` are the
-        texts that end in a rejected draft.
+        If only the last token differs, the words also state whether it is the argmax of p. ``rejected`` are texts that
+        end in a rejected draft.
         """
         said = _whose(text, here, rejected)
         if not said.startswith(IN_PLACE):
@@ -724,8 +744,8 @@ class _PathReader:
     ) -> Iterator[tuple[int, int, float, str, str]]:
         """Yield the readings in which no draw produced the token after the text ``here``.
 
-        Such a token is certain, is the last token of the path, or is chosen by the program. The arguments ``at``,
-        ``rule``, ``name`` and ``rejected`` and the yielded tuples are those of ``_token``.
+        Such a token is certain, is the last token of the path, or is chosen by the program. Arguments and yielded
+        tuples are those of ``_token``.
         """
         sure = _certain(rule)
         emitted = self.final[len(here)] if len(here) < len(self.final) else None
@@ -743,11 +763,10 @@ class _PathReader:
             yield emitted, at, UNDRAWN_TOKEN, f"{UNDRAWN_WORDS}, expected {name} = {short_row(rule)}", ""
 
     def _drawn_from(self, at: int, here: Tokens, rule: Row) -> Row:
-        """Return the row from which draw ``at`` takes its token.
+        """Return the row from which draw ``at`` takes its token; () if it is not known.
 
-        If the draw has a pmf, it is this pmf. Otherwise the known rows are compared with the lengths of the intervals
-        of its uniform, and the result is the first row that agrees; () if none does. ``rule``, the right row after the
-        text ``here``, is compared first, then the other rows of p, q and their residuals.
+        It is the pmf of the draw, or else the first known row that fits the intervals of its uniform. ``rule``, the
+        right row after ``here``, is compared first.
         """
         item = self.items[at]
         if item.pmf:
@@ -761,20 +780,17 @@ class _PathReader:
     def _certainly(self, token: int, at: int) -> Row:
         """Return the row that gives ``token`` probability 1, for a token that no draw produced.
 
-        ``at`` is the index of the next draw. Returns () if there are no more draws and the last token of a path may be
-        drawn without being read: its row is then not known.
+        Returns () if it may be the last token of the path, drawn but never read. ``at`` is the index of the next draw.
         """
         return _sure(token, self.size) if at < len(self.items) or not self.models.open_end else ()
 
     def _by_widths(
         self, item: PathDraw, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield the reading of ``item`` as a draw from a row other than ``rule``.
+        """Yield the reading of ``item``, a lookup without a pmf, as a draw from another row than ``rule``.
 
-        ``item`` looks a uniform up in cumulative sums, and its pmf is not recorded. The lengths of the intervals in
-        which the uniform lies are therefore compared with every known row. If none fits, the sentence states these
-        lengths. The arguments ``at``, ``here``, ``name`` and ``rejected`` and the yielded tuple are those of
-        ``_token``.
+        The row is the first known one that fits the intervals of the uniform. If none fits, the sentence states their
+        lengths. The other arguments and the yielded tuple are those of ``_token``.
         """
         place, ought = f", {item.place}" if item.place else "", f"expected {name} = {short_row(rule)}"
         for text in [here, *self._texts(here)]:
@@ -793,12 +809,11 @@ class _PathReader:
         self, at: int, text: Tokens, new: Tokens, words: str, cost: float, fault: str,
         used: tuple[Tokens, ...], all_accepted: Tokens | None, rejected: tuple[Tokens, ...], record: ReadRound,
     ) -> Iterator[_Alternative]:  # fmt: skip
-        """Yield the reading of a round that emits ``new`` after ``text``; nothing if the final text has other tokens.
+        """Yield the reading of a round that emits ``new`` after ``text``; nothing if the final text differs.
 
-        There is one exception, for the last round of a path: if all its drafts are accepted, and only the last token is
-        missing in the final text, the round is read with this deviation. ``all_accepted`` are the drafts if all of them
-        are accepted, else None. ``at`` is the index of the next draw. The other arguments become fields of the yielded
-        ``_Alternative``.
+        Exception: a last round whose drafts are all accepted may miss its last token, as a deviation. ``all_accepted``
+        are its drafts if all are accepted, else None. ``at`` is the index of the next draw. The other arguments become
+        fields of ``_Alternative``.
         """
         after = text + new
         kept = after[: len(self.final)]
@@ -813,11 +828,10 @@ class _PathReader:
             )
 
     def _named_ratio(self, seen: float, here: Tokens, token: int, rejected: tuple[Tokens, ...]) -> str:
-        """Return the formula whose value at ``token`` is the observed acceptance probability ``seen``; "" if none fits.
+        """Return the formula that gives the observed acceptance probability ``seen`` of a draft; "" if none fits.
 
-        ``here`` is the text before the draft ``token``. The formulas are compared in this order: min(1, p/q) with p,
-        with q or with both taken after another text than ``here``; q/p; p. ``rejected`` holds the texts that end in a
-        rejected draft.
+        It is min(1, p/q) with p, q or both after another text, or q/p, or p. ``here`` is the text before the draft
+        ``token``. ``rejected`` are texts that end in a rejected draft.
         """
         p, q = self.p(here), self.q(here)
 
@@ -837,10 +851,9 @@ class _PathReader:
         return "q/p" if gives(q, p) else "p alone" if abs(p[token] - seen) < NEAR else ""
 
     def _named_row(self, seen: Row, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
-        """Format the row ``seen`` with the name of the known row that equals it, such as ``q`` or ``p after (0, 1)``.
+        """Format the row ``seen``, with the name of the known row that equals it, such as ``q`` or ``p after (0, 1)``.
 
-        Without such a row only the numbers are returned. ``here`` is the text after which the draw takes place;
-        ``rejected`` are the texts so far that end in a rejected draft.
+        ``here`` is the text before the draw. ``rejected`` are texts that end in a rejected draft.
         """
         key = tuple(seen), here, rejected
         if key not in self._names:
@@ -857,13 +870,14 @@ class _PathReader:
             for name, row in self._rows_after(text, here):
                 if same_row(seen, row, NEAR):
                     return f"{name} after {text}{self._whose(text, here, rejected)} = {shown}"
-        return shown
+        changed = changed_row(seen, {"p": p, "q": q, "norm(max(p - q, 0))": excess(p, q)}, NEAR)
+        return f"{changed} = {shown}" if changed else shown
 
     def _rows_after(self, text: Tokens, here: Tokens) -> tuple[tuple[str, Row], ...]:
-        """Return (name, row) for the rows that a program may use if it works after ``text`` and not after ``here``.
+        """Return (name, row) for the rows that a program may use if it works after ``text`` instead of ``here``.
 
-        They are p and q after ``text``, their residual, and two residuals that mix texts: p after one of the texts and
-        q after the other. ``here`` is the right text; if ``text`` equals it, the mixed ones are left out.
+        They are p, q and their residual after ``text``. If the texts differ, there are also the residuals with p after
+        one and q after the other.
         """
         p, q = self.p(text), self.q(text)
         mixed = (
@@ -873,7 +887,7 @@ class _PathReader:
         return (*_named_rows(p, q), *(mixed if text != here else ()))
 
     def _texts(self, here: Tokens) -> list[Tokens]:
-        """Return texts whose rows a wrong program may use instead of those after ``here``, the most probable first."""
+        """Return texts whose rows a wrong program may use instead of those after ``here``, likely ones first."""
         asked = sorted(dict.fromkeys(self.models.asked), key=lambda text: abs(len(text) - len(here)))
         near = [here[:length] for length in range(len(here) - 1, len(self.models.prompt) - 1, -1)]
         return [text for text in dict.fromkeys([*asked, *near]) if text != here and len(text) > 0]
@@ -884,10 +898,10 @@ def _named_rows(p: Row, q: Row) -> tuple[tuple[str, Row], ...]:
 
 
 def _whose(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
-    """Return words for how ``text``, after which a wrong row was computed, differs from ``here``, the right text.
+    """Return words for how ``text``, the text of a wrong row, differs from the right text ``here``.
 
-    It is shorter, longer, contains a rejected draft, differs in its last token, or is unrelated. ``rejected`` are the
-    texts that end in a rejected draft.
+    It is shorter or longer, keeps a rejected draft, has another last token, or is unrelated. ``rejected`` are texts
+    that end in a rejected draft.
     """
     gone = next((other for other in rejected if text[: len(other)] == other), None)
     if gone is not None:

@@ -75,8 +75,7 @@ def _one_coin(rows: ModelRows, drafts: Tokens, i: int) -> Any:
 def _by_number(rows: ModelRows, drafts: Tokens, i: int) -> Any:
     """Return P(more than i drafts are accepted | at least i are) of a wrong rule that counts the passed tests.
 
-    The rule accepts as many drafts as tests pass, also if a test passes after a failed one. ``rows`` are the rows of p
-    and q along ``drafts``.
+    A test that passes after a failed one also counts. ``rows`` are the rows of p and q along ``drafts``.
     """
     passed: list[Any] = [1]
     for k, token in enumerate(drafts):
@@ -89,8 +88,8 @@ def _by_number(rows: ModelRows, drafts: Tokens, i: int) -> Any:
 def _product_so_far(capped: bool, rows: ModelRows, drafts: Tokens, i: int) -> Any:
     """Return the acceptance probability of draft ``i`` under a wrong rule with a running product.
 
-    It is the product of p/q over all drafts up to ``i``, at most 1; the right rule uses the last factor alone. With
-    ``capped``, each factor is at most 1. ``rows`` are the rows of p and q along ``drafts``.
+    It is the product of p/q over all drafts up to ``i``, at most 1. With ``capped``, each factor is at most 1. ``rows``
+    are the rows of p and q along ``drafts``.
     """
     pairs = [(rows.p[k][drafts[k]], rows.q[k][drafts[k]]) for k in range(i + 1)]
     if any(q <= 0 for _, q in pairs):
@@ -99,10 +98,10 @@ def _product_so_far(capped: bool, rows: ModelRows, drafts: Tokens, i: int) -> An
 
 
 def _up_to_the_last(rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return P(more than i drafts are accepted | at least i are) under a wrong rule that uses the last failed test.
+    """Return P(more than i drafts are accepted | at least i are) of a wrong rule that uses the last failed test.
 
-    The rule accepts all drafts before the last failed test, and all drafts if no test fails. The right rule uses the
-    first failed test. ``rows`` are the rows of p and q along ``drafts``.
+    It accepts all drafts before that test, and all drafts if no test fails. ``rows`` are the rows of p and q along
+    ``drafts``.
     """
     passes = [ratio(rows.p[k][token], rows.q[k][token]) for k, token in enumerate(drafts)]
 
@@ -115,11 +114,10 @@ def _up_to_the_last(rows: ModelRows, drafts: Tokens, i: int) -> Any:
 
 
 def _all_as_none(rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return P(more than i drafts are accepted | at least i are) under a wrong rule: none if every test passes.
+    """Return P(more than i drafts are accepted | at least i are) of a rule that accepts none if every test passes.
 
-    If a test fails, the rule accepts the drafts before the first failed test, as it should. If every test passes, it
-    accepts no draft. This happens if an argmin over the results of the tests computes the index of the first failed
-    one: it is 0 if all results are equal. ``rows`` are the rows of p and q along ``drafts``.
+    If a test fails, it accepts the drafts before the first failed test, as it should. ``rows`` are the rows of p and q
+    along ``drafts``.
     """
     passes = [ratio(rows.p[k][token], rows.q[k][token]) for k, token in enumerate(drafts)]
     everything = math.prod(passes)
@@ -146,6 +144,9 @@ ACCEPT_OF_ROW: Mapping[str, AcceptFormula] = {
     "with probability p": lambda rows, drafts, i: rows.p[i][drafts[i]],
     "with probability 1 - p/q": lambda rows, drafts, i: 1 - ratio(rows.p[i][drafts[i]], rows.q[i][drafts[i]]),
     "whenever p >= q, and never else": lambda rows, drafts, i: int(rows.p[i][drafts[i]] >= rows.q[i][drafts[i]]),
+    "with probability 1 - max(q - p, 0)": lambda rows, drafts, i: (
+        1 - max(rows.q[i][drafts[i]] - rows.p[i][drafts[i]], 0)
+    ),
     "whenever p > 0": lambda rows, drafts, i: int(rows.p[i][drafts[i]] > 0),
     "only if the draft is the argmax of p": lambda rows, drafts, i: int(drafts[i] == _argmax(rows.p[i])),
     "by one random number for all drafts": _one_coin,
@@ -187,18 +188,18 @@ def _shifted_excess(p_by: int, q_by: int) -> RowFormula:
 
 
 def _short_of_one(rows: ModelRows, drafts: Tokens, i: int) -> Row:
-    """Return max(p - q, 0) at position ``i``, not normalised, with 1 minus its sum added to the last token.
+    """Return max(p - q, 0) at position ``i``, not normalised; the last token also gets the rest, 1 minus the sum.
 
-    An inverse CDF that is clamped to the last token of the vocabulary draws from this row. ``drafts`` are not used.
+    An inverse CDF that is clamped to the vocabulary draws from this row.
     """
     left = [max(a - b, 0 * a) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
     return [*left[:-1], left[-1] + 1 - sum(left)]
 
 
 def _rest_on_last_excess(rows: ModelRows, drafts: Tokens, i: int) -> Row:
-    """Return max(p - q, 0) at position ``i``, not normalised, with 1 minus its sum added to the last token with p > q.
+    """Return max(p - q, 0) at position ``i``, not normalised; one token also gets the rest, 1 minus the sum.
 
-    ``drafts`` are not used.
+    It is the last token with p > q.
     """
     left = [max(a - b, 0 * a) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
     last = max((token for token, mass in enumerate(left) if mass > 0), default=len(left) - 1)
@@ -210,7 +211,7 @@ def _softmax(row: Row) -> Row:
 
 
 def _only(token: int, row: Row) -> Row:
-    """Return the point mass on ``token`` in the size of ``row``."""
+    """Return the point mass on ``token``, as long as ``row``."""
     return [int(other == token) for other in range(len(row))]
 
 
@@ -223,9 +224,9 @@ def _or_p(left: Row, p: Row) -> Row:
 
 
 def _where_more_or_all(rows: ModelRows, drafts: Tokens, i: int) -> Row:
-    """Return norm(exp(log p - log q) q) over the tokens with p > q at position ``i``, or p if q is 0 at one of them.
+    """Return p over the tokens with p > q at position ``i``, normalised, or p itself if q is 0 at one of them.
 
-    A q of 0 gives a NaN, and a program that detects the NaN samples from p. ``drafts`` are not used.
+    A program that computes it as exp(log p - log q) q gets a NaN if q is 0, and then samples from p.
     """
     p, q = rows.p[i], rows.q[i]
     if any(a > b == 0 for a, b in zip(p, q, strict=True)):

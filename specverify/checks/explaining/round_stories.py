@@ -26,9 +26,9 @@ NEAR = 1e-6
 
 
 def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
-    """Describe the rounds of a decode whose draws have the outcomes ``choices``.
+    """Describe the rounds of a decode by ``here``, whose draws have the outcomes ``choices``.
 
-    Returns "" without a ``propose`` step, for trees, and for large rounds. ``here`` is the decoder in its scenario.
+    Returns "" without a ``propose`` step, for trees, and for large rounds.
     """
     if here.decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return ""
@@ -50,10 +50,10 @@ def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
 
 
 def given_of_path(here: InScenario, choices: tuple[int, ...]) -> list[GivenDrafts]:
-    """Return the conditional laws, given their drafts, of the rounds of a decode.
+    """Return the laws of the rounds of a decode by ``here``, each given its drafts.
 
-    ``choices`` are the outcomes of its draws. Returns [] without a ``propose`` step and for large vocabularies. Rounds
-    without such a law, such as those with trees, are left out. ``here`` is the decoder in its scenario.
+    ``choices`` are the outcomes of the draws. Returns [] without a ``propose`` step and for large vocabularies. Rounds
+    without drafts or with trees are left out.
     """
     decoder, replayed, result = here.decoder, Replayed(choices), list[GivenDrafts]()
     if decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
@@ -68,12 +68,10 @@ def given_of_path(here: InScenario, choices: tuple[int, ...]) -> list[GivenDraft
 
 
 def impossible_step(here: InScenario, choices: tuple[int, ...]) -> str:
-    """Describe the first step of a decode that emits a token with p = 0; "" if there is none.
+    """Describe the first step by which the decoder ``here`` emits a token with p = 0; "" if there is none.
 
-    ``choices`` are the outcomes of its draws. Every lossless rule gives such a token probability 0 at its position, so
-    the step is wrong under every rule. Returns "" also if the step cannot be named: it may be an accepted draft or its
-    replacement by the same token, or the rounds cannot be examined given their drafts (trees, large rounds, no
-    ``propose`` step). ``here`` is the decoder in its scenario.
+    ``choices`` are the outcomes of the draws. Returns "" also if it is not clear whether the token is an accepted
+    draft, or if the rounds cannot be examined.
     """
     if here.decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return ""
@@ -96,11 +94,10 @@ def impossible_step(here: InScenario, choices: tuple[int, ...]) -> str:
 
 
 def _impossible(given: GivenDrafts, i: int, token: int, accepted: int) -> str:
-    """Describe how a round emits ``token``, a token with p = 0, at position ``i``.
+    """Describe how a round emits ``token`` at position ``i``, although its p is 0.
 
-    ``given`` has the observed laws of the round, and ``accepted`` is the number of drafts that it accepts: these
-    determine whether the token is an accepted draft, a replacement or a bonus. Returns "" if the observed law gives
-    this step probability 0.
+    ``given`` has the observed laws of the round, and ``accepted`` is its number of accepted drafts. Returns "" if the
+    observed law gives this step probability 0.
     """
     part = "accept" if i < accepted else "replace" if i < len(given.drafts) else "bonus"
     law = given.replace.get(i, {}) if part == "replace" else given.bonus or {}
@@ -119,9 +116,9 @@ def _impossible(given: GivenDrafts, i: int, token: int, accepted: int) -> str:
 
 
 def _without_draft(here: InScenario, start: State, token: int) -> str:
-    """Describe the ``token`` that a round without drafts emits, with its probability; p is added if it differs.
+    """Describe the ``token`` that a round without drafts emits, and its probability; p is added if it differs.
 
-    ``start`` is the state before the round. ``here`` is the decoder in its scenario.
+    ``start`` is the state before the round, and ``here`` the decoder in its scenario.
     """
     p = here.task.target(start.tokens).tolist()
     given = round_given(here, start, ())
@@ -139,6 +136,8 @@ def _round(here: InScenario, given: GivenDrafts, done: Round, decisions: Sequenc
     parts += [_decided(given, i, decisions, accepted=i < accepted) for i in range(decided)]
     if len(done.tokens) > accepted:
         parts.append(_behind(given, accepted, done.tokens[accepted]))
+    if follow := done.tokens[accepted + 1 :]:
+        parts.append(f"then {' '.join(map(str, follow))}")
     return ", ".join(parts)
 
 
@@ -152,8 +151,8 @@ def _drafted(given: GivenDrafts) -> str:
 def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], *, accepted: bool) -> str:
     """Describe the test of draft ``i`` of the round ``given``: its result and its acceptance probability.
 
-    The probability of the rule is added if it differs. ``decisions`` are the decisions of the path, and ``accepted`` is
-    the result of the test.
+    The probability of the rule is added if it differs. ``accepted`` is the result, and ``decisions`` are those of the
+    path.
     """
     does, ought = given.accept[i], expected_accept(given, i)
     word = "accepted" if accepted else "rejected"
@@ -174,7 +173,7 @@ def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], *, accep
 
 
 def _behind(given: GivenDrafts, accepted: int, token: int) -> str:
-    """Describe the ``token`` that the round ``given`` emits after ``accepted`` accepted drafts, and its probability.
+    """Describe the ``token`` that the round ``given`` emits after ``accepted`` accepted drafts, with its probability.
 
     The probability of the rule is added if it differs.
     """

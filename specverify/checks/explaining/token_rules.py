@@ -22,8 +22,7 @@ LEAST = 3
 def name_of_token(seen: Row, p: Row, q: Row) -> str:
     """Return the only wrong rule that gives a token the law ``seen``; "" if none or several do.
 
-    In each rule one draft is drawn from ``q`` and tested; its acceptance or its replacement is wrong. ``p`` is the
-    right law of the token.
+    Each rule draws one draft from ``q`` and accepts or replaces it wrongly. ``p`` is the right law.
     """
     if len(p) < LEAST or len(q) != len(p) or len(seen) != len(p):
         return ""

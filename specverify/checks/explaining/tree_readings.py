@@ -33,21 +33,21 @@ class TreeReading(NamedTuple):
 
     words: str
     fault: str
-    """The first test that deviates from the rule and whose deviation is named; "" if there is none."""
+    """A sentence about the first test that wrongly uses p instead of the residual; "" if there is none."""
     rounds: tuple[TreeRound, ...] = ()
     example: str = ""
     """The first deviation of a test, in numbers."""
     last: str = ""
-    """A clause about the first last token of a round that is drawn from another row than the rule's; "" if none is."""
+    """A clause about the first last token of a round that is drawn from a wrong row; "" if there is none."""
     end: str = ""
-    """A sentence about such a draw in a round whose tests follow the rule; "" if there is none."""
+    """The same as a sentence, for a round whose tests follow the rule; "" if there is none."""
 
 
 def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | None:
-    """Describe the rounds of a decode; None if it drafts no tree or cannot be read.
+    """Describe the rounds of a decode by ``here``; None if it drafts no tree, or cannot be read.
 
-    ``choices`` are its draws' outcomes. A decoder without a ``propose`` step is read if it labels its draws and draws
-    several drafts for one position. ``here`` is the decoder in its scenario.
+    ``choices`` are the outcomes of its draws. Without a ``propose`` step, labelled draws of several drafts for one
+    position count as a tree.
     """
     replayed, state = Replayed(choices), here.decoder.init(here.prompt)
     words, fault, trees = list[str](), "", False
@@ -78,10 +78,10 @@ def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | No
 
 
 def drafts_of_one_position(decisions: Sequence[Decision], emitted: Tokens) -> Draft | None:
-    """Return the drafts of a round as siblings of a tree, if the round emits one token; else None.
+    """Return the drafts of a round, all for one position, as siblings of a tree; None if they are not.
 
-    ``decisions`` are the decisions of the round, and ``emitted`` its tokens. Each draft but the first must be drawn
-    directly after the rejection of the draft before it; otherwise None is returned.
+    The round must emit one token. Each further draft must be drawn directly after the rejection of the one before.
+    ``decisions`` are those of the round, and ``emitted`` its tokens.
     """
     names = [decision.site[0] if decision.site else None for decision in decisions]
     at = [number for number, name in enumerate(names) if name == "draft"]
@@ -105,7 +105,7 @@ class _Walk:
         self.lines, self.unsure = set[str](), False
 
     def words(self, emitted: Tokens) -> tuple[str, str]:
-        """Return the description of a round that emits ``emitted``, and its first fault ("" if there is none)."""
+        """Return the description of a round that emits ``emitted``, and its first fault, or ""."""
         said: list[str] = []
         nodes: tuple[int, ...] = (-1,)
         for depth, token in enumerate(emitted):
@@ -125,12 +125,16 @@ class _Walk:
     def _matched(
         self, text: Tokens, parent: int, siblings: Sequence[int], token: int
     ) -> tuple[int | None, list[str], Any] | None:
-        """Read the next draw as a draw from p whose token is looked up among the children of a node.
+        """Read the next draw as a draw from p whose token is searched among the children of a node.
 
-        A tree is read in this way only if every draft is certain under its q. ``siblings`` are the children of the node
-        ``parent``, ``text`` is the text at this node, and ``token`` the next emitted token. Returns (child with this
-        token or None, words, p). The words state it if the draw has another pmf than p. Returns None if a draft is not
-        certain, or if the next draw has no known pmf or does not select ``token``.
+        Returns (child with this token or None, words, p). Returns None if a draft is not certain under its q, or if the
+        next draw has no known pmf or does not select ``token``.
+
+        Args:
+            text: The text at the node.
+            parent: The node.
+            siblings: Its children.
+            token: The next emitted token.
         """
         p_row = self.here.task.target(text)
         item = self.items[0] if self.items and self.items[0].is_lookup and self.items[0].outcome == token else None
@@ -159,7 +163,7 @@ class _Walk:
     def _level(self, text: Tokens, siblings: Sequence[int], token: int) -> tuple[int | None, list[str], Any]:
         """Read the tests of the children ``siblings`` of one node, in a round that emits ``token`` after ``text``.
 
-        Returns the accepted child (or None), the words, and the residual that is left.
+        Returns (accepted child or None, words, remaining residual).
         """
         p_row = self.here.task.target(text)
         p: list[float] = [float(mass) for mass in p_row.tolist()]
@@ -212,15 +216,18 @@ class _Walk:
         return None, said, left
 
     def _is_test_of(self, item: PathDraw, seen: float, child: int, text: Tokens, left: Row, *, accepted: bool) -> bool:
-        """Return whether the coin ``item`` is read as the test of ``child``, which the rule accepts with certainty.
+        """Return whether the coin ``item`` is the test of ``child``, which the rule accepts with certainty.
 
-        ``seen`` is the bound of the coin, ``accepted`` states whether the token of ``child`` is emitted, ``text`` is
-        the text at the parent of ``child``, and ``left`` the residual before the test. Returns False in three cases:
+        Its result must agree with ``accepted``, and an earlier test must have the same program line. If the coin may as
+        well test another node, ``self.unsure`` is set, and later deviations of the round are not reported.
 
-        * The result of the coin contradicts ``accepted``.
-        * No earlier test of this round has the same program line.
-        * The coin may test another node. If it is then uncertain which node the coin tests, ``self.unsure`` is set, so
-          that later deviations of this round are not reported.
+        Args:
+            item: The coin.
+            seen: The bound of the coin.
+            child: The node.
+            text: The text at its parent.
+            left: The residual before the test.
+            accepted: Whether the token of ``child`` is emitted.
         """
         if item.place not in self.lines - {""} or accepted != (item.low <= 0):
             return False
@@ -239,7 +246,7 @@ class _Walk:
         return False
 
     def _gives(self, seen: float, child: int, p_row: Pmf, rows: Sequence[Row]) -> bool:
-        """Return whether ``seen`` equals min(1, r/q) at the token of ``child`` for one of ``rows`` in place of r.
+        """Return whether ``seen`` equals min(1, r/q) at the token of ``child`` for an r of ``rows``.
 
         ``p_row`` is the row of p at the parent of ``child``.
         """
@@ -272,7 +279,7 @@ class _Walk:
         )
 
     def _last(self, text: Tokens, token: int, left: Any, *, rejected: bool) -> str:
-        """Describe the ``token`` after the last accepted node, at which the text is ``text``.
+        """Describe the ``token`` after the last accepted node; ``text`` is the text at this node.
 
         If a child was ``rejected``, the rule draws the token from the residual ``left``, otherwise from p.
         """

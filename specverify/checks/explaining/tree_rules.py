@@ -32,9 +32,9 @@ class TreeLevel(NamedTuple):
 
 
 class TreeRound(NamedTuple):
-    """A round with a draft tree on one path of a decode.
+    """A round with a draft tree.
 
-    ``prefix`` is the text before the round, ``target`` the model that gives p, and ``emitted`` are the emitted tokens.
+    ``prefix`` is the text before the round, ``target`` gives p, and ``emitted`` are the tokens of the round.
     """
 
     draft: Draft
@@ -45,9 +45,9 @@ class TreeRound(NamedTuple):
     emitted: Tokens
 
     def level(self, depth: int, siblings: Sequence[int]) -> TreeLevel:
-        """Return the children of the node after ``depth`` emitted tokens, with p there and the q of each child.
+        """Return the children of the node after ``depth`` emitted tokens, with p and the q of each child.
 
-        ``siblings`` are the indices of these children in the draft, in the order in which they are tested.
+        ``siblings`` are the indices of these children in the draft, in the order of their tests.
         """
         p_row = self.target(self.prefix + self.emitted[:depth])
         p = tuple(float(mass) for mass in p_row.tolist())
@@ -97,11 +97,9 @@ def _without(row: Row, tokens: Tokens) -> Row:
 
 
 def name_of_tree_rule(rounds: Sequence[TreeRound]) -> str:
-    """Return the name of the wrong rule that every draw of ``rounds`` follows.
+    """Return the name of the wrong rule that all draws of ``rounds`` follow; "" if none is found.
 
-    Rules with one deviation from the right rule are tried first, and rules with two only if none of them fits. If
-    several fit, the shortest name is returned if all other names begin with it. Returns "" if they do not, if no wrong
-    rule fits, or if the rounds follow the right rule.
+    If several rules fit, the shortest name is returned if all other names begin with it, else "".
     """
     if not rounds or _fits(rounds, "", ""):
         return ""
@@ -114,10 +112,7 @@ def name_of_tree_rule(rounds: Sequence[TreeRound]) -> str:
 
 
 def has_tree_rule(rounds: Sequence[TreeRound]) -> bool:
-    """Return whether the right rule or a wrong one that has a name predicts every draw of ``rounds``.
-
-    Without such a rule, ``name_of_tree_rule`` returns "" for ``rounds`` with any further rounds too.
-    """
+    """Return whether a rule with a name, or the right rule, predicts every draw of ``rounds``."""
     return any(_fits(rounds, *rule) for rule in product(Q_RULES, RESIDUALS))
 
 
@@ -126,10 +121,9 @@ def _fits(rounds: Sequence[TreeRound], q_rule: str, residual: str) -> bool:
 
 
 def _follows(one: TreeRound, q_rule: OfChild, residual: Update) -> bool:
-    """Return whether a rule predicts the draws of the round ``one``.
+    """Return whether a rule predicts the acceptance of each tested child and the last token of the round ``one``.
 
-    The rule predicts the acceptance probability of each tested child, and the pmf of the last drawn token. ``q_rule``
-    returns the q of a child, and ``residual`` the row r after the rejection of a child.
+    ``q_rule`` returns the q of a child, and ``residual`` the row r after a rejection.
     """
     items, nodes = list(one.items), (-1,)
     for depth, token in enumerate(one.emitted):
@@ -160,7 +154,7 @@ def _follows(one: TreeRound, q_rule: OfChild, residual: Update) -> bool:
 
 
 def _draws(item: PathDraw, law: Row, token: int) -> bool:
-    """Return whether ``item`` draws ``token`` from ``law``: by its pmf, or by its interval in the cumulative sums."""
+    """Return whether ``item`` draws ``token`` from ``law``, by its pmf or its interval of cumulated probabilities."""
     if item.pmf or item.widths:
         return item.token_from(law, NEAR) == token
     ends = [0.0, *accumulate(law)]

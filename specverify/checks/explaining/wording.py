@@ -10,7 +10,7 @@ MOST_DIGITS = 15
 
 
 def short(value: Any, digits: int = 3) -> str:
-    """Format a number: integers unchanged, other numbers (also rationals) with ``digits`` significant digits."""
+    """Format a number: an integer unchanged, another number with ``digits`` significant digits."""
     if isinstance(value, (Fraction, int)) and value == int(value):
         return str(value)
     return f"{float(value):.{digits}g}"
@@ -58,10 +58,7 @@ def listed(items: Sequence[Any]) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the lines of a table with the heading ``head`` and the lines ``rows``.
-
-    Each column is as wide as its widest entry.
-    """
+    """Return the lines of a table with the heading ``head``; each column is as wide as its widest entry."""
     widths = [max(len(line[column]) for line in (head, *rows)) for column in range(len(head))]
     return tuple(
         "  ".join(entry.ljust(width) for entry, width in zip(line, widths, strict=True)).rstrip()

@@ -36,9 +36,15 @@ def checks_of_uniforms(
 ) -> tuple[Check, ...]:
     """Return the checks of a kernel that takes its uniforms as arguments.
 
-    They cover all ``gammas`` and ``vocabularies``, with at most ``rows`` rows per evaluation. With ``deep`` the law is
-    also examined with more drafts, if the kernel runs on them. Raises ``ValueError`` if ``rows`` is too small for the
-    rows of one pair of models.
+    Args:
+        kernel: The kernel.
+        gammas: All numbers of drafts to check.
+        vocabularies: All vocabulary sizes to check.
+        rows: The most rows of one evaluation.
+        deep: Whether the law is also examined with more drafts, if the kernel runs on them.
+
+    Raises:
+        ValueError: ``rows`` is too small.
     """
     sizes = (max(gammas),) if kernel.ragged else tuple(gammas)
     all_rounds, within = list[KernelRounds](), list[KernelRounds]()
@@ -76,9 +82,8 @@ class Precision(NamedTuple):
 def precision_of(tv: float, alarm: float, seed: int) -> Precision:
     """Return the precision of samples that detect a total variation of ``tv`` between laws.
 
-    The detectable total variation is 10 times as large for tables that test independence, and 30 times as large in
-    larger vocabularies, but at most ``COARSEST``. ``alarm`` is the probability that any test refutes a right kernel,
-    and ``seed`` the seed of the samples. Raises ``ValueError`` for an invalid number.
+    Tables of independence detect 10 times this value, and larger vocabularies 30 times, at most ``COARSEST``. ``alarm``
+    is the probability that any test refutes a right kernel. Raises ``ValueError`` for an invalid number.
     """
     check_number(tv, "tv", "a total variation above 0 and at most 0.2", lambda value: 0 < value <= COARSEST)
     check_probability(alarm, "alarm")
@@ -95,11 +100,15 @@ def checks_of_samples(
     *,
     deep: bool = False,
 ) -> tuple[Check, ...]:
-    """Return the checks of a kernel with an internal generator, by samples.
+    """Return the checks, by samples, of a kernel with an internal generator.
 
-    They cover all ``gammas`` and ``vocabularies``. ``calls`` states how the sampled rows are divided among calls of the
-    kernel, and ``precision`` holds the differences to detect and the error probabilities. With ``deep`` the law is also
-    sampled with more drafts.
+    Args:
+        kernel: The kernel.
+        gammas: All numbers of drafts to check.
+        vocabularies: All vocabulary sizes to check.
+        calls: How the sampled rows are divided among calls of the kernel.
+        precision: The differences to detect and the error probabilities.
+        deep: Whether the law is also sampled with more drafts.
     """
     tv, dependence, large, alarm, miss, seed = precision
     sampled = kernel_samples_fit_law.situations_to_sample(kernel, gammas, vocabularies, tv, large, calls)

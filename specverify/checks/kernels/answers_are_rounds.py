@@ -18,10 +18,7 @@ SIZES = (1, 2, 3, 31, 32, 33, 64, 65, 127, 128, 129, 257)
 
 
 def examine(rounds: KernelRounds, _: Conditions) -> Examination:
-    """Examine every row of launches of several sizes: its tokens must be a possible result of one round.
-
-    ``rounds`` has the kernel, its rows and their cells.
-    """
+    """Examine calls of several sizes: each row of the output must be a possible result of one round."""
     rng, runs = np.random.default_rng(0), 0
     for size in (size for size in SIZES if size <= rounds.most):
         cases, uniforms = ordinary_rows(rounds, size, rng)
@@ -39,10 +36,10 @@ def examine(rounds: KernelRounds, _: Conditions) -> Examination:
 
 
 def ordinary_rows(rounds: KernelRounds, size: int, rng: Any) -> tuple[Any, Any]:
-    """Return (case of each row, uniforms ``[size, draws]``) for ``size`` rows.
+    """Return (case of each row, uniforms ``[size, draws]``) for ``size`` random rows.
 
-    A case is the index of the row's drafts in ``rounds.cases``. Each uniform is far from every value at which the
-    outcome changes. ``rng`` draws the rows and their uniforms.
+    A case is an index in ``rounds.cases``, which has the drafts of the row. The uniforms are far from all values at
+    which the outcome changes. ``rng`` draws both.
     """
     cells = [rounds.cells[i] for i in rng.integers(len(rounds.cells), size=size)]
     low, high = (np.array([cell[side] for cell in cells], dtype=np.float64) for side in (1, 2))
@@ -51,9 +48,9 @@ def ordinary_rows(rounds: KernelRounds, size: int, rng: Any) -> tuple[Any, Any]:
 
 
 def fault(rounds: KernelRounds, case: int, answer: Sequence[int]) -> str | None:
-    """Describe why ``answer``, a row of the output, cannot be a round: accepted drafts, one more token, padding.
+    """Describe why a row of the output is not accepted drafts, one more token and padding; None if it is.
 
-    Returns None if it can. ``case`` is the index of the row's drafts in ``rounds.cases``.
+    ``answer`` is the row. Its drafts are those of ``rounds.cases[case]``.
     """
     draft, tokens = rounds.cases[case].draft, list(answer)
     while tokens and tokens[-1] == -1:
@@ -74,7 +71,7 @@ def fault(rounds: KernelRounds, case: int, answer: Sequence[int]) -> str | None:
 
 
 def check_of(all_rounds: Sequence[KernelRounds]) -> Check:
-    """Return the check for ``all_rounds``, the settings (gamma, vocabulary) of one kernel."""
+    """Return the check of one kernel; ``all_rounds`` are its settings (gamma, vocabulary)."""
     return kernel_check(
         "answers_are_rounds",
         "a row is its accepted drafts, one token more, and padding",

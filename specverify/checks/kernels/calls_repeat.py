@@ -22,8 +22,7 @@ ROWS = 65
 def examine_answers(rounds: KernelRounds, _: Conditions) -> Examination:
     """Call the kernel twice with equal arguments and once with others.
 
-    The two results for equal arguments must be equal, and the first result must not change in the later calls.
-    ``rounds`` has the kernel and its rows.
+    The results of the first two calls must be equal, and the later calls must not change the first result.
     """
     rng, kernel = np.random.default_rng(2), rounds.kernel
     readings, kept, size = [], [], min(ROWS, rounds.most)
@@ -47,10 +46,7 @@ def examine_answers(rounds: KernelRounds, _: Conditions) -> Examination:
 
 
 def examine_arguments(rounds: KernelRounds, _: Conditions) -> Examination:
-    """Compare the arguments of a kernel before and after a call.
-
-    ``rounds`` has the kernel and its rows.
-    """
+    """Compare the arguments of a kernel before and after a call."""
     rng, kernel = np.random.default_rng(3), rounds.kernel
     size = min(ROWS, rounds.most)
     cases, uniforms = ordinary_rows(rounds, size, rng)
@@ -71,7 +67,7 @@ def examine_arguments(rounds: KernelRounds, _: Conditions) -> Examination:
 def checks_of(all_rounds: Sequence[KernelRounds]) -> tuple[Check, Check]:
     """Return the two checks of a kernel, on its results and on its arguments.
 
-    ``all_rounds`` are the settings (gamma, vocabulary) of the kernel, of which only the first is examined.
+    Of ``all_rounds``, its settings (gamma, vocabulary), only the first is examined.
     """
     few = {described_rounds(rounds): rounds for rounds in all_rounds[:1]}
     return (

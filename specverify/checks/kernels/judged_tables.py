@@ -9,11 +9,14 @@ from specverify.statistics.independence import Tables, independences
 
 
 def examine_tables(tables: Tables, samples: int, alarm: float, holds: str, conditions: Conditions) -> Examination:
-    """Test all tables for independence, and report the worst table.
+    """Test all tables for independence, and report the worst one.
 
-    ``tables(samples, seed)`` returns the tables by name, counted from fresh samples; ``samples`` is the number of
-    samples of each table. ``alarm`` is the false-alarm rate of each table, and ``holds`` the sentence if no table is
-    refuted. ``conditions`` has the miss rate and the seed.
+    Args:
+        tables: ``tables(samples, seed)`` returns the tables by name, counted from fresh samples.
+        samples: The number of samples of each table.
+        alarm: The false-alarm rate of each table.
+        holds: The sentence if no table is refuted.
+        conditions: Has the miss rate and the seed.
     """
     result = independences(tables, samples=samples, false_alarm=alarm, miss=conditions.miss, seed=conditions.seed)
     shown = {name: item.first if item.second is None else item.second for name, item in result.items()}

@@ -31,11 +31,16 @@ from specverify.subjects.kernel_tables import SIZE
 
 
 def tables(kernel: Kernel, designs: dict[str, Design], calls: Calls, samples: int, seed: int) -> dict[str, object]:
-    """Return a contingency table for each of ``designs``, by its name, with about ``samples`` observations.
+    """Return name -> contingency table, one for each design.
 
-    A design examines one draw. Each of its rows shows the outcome of this draw as a bit. The table counts how often the
-    rows of each kind show 0 and 1. ``calls`` states how the sampled rows are divided among calls of ``kernel``.
-    ``seed`` is the seed of the first table; each further table has the next seed.
+    A design is a batch of several kinds of rows that show one draw as a bit. The table counts the bits for each kind.
+
+    Args:
+        kernel: The kernel.
+        designs: The designs, by name.
+        calls: How the sampled rows are divided among calls of the kernel.
+        samples: The approximate number of bits in each table.
+        seed: The seed of the first table; each further table has the next seed.
     """
     return {
         name: _table(kernel, design, calls, int(samples / _share_seen(design)) + 1, seed + number)
@@ -52,7 +57,7 @@ def _table(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int
 
 
 def _share_seen(design: Design) -> float:
-    """Return the probability that a row of ``design`` shows its bit: that the draw behind the bit takes place."""
+    """Return the probability that a row of ``design`` shows its bit, because the examined draw takes place."""
     share = 0.0
     for weight, kind in zip(design.shares, design.kinds, strict=True):
         kept = [float(p[0] / q[0]) for p, q in zip(kind.p, kind.q, strict=False)]
@@ -72,9 +77,8 @@ def _design(kernel: Kernel, kinds: Sequence[RowKind]) -> Design:
 def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Calls) -> tuple[Check, ...]:
     """Return the checks of a kernel with ``gamma`` drafts per row.
 
-    The check that compares positions needs more than one draft. ``samples`` is the number of samples per table,
-    ``alarm`` the false-alarm rate of each check, and ``calls`` states how the sampled rows are divided among calls of
-    the kernel.
+    ``samples`` is the number of samples per table, and ``alarm`` the false-alarm rate of each check. ``calls`` states
+    how the rows are divided among calls of the kernel.
     """
     last = {
         "replacement": _design(kernel, replacements_after_coins() if gamma == 1 else _longer(gamma)),
@@ -110,9 +114,9 @@ def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Cal
 
 
 def _longer(gamma: int) -> list[RowKind]:
-    """Return rows with ``gamma`` drafts that show the same random numbers as those of ``replacements_after_coins``.
+    """Return the rows of ``replacements_after_coins``, with drafts appended up to ``gamma``.
 
-    The rows of ``replacements_after_coins`` have one draft. Drafts that the rule accepts with certainty are appended.
+    The rule accepts the appended drafts with certainty.
     """
     longer = []
     for kind in replacements_after_coins():

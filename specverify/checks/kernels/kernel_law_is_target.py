@@ -38,7 +38,7 @@ REFINED = 8
 class SituationLaws(NamedTuple):
     """The law of a kernel's output in each situation, computed from the resolved cells.
 
-    ``laws`` maps the name of a situation to the law. ``settled`` pairs each resolved cell with its emitted tokens, and
+    ``laws`` maps the name of a situation to its law. ``settled`` has (cell, emitted tokens) of each resolved cell, and
     ``rows`` is the number of evaluated rows.
     """
 
@@ -52,10 +52,9 @@ class SituationLaws(NamedTuple):
 
 
 def found_laws(rounds: KernelRounds) -> SituationLaws:
-    """Return the laws of the kernel in all situations, from evaluations in all cells of uniforms.
+    """Return the laws of the kernel in all situations, by evaluations in all cells of uniforms.
 
-    Unresolved cells are then halved, one situation after another, until a law is wrong or the budget of rows is used.
-    ``rounds`` has the kernel, its rows and their cells.
+    Unresolved cells are halved, until a law is wrong or the budget of rows is used.
     """
     settled, unsettled = list[tuple[GridCell, Tokens]](), list[GridCell]()
     waiting, rows, mixed = list(rounds.cells), 0, False
@@ -77,19 +76,13 @@ def found_laws(rounds: KernelRounds) -> SituationLaws:
 
 
 def _of_one_situation(rounds: KernelRounds, cells: Sequence[GridCell]) -> list[GridCell]:
-    """Return the cells of the situation of the first cell of ``cells``; [] if there are no cells.
-
-    The cells of one situation follow one another in ``cells``. ``rounds`` has the kernel, its rows and their cells.
-    """
+    """Return the first of ``cells`` and all others of its situation, which follow it; [] if there are no cells."""
     situations = [rounds.cases[cell.case].situation.name for cell in cells]
     return list(cells[: situations.count(situations[0])]) if cells else []
 
 
 def _mixes(rounds: KernelRounds, cells: Sequence[GridCell]) -> bool:
-    """Return whether the results of the rows of ``cells`` depend on the order of the rows.
-
-    ``rounds`` has the kernel, its rows and their cells.
-    """
+    """Return whether the results of the rows in ``cells`` depend on the order of the rows."""
     if not cells:
         return False
     cases, uniforms = places_in(cells)
@@ -99,7 +92,7 @@ def _mixes(rounds: KernelRounds, cells: Sequence[GridCell]) -> bool:
 def blind_of(rounds: KernelRounds) -> Counter[str]:
     """Return name of a situation -> probability of the uniforms near the faces of its cells.
 
-    The kernel is not evaluated at these uniforms. ``rounds`` has the kernel, its rows and their cells.
+    The kernel is not evaluated at these uniforms.
     """
     blind: Counter[str] = Counter()
     for cell in rounds.cells:
@@ -114,10 +107,10 @@ def blind_of(rounds: KernelRounds) -> Counter[str]:
 def _laws(
     rounds: KernelRounds, settled: Sequence[tuple[GridCell, Tokens]], others: Sequence[GridCell]
 ) -> dict[str, Law]:
-    """Return the law of the emitted tokens in each situation, by its name.
+    """Return name of a situation -> law of the emitted tokens.
 
-    ``settled`` pairs each resolved cell with its emitted tokens. ``others`` are the unresolved cells; their probability
-    is missing from the laws. ``rounds`` has the kernel, its rows and their cells.
+    ``settled`` has (cell, emitted tokens) of each resolved cell. The probability of ``others``, the unresolved cells,
+    is missing from the laws.
     """
     masses: dict[str, Counter[Tokens]] = {case.situation.name: Counter() for case in rounds.cases}
     missing: Counter[str] = Counter()
@@ -133,7 +126,7 @@ def _laws(
 def distance(rounds: KernelRounds, name: str, law: Law) -> Distance:
     """Return the total variation between ``law`` and the target's law in the situation called ``name``.
 
-    Texts of ``law`` that are too short are first completed by the target. ``rounds`` has the situations.
+    The target first completes the texts of ``law``.
     """
     situation = situation_named(rounds, name)
     return total_variation(law._replace(probabilities=completed(situation, law.probabilities)), _wanted(situation, ()))
@@ -145,9 +138,9 @@ def situation_named(rounds: KernelRounds, name: str) -> Situation:
 
 
 def completed(situation: Situation, law: Mapping[Tokens, Any]) -> dict[Tokens, Any]:
-    """Return ``law`` with shorter texts continued by the target to one token more than there are drafts.
+    """Return ``law`` with each shorter text continued by the target.
 
-    ``situation`` has the number of drafts. Outcomes that are no texts stay unchanged.
+    A full text has one token more than there are drafts in ``situation``. Outcomes that are no texts stay unchanged.
     """
 
     def later(tokens: Tokens) -> Mapping[Tokens, Any]:
@@ -165,8 +158,8 @@ def _wanted(situation: Situation, tokens: Tokens) -> dict[Tokens, Any]:
 def examine_law(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Conditions) -> Examination:
     """Compare the law of every situation with the target's law; ``find`` computes the laws.
 
-    The situation with the largest total variation decides. A result is unknown if rows depend on other rows, or if the
-    distance may come from the uniforms near faces of cells. ``rounds`` has the kernel, its rows and their cells.
+    The largest total variation decides. The result is unknown if rows depend on other rows, or if the uniforms near
+    faces of cells may explain the difference.
     """
     result = find()
     distances = {name: distance(rounds, name, law) for name, law in result.laws.items()}
@@ -198,8 +191,7 @@ def _said(found: Distance) -> str:
 def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -> Counterexample:
     """Return a counterexample in ``situation``: the outcome with the largest excess, and a wrong row.
 
-    The excess is that of the probability in ``found``, the computed laws, over the target's. ``rounds`` has the kernel,
-    its rows and their cells.
+    ``found`` has the computed laws; the excess is that over the target's law.
     """
     law, wanted = completed(situation, found.laws[situation.name].probabilities), _wanted(situation, ())
     excess = {tokens: mass - wanted.get(tokens, 0) for tokens, mass in law.items()}
@@ -214,7 +206,7 @@ def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -
     wrong = [row for row in rows if row.emitted != row.ought]
 
     def begun_by(tokens: Tokens) -> KernelRow | None:
-        """Return a wrong row whose answer begins with ``tokens``; None if there is none."""
+        """Return a wrong row whose answer is a beginning of ``tokens``; None if there is none."""
         return next((row for row in wrong if in_ids(rounds, tokens)[: len(row.emitted)] == row.emitted), None)
 
     worst = max(
@@ -270,11 +262,10 @@ LEAST_ROWS = 4
 
 
 def borrowed_numbers(rounds: KernelRounds, cases: Any, uniforms: Any, answers: Sequence[Tokens]) -> str:
-    """Return the sentence that every row reads random numbers of another row; "" unless that explains all answers.
+    """Return the sentence that every row reads random numbers of another row; "" if that does not explain all answers.
 
-    ``cases`` ``[rows]`` and ``uniforms`` ``[rows, k]`` are those of the launch, ``answers`` its tokens. All rows are of
-    one situation, so that their random numbers are interchangeable. ``rounds`` has the kernel, its rows and their
-    cells.
+    ``cases`` ``[rows]`` and ``uniforms`` ``[rows, k]`` are those of one call in one situation, and ``answers`` the
+    emitted tokens of its rows.
     """
     gamma, count = rounds.gamma, len(answers)
     if count < LEAST_ROWS:
@@ -292,9 +283,9 @@ def borrowed_numbers(rounds: KernelRounds, cases: Any, uniforms: Any, answers: S
 
 
 def _fault(drafts: Tokens, emitted: Tokens, ought: Tokens) -> str:
-    """Describe the first step at which a row that emits ``emitted`` differs from the rule, which emits ``ought``.
+    """Describe the first step at which a row with the drafts ``drafts`` differs from the rule.
 
-    ``drafts`` are the drafts of the row.
+    The row emits ``emitted``, and the rule emits ``ought``.
     """
     kept, wanted = len(emitted) - 1, len(ought) - 1
     if not 0 <= kept <= len(drafts):
@@ -308,11 +299,10 @@ def _fault(drafts: Tokens, emitted: Tokens, ought: Tokens) -> str:
 
 
 def examine_acceptance(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Conditions) -> Examination:
-    """Compare the probability that the first i drafts are accepted with that of the rule.
+    """Compare, for each i, P(the first i drafts are accepted) with that of the rule; a smaller one refutes.
 
-    A smaller probability refutes. The result is unknown if the law of a round is not known well enough: rows depend on
-    other rows, or the law may differ from the target's. ``find`` computes the laws. ``rounds`` has the kernel, its rows
-    and their cells.
+    The result is unknown if rows depend on other rows, or if the law may differ from the target's. ``find`` computes
+    the laws.
     """
     result = find()
     figures = {"runs": result.rows}
@@ -331,10 +321,7 @@ def examine_acceptance(rounds: KernelRounds, find: Callable[[], SituationLaws], 
 
 
 def _acceptance(rounds: KernelRounds, name: str) -> Counter[int]:
-    """Return i -> probability that the rule accepts the first i drafts, in the situation ``name``.
-
-    ``rounds`` has the situations.
-    """
+    """Return i -> probability that the rule accepts the first i drafts in the situation called ``name``."""
     best: Counter[int] = Counter()
     for case in rounds.cases:
         if case.situation.name == name:
@@ -345,7 +332,7 @@ def _acceptance(rounds: KernelRounds, name: str) -> Counter[int]:
 
 
 def checks_of(all_rounds: Sequence[KernelRounds]) -> tuple[Check, Check]:
-    """Return the two checks for ``all_rounds``, the settings of one kernel; they share one evaluation of the cells."""
+    """Return the two checks of one kernel; ``all_rounds`` are its settings. Both use one evaluation of the cells."""
     result = {described_rounds(rounds): (rounds, cache(partial(found_laws, rounds))) for rounds in all_rounds}
     return (
         kernel_check(

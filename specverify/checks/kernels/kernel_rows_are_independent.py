@@ -20,10 +20,7 @@ ROWS = 257
 
 
 def examine(rounds: KernelRounds, _: Conditions) -> Examination:
-    """Decide the same rows in several arrangements, and compare each row with its result in the first one.
-
-    ``rounds`` has the kernel and the rows.
-    """
+    """Call the kernel with the same rows in several arrangements, and compare each row with its first result."""
     rng = np.random.default_rng(1)
     cases, uniforms = ordinary_rows(rounds, min(ROWS, rounds.most), rng)
     first, runs = decided(rounds, cases, uniforms), len(cases)
@@ -58,9 +55,8 @@ def _by_rule(rounds: KernelRounds, case: int, uniforms: Any) -> str:
 def _arrangements(rounds: KernelRounds, rows: int, rng: Any) -> Iterator[tuple[str, KernelRounds, Any]]:
     """Yield (description, rounds, row indices) for each arrangement in which the rows are decided again.
 
-    The rows are reversed, shuffled, reduced to fewer rows, or get other padding. The indices, below ``rows``, state
-    which rows are decided, and in which order. The yielded rounds are ``rounds``, with other padding in the last
-    arrangement. ``rng`` shuffles the rows.
+    The rows are reversed, shuffled, reduced to fewer, or get other padding. The indices, below ``rows``, are the
+    decided rows in their order. ``rng`` shuffles them.
     """
     everything = np.arange(rows)
     yield "in the opposite order", rounds, everything[::-1]
@@ -73,10 +69,7 @@ def _arrangements(rounds: KernelRounds, rows: int, rng: Any) -> Iterator[tuple[s
 
 
 def _other_padding(rounds: KernelRounds) -> KernelRounds:
-    """Return ``rounds`` with other pmfs at the positions after the drafts of each row.
-
-    A kernel must ignore these pmfs.
-    """
+    """Return ``rounds`` with other pmfs after the drafts of each row, which a kernel must ignore."""
     p, q, _, lengths = rounds.batch
     vocabulary, places = rounds.vocabulary, np.arange(rounds.gamma + 1)
     behind_p, behind_q = places > lengths[:, None], places[:-1] >= lengths[:, None]
@@ -86,7 +79,7 @@ def _other_padding(rounds: KernelRounds) -> KernelRounds:
 
 
 def check_of(all_rounds: Sequence[KernelRounds]) -> Check:
-    """Return the check for ``all_rounds``, the settings (gamma, vocabulary) of one kernel."""
+    """Return the check of one kernel; ``all_rounds`` are its settings (gamma, vocabulary)."""
     return kernel_check(
         "rows_are_independent",
         "a row is answered alike alone, in every order, and beside any other",

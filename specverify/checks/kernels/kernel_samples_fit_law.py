@@ -33,10 +33,9 @@ COARSER = 5
 
 
 class SampledKernel(NamedTuple):
-    """A kernel in a situation (models and number of drafts), and the total variation to detect.
+    """A kernel in a situation (models and number of drafts), and the total variation ``tv`` to detect.
 
-    ``vocabulary`` is the vocabulary size, ``tv`` the total variation, and ``calls`` states how the sampled rows are
-    divided among calls of the kernel.
+    ``vocabulary`` is the vocabulary size. ``calls`` states how the sampled rows are divided among calls of the kernel.
     """
 
     kernel: Kernel
@@ -58,10 +57,7 @@ class SampledKernel(NamedTuple):
 
 
 def texts(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens]:
-    """Return the count of each emitted text in ``samples`` rows; ``sampled`` is the kernel in a situation.
-
-    ``seed`` is the seed of the samples.
-    """
+    """Return emitted text -> its count in ``samples`` rows of the kernel ``sampled``, with the seed ``seed``."""
     result: Counter[Tokens] = Counter()
     table = counted(sampled.kernel, sampled.design, samples, seed, sampled.calls)
     for key in np.flatnonzero(table.sum(axis=0)):
@@ -70,10 +66,9 @@ def texts(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens]:
 
 
 def completed(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens]:
-    """Return the counts of the texts of ``samples`` rows, each continued to one token more than there are drafts.
+    """Return completed text -> its count in ``samples`` rows of the kernel ``sampled``, with the seed ``seed``.
 
-    The target draws the tokens that a shorter text lacks. Outcomes that are no texts stay unchanged. ``sampled`` is the
-    kernel in a situation. ``seed`` is the seed of the samples.
+    The target continues each text to one token more than there are drafts. Outcomes that are no texts stay unchanged.
     """
     here, rng, whole = sampled.situation, np.random.default_rng([seed, 1]), Counter[Tokens]()
     for tokens, count in sorted(texts(sampled, samples, seed).items()):
@@ -89,10 +84,7 @@ def completed(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens
 
 
 def accepted(sampled: SampledKernel, samples: int, seed: int) -> Counter[int]:
-    """Return number of accepted drafts -> how many of ``samples`` rows accept this many.
-
-    ``sampled`` is the kernel in a situation. ``seed`` is the seed of the samples.
-    """
+    """Return number of accepted drafts -> its count in ``samples`` rows of ``sampled``, with the seed ``seed``."""
     result: Counter[int] = Counter()
     for tokens, count in texts(sampled, samples, seed).items():
         result[len(tokens) - 1] += count
@@ -100,7 +92,7 @@ def accepted(sampled: SampledKernel, samples: int, seed: int) -> Counter[int]:
 
 
 def acceptance_law(sampled: SampledKernel) -> dict[int, float]:
-    """Return the law of the number of drafts that the rule accepts in the situation of ``sampled``."""
+    """Return the law of the number of accepted drafts under the rule, in the situation of ``sampled``."""
     here, law = sampled.situation, Counter[int]()
     for draft, p, q, weight in drafted((here.target, here.draft), PROMPT, here.length):
         for path in paths(partial(verified, sampled.kernel, draft, p, q)):
@@ -111,7 +103,7 @@ def acceptance_law(sampled: SampledKernel) -> dict[int, float]:
 def examine_law(sampled: SampledKernel, alarm: float, conditions: Conditions) -> Examination:
     """Test the completed texts of samples against the target's law, at the false-alarm rate ``alarm``.
 
-    ``sampled`` is the kernel in a situation. ``conditions`` has the miss rate and the seed.
+    ``conditions`` has the miss rate and the seed.
     """
     here = sampled.situation
     law = {text: float(mass) for text, mass in target_law(Task(here.target, horizon=here.length + 1), PROMPT).items()}
@@ -122,8 +114,8 @@ def examine_law(sampled: SampledKernel, alarm: float, conditions: Conditions) ->
 def examine_acceptance(sampled: SampledKernel, alarm: float, conditions: Conditions) -> Examination:
     """Test the numbers of accepted drafts against the rule, at the false-alarm rate ``alarm``.
 
-    ``sampled`` is the kernel in a situation, and ``conditions`` has the miss rate and the seed. If more drafts are
-    accepted than by the rule, the result is unknown and no refutation, because another lossless rule may accept more.
+    If more drafts are accepted than by the rule, the result is unknown, because another lossless rule may do so.
+    ``conditions`` has the miss rate and the seed.
     """
     law = acceptance_law(sampled)
     fit = _fit(partial(accepted, sampled), law, COARSER * sampled.tv, alarm, conditions)
@@ -167,9 +159,13 @@ def situations_to_sample(
 ) -> list[SampledKernel]:
     """Return the situations to sample: one for each of ``gammas``, and one for each of ``vocabularies``.
 
-    The situations for ``gammas`` have the vocabulary size ``SIZE`` and the detectable total variation ``tv``. Those for
-    ``vocabularies``, which are larger, have the largest gamma and the detectable total variation ``large_tv``.
-    ``calls`` states how the sampled rows are divided among calls of the kernel.
+    Args:
+        kernel: The kernel.
+        gammas: Numbers of drafts, each with the vocabulary size ``SIZE``.
+        vocabularies: Larger vocabulary sizes, each with the largest gamma.
+        tv: The total variation to detect for ``gammas``.
+        large_tv: The total variation to detect for ``vocabularies``.
+        calls: How the sampled rows are divided among calls of the kernel.
     """
     result = [
         SampledKernel(kernel, sampled_situation(gamma, seed), SIZE, tv, calls) for seed, gamma in enumerate(gammas)
@@ -179,10 +175,10 @@ def situations_to_sample(
 
 
 def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[SampledKernel]:
-    """Return situations with more drafts, whose pmfs are one-hot except at two positions.
+    """Return situations with more drafts; [] if the kernel does not run on so many.
 
-    ``tv`` is the detectable total variation, and ``calls`` states how the sampled rows are divided among calls of the
-    kernel. Returns [] if the kernel does not run on this many drafts.
+    Their pmfs are one-hot except at two positions. ``tv`` is the total variation to detect. ``calls`` states how the
+    rows are divided among calls of the kernel.
     """
     result = [
         SampledKernel(kernel, certain_but(places, seed, grid_tables(SIZE, 16, seed)), SIZE, tv, calls)
@@ -196,7 +192,7 @@ def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[S
 
 
 def checks_of(all_sampled: Sequence[SampledKernel], alarm: float) -> tuple[Check, ...]:
-    """Return the checks of ``all_sampled``, the sampled situations; ``alarm`` is the false-alarm rate of each check."""
+    """Return the checks of the situations ``all_sampled``; ``alarm`` is the false-alarm rate of each check."""
     small = [sampled for sampled in all_sampled if sampled.vocabulary == SIZE]
     large = [sampled for sampled in all_sampled if sampled.vocabulary != SIZE]
     fits = {

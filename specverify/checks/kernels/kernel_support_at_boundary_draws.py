@@ -55,8 +55,8 @@ def ends_of(kernel: Kernel) -> dict[str, float]:
 def table_rows(rounds: KernelRounds) -> BoundaryRows:
     """Return rows with rational models, each with one uniform at an end of its range.
 
-    A cell of ``rounds`` is a box of uniforms in which the rule emits the same tokens. The cells, and the uniform at an
-    end, are chosen at random; the other uniforms are in the middle of the cell.
+    The other uniforms are in the middle of a cell, a box of uniforms in which the rule emits the same tokens. Cells and
+    uniforms are chosen at random.
     """
     rng, kernel, gamma = np.random.default_rng(4), rounds.kernel, rounds.gamma
     places = range(gamma) if kernel.race else range(gamma + 1)
@@ -75,9 +75,9 @@ def table_rows(rounds: KernelRounds) -> BoundaryRows:
 
 
 def rounded_rows(kernel: Kernel, gamma: int, vocabulary: int) -> BoundaryRows:
-    """Return rows of float32 pmfs over ``vocabulary`` tokens; q equals p up to its last digit, or is another pmf.
+    """Return rows of float32 pmfs over ``vocabulary`` tokens, with ``gamma`` drafts.
 
-    The rows have ``gamma`` drafts, and the form that ``kernel`` takes.
+    In half of them q equals p up to the last digit; in the others q is another pmf.
     """
     rng, size = np.random.default_rng(5), min(ROUNDED, max(4, ENTRIES // ((2 * gamma + 1) * vocabulary)))
     p = rng.gamma(0.5, size=(size, gamma + 1, vocabulary)) + LIGHT
@@ -161,8 +161,8 @@ def _random(kernel: Kernel, rows: BoundaryRows) -> tuple[Any, Any]:
 def _forbidden(batch: KernelBatch, answers: Any) -> Iterator[tuple[int, tuple[int, int | None]]]:
     """Yield (row, (position, token)) for the first forbidden token of each row of ``batch`` that has one.
 
-    A token is forbidden if it is outside the vocabulary or p is 0 at its position. ``answers`` are the tokens that the
-    kernel emits. A row that emits nothing is yielded with position 0 and the token None.
+    A token outside the vocabulary or with p = 0 is forbidden. A row without tokens gives (row, (0, None)). ``answers``
+    are the emitted tokens.
     """
     vocabulary = batch.p.shape[-1]
     for row, tokens in enumerate(answers.tolist()):
@@ -176,7 +176,7 @@ def _forbidden(batch: KernelBatch, answers: Any) -> Iterator[tuple[int, tuple[in
 
 
 def checks_of(all_rounds: Sequence[KernelRounds]) -> tuple[Check, Check]:
-    """Return the two checks for ``all_rounds``, the settings (gamma, vocabulary) of one kernel."""
+    """Return the two checks of one kernel; ``all_rounds`` are its settings (gamma, vocabulary)."""
     kernel = all_rounds[0].kernel
     tables = [partial(table_rows, rounds) for rounds in all_rounds if rounds.vocabulary == SIZE]
     rounded = [partial(rounded_rows, kernel, rounds.gamma, max(8, rounds.vocabulary)) for rounds in all_rounds]

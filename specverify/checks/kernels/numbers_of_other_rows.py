@@ -17,11 +17,10 @@ NEIGHBOURS = {"before it": -1, "after it": 1}
 
 
 def numbers_of_other_rows(rounds: KernelRounds, cases: Any, uniforms: Any, answers: Any) -> str:
-    """Return the sentence about the random numbers that rows take from their neighbours; "" if none explains them.
+    """Return the sentence that rows use random numbers of the next row or the row before; "" if they do not.
 
-    ``cases`` ``[rows]`` and ``uniforms`` ``[rows, k]`` are those of one launch, and ``answers`` ``[rows, gamma + 1]``
-    the kernel's tokens. Each row that differs from the rule must follow the rule with the numbers of its neighbour.
-    ``rounds`` has the kernel and the cases.
+    ``cases`` ``[rows]``, ``uniforms`` ``[rows, k]`` and the emitted ``answers`` ``[rows, gamma + 1]`` are those of one
+    call. With these numbers the rule must explain each row that differs from it.
     """
     own = [_by_rule(rounds, cases, uniforms, row, row, row) for row in range(len(cases))]
     seen = [tuple(token for token in answer if token != -1) for answer in answers.tolist()]
@@ -43,10 +42,10 @@ def numbers_of_other_rows(rounds: KernelRounds, cases: Any, uniforms: Any, answe
 
 
 def _by_rule(rounds: KernelRounds, cases: Any, uniforms: Any, row: int, coins: int, last: int) -> Tokens:
-    """Return the tokens that the rule emits for ``row``, with random numbers of other rows.
+    """Return the tokens that the rule emits for ``row`` with random numbers of other rows.
 
-    The accept uniforms are those of row ``coins``, and the random numbers of the last draw those of row ``last``.
-    ``cases`` and ``uniforms`` are those of all rows of the launch. ``rounds`` has the kernel and the cases.
+    The accept uniforms are those of row ``coins``, and the numbers of the last draw those of row ``last``. ``cases``
+    and ``uniforms`` are those of all rows.
     """
     case: DraftCase = rounds.cases[int(cases[row])]
     numbers = [*uniforms[coins][: rounds.gamma], *uniforms[last][rounds.gamma :]]

@@ -23,12 +23,10 @@ NEAR = 1e-6
 def fault_of_cells(
     rounds: KernelRounds, settled: Iterable[tuple[GridCell, Tokens]], situation: Situation
 ) -> RoundFault | None:
-    """Return how the rounds of a kernel differ from speculative sampling; None if no difference is recognised.
+    """Return how the rounds of a kernel differ from speculative sampling; None if this is not recognised.
 
-    ``settled`` has pairs (cell, tokens): the kernel emits these tokens for all random numbers in the cell. Only
-    sequences of drafts whose cells fill nearly the whole range of the random numbers are read as rounds. The examples
-    come from ``situation`` if it has such a sequence, else from other situations. Returns None in three cases: the
-    rounds follow the rule, there is no such sequence, or the kernel declares another rule than "token".
+    ``settled`` has (cell, tokens): the kernel emits these tokens for all random numbers in the cell. Only sequences of
+    drafts whose cells cover nearly all random numbers are examined. Examples from ``situation`` are preferred.
     """
     if rounds.kernel.convention.rule != "token":
         return None

@@ -18,7 +18,7 @@ def kernel_check(
 ) -> Check:
     """Return a check of one kernel; ``examined`` maps the name of each setting to its examination.
 
-    ``name``, ``summary``, ``claim`` and ``evidence`` are the fields of the check.
+    The other arguments are fields of the check.
     """
     return Check(name, summary, claim, evidence, (of_names(examined),))
 
@@ -26,7 +26,7 @@ def kernel_check(
 def described_row(rounds: KernelRounds, case: int, uniforms: Sequence[float], place: str) -> str:
     """Describe a row of a kernel: its ``place`` in the batch, its drafts and its uniforms.
 
-    ``case`` is the index of the row's drafts in ``rounds.cases``.
+    The drafts are those of ``rounds.cases[case]``.
     """
     gamma, race = rounds.gamma, rounds.kernel.race
     here = rounds.cases[case]
@@ -39,19 +39,13 @@ def described_row(rounds: KernelRounds, case: int, uniforms: Sequence[float], pl
 
 
 def described_rounds(rounds: KernelRounds) -> str:
-    """Describe the sizes and the dtype with which a kernel is called.
-
-    ``rounds`` has the kernel and its rows.
-    """
+    """Describe the sizes and the dtype with which a kernel is called."""
     ids = f"tokens {', '.join(map(str, rounds.ids))} of " if rounds.vocabulary > len(rounds.ids) else ""
     return f"{ids}vocabulary {rounds.vocabulary}, gamma={rounds.gamma}, {rounds.kernel.convention.dtype}"
 
 
 def models_of(rounds: KernelRounds, case: int) -> tuple[str, ...]:
-    """Return lines with the rows of p and q of case ``case``, for the tokens with positive probability.
-
-    ``rounds`` has the cases.
-    """
+    """Return lines with the rows of p and q of ``rounds.cases[case]``, for the tokens with positive probability."""
     here = rounds.cases[case]
     lines = []
     for i, p in enumerate(here.p):
@@ -66,9 +60,9 @@ def _row(pmf: Any) -> str:
 
 
 def told(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
-    """Return the token ids of ``tokens``, one row of the result of ``launched``, without the padding at its end.
+    """Return the token ids of ``tokens``, a row of the result of ``launched``, without its padding.
 
-    ``launched`` returns tokens by numbers of its own; ``rounds`` has the ids of the tokens with positive probability.
+    ``launched`` numbers the tokens with positive probability; ``rounds`` has their ids.
     """
     kept = list(tokens)
     while kept and kept[-1] == -1:

@@ -48,7 +48,7 @@ class Repeats(NamedTuple):
 
 
 def bit_design(kernel: Kernel, gamma: int) -> Design:
-    """Return the design of a batch whose rows each show one random number as a fair bit.
+    """Return a batch whose rows each show one random number as a fair bit.
 
     ``gamma`` is the number of drafts, and ``kernel`` determines the padding of rows with fewer.
     """
@@ -57,13 +57,11 @@ def bit_design(kernel: Kernel, gamma: int) -> Design:
 
 
 def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: int) -> Repeats:
-    """Search for rows with equal bits in all calls, calls with equal bits in all rows, and repeated runs of rows.
+    """Search for equal bits: two rows in all calls, two calls in all rows, or two runs of consecutive rows.
 
-    A run of rows is a number of consecutive rows of one call. Let there be c calls of r rows, with fair bits. Two rows
-    are equal in all calls with probability at most ``r^2 2^-c / 2``, two calls in all rows with ``c^2 2^-r / 2``, and
-    two runs of l rows with ``(c r)^2 2^-l / 2``. c, r and l are chosen so that each probability is below ``alarm / 3``,
-    and then multiplied by ``SPARE``, because the bits may not be quite fair. If the kernel takes a seed, calls with
-    ``SEEDS`` other seeds are added. ``design`` has the kinds of rows, and ``calls`` the most rows of a call.
+    There are so many calls and rows that each of the three occurs by chance with a probability below ``alarm / 3``. If
+    the kernel takes a seed, calls with other seeds are added. ``design`` is the batch, and ``calls`` has the most rows
+    of a call.
     """
     needed = math.log2(3 / alarm)
     rows = max(min(calls.rows, ROWS), math.ceil(SPARE * (needed + 40)))
@@ -76,12 +74,14 @@ def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: in
 
 
 def _found(seen: Any, length: int, keys: Sequence[tuple[int, int]]) -> tuple[str, str]:
-    """Return two descriptions of repeated bits, in different rows and in different calls; each is "" if there are none.
+    """Return two descriptions of repeated bits, in different rows and in different calls; "" if there are none.
 
-    ``seen`` are the bits ``[calls, rows]``, ``length`` is the shortest run of rows that counts, and ``keys`` holds
-    (number added to the seed, offset) of each call. If two calls are equal in all rows, two rows may be equal in all
-    calls only because the calls repeat. Such rows are not reported, unless a run of rows is also repeated within one
-    call.
+    If two calls are equal in all rows, equal rows are reported only if bits also repeat within one call.
+
+    Args:
+        seen: The bits ``[calls, rows]``.
+        length: The number of consecutive rows that must be equal.
+        keys: (number added to the seed, offset) of each call.
     """
     number, rows = seen.shape
     names = [f"offset {offset}" if not more else f"seed {more} more" for more, offset in keys]
@@ -97,8 +97,8 @@ def _found(seen: Any, length: int, keys: Sequence[tuple[int, int]]) -> tuple[str
 def _stretches(seen: Any, length: int, names: Sequence[str]) -> tuple[str, str]:
     """Return two descriptions of ``length`` consecutive rows with equal bits: within one call, and in two calls.
 
-    ``seen`` are the bits ``[calls, rows]``, and ``names`` the names of the calls. A description is "" if there are no
-    such rows.
+    ``seen`` are the bits ``[calls, rows]``, and ``names`` the names of the calls. A description is "" if there are
+    none.
     """
     stretches = np.lib.stride_tricks.sliding_window_view(seen, length, axis=1)
     packed = np.packbits(stretches.reshape(-1, length), axis=1)
@@ -117,21 +117,17 @@ def _alike(lines: Any) -> tuple[int, int] | None:
 
 
 def _equal(lines: Any) -> list[tuple[int, int]]:
-    """Return pairs of indices of equal rows of the array ``lines``.
-
-    Each row that equals an earlier one gives a pair: the first row with its content, and the row itself.
-    """
+    """Return (first row with the same content, row) for each row of the array ``lines`` that repeats an earlier one."""
     _, first, inverse = np.unique(lines, axis=0, return_index=True, return_inverse=True)
     earlier = first[inverse.reshape(-1)]
     return [(int(earlier[i]), int(i)) for i in np.flatnonzero(earlier != np.arange(len(lines)))]
 
 
 def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
-    """Return tables by name; each counts the pairs of bits that two rows of one call show.
+    """Return name -> table of the pairs of bits that two rows of one call show.
 
-    There is one table for each pair of kinds of rows and each distance between the two rows, with about ``samples``
-    pairs in each. ``calls`` states how the sampled rows are divided among calls of ``kernel``, ``design`` has the kinds
-    of rows, and ``seed`` is the seed of the samples.
+    There is a table for each pair of kinds of rows and each distance between them. ``samples`` is the number of pairs
+    in each, and ``design`` the batch. ``calls`` states how the rows are divided among calls.
     """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
@@ -150,11 +146,10 @@ def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, s
 
 
 def tables_of_calls(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
-    """Return tables by name; each counts the pairs of bits that one row shows in a call and in the next call.
+    """Return name -> table of the pairs of bits that one row shows in a call and in the next call.
 
-    There is one table for each pair of kinds of rows, with about ``samples`` pairs in each. ``calls`` states how the
-    sampled rows are divided among calls of ``kernel``, ``design`` has the kinds of rows, and ``seed`` is the seed of
-    the samples.
+    There is a table for each pair of kinds of rows. ``samples`` is the number of pairs in each, and ``design`` the
+    batch. ``calls`` states how the rows are divided among calls.
     """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
@@ -183,10 +178,10 @@ def _tables(design: Design, counts: Any, where: str) -> dict[str, Any]:
 def _examine(
     which: str, find: Callable[[], Repeats], rest: Callable[[Conditions], Examination], conditions: Conditions
 ) -> Examination:
-    """Return the refutation by repeated bits (``which``: "rows" or "calls"), or else the examination of the tables.
+    """Return a refutation if bits repeat in ``which`` ("rows" or "calls"); else the examination of the tables.
 
-    ``find()`` searches for repeated bits, and ``rest(conditions)`` tests the tables under these settings. For calls
-    the result is unknown if rows have repeated bits and calls have none: calls cannot be compared then.
+    ``find()`` searches for repeated bits, and ``rest(conditions)`` tests the tables. If bits repeat in rows only, the
+    result for calls is unknown.
     """
     result = find()
     if which == "calls" and result.rows and not result.calls:
@@ -205,9 +200,13 @@ def _examine(
 def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Calls, seed: int) -> tuple[Check, ...]:
     """Return the two checks of a kernel with ``gamma`` drafts per row: of its rows, and of its calls.
 
-    ``alarm`` is the false-alarm rate of each check, and ``samples`` is the number of pairs of bits in each table.
-    ``calls`` states how the sampled rows are divided among calls of the kernel. ``seed`` is the seed of the search for
-    repeated bits; the samples of the tables have the seed of the ``Conditions``.
+    Args:
+        kernel: The kernel.
+        gamma: The number of drafts.
+        samples: The number of pairs of bits in each table.
+        alarm: The false-alarm rate of each check.
+        calls: How the sampled rows are divided among calls of the kernel.
+        seed: The seed of the search for repeated bits.
     """
     design, kinds = bit_design(kernel, gamma), (gamma + 2) ** 2
     find = cache(partial(repeats, kernel, design, calls, alarm / 2, seed))

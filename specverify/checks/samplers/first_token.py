@@ -24,8 +24,8 @@ class _Deviation(NamedTuple):
 def first_wrong_token(tally: Tally) -> str:
     """Return a sentence about the first new token whose counts are too far from the law to be chance.
 
-    The outcomes of ``tally`` must be texts. A token is counted among the samples with the same tokens before it.
-    Returns "" if no count deviates by ``DEVIATIONS`` standard deviations, or if outcomes are no texts.
+    A token is counted among the samples with the same tokens before it. Returns "" if there is none, or if the outcomes
+    of ``tally`` are no texts.
     """
     texts = [tally.name(i) for i in range(len(tally.seen))]
     if not all(isinstance(text, tuple) and all(isinstance(token, int) for token in text) for text in texts):
@@ -43,11 +43,10 @@ def first_wrong_token(tally: Tally) -> str:
 
 
 def _beginnings(tally: Tally, texts: list[Any], length: int) -> tuple[dict[Tokens, Any], dict[Tokens, Any]]:
-    """Return two mappings, the observed and the expected counts of the token at position ``length`` of a text.
+    """Return the observed and the expected counts of token number ``length`` of a text.
 
-    In each mapping, ``counts[before][token]`` is the count of texts that begin with the ``length`` - 1 tokens
-    ``before`` and continue with ``token``. A text that ends after ``before`` has ``END`` as its token. ``texts`` are
-    the outcomes of ``tally``.
+    ``counts[before][token]`` counts the texts that begin with ``before`` and continue with ``token``, or with ``END``
+    if they end there. ``texts`` are the outcomes of ``tally``.
     """
     results: tuple[dict[Tokens, Any], dict[Tokens, Any]] = (
         defaultdict(lambda: defaultdict(float)),

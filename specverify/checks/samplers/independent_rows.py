@@ -35,9 +35,9 @@ CellOf = Callable[[Tokens], int]
 class IndependencePlan(NamedTuple):
     """The settings of an independence test, fixed before the first sample.
 
-    ``check`` is the name of the check, and ``cell`` maps a text to one of four cells. ``alarm`` is the false-alarm
-    rate. The check holds if the dependence is at most ``tv``; ``error`` is the probability that it holds for a larger
-    one. At most ``most_couples`` couples are counted.
+    ``cell`` maps a text to one of four cells. ``alarm`` is the false-alarm rate. The check holds if the dependence is
+    at most ``tv``; ``error`` is the probability that it holds for a larger one. At most ``most_couples`` pairs of rows
+    are counted.
     """
 
     what: str
@@ -53,30 +53,29 @@ class IndependencePlan(NamedTuple):
 class IndependenceFound(NamedTuple):
     """The counts and the evidence of an independence test so far.
 
-    A couple is a pair of rows (see the module). ``evidence`` holds the logarithms of the e-values against independence.
-    Let (a, b) and (c, d) be two successive couples. ``straight`` counts (a, b), which has the joint law of a couple.
-    ``crossed`` counts (c, b), whose rows are independent: it has the product of the two marginal laws. Each is counted
-    in a table ``[4, 4]``, by the cells of its two rows.
+    ``evidence`` holds the logarithms of the e-values against independence. Of two successive pairs (a, b) and (c, d),
+    ``straight`` counts (a, b), which has the joint law, and ``crossed`` counts (c, b), whose rows are independent. Both
+    are tables ``[4, 4]`` by cells.
     """
 
     evidence: Array = NO_COUPLES_YET
     joint: Array = np.zeros((CELLS, CELLS), dtype=np.int64)
-    """Number of couples by the cells of their two rows ``[4, 4]``."""
+    """Number of pairs by the cells of their two rows ``[4, 4]``."""
     straight: Array = np.zeros((CELLS, CELLS), dtype=np.int64)
     crossed: Array = np.zeros((CELLS, CELLS), dtype=np.int64)
     waiting: tuple[tuple[int, int], ...] = ()
-    """A couple that waits for another to be compared with."""
+    """A pair that waits for the next pair."""
 
     @property
     def couples(self) -> int:
-        """Return the number of couples counted."""
+        """Return the number of couples (pairs of rows) counted."""
         return int(self.joint.sum())
 
 
 def cells_of(outcomes: Sequence[Tokens], weights: Sequence[float]) -> CellOf:
-    """Return the function outcome -> one of four cells; the cells have nearly equal weight.
+    """Return the function outcome -> one of four cells of nearly equal weight.
 
-    ``weights`` are the probabilities of ``outcomes``; other outcomes are assigned by a hash.
+    ``weights`` are the probabilities of ``outcomes``. A hash assigns all other outcomes.
     """
     cells, held = dict[Tokens, int](), [0.0] * CELLS
     for index in sorted(range(len(outcomes)), key=lambda index: -weights[index]):
@@ -89,9 +88,9 @@ def cells_of(outcomes: Sequence[Tokens], weights: Sequence[float]) -> CellOf:
 def couples_seen(
     plan: IndependencePlan, found: IndependenceFound, left: Sequence[Tokens], right: Sequence[Tokens]
 ) -> IndependenceFound:
-    """Return the evidence ``found`` with the couples ``(left[i], right[i])`` added.
+    """Return the evidence ``found`` with the pairs ``(left[i], right[i])`` added.
 
-    An odd last couple waits for the next batch. ``plan`` has the settings of the test.
+    An odd last pair waits for the next batch. ``plan`` has the settings of the test.
     """
     cells = [*found.waiting, *((plan.cell(one), plan.cell(other)) for one, other in zip(left, right, strict=True))]
     number = len(cells) - len(cells) % 2
@@ -108,9 +107,9 @@ def couples_seen(
 
 
 def couples_in(rows: Sequence[Tokens], lag: int) -> tuple[Sequence[Tokens], Sequence[Tokens]]:
-    """Form couples of rows of one call whose indices differ by ``lag``; return (first rows, second rows).
+    """Return pairs of rows whose indices differ by ``lag``, as (first rows, second rows) of equal length.
 
-    Both lists have the same length. A row is in at most one couple.
+    A row is in at most one pair.
     """
     starts = [start + i for start in range(0, len(rows) - 2 * lag + 1, 2 * lag) for i in range(lag)]
     return [rows[i] for i in starts], [rows[i + lag] for i in starts]
@@ -130,7 +129,7 @@ def independence_status(plan: IndependencePlan, found: IndependenceFound) -> Sta
 
 
 def independence_verdict(name: str, plan: IndependencePlan, found: IndependenceFound, notes: Sequence[str]) -> Verdict:
-    """Return the verdict on the subject ``name`` from the evidence ``found``; ``notes`` are added to it.
+    """Return the verdict on the subject ``name`` from the evidence ``found``; ``notes`` are added to its figures.
 
     ``plan`` has the settings of the test.
     """
@@ -152,9 +151,9 @@ def independence_verdict(name: str, plan: IndependencePlan, found: IndependenceF
 
 
 def _dependence(plan: IndependencePlan, found: IndependenceFound) -> float:
-    """Return an upper bound on the total variation of the couples' joint law from the product of its marginals.
+    """Return an upper bound on the total variation of the pairs' joint law from the product of its marginals.
 
-    ``found`` has the counts so far; the result is 1 if no couple was counted. ``plan`` has the settings of the test.
+    ``found`` has the counts so far; without any the bound is 1. ``plan`` has the settings of the test.
     """
     number = int(found.straight.sum())
     if not number:

@@ -33,10 +33,10 @@ View = Callable[[Tokens], Hashable]
 
 
 class Compared(NamedTuple):
-    """The counts and evidence of one function of sequences, from both samplers.
+    """The counts and the evidence of one function of sequences.
 
-    ``ours`` are the counts of its values from the tested sampler, and ``theirs`` those from the plain one. ``evidence``
-    holds the logarithms of the e-values so far.
+    ``ours`` counts its values from the tested sampler, and ``theirs`` from the plain one. ``evidence`` holds the
+    logarithms of the e-values so far.
     """
 
     ours: Mapping[Hashable, int] = {}
@@ -45,7 +45,7 @@ class Compared(NamedTuple):
 
 
 class ReferencePlan(NamedTuple):
-    """The settings of a comparison of two samplers, fixed before the first sample that counts as evidence.
+    """The settings of a comparison of two samplers, fixed before the first sample that counts.
 
     ``frequent`` are the sequences with a cell of their own. ``alarm`` is the false-alarm rate. The check holds if the
     distance is at most ``tv``; ``error`` is the probability that it holds for a larger distance.
@@ -61,8 +61,8 @@ class ReferencePlan(NamedTuple):
 class ReferenceFound(NamedTuple):
     """The counts and the evidence of a comparison so far.
 
-    ``compared`` maps the name of each function of sequences to its counts; ``samples`` is the number of sequences that
-    were drawn from each sampler.
+    ``compared`` maps the name of each compared function of sequences to its counts. ``samples`` sequences were drawn
+    from each sampler.
     """
 
     compared: Mapping[str, Compared]
@@ -70,9 +70,9 @@ class ReferenceFound(NamedTuple):
 
 
 def views(longest: int = POSITIONS) -> dict[str, View]:
-    """Return name -> function of a sequence whose value is compared.
+    """Return name -> function of a sequence whose values are compared.
 
-    The values are the whole sequence, its length, and the token at each of the first ``longest`` positions.
+    The values are the sequence itself, its length, and its token at each of the first ``longest`` positions.
     """
     result: dict[str, View] = {"whole sequences": lambda tokens: tokens, "length": len}
     for position in range(longest):
@@ -83,11 +83,14 @@ def views(longest: int = POSITIONS) -> dict[str, View]:
 def plan_reference(
     pilot: Sequence[Tokens], *, alarm: float, error: float, tv: float, most_samples: int
 ) -> ReferencePlan:
-    """Return the plan of a comparison; ``pilot`` is a sample of the plain sampler that gives no evidence.
+    """Return the plan of a comparison of two samplers.
 
-    ``alarm`` is the false-alarm rate. The check holds if the distance is at most ``tv``; ``error`` is the probability
-    that it holds for a larger distance. ``most_samples`` is the largest number of samples. The bound on the distance is
-    valid for every number of samples, and the plan makes it tightest for this number.
+    Args:
+        pilot: A sample of the plain sampler that gives no evidence.
+        alarm: The false-alarm rate.
+        error: The probability that the check holds for a distance above ``tv``.
+        tv: The distance up to which the check holds.
+        most_samples: The largest number of samples. The plan makes the bound on the distance tightest for it.
     """
     frequent = frozenset(tokens for tokens, count in Counter(pilot).items() if count >= FREQUENT)
     return ReferencePlan(frequent, alarm, error, tv, most_samples)
@@ -99,7 +102,7 @@ def reference_begun() -> ReferenceFound:
 
 
 def reference_seen(found: ReferenceFound, ours: Sequence[Tokens], theirs: Sequence[Tokens]) -> ReferenceFound:
-    """Return the evidence in ``found`` with one more batch added.
+    """Return the evidence ``found`` with one more batch added.
 
     ``ours`` are sequences from the tested sampler, and ``theirs`` equally many from the plain sampler.
     """
@@ -129,17 +132,14 @@ def _compared(past: Compared, ours: Counter[Hashable], theirs: Counter[Hashable]
 
 
 def log_evidence(found: ReferenceFound) -> float:
-    """Return the logarithm of the e-value against the hypothesis that both samplers have the same law.
-
-    ``found`` has the counts and the evidence so far.
-    """
+    """Return the logarithm of the e-value in ``found`` against equal laws of both samplers."""
     return float(log_mean([evidence(item.evidence) for item in found.compared.values()]))
 
 
 def reference_bounds(plan: ReferencePlan, found: ReferenceFound) -> Interval:
     """Return bounds on the total variation between the two laws of whole sequences, valid after every batch.
 
-    ``found`` has the counts so far. ``plan`` has the settings of the comparison.
+    ``found`` has the counts so far, and ``plan`` the settings.
     """
     whole, n = found.compared["whole sequences"], found.samples
     if not n:
@@ -165,7 +165,7 @@ def reference_status(plan: ReferencePlan, found: ReferenceFound) -> Status:
 def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> Verdict:
     """Return the verdict on the subject ``name`` from the counts and evidence ``found`` so far.
 
-    ``plan`` has the settings of the comparison.
+    ``plan`` has the settings.
     """
     status, bounds, surprise = reference_status(plan, found), reference_bounds(plan, found), log_evidence(found)
     refuting = max(found.compared, key=lambda view: float(evidence(found.compared[view].evidence)))
@@ -192,10 +192,10 @@ def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> 
 
 
 def _example(found: ReferenceFound, view: str) -> Counterexample:
-    """Return a counterexample with the outcomes whose counts in ``found`` differ the most.
+    """Return a counterexample with the values whose counts in ``found`` differ the most.
 
-    ``view`` is a name in ``views()``, such as "whole sequences", "length" or "token 1". It selects the function that is
-    applied to each sequence. The values of this function are the outcomes.
+    ``view`` names the function of a sequence that has these values: "whole sequences", "length", or "token 1" and so
+    on.
     """
     told = farthest_told(_tally(found, view))
     let = (f"{found.samples} samples of each",)

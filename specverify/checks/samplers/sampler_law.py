@@ -64,10 +64,15 @@ def plan_law(
 ) -> LawPlan:
     """Return the plan of a test against ``law``, the known law of ``k`` outcomes.
 
-    ``alarm`` is the false-alarm rate. The check holds if the distance is at most ``tv``; ``error`` is the probability
-    that it holds for a larger distance. ``most_samples`` is the largest number of samples, and ``rounding`` the largest
-    relative error of the law. Two arguments add partitions of the outcomes: ``draft``, a pmf ``[k]`` of the same
-    outcomes, adds a partition by p/q, and ``more`` (name -> label of each outcome ``[k]``) adds one for each name.
+    Args:
+        law: The law.
+        alarm: The false-alarm rate.
+        error: The probability that the check holds for a distance above ``tv``.
+        tv: The distance up to which the check holds.
+        most_samples: The largest number of samples.
+        rounding: The largest relative error of the law.
+        draft: A pmf q ``[k]``; adds a partition of the outcomes by p/q.
+        more: Name -> labels ``[k]``; each adds a partition of the outcomes by label.
     """
     bound, unseen, _ = bounding(law.masses, most_samples)
     views = coarsenings(law.masses, most_samples, draft, more)
@@ -75,18 +80,12 @@ def plan_law(
 
 
 def law_begun(plan: LawPlan) -> LawFound:
-    """Return zero counts, before the first sample.
-
-    ``plan`` has the law and the settings of the test.
-    """
+    """Return zero counts, before the first sample; ``plan`` has the law."""
     return LawFound(np.zeros(len(plan.law.masses), dtype=np.int64))
 
 
 def law_seen(plan: LawPlan, found: LawFound, rows: Sequence[Tokens]) -> LawFound:
-    """Return the counts ``found`` with the outcomes ``rows`` of one more batch added.
-
-    ``plan`` has the law and the settings of the test.
-    """
+    """Return the counts ``found`` with the outcomes ``rows`` of one more batch added; ``plan`` has the law."""
     places = plan.law.places(rows)
     wrong = (places < 0) | (plan.law.masses[places] == 0)
     impossible = dict(found.impossible)
@@ -99,7 +98,7 @@ def law_seen(plan: LawPlan, found: LawFound, rows: Sequence[Tokens]) -> LawFound
 def log_evidence(plan: LawPlan, found: LawFound) -> float:
     """Return the logarithm of the e-value of the counts ``found`` against the law of ``plan``.
 
-    The e-value is the mean over several partitions of the outcomes; infinite if an outcome of probability 0 was
+    The e-value is the mean over several partitions of the outcomes. It is infinite if an outcome of probability 0 was
     sampled.
     """
     if found.impossible:
@@ -118,7 +117,7 @@ def log_evidence(plan: LawPlan, found: LawFound) -> float:
 def law_bounds(plan: LawPlan, found: LawFound) -> Interval:
     """Return bounds on the total variation of the sampler from the law, valid after every batch.
 
-    They are computed from the counts ``found`` so far. ``plan`` has the law and the settings of the test.
+    ``found`` has the counts so far, and ``plan`` the law and the settings.
     """
     seen = tv_sequence(
         _observed(plan, found), found.samples, len(plan.bound.masses) + 1, plan.error, tight_at=plan.most_samples
@@ -127,9 +126,9 @@ def law_bounds(plan: LawPlan, found: LawFound) -> Interval:
 
 
 def _observed(plan: LawPlan, found: LawFound) -> float:
-    """Return the total variation of the sampled shares from the law, on the cells from which the bound is computed.
+    """Return the total variation of the sampled shares from the law, on the cells of ``plan.bound``.
 
-    ``found`` has the counts so far. ``plan`` has the law and the settings of the test.
+    ``found`` has the counts so far.
     """
     shares = plan.bound.counts(found.counts) / found.samples
     outside = sum(found.impossible.values()) / found.samples
@@ -150,7 +149,7 @@ def law_status(plan: LawPlan, found: LawFound) -> Status:
 def law_verdicts(name: str, plan: LawPlan, found: LawFound) -> Sequence[Verdict]:
     """Return two verdicts on the subject ``name``: on impossible outcomes, and on the law.
 
-    ``found`` has the counts so far. ``plan`` has the law and the settings of the test.
+    ``found`` has the counts so far, and ``plan`` the law and the settings.
     """
     status, bounds, surprise = law_status(plan, found), law_bounds(plan, found), log_evidence(plan, found)
     figures = {"samples": found.samples, "tv_at_most": bounds.upper, "tv_at_least": bounds.lower}
@@ -179,10 +178,9 @@ def law_verdicts(name: str, plan: LawPlan, found: LawFound) -> Sequence[Verdict]
 
 
 def _support_verdict(name: str, plan: LawPlan, found: LawFound) -> Verdict:
-    """Return the verdict on impossible outcomes; if none was sampled, with a bound on their probability.
+    """Return the verdict on the impossible outcomes of the subject ``name``.
 
-    ``found`` has the counts so far. n samples miss a mass u outside the support with probability (1 - u)^n. ``plan``
-    has the law and the settings of the test, and ``name`` is the name of the subject.
+    If none was sampled, it bounds their probability. ``found`` has the counts so far, and ``plan`` the settings.
     """
     impossible = sorted(found.impossible.items(), key=lambda item: -item[1])
     unseen = -math.expm1(math.log(plan.error) / found.samples)
@@ -215,10 +213,9 @@ def _undecided(plan: LawPlan, found: LawFound, bounds: Interval) -> str:
 
 
 def _example(plan: LawPlan, found: LawFound) -> Counterexample:
-    """Return a counterexample with the outcomes that deviate the most from the law, in standard deviations.
+    """Return a counterexample with the sampled outcomes that deviate the most from the law of ``plan``.
 
-    ``found`` has the counts of the outcomes. If an impossible outcome was sampled, it is the counterexample. ``plan``
-    has the law and the settings of the test.
+    If an impossible outcome was sampled, it is shown instead. ``found`` has the counts so far.
     """
     if found.impossible:
         return _support_verdict("", plan, found).counterexample or Counterexample((), "")
@@ -242,8 +239,7 @@ def _tally(plan: LawPlan, found: LawFound) -> Tally:
 def _detectable(plan: LawPlan, samples: int) -> list[str]:
     """Return one line for each partition of the outcomes, about its power at ``samples`` samples.
 
-    The line states the smallest total variation between the cells of the partition that would have been refuted, or
-    that the cells are too many for a statement. ``plan`` has the law and the settings of the test.
+    The line states the smallest total variation between its cells that would be refuted, or that it has too many cells.
     """
     lines = []
     for view in plan.views:

@@ -33,14 +33,14 @@ class Tally(NamedTuple):
 
 
 def farthest(tally: Tally, number: int = TOLD) -> list[int]:
-    """Return the indices of the ``number`` outcomes of ``tally`` that deviate the most, in standard deviations."""
+    """Return the indices of the ``number`` outcomes that deviate the most, in standard deviations."""
     with np.errstate(divide="ignore", invalid="ignore"):
         off = np.nan_to_num((tally.seen - tally.expected) / np.sqrt(tally.variance))
     return [int(place) for place in np.argsort(-np.abs(off), kind="stable")[:number]]
 
 
 def farthest_told(tally: Tally) -> tuple[str, ...]:
-    """Return one line with the counts of each of the ``TOLD`` outcomes of ``tally`` that deviate the most."""
+    """Return one line with the counts of each of the ``TOLD`` outcomes that deviate the most."""
     return tuple(
         f"{tally.name(i)} came {tally.seen[i]:.0f} times, {tally.beside.format(tally.expected[i])}"
         for i in farthest(tally)
@@ -48,10 +48,9 @@ def farthest_told(tally: Tally) -> tuple[str, ...]:
 
 
 def tally_figure(tally: Tally) -> Mapping[str, Any]:
-    """Return the table of a report: the most deviating and the most probable outcomes of ``tally``.
+    """Return the table of a report: the most deviating and the most probable outcomes, with their counts.
 
-    Each has its expected share and its counts. ``cells`` is the total number of outcomes; ``sampled`` states whether
-    the expected counts were sampled too.
+    ``cells`` is the total number of outcomes. ``sampled`` states whether the expected counts were sampled too.
     """
     likeliest = np.argsort(-tally.expected, kind="stable")[:SHOWN].tolist()
     chosen = sorted({*farthest(tally, SHOWN), *likeliest}, key=lambda i: (-tally.expected[i], i))

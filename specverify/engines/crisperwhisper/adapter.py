@@ -44,8 +44,8 @@ NOISE: Final = 0.05
 class Call(NamedTuple):
     """One call: its sound, prompt, and options.
 
-    ``horizon`` is the largest number of new tokens, ``suppressed`` are tokens that must not be emitted, and ``gamma``
-    is the number of drafts of a round.
+    ``horizon`` is the largest number of new tokens, ``suppressed`` are tokens not to emit, and ``gamma`` is the number
+    of drafts of a round.
     """
 
     sound: int
@@ -115,8 +115,8 @@ def plain(call: Call) -> Sequence[int]:
 def draft(name: str, call: Call, *, missing: Tokens = ()) -> Sequence[int]:
     """Return the text of ``call``, decoded with the draft model called ``name``.
 
-    The draft model ``renamed`` has other token ids than the target. ``missing`` are the target's tokens that this model
-    is said to lack; other draft models ignore ``missing``.
+    If this is ``renamed``, which has other token ids than the target, ``missing`` are the target's tokens that it is
+    said to lack.
     """
     maps: dict[str, list[int]] = {}
     if name == "renamed":
@@ -143,8 +143,7 @@ def draft(name: str, call: Call, *, missing: Tokens = ()) -> Sequence[int]:
 def texts(way: Callable[[Call], Sequence[int]], calls: Sequence[Call]) -> Texts:
     """Return a function of (seed, number) that returns ``number`` texts.
 
-    Each text is the concatenation of the texts ``way(call)`` of all ``calls``. Decoding is greedy, so the seed has no
-    effect.
+    Each text is the concatenation of ``way(call)`` of all ``calls``. Decoding is greedy, so the seed has no effect.
     """
     return partial(_texts, way, tuple(calls))
 

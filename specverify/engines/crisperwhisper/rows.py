@@ -46,8 +46,8 @@ NETWORKS: Final = {"draft": "near", "draft of another model": "other", "draft of
 def expected(call: Call) -> Tokens:
     """Return the expected text of a call: the token with the largest logit at every position.
 
-    The text ends with an end token or after ``call.horizon`` tokens. Raises ``UnusableSubject`` if the two largest
-    logits of a position are so close that rounding could exchange them.
+    It ends with an end token or after ``call.horizon`` tokens. Raises ``UnusableSubject`` if rounding could exchange
+    the two largest logits of a position.
     """
     heard = encoded(networks()["target"], features(call.sound))
     text: Tokens = ()
@@ -64,8 +64,7 @@ def expected(call: Call) -> Tokens:
 def agreed(way: str, calls: Sequence[Call]) -> str:
     """Return a sentence with the number of expected tokens of ``calls`` on which target and draft model agree.
 
-    At each position of an expected text, the draft model reads the tokens before it; it agrees if its largest logit is
-    that of the expected token. ``way``, a key of ``WAYS``, selects the draft model.
+    The draft model, selected by ``way``, a key of ``WAYS``, agrees if its largest logit is that of the expected token.
     """
     network = networks()[NETWORKS.get(way, "near")]
     same, number = 0, 0

@@ -33,7 +33,7 @@ WINDOW = 4
 class Architecture(NamedTuple):
     """A model: the entries of its config, the rule for its weights, and the names of two classes of transformers.
 
-    ``config`` is the name of the config class, and ``model`` that of the model class.
+    ``config`` and ``model`` are the names of the config class and the model class.
     """
 
     config: str
@@ -156,8 +156,7 @@ def build_model(architecture: str, vocabulary: int, seed: int) -> Any:
     """Return a float32 model in eval mode on the CPU; equal arguments give equal weights.
 
     ``architecture`` is a key of ``ARCHITECTURES``, ``vocabulary`` the number of tokens, and ``seed`` selects the
-    weights. No special token is set, although the config classes have an end-of-sequence id by default (2 for Llama).
-    Raises ``ValueError`` for an unknown architecture or fewer than 2 tokens.
+    weights. No special token is set. Raises ``ValueError`` for an unknown architecture or fewer than 2 tokens.
     """
     if architecture not in ARCHITECTURES:
         raise ValueError(f"the architecture is {architecture!r}, expected one of {', '.join(ARCHITECTURES)}")
@@ -173,9 +172,8 @@ def build_model(architecture: str, vocabulary: int, seed: int) -> Any:
 def fill(model: Any, seed: int, scale: float = WEIGHT_SCALE, fills: tuple[tuple[str, float], ...] = ()) -> Any:
     """Overwrite every weight of ``model`` in place and return the model in eval mode.
 
-    Matrices are normal with standard deviation ``scale``, biases 0 and other vectors 1, unless ``fills`` (pairs of a
-    name suffix and a value; the first match counts) gives another value. Weights are drawn in the order of their names,
-    so the library's initialisation has no effect, and torch's global generator is left unchanged.
+    Matrices are normal with standard deviation ``scale``, drawn by ``seed``; biases are 0 and other vectors 1.
+    ``fills`` has exceptions for vectors: (end of the name, value), of which the first match counts.
     """
     generator = torch.Generator().manual_seed(seed)
     chosen = (*fills, ("bias", 0.0), ("", 1.0))
@@ -191,8 +189,7 @@ def fill(model: Any, seed: int, scale: float = WEIGHT_SCALE, fills: tuple[tuple[
 def next_logits(model: Any, prompt: Tokens, new: Tokens) -> Any:
     """Return the float32 logits ``[vocabulary]`` of the token after ``new``, by one forward pass without a cache.
 
-    A decoder gets the prompt and the new tokens. The encoder of an encoder-decoder gets the prompt, its decoder the
-    start token and the new tokens.
+    A decoder gets the prompt and the new tokens. In an encoder-decoder only the encoder gets the prompt.
     """
     with torch.no_grad():
         if model.config.is_encoder_decoder:

@@ -59,8 +59,7 @@ def ensemble_law(setting: EngineSetting) -> dict[Tokens, float]:
 def _round_step(p: Any, q: Any, sample: bool) -> tuple[Any, Any]:
     """Return two arrays ``[V]``: the probability of each token as an accepted draft and as a replacement.
 
-    ``p`` and ``q`` are the rows of target and assistant at one position. Without ``sample``, both arrays are one-hot or
-    zero, as in greedy decoding.
+    ``p`` and ``q`` are the rows of target and assistant at one position. Without ``sample`` decoding is greedy.
     """
     mixture = WEIGHT * p + (1 - WEIGHT) * q
     if not sample:

@@ -59,8 +59,7 @@ class GenerateCall(NamedTuple):
     def now(self) -> GenerateCall:
         """Return this call with its current models.
 
-        If calls change the models permanently, the models are copied before each speculative call, and the result has
-        the latest copies (``newest``). Otherwise the result is this call itself.
+        If calls change the models permanently, these are the latest copies (``newest``).
         """
         return self if self.newest is None else self.newest[0][0]
 
@@ -93,8 +92,7 @@ Build = Callable[[EngineSetting], GenerateCall]
 def layers_of(model: Any) -> Any:
     """Return the number of layers that the next forward pass of ``model`` will use.
 
-    With early exit, the library lowers this number in the config while it drafts. The result is None if the config does
-    not state the number.
+    With early exit it is lower while the library drafts. None: the config does not state it.
     """
     return getattr(model.config, "num_hidden_layers", None)
 
@@ -149,9 +147,9 @@ def call_of(
 ) -> GenerateCall:
     """Return the call of ``generate`` on ``target`` whose speculation is switched on by ``drafting`` and ``call``.
 
-    ``assistants`` are the draft models. ``drafting`` is merged into the generation config and ``call`` into the
-    arguments of ``generate``; without speculation both are left out. An argument whose value is None is left out.
-    ``beside`` are further objects of the call, which are checked for changes.
+    ``assistants`` are the draft models. ``drafting`` has entries of the generation config, and ``call`` arguments of
+    ``generate``; without speculation both are left out, and an argument that is None always. ``beside`` are further
+    objects, which are checked for changes.
     """
     inputs = prompt_of(setting)
     plain, speculative = sampling_config(setting), sampling_config(setting, **dict(drafting or {}))
@@ -171,7 +169,7 @@ def call_of(
 def sampling_config(setting: EngineSetting, **options: Any) -> Any:
     """Return the generation config of ``setting``, with every sampling parameter explicit and the further ``options``.
 
-    The padding token is the first end token. Without end tokens there is no padding token.
+    The padding token is the first end token, if there is one.
     """
     config: Any = GenerationConfig  # its constructor is not annotated
     sampling = {
@@ -205,8 +203,7 @@ def as_lists(value: Any) -> Any:
 def quiet_and_seeded(seed: int) -> Iterator[None]:
     """In the ``with`` block, seed torch, run it on one thread, and show only errors of the library's log.
 
-    The former state is restored afterwards. The library logs a deprecation notice about arguments that its own assisted
-    path passes to the assistant's ``generate``; no setting avoids the notice.
+    The former state is restored afterwards.
     """
     log: Any = transformers_logging  # not all of it is annotated
     verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()

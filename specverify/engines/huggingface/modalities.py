@@ -54,9 +54,8 @@ def whisper(vocabulary: int, seed: int, kind: str = "WhisperForConditionalGenera
 def whisper_engine(kind: str | None = "WhisperForConditionalGeneration") -> Build:
     """Return a builder of a transcription by Whisper with speculation.
 
-    The assistant is a Whisper model of the class ``kind``; with None, drafts come from prompt lookup instead. Whisper
-    has its own ``generate``, which takes the temperature as a separate argument. It removes special tokens at the
-    beginning and the end from its result, so the builder requests the unshortened result.
+    The assistant is a Whisper model of the class ``kind``; with None, drafts come from prompt lookup. The result of the
+    call keeps special tokens at both ends, which Whisper's ``generate`` removes by default.
     """
 
     def build(setting: EngineSetting) -> GenerateCall:
@@ -164,8 +163,7 @@ _OF_ONE_KIND = {"llava": llava, "qwen2-vl": qwen2_vl}
 def _seeing(setting: EngineSetting, target: Any, assistant: str | None, seen: dict[str, Any]) -> GenerateCall:
     """Return a call of ``target`` with an image in the prompt; ``seen`` are the arguments that pass the image.
 
-    ``assistant`` selects the draft model: "llava" and "qwen2-vl" are models of images, other names are keys of
-    ``ARCHITECTURES``. With None, drafts come from prompt lookup.
+    ``assistant`` is the draft model: "llava", "qwen2-vl", a key of ``ARCHITECTURES``, or None for prompt lookup.
     """
     if assistant is None:
         engine = call_of(setting, target, drafting={"prompt_lookup_num_tokens": setting.gamma})

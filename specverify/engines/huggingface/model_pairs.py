@@ -32,8 +32,7 @@ def smaller_llama(vocabulary: int) -> Any:
 def unlike_engine(assistant: str) -> Build:
     """Return a builder of assisted generation whose assistant has another architecture or size than the target.
 
-    ``assistant`` is the architecture of the assistant, a key of ``ARCHITECTURES``, or ``smaller`` for a Llama of
-    another size.
+    ``assistant`` is a key of ``ARCHITECTURES``, or ``smaller`` for a Llama of another size.
     """
 
     def build(setting: EngineSetting) -> GenerateCall:
@@ -51,8 +50,7 @@ def universal_pair_engine(
     """Return a builder of assisted generation whose assistant has another tokenizer than the target.
 
     ``order`` is the order in which the assistant's tokenizer lists its vocabulary. ``architecture`` is the key of both
-    models in ``ARCHITECTURES``. ``before(engine)`` is called before each speculative call; ``engine`` is that call,
-    with the copies of the models that it will use.
+    models in ``ARCHITECTURES``. ``before(engine)`` is called before each speculative call, ``engine``.
     """
 
     def build(setting: EngineSetting) -> GenerateCall:

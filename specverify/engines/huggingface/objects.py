@@ -58,8 +58,8 @@ def changed_by_use(engine: GenerateCall) -> tuple[str, ...]:
     """Return the names of the caller's objects that calls of ``engine`` change.
 
     Three calls are made with the same objects: a complete one, one that is interrupted while it drafts, and another
-    complete one. The calls draw the library's own random numbers. Exceptions of the calls are ignored; only the changes
-    count. ``BROKEN`` is appended to the name of an object that only the second or third call changes.
+    complete one. Their exceptions are ignored. ``BROKEN`` is appended to the name of an object that the first call does
+    not change.
     """
     engine.renew()
     before = contents(engine.now)
@@ -91,8 +91,7 @@ def ready(models: tuple[Any, ...]) -> Iterator[None]:
 def objects_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
     """Yield an observed engine whose record has only the names of the caller's objects that calls change.
 
-    ``build`` returns the call. The changes are measured once, with the library's own random numbers, so every
-    speculative run of the engine has the same record. The record of a run without speculation is empty.
+    ``build`` returns the call. Every speculative run has the same record; that of a run without speculation is empty.
     """
     with quiet_and_seeded(0):
         engine = build()

@@ -102,10 +102,9 @@ def opened(
 ) -> Iterator[Callable[[Draws], Any]]:
     """Build the models, and yield a function that makes one call of ``generate`` with given draws.
 
-    ``build`` returns the call. The function returns the new tokens. Every run starts from the same state.
-    ``speculative`` states whether the call speculates. ``forced_uniform`` is the value of all uniforms; with None they
-    are draws. If ``refusal`` is not empty, an error of the library whose message contains it is raised as
-    ``SettingRefused``; every other error is raised unchanged.
+    ``build`` returns the call, ``speculative`` states whether it speculates. The function returns the new tokens.
+    ``forced_uniform`` is the value of all uniforms; with None they are draws. An error of the library that contains a
+    non-empty ``refusal`` is raised as ``SettingRefused``.
     """
     with quiet_and_seeded(0):
         engine = build()

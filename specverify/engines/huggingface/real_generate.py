@@ -72,8 +72,8 @@ PLAIN_BATCH = 4096
 def assisted_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
     """Return the counts of the new tokens of ``samples`` independent calls of assisted generation.
 
-    They take 5 to 10 milliseconds each. The output is not cut or cleaned: tokens after an end-of-sequence id or beyond
-    the horizon are counted as emitted. Raises ``ValueError`` for a setting that ``check_setting`` rejects.
+    Tokens after an end-of-sequence id or beyond the horizon are counted too. Raises ``ValueError`` for a setting that
+    ``check_setting`` rejects.
     """
     return _counts(assisted_engine, setting, samples, seed)
 
@@ -81,7 +81,7 @@ def assisted_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[
 def prompt_lookup_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
     """Return the counts of the new tokens of ``samples`` independent calls with prompt lookup.
 
-    Tokens, duration and errors are as in ``assisted_counts``.
+    Tokens and errors are as in ``assisted_counts``.
     """
     return _counts(prompt_lookup_engine, setting, samples, seed)
 
@@ -107,10 +107,7 @@ def plain_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tok
 
 
 def assisted_activity(setting: EngineSetting, calls: int, seed: int) -> AcceptanceStatistics:
-    """Return the numbers of drafted and accepted tokens in ``calls`` calls, counted from the inputs of the target.
-
-    A subject that never drafts passes every test of its law, so these numbers belong to its verdict.
-    """
+    """Return the numbers of drafted and accepted tokens in ``calls`` calls, counted from the inputs of the target."""
     return _activity(assisted_engine, setting, calls, seed)
 
 
@@ -131,9 +128,8 @@ def exact_law(setting: EngineSetting) -> dict[Tokens, float]:
 def law_of(target: Any, setting: EngineSetting) -> dict[Tokens, float]:
     """Return the law of sampling ``target`` under ``setting``, without cache and ``generate``.
 
-    There is one batched forward pass per depth. The library's public warpers act on float32 logits; the result is
-    normalised in float64. Sequences of probability 0 are left out. Raises ``ValueError`` for a setting that
-    ``check_setting`` rejects.
+    The library's warpers act on float32 logits; the result is normalised in float64. Sequences of probability 0 are
+    left out. Raises ``ValueError`` for a setting that ``check_setting`` rejects.
     """
     check_setting(setting)
     law: dict[Tokens, float] = {}
@@ -202,9 +198,8 @@ def _activity(build: Build, setting: EngineSetting, calls: int, seed: int) -> Ac
 def _statistics(forwards: list[Forward], new: Tokens, prompt: Tokens) -> AcceptanceStatistics:
     """Return the numbers of rounds, tokens and drafts of one call.
 
-    ``forwards`` are the recorded forward passes of the target, and ``new`` the tokens that the call returned. Drafts
-    are those inputs of a pass that follow the committed tokens; they are accepted as far as they equal the returned
-    tokens.
+    ``forwards`` are the forward passes of the target, and ``new`` the returned tokens. Drafts are the inputs of a pass
+    after the committed tokens, accepted as far as they equal the returned tokens.
     """
     drafted = reached = accepted = 0
     for forward in forwards:

@@ -38,8 +38,7 @@ ENDING = BASE._replace(eos=(0,))
 class AloneRow(NamedTuple):
     """One setting of ``generate`` without speculation, and the documented effect of its options.
 
-    ``situation(build)`` returns a changed builder of the call, for example of a call that gets a cache; by default
-    nothing is changed.
+    ``situation(build)`` returns a changed builder of the call; by default nothing is changed.
     """
 
     setting: EngineSetting

@@ -63,8 +63,7 @@ hook.remove()'''
 class ScriptCall(NamedTuple):
     """One recorded call of ``generate``, and its form in the script.
 
-    ``given`` are the arguments by name, and ``function`` states whether the script makes the call in a function of its
-    own.
+    ``given`` are the arguments by name; ``function``: the script makes the call in a function of its own.
     """
 
     given: Mapping[str, Any]
@@ -81,8 +80,8 @@ class ScriptCall(NamedTuple):
 def calls_code(calls: Sequence[ScriptCall], engine: GenerateCall, written: Written) -> list[str]:
     """Return the lines of code that make ``calls``, preceded by the definitions of arguments that all calls share.
 
-    ``engine`` is the call of ``generate`` whose arguments were recorded. The imports and functions that the code needs
-    are added to ``written``.
+    ``engine`` is the recorded call of ``generate``. The imports and functions that the code needs are added to
+    ``written``.
     """
     before = [list(call.first) for call in calls]
     given = [
@@ -136,9 +135,8 @@ def _is_data(value: Any) -> bool:
 def _asked_by_the_row(given: Mapping[str, Any]) -> bool:
     """Return whether the setting itself makes ``generate`` return a dictionary instead of the tokens.
 
-    ``given`` are the arguments of a recorded call by name. The result is True if they request a dictionary and contain
-    no ``output_*`` argument. With an ``output_*`` argument, the dictionary was requested for the script, to show a
-    fault in another value than the tokens.
+    This is so if ``given``, the recorded arguments by name, request a dictionary and contain no ``output_*`` argument.
+    With such an argument, the dictionary was requested for the script.
     """
     return bool(given.get("return_dict_in_generate")) and not any(name.startswith("output_") for name in given)
 
@@ -189,9 +187,8 @@ def _seeded() -> torch.Generator:
 def _cache(_: str, cache: Any, engine: GenerateCall, written: Written, before: list[str]) -> str:
     """Return "cache", the variable of the script that stands for ``cache``, a KV cache that is passed to the call.
 
-    Code that defines the variable is added to ``before``, and its import to ``written``. In this code a forward pass of
-    the target fills an empty cache with the beginning of the prompt. Raises ``NoScript`` if such a pass does not give
-    the entries of ``cache``.
+    Code that fills it by a forward pass of the target is added to ``before``, and its import to ``written``. Raises
+    ``NoScript`` if such a pass does not give the entries of ``cache``.
     """
     held = cache.get_seq_length()
     ids = engine.inputs["input_ids"][:, :held]
@@ -218,9 +215,9 @@ _WRITERS: dict[Any, Callable[..., str]] = {
 def _source(function: Any, written: Written) -> str:
     """Add the source of ``function`` to the definitions in ``written``; return the expression for it in the script.
 
-    The expression is the function's name. If ``function`` was defined inside another function, the source of the outer
-    function is added instead, and the expression is a call of the outer function. Raises ``NoScript`` if the source
-    cannot be found, or if the outer function needs arguments.
+    If ``function`` was defined inside another function, the source of the outer function is added, and the expression
+    calls the outer function. Raises ``NoScript`` if the source cannot be found, or if the outer function needs
+    arguments.
     """
     name, _, inner = getattr(function, "__qualname__", "?").partition(".<locals>.")
     outcome = getattr(inspect.getmodule(function), name, None)
@@ -252,10 +249,9 @@ SHOW = object()
 
 
 class Caught(NamedTuple):
-    """The recorded arguments of ``generate`` calls, by name.
+    """The recorded arguments of ``generate`` calls, by name: without speculation, with it, and of an ``earlier`` call.
 
-    ``plain`` are those of the call without speculation, ``speculative`` those with speculation, and ``earlier`` those
-    of the call that the setting makes before it, or None. ``broken`` states whether the earlier call was interrupted.
+    ``earlier`` is None if the setting makes no call before. ``broken``: that call was interrupted.
     """
 
     plain: Mapping[str, Any]
@@ -267,10 +263,9 @@ class Caught(NamedTuple):
 def script_of(build: Callable[[], GenerateCall], fault: Fault, setting: str = "") -> str:
     """Return a script that makes the call of ``build()`` with and without speculation and shows ``fault``.
 
-    ``setting`` is the name of the setting, by which a known cause is found. The script needs only torch and
-    transformers. Its exit status is 1 if the fault is present and 0 if not. The status is 125 after any other
-    exception. It is also 125 if the law of the call without speculation has changed since the script was written.
-    Raises ``NoScript`` for a call that cannot be written.
+    It needs only torch and transformers. Its exit status is 1 if the fault is present and 0 if not; 125 after another
+    exception, or if the law without speculation has changed. ``setting`` is the name of the setting, which identifies a
+    known cause. Raises ``NoScript`` for a call that cannot be written.
     """
     with quiet_and_seeded(0), torch.no_grad():
         return _script(build, fault, cause_of(setting, fault))
@@ -326,9 +321,8 @@ def _calls(caught: Caught, fault: Fault, first: Sequence[str], several: bool, dr
 def _caught(engine: GenerateCall, extra: Mapping[str, Any]) -> Caught:
     """Return the recorded arguments of the calls of ``generate``.
 
-    The calls are one without speculation, one with speculation, and the earlier call of ``engine.before()``, if there
-    is one. ``extra`` are further arguments of the first two calls. The ``generate`` of the target is replaced during
-    the calls, so the target decodes nothing.
+    The calls are one without speculation, one with speculation, and that of ``engine.before()``. ``extra`` are further
+    arguments of the first two. The target decodes nothing: its ``generate`` is replaced.
     """
     caught: list[tuple[dict[str, Any], bool]] = []
     real = engine.target.generate
@@ -352,8 +346,8 @@ def _caught(engine: GenerateCall, extra: Mapping[str, Any]) -> Caught:
 def _asked(fault: Fault) -> dict[str, Any]:
     """Return the further arguments of ``generate`` that the script needs to show ``fault``, by name.
 
-    For a fault in a value beside the tokens, the arguments make the call return this value. For a fault in the inputs
-    of the logits processors, they add a processor that records its inputs. For any other fault the result is empty.
+    They request the value beside the tokens that is wrong, or add a logits processor that records its inputs if these
+    are wrong; otherwise there are none.
     """
     if fault.cache == "shown":
         return {"logits_processor": [SHOW]}

@@ -227,8 +227,7 @@ RIGHT = {
 def end_code(fault: Fault, greedy: bool, engine: GenerateCall) -> str:
     """Return the last code of a script, which compares the expected and the actual value and sets the exit status.
 
-    The comparison depends on the kind of ``fault``. ``greedy`` states whether the calls are greedy, so that two texts
-    are compared instead of two laws.
+    ``greedy`` states whether the calls are greedy, so that two texts are compared instead of two laws.
     """
     start = len(engine.start)
     if fault.changed:
@@ -284,8 +283,7 @@ def _sampled_code(fault: Fault, start: int) -> str:
 def precise_code(fault: Fault, engine: GenerateCall, names: Sequence[str]) -> str:
     """Return the code that converts models to float64, so that rounding does not hide what the script compares.
 
-    ``names`` are the names of the models in the script. If ``fault`` is in the attentions, the models also get eager
-    attention, which alone returns them.
+    ``names`` are their names in the script. If ``fault`` is in the attentions, the models also get eager attention.
     """
     eager = fault.returned == "attentions" and bool(engine.inputs["attention_mask"].all())
     alone = '.set_attn_implementation("eager")  # it alone returns attentions' if eager else ""
@@ -318,7 +316,7 @@ def is_broken_off(fault: Fault) -> bool:
 def interrupt_code(engine: GenerateCall) -> str:
     """Return the code of a function that interrupts a drafting pass of the script's call.
 
-    A drafting pass is a pass of the assistant, or without an assistant a pass of the target with fewer layers.
+    This is a pass of the assistant, or without one a pass of the target with fewer layers.
     """
     layers = f"model.config.num_hidden_layers != {engine.target.config.num_hidden_layers}"
     return INTERRUPT.format(drafts="model is assistant" if len(engine.models) > 1 else layers)

@@ -85,8 +85,8 @@ def model_code(model: Any, name: str, target: Any, written: Written) -> str:
 def fill_code(written: Written) -> str:
     """Return the source of a function that fills a model's weights by the rule of ``architectures.fill``.
 
-    ``written.vectors`` maps the names of the one-dimensional weights to their values. The function selects these values
-    by the ends of the names. Raises ``NoScript`` if the ends do not determine the values.
+    ``written.vectors`` has the values of one-dimensional weights by name; the function selects them by the ends of the
+    names. Raises ``NoScript`` if the ends do not determine them.
     """
     rule, left = "", dict(written.vectors)
     for end, value in _ends():
@@ -138,8 +138,8 @@ def _recipe(model: Any) -> tuple[int, float] | None:
 def _config_code(config: Any, like: Any, written: Written) -> str:
     """Return the code of ``config``: a call of its class, or a copy of the config ``like`` with changes.
 
-    The copy is used if ``like`` is a config of the same class and the changes fit in a line. Raises ``NoScript`` if the
-    entries of the config do not reproduce it.
+    The copy requires the same class and few changes. Raises ``NoScript`` if the entries of the config do not reproduce
+    it.
     """
     kind = type(config)
     written.imports.add(kind.__name__)
@@ -177,8 +177,7 @@ def _config_code(config: Any, like: Any, written: Written) -> str:
 def settings_code(model: Any, name: str) -> Iterator[str]:
     """Yield the statement that sets the generation config of ``model``; nothing is yielded if it has only defaults.
 
-    ``name`` is the model's name in the script. The script executes the statement before every call, because calls write
-    to the config.
+    ``name`` is the model's name in the script.
     """
     config = getattr(model, "generation_config", None)
     if config is None:
@@ -205,8 +204,8 @@ _fast: Any = PreTrainedTokenizerFast  # its constructor is not annotated
 def tokenizers_code(given: Mapping[str, Any], written: Written) -> Iterator[str]:
     """Yield the statements that build the tokenizers among the arguments of a call.
 
-    ``given`` maps the names of the arguments to their values. A tokenizer gets the name of its argument. The imports
-    and definitions that the statements need are added to ``written``.
+    ``given`` maps the names of arguments to values; a tokenizer gets the name of its argument. Imports and definitions
+    are added to ``written``.
     """
     for key, value in given.items():
         if isinstance(value, PreTrainedTokenizerFast):

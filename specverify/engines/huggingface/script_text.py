@@ -91,7 +91,7 @@ def list_code(items: list[str]) -> str:
 def texts_code(texts: Sequence[Sequence[int]]) -> str:
     """Return code whose value is the list of ``texts``, each as a tuple.
 
-    If the list does not fit in one line and every token has one digit, the code spells each text as a word of digits.
+    In a long list, the code spells each text as a word of digits if every token has one digit.
     """
     result = list_code([code(tuple(text)) for text in texts])
     if "\n" not in result or any(token not in range(10) for text in texts for token in text):

@@ -36,9 +36,8 @@ def with_arguments(
 ) -> Build:
     """Return a builder of the call with additional arguments of ``generate``: those that ``arguments(engine)`` returns.
 
-    ``arguments`` is called anew for every call. With ``prompt``, its result replaces the arguments of the prompt and is
-    compared before and after the call. Pass ``echoed=False`` for arguments with which the library returns only the new
-    tokens, without the prompt.
+    With ``prompt`` they replace the arguments of the prompt and are compared before and after the call.
+    ``echoed=False``: with these arguments the library returns only the new tokens.
     """
 
     def built(setting: EngineSetting) -> GenerateCall:

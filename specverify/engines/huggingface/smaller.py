@@ -29,8 +29,7 @@ class ProgramSource(NamedTuple):
 def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSetting]]:
     """Yield (difference, setting) for each setting with one option or token fewer, the clearest differences first.
 
-    Tokens of the prompt and end tokens stay below the vocabulary size. Some of the settings may be rejected by the
-    engine.
+    The engine may reject some of the settings.
     """
     listed: list[tuple[bool, str, dict[str, Any]]] = [
         (setting.sample, "greedy", {"sample": False}),
@@ -57,8 +56,8 @@ def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSettin
 def clearer_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSetting]]:
     """Yield (difference, setting) for settings that may show a fault of ``setting`` in fewer calls.
 
-    They have a higher temperature, or another prompt and greedy decoding, or another prompt alone. If ``setting`` is
-    greedy, nothing is yielded.
+    They have a higher temperature, another prompt, or another prompt and greedy decoding. For a greedy ``setting``
+    there are none.
     """
     if setting.sample and setting.temperature < HOT:
         yield f"temperature {HOT:g}", setting._replace(temperature=HOT)

@@ -73,10 +73,7 @@ def universal_engine(order: str | None) -> Build:
 
 
 def universal(setting: EngineSetting, pair: Tokenizers) -> GenerateCall:
-    """Return a call of assisted generation that drafts by the assistant of ``pair``, which has another tokenizer.
-
-    The library modifies this assistant, so only the first speculative call uses it as given (see ``afresh``).
-    """
+    """Return a call of assisted generation that drafts by the assistant of ``pair``, which has another tokenizer."""
     drafts_as(pair.assistant, setting)
     call = {
         "assistant_model": pair.assistant,
@@ -90,8 +87,7 @@ def universal(setting: EngineSetting, pair: Tokenizers) -> GenerateCall:
 def afresh(build: Callable[[Tokenizers], GenerateCall], pair: Tokenizers) -> GenerateCall:
     """Return a call of ``generate`` that copies the assistant and the tokenizers of ``pair`` before it speculates.
 
-    Each speculative call has new copies, because the library changes the assistant. All calls share the target, whose
-    forward passes are cached. ``build(pair)`` returns the call for a pair.
+    The library changes the assistant. All calls share the target. ``build(pair)`` returns the call for a pair.
     """
 
     def made() -> GenerateCall:

@@ -58,10 +58,9 @@ class Tokenizers(NamedTuple):
 def mtp_target(vocabulary: int, seed: int, layers: int = 1) -> Any:
     """Return a target with ``layers`` layers for multi-token prediction, each of which drafts a token.
 
-    The library reads these layers from the checkpoint of the target at every ``generate``. So the model is saved with
-    them to a temporary directory, which lives as long as the returned model. With one layer the model is a Mellum. With
-    more it is a GLM-4 MoE, whose class lists the numbers of the prediction layers of its released checkpoints; the
-    returned model lists the numbers of its own layers instead. Raises ``ValueError`` for fewer than one layer.
+    With one layer it is a Mellum, with more a GLM-4 MoE. It is saved to a temporary directory, which lives as long as
+    the model, because the library reads the layers from the checkpoint at every ``generate``. Raises ``ValueError`` for
+    fewer than one layer.
     """
     if layers < 1:
         raise ValueError(f"the model has {layers} layers for multi-token prediction, expected at least 1")
@@ -86,8 +85,7 @@ def mtp_target(vocabulary: int, seed: int, layers: int = 1) -> Any:
 def dflash_assistant(target: Any, seed: int, block: int = 3) -> Any:
     """Return an assistant that drafts ``block - 1`` tokens at once from the hidden states of both layers of ``target``.
 
-    The assistant uses the embeddings and the head of the target. Its mask token is the last token of the vocabulary.
-    Raises ``ValueError`` for a block of fewer than two tokens.
+    It uses the embeddings and the head of the target. Raises ``ValueError`` for a block of fewer than two tokens.
     """
     if block < 2:
         raise ValueError(f"the block has {block} tokens, expected at least 2: the last known one and one to draft")
@@ -107,13 +105,10 @@ def dflash_assistant(target: Any, seed: int, block: int = 3) -> Any:
 def gemma4_pair(vocabulary: int, seed: int, drafts: int = 2, *, repaired: bool = True) -> tuple[Any, Any]:
     """Return a Gemma 4 target and an assistant that drafts ``drafts`` tokens.
 
-    The assistant attends to the keys and values of the target and computes none of its own. The target alternates
-    windowed and full attention. The upper half of its layers shares keys, because only a target with shared keys passes
-    keys to an assistant.
-
-    transformers 5.23.0 cannot build this assistant: its config requires that every layer shares keys and values, but
-    its layers require one that does not. With ``repaired`` this requirement of the config is patched while the
-    assistant is built, and nothing else is changed. Without it the ``ValueError`` of the library is raised.
+    The assistant attends to keys and values of the target, of layers that share them: the upper half of the target's
+    layers. transformers 5.23.0 cannot build this assistant: its config requires that every layer shares keys and
+    values, its layers require one that does not. With ``repaired`` the config's requirement is patched; otherwise the
+    library's ``ValueError`` is raised.
     """
     text: dict[str, Any] = {
         **_DECODER,
@@ -148,13 +143,11 @@ def gemma4_pair(vocabulary: int, seed: int, drafts: int = 2, *, repaired: bool =
 def two_tokenizers(seed: int, *, alphabet: str = ASSISTANT_ALPHABET, order: str | None = None) -> Tokenizers:
     """Return a target of five tokens and an assistant with the letters of ``alphabet``, each with a tokenizer, all new.
 
-    Build a new pair for every call. ``generate`` prunes the head of the assistant, wraps its embeddings in place, and
-    caches the mapping between the tokenizers, so a second call with the same assistant behaves differently.
+    Build a new pair for every call, because ``generate`` changes the assistant.
 
-    ``order`` is a permutation of ``alphabet``: the order in which the assistant's tokenizer lists its vocabulary. With
-    None this order is arbitrary and changes from call to call. The result of transformers 5.23.0 depends on it, and has
-    the target's law only if the order is that of the ids. Raises ``ValueError`` if ``order`` has other letters than
-    ``alphabet``.
+    ``order`` is a permutation of ``alphabet``, the order in which the assistant's tokenizer lists its vocabulary; with
+    None it is arbitrary. In transformers 5.23.0 the law is the target's only for the order of the ids. Raises
+    ``ValueError`` if ``order`` has other letters than ``alphabet``.
     """
     if sorted(order or alphabet) != sorted(alphabet):
         raise ValueError(f"the order is {order!r}, expected the letters of {alphabet!r} rearranged")

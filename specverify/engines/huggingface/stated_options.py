@@ -127,8 +127,7 @@ def no_repeated_ngram(size: int, of_prompt: bool = False) -> Step:
 def biased(*sequences: tuple[Tokens, float]) -> Step:
     """Return the step of ``sequence_bias``: it adds a bias to tokens that would complete one of ``sequences``.
 
-    Each element of ``sequences`` is (tokens, bias). If the text ends with all of these tokens but the last, the bias is
-    added to the logit of the last. With a bias of -inf this is the option ``bad_words_ids``.
+    Each element of ``sequences`` is (tokens, bias). With a bias of -inf this is the option ``bad_words_ids``.
     """
 
     def step(logits: Logits, text: Tokens, new: int) -> Logits:
@@ -173,7 +172,7 @@ def end_at(horizon: int, end: int) -> Step:
 def sooner_ended(start: int, factor: float, end: int) -> Step:
     """Return the step of ``exponential_decay_length_penalty``, which makes the end token more probable in long texts.
 
-    After ``start`` + n new tokens, the logit x of the token ``end`` is raised by ``|x| * (factor ** n - 1)``.
+    After ``start`` + n new tokens, the logit x of ``end`` is raised by ``|x| * (factor ** n - 1)``.
     """
 
     def step(logits: Logits, text: Tokens, new: int) -> Logits:
@@ -187,8 +186,8 @@ def sooner_ended(start: int, factor: float, end: int) -> Step:
 def guided(scale: float, model: Callable[[Tokens], Logits], negative: Tokens = ()) -> Step:
     """Return the step of classifier-free guidance, which moves the logits away from those after another text.
 
-    ``model`` computes the logits after the other text, and ``scale`` is the strength. The other text is ``negative``,
-    or the last token of the prompt if ``negative`` is empty, followed by the new tokens.
+    ``model`` computes these logits, and ``scale`` is the strength. The other text is ``negative``, or the last token of
+    the prompt, followed by the new tokens.
     """
 
     def step(logits: Logits, text: Tokens, new: int) -> Logits:

@@ -93,10 +93,17 @@ class TableModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-c
     ) -> CausalLMOutputWithPast:
         """Return logits ``[batch, kept, vocabulary]`` after each of the last ``logits_to_keep`` input ids (0: all).
 
-        ``input_ids`` is ``[batch, fed]``. ``past_key_values`` is the cache, to which the input is appended; without
-        one, a new cache is used unless ``use_cache`` is False. ``position_ids`` are the positions of the input, by
-        default those after the cache. ``attention_mask`` consists of ones, ``[batch, held + fed]``. Raises
-        ``CacheFault`` if cache and input do not fit, and ``ValueError`` for a mask that contains a 0.
+        Args:
+            input_ids: The input, ``[batch, fed]``.
+            attention_mask: Ones, ``[batch, held + fed]``.
+            position_ids: The positions of the input; by default those after the cache.
+            past_key_values: The cache, to which the input is appended.
+            use_cache: False: no cache is created, and none is returned.
+            logits_to_keep: Number of last input ids.
+
+        Raises:
+            CacheFault: If cache and input do not fit.
+            ValueError: For a mask that contains a 0.
         """
         batch, fed = input_ids.shape
         if past_key_values is None and use_cache is not False:
@@ -129,9 +136,8 @@ class TableModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-c
 def build_table(vocabulary: int, seed: int, *, shape: str = "generic", side: str = "target") -> TableModel:
     """Return a table model over ``vocabulary`` tokens, in eval mode on the CPU.
 
-    ``shape`` is a key of ``laws.tables.SHAPES``. A target and its draft model have one shape and one seed; ``side`` is
-    "target" for the one and "draft" for the other.
-    Raises ``ValueError`` for an unknown shape or side.
+    ``shape`` is a key of ``laws.tables.SHAPES``. ``side`` is "target" or "draft", for a target and a draft model of one
+    shape and seed. Raises ``ValueError`` for an unknown shape or side.
     """
     model = TableModel(TableConfig(vocab_size=vocabulary, seed=seed, shape=shape, side=side))
     model.train(mode=False)
@@ -167,8 +173,8 @@ def _entries(rows: Any) -> Any:
 def _audit(ids: list[list[int]], positions: list[list[int]], fed: int, masked: int | None) -> None:
     """Raise ``CacheFault`` unless the positions of each row are 0, 1, 2, ... and the attention mask covers all of them.
 
-    ``ids`` and ``positions`` are those of the cache entries followed by those of the ``fed`` input tokens; ``masked``
-    is the length of the mask, or None without a mask.
+    ``ids`` and ``positions`` are those of the cache entries and the ``fed`` input tokens; ``masked`` is the length of
+    the mask, or None without one.
     """
     for row, stands in zip(ids, positions, strict=True):
         held, expected = len(row) - fed, list(range(len(row)))

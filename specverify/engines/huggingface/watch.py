@@ -136,8 +136,8 @@ def in_float64(forward: Callable[..., Any]) -> Callable[..., Any]:
 def _asked(engine: GenerateCall, *, attentions: bool) -> dict[str, bool]:
     """Return the arguments that make ``generate`` return more than the tokens, as name -> True or False.
 
-    Hidden states are requested if ``engine.hidden_states`` is True, attentions if ``attentions`` is True. Each of the
-    two is requested only if a call without speculation, which this function makes, returns it for every layer.
+    They request hidden states if ``engine.hidden_states``, and attentions if ``attentions``; each only if a call
+    without speculation, which this function makes, returns it for every layer.
     """
     asked = {**_ASKED, "output_attentions": attentions, "output_hidden_states": engine.hidden_states}
     result = engine.generate(False, **asked)
@@ -166,7 +166,7 @@ def _returned(found: Any) -> dict[str, tuple[Any, ...]]:
 def _array(entry: Any) -> Any:
     """Return ``entry``, one token's tensor or a tuple of the tensors of all layers, as one float64 array.
 
-    The arrays of the layers are stacked if they have one shape. Otherwise they are flattened and concatenated.
+    Arrays of layers are stacked if they have one shape, otherwise flattened and concatenated.
     """
     if isinstance(entry, (tuple, list)):
         layers = [look_at(layer).double().numpy() for layer in entry]

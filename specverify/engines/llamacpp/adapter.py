@@ -210,8 +210,7 @@ def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
 def activity(way: Way, asked: Request, drawing: Drawing = ALONE) -> str:
     """Return a sentence with the numbers of drafted and accepted tokens, and of texts that speculation does not change.
 
-    They are counted in ``ACTIVE`` answers to the request. A text is compared with the text of plain decoding with the
-    same seed.
+    They are counted in ``ACTIVE`` answers, compared with plain decoding with the same seeds.
     """
     done = answers(way, asked, drawing, 0, ACTIVE)
     drafted, accepted = sum(each.drafted for each in done), sum(each.accepted for each in done)
@@ -228,8 +227,7 @@ Keep = Callable[[Way, Request, int], bool]
 def promise(way: Way, asked: Request, keep: Keep) -> Texts:
     """Return a function of (seed, number) that tests a promise on ``number`` texts and returns one outcome for each.
 
-    The outcome is ``RIGHT`` for a text that keeps the promise, else ``WRONG``. ``keep(way, asked, seed)`` returns
-    whether the text of one seed keeps it.
+    The outcome is ``RIGHT`` if ``keep(way, asked, seed)`` is true for the text of the seed, else ``WRONG``.
     """
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:

@@ -106,8 +106,7 @@ def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
 def _branches(result: Any) -> list[tuple[float, Any]]:
     """Return ``result``, which a sampler returned, as a list of pairs (probability, logits).
 
-    Most samplers return logits alone, which become one pair with probability 1. A sampler that acts at random returns a
-    list of pairs.
+    A sampler returns such a list, or only the logits, which get probability 1.
     """
     return result if isinstance(result, list) else [(1.0, result)]
 
@@ -128,8 +127,8 @@ def _biased(asked: Request, logits: Any) -> Any:
 def _allowed(asked: Request, new: Tokens, masses: Any) -> Any:
     """Return ``masses`` with 0 for the tokens that the request's grammar ``[letters]+`` does not allow after ``new``.
 
-    ``masses`` has the probability of each token; the result is normalised again. The end token is allowed after at
-    least one letter. Raises ``UnusableSubject`` if no mass is left. Without a grammar, ``masses`` is returned.
+    ``masses``, the probabilities of the tokens, are normalised again; without a grammar they are unchanged. The end
+    token is allowed after at least one letter. Raises ``UnusableSubject`` if no mass is left.
     """
     letters = asked.option("letters")
     if not letters:
@@ -187,7 +186,7 @@ def _top_p(asked: Request, _: Tokens, logits: Any) -> Any:
 def _first(logits: Any, masses: Any, order: Any, share: float, what: str, asked: Request) -> Any:
     """Return ``logits`` with only the first tokens of ``order`` whose ``masses`` add up to ``share``; others are -inf.
 
-    At least ``min_keep`` tokens are kept, and never fewer than one. ``what`` is the name of the sampler in errors.
+    At least ``min_keep`` tokens, and at least one, are kept. ``what`` names the sampler in errors.
     """
     sums = np.cumsum(masses[order])
     check_clear(sums[:-1] - share, what, asked.prompt)
@@ -201,10 +200,9 @@ def _min_p(asked: Request, _: Tokens, logits: Any) -> Any:
 
 
 def _xtc(asked: Request, _: Tokens, logits: Any) -> Any:
-    """Return the logits that XTC may give, each with its probability: unchanged, or without the more likely tokens.
+    """Return the logits that XTC may give, each with its probability; if it excludes no token, ``logits``.
 
-    XTC excludes all tokens above its threshold except the least likely of them. If it is off, or excludes no token,
-    return ``logits``.
+    XTC excludes at random all tokens above its threshold but the least likely of them, or none.
     """
     share, threshold = asked.option("xtc_probability"), asked.option("xtc_threshold")
     if not share:
@@ -250,8 +248,7 @@ SAMPLERS: Final[Mapping[str, Callable[[Request, Tokens, Any], Any]]] = {
 def _mirostat(asked: Request, new: Tokens, logits: Any) -> tuple[Any, float]:
     """Return the pmf of mirostat 2.0 (arXiv 2007.14966) for the token after ``new``, and mirostat's bound mu in bits.
 
-    The pmf excludes tokens with -log2 p above mu, except the most probable one. mu follows from the tokens in ``new``.
-    ``logits`` are those of the token after ``new``.
+    The pmf excludes tokens with -log2 p above mu, except the most probable one. ``logits`` are those before mirostat.
     """
     if new:
         before = _temperature(asked, new[:-1], _biased(asked, _logits()(asked.prompt + new[:-1]).copy()))

@@ -81,8 +81,8 @@ def draft(decoding: Decoding, prompts: Any, decode: Decode = speculative_decodin
 def texts(way: Way, decoding: Decoding, batch: int, joined: int = 1) -> Texts:
     """Return a function of (seed, number) that returns ``number`` texts.
 
-    They are decoded by calls ``way(decoding, prompts)`` of ``batch`` rows. If ``joined`` is above 1, ``joined`` rows of
-    a call are concatenated to one text, whose law is their joint law.
+    They are decoded by calls ``way(decoding, prompts)`` of ``batch`` rows. ``joined`` rows of a call are concatenated
+    to one text, whose law is their joint law.
     """
     return partial(_texts, way, decoding, batch, joined)
 

@@ -81,8 +81,8 @@ _IDLE: Final = dict[tuple[str, ...], Any]()
 def ask(way: Way, question: dict[str, Any]) -> Any:
     """Return the process's answer to ``question``, a JSON object.
 
-    Raises ``RuntimeError`` if the answer is an error or the process has ended. After an error, and if this function is
-    interrupted, the process is ended, and the next question starts a new one.
+    Raises ``RuntimeError`` if the answer is an error or the process has ended. The next question then starts a new
+    process.
     """
     process: Any = _IDLE.pop(way.words, None) or subprocess.Popen(  # noqa: S603 - the command is ours
         command(way.words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -137,7 +137,7 @@ def texts(way: Way, asked: Asked) -> Texts:
 def activity(way: Way, asked: Asked) -> str:
     """Return a sentence with the numbers of drafted and accepted tokens, and of texts that speculation does not change.
 
-    They are counted in ``ACTIVE`` texts. A text is compared with the text of plain decoding with the same seed.
+    They are counted in ``ACTIVE`` texts, compared with plain decoding with the same seeds.
     """
     done = answers(way, asked, 0, ACTIVE)
     if not sum(done.drafted):
@@ -155,8 +155,8 @@ Keep = Callable[[Way, Asked, int, int], Sequence[bool]]
 def promise(way: Way, asked: Asked, keep: Keep) -> Texts:
     """Return a function of (seed, number) that tests a promise on ``number`` texts and returns one outcome for each.
 
-    The outcome is ``RIGHT`` for a text that keeps the promise, else ``WRONG``. ``keep(way, asked, seed, number)``
-    returns for each text whether it keeps it.
+    The outcome is ``RIGHT`` if ``keep(way, asked, seed, number)``, which returns a bool for each text, is true, else
+    ``WRONG``.
     """
     return partial(_kept, way, asked, keep)
 
@@ -178,8 +178,7 @@ def same_again(way: Way, asked: Asked, seed: int, number: int) -> Sequence[bool]
 def all_accepted(way: Way, asked: Asked, seed: int, number: int) -> Sequence[bool]:
     """Return, for each of ``number`` texts, whether the text has as many accepted drafts as if all had been accepted.
 
-    If every draft is accepted, only one token of each round is no accepted draft. This must hold if the target decodes
-    greedily and drafts for itself.
+    This must hold if the target decodes greedily and drafts for itself.
     """
     done = answers(way, asked, seed, number)
     rounds = [-(-len(text) // (dict(way.predictor).get("maxTokens", 3) + 1)) for text in done.texts]

@@ -169,8 +169,8 @@ def _penalised(logits: Any, tokens: Tokens, **options: float) -> Any:
 def _truncated(masses: Any, options: dict[str, Any], prompt: Tokens) -> list[tuple[float, Any]]:
     """Return the possible pmfs after top-k, top-p, min-p and XTC, each with its probability.
 
-    ``masses`` is the pmf before, and ``options`` are those of the request. XTC acts at random: there are two results if
-    it can exclude a token, and one result otherwise.
+    ``masses`` is the pmf before, ``options`` are those of the request. There are two results if XTC, which acts at
+    random, can exclude a token, else one.
     """
     ranked = np.sort(masses)[::-1]
     if kept := options.get("topK"):

@@ -46,10 +46,7 @@ def ngram(decoding: Decoding) -> tuple[bool, dict[str, Any]]:
 
 @cache
 def model(drafting: bool, eos: Tokens) -> Any:
-    """Return the model with the end tokens ``eos``. With ``drafting``, it includes the draft model.
-
-    Each set of end tokens has its own configuration folder, because a configuration overlay can only add end tokens.
-    """
+    """Return the model with the end tokens ``eos``. With ``drafting``, it includes the draft model."""
     config = json.loads((MODELS / "genai_config.json").read_text("utf-8"))
     config["model"]["eos_token_id"] = list(eos)
     decoder = config["model"]["decoder"]
@@ -125,7 +122,7 @@ def rewound(way: Way, decoding: Decoding, seed: int) -> Tokens:
 def appended(way: Way, decoding: Decoding, seed: int) -> Tokens:
     """Return the new tokens of a text to which a token is appended in the middle, decoded with ``seed``.
 
-    Two tokens are decoded, ``APPENDED`` is fed by ``append_tokens``, and two more tokens are decoded.
+    ``APPENDED`` is fed by ``append_tokens`` after two tokens, and two more tokens are decoded.
     """
     made = generator(way, decoding, seed)
     continued(made, 2)

@@ -58,8 +58,7 @@ AT_ONCE = 256
 class Way(NamedTuple):
     """The configuration of an engine: its speculation, and the arguments that differ from their defaults.
 
-    ``speculation`` has the entries of ``speculative_config``, none for an engine without speculation, and ``arguments``
-    are further arguments of ``LLM``.
+    ``speculation`` has the entries of ``speculative_config``, if any; ``arguments`` are further arguments of ``LLM``.
     """
 
     speculation: tuple[tuple[str, Any], ...] = ()
@@ -74,9 +73,8 @@ class Way(NamedTuple):
 def engine(way: Way) -> Any:
     """Return the engine with the configuration ``way``.
 
-    The first call creates the engine; later calls with an equal ``way`` return the same object. A process has room for
-    only one engine, because vLLM keeps its memory until the process ends. So do not call this function with two
-    different ways in one process; this is not checked here.
+    The first call creates the engine; later calls with an equal ``way`` return the same object. Do not call this
+    function with two different ways in one process, which has memory for one engine; this is not checked.
     """
     speculation = {name: folder(value) if name == "model" else value for name, value in way.speculation}
     usual: dict[str, Any] = {
@@ -176,8 +174,8 @@ RIGHT: Tokens = (1,)
 def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[int]], Sequence[Tokens]]) -> Texts:
     """Return a function of (seed, number) that tests a promise on ``number`` texts and returns one outcome for each.
 
-    The outcome is ``RIGHT`` if the text keeps the promise. ``keep(way, asked, seeds)`` decodes a text for each of
-    ``seeds`` and returns their outcomes.
+    ``keep(way, asked, seeds)`` decodes a text for each of ``seeds`` and returns their outcomes, ``RIGHT`` if the text
+    keeps the promise.
     """
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:

@@ -97,8 +97,8 @@ AGAIN: Final = (4, 1, 4, 1, 4, 1, 4)
 def repeating(options: Mapping[str, Asked]) -> dict[str, Asked]:
     """Return the requests of ``options`` that have the default prompt (``PROMPT``), with the prompt ``AGAIN`` instead.
 
-    The result has the same names. ``AGAIN`` repeats its n-grams, so that n-gram lookup drafts. Requests with another
-    prompt are left out. The total variation to detect becomes at least ``COARSER``.
+    ``AGAIN`` repeats its n-grams, so that n-gram lookup drafts. The total variation to detect becomes at least
+    ``COARSER``.
     """
     return {
         name: asked._replace(request=asked.request._replace(prompt=AGAIN), detect=max(asked.detect, COARSER))

@@ -120,7 +120,7 @@ def _watched(look: Observer, decode: Callable[[], Any], asked: Request) -> Itera
 def plain(asked: Request, draws: Draws) -> Observed:
     """Decode a request token by token, by ``draws`` from the expected pmfs, and return the record of the run.
 
-    The record has the tokens, and the cache contents that each forward pass of plain decoding must have.
+    It has the tokens, and the cache contents that each forward pass must have.
     """
     pmf, new, forwards = next_pmf(asked), tuple[int, ...](), list[Forward]()
     while len(new) < asked.option("max_tokens") and not (new and new[-1] in ends(asked)):
@@ -136,7 +136,7 @@ def plain(asked: Request, draws: Draws) -> Observed:
 def random_numbers_followed(way: Way) -> Iterator[None]:
     """In the ``with`` block, run the rejection kernels and the sampler of plain tokens as PyTorch code.
 
-    Their random calls can then be intercepted. For the sampler this is ``forward_native``, its own PyTorch code.
+    Their random calls can then be intercepted.
     """
     sampler = model_runner(way).sampler.topk_topp_sampler
     held, sampler.forward = sampler.forward, sampler.forward_native
@@ -170,8 +170,7 @@ def _joint_law(asked: tuple[Request, ...]) -> dict[Tokens, float]:
 def observer(way: Way, asked: Request) -> Observer:
     """Return an observer that records, before each pass of the target, the fed tokens and the cache slots it reads.
 
-    The recorded entries have the shape ``[1, 1, held, 2]``. The two numbers of a position are the token and the
-    position that were last written to its slot. The block table of the request maps positions to slots.
+    An entry ``[1, 1, held, 2]`` has, for each position, the token and the position that were last written to its slot.
     """
     written = dict[int, tuple[int, int]]()
 

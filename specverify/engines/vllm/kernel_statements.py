@@ -41,9 +41,8 @@ def rejection_greedy_sample(
 ) -> None:
     """Write into ``output``, for each greedy request, the target's argmax at every draft up to the first mismatch.
 
-    A mismatch is a draft that differs from its entry in ``target_argmax``; the argmax there is written too. If no draft
-    differs, the token in ``bonus`` is written. ``is_greedy`` None means that all requests are greedy. ``max_spec_len``
-    is not used.
+    A mismatch is a draft that differs from ``target_argmax``; the argmax there is written too. If no draft differs, the
+    token in ``bonus`` is added. ``is_greedy`` None: all requests are greedy. ``max_spec_len`` is not used.
     """
     for request, places in places_of(cu_num_draft_tokens):
         if is_greedy is not None and not is_greedy[request]:
@@ -70,9 +69,8 @@ def rejection_random_sample(
 ) -> None:
     """Write into ``output``, for each request that is not greedy, the accepted drafts and the token after them.
 
-    A draft is accepted if p/q is at least its uniform in ``uniform_probs``. The first rejected draft is replaced by its
-    token in ``recovered``, and the drafts after it are dropped. If every draft is accepted, the token in ``bonus`` is
-    written. q is 1 if ``draft_probs`` is None.
+    A draft is accepted if p/q is at least its uniform in ``uniform_probs``; q is 1 if ``draft_probs`` is None. The last
+    token is that of the first rejected draft in ``recovered``, or without a rejection that in ``bonus``.
     """
     for request, places in places_of(cu_num_draft_tokens):
         if is_greedy[request]:
@@ -100,9 +98,8 @@ def sample_recovered_tokens(
 ) -> None:
     """Write into ``output``, for each draft, the token that replaces it if it is rejected: a draw from the residual.
 
-    The draw is an exponential race: the argmax over tokens of the residual times ``inv_q``, the reciprocals of
-    exponential random numbers, one for each request and token. The residual is max(p - q, 0), or, if ``draft_probs`` is
-    None, p without the draft.
+    It is the argmax of the residual times ``inv_q``, the reciprocals of exponential random numbers, one for each
+    request and token. The residual is max(p - q, 0), or, if ``draft_probs`` is None, p without the draft.
     """
     for request, places in places_of(cu_num_draft_tokens):
         for row in places:
@@ -120,9 +117,9 @@ def eagle_prepare_inputs_padded(
 ) -> None:
     """Write into ``token_indices`` where each request's last accepted token is in the inputs of the pass.
 
-    The number of the request's rejected drafts is written into ``rejected``. ``valid_count`` has the number of tokens
-    that each of the ``num_reqs`` requests emitted. ``query_start_loc`` has the index of the first input of each
-    request, and at the end the number of inputs.
+    The number of its rejected drafts is written into ``rejected``. ``valid_count`` has the number of tokens that each
+    of the ``num_reqs`` requests emitted, ``query_start_loc`` the index of its first input, and at the end the number of
+    inputs.
     """
     drafted = _lengths(cu_num_draft_tokens)[:num_reqs]
     lost = torch.where(drafted > 0, drafted + 1 - valid_count[:num_reqs], 0)
@@ -141,12 +138,11 @@ def eagle_prepare_next_token_padded(
     num_reqs: int,
     *_: Any,
 ) -> None:
-    """Write into ``next_token_ids`` the last token that each request emitted.
+    """Write into ``next_token_ids`` the last token of each request, and into ``valid_count`` the number of its tokens.
 
-    The number of tokens that the request emitted is written into ``valid_count``. ``sampled`` has the emitted tokens of
-    each of the ``num_reqs`` requests in its first ``width`` columns; padding and numbers from ``vocab_size`` on are no
-    tokens. For a request that emitted no token, or whose sample is ``discarded``, the request's ``backup`` token and
-    the number 0 are written.
+    ``sampled`` has the tokens of each of the ``num_reqs`` requests in its first ``width`` columns; padding and numbers
+    from ``vocab_size`` on are no tokens. Without a token, or if the sample is ``discarded``, the request's ``backup``
+    token and 0 are written.
     """
     for request in range(num_reqs):
         row = sampled[request, :width]

@@ -41,10 +41,7 @@ def _padding_rejected(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_rows(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function like ``theirs``, a top-k function, that returns its logits unchanged if they have no rows.
-
-    This happens in a step that only feeds prompts and has no drafts.
-    """
+    """Return a function like ``theirs``, a top-k function, that returns its logits unchanged if they have no rows."""
 
     @wraps(theirs)
     def apply(logits: Any, k: Any) -> Any:
@@ -54,10 +51,7 @@ def _of_rows(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _states_kept(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function like ``theirs``, a sampling step, that does not advance generators for discarded samples.
-
-    After the step, the generator of a request whose sample is discarded is in its former state.
-    """
+    """Return a function like ``theirs``, a sampling step, that does not advance generators for discarded samples."""
 
     @wraps(theirs)
     def sample(runner: Any, *given: Any, **more: Any) -> Any:
@@ -127,8 +121,7 @@ def in_place_of(kernels: Mapping[str, Callable[..., None]]) -> Iterator[None]:
 def around(makes: Mapping[str, Callable[[Callable[..., Any]], Callable[..., Any]]]) -> Iterator[None]:
     """In the ``with`` block, replace kernels of vLLM by functions that may call the original.
 
-    ``makes`` maps the name of a kernel to a function ``make``: the replacement is ``make(theirs)``, with the original
-    kernel ``theirs``.
+    ``makes`` maps the name of a kernel to a function that returns the replacement, given the original.
     """
     restored = [_put(name, make) for name, make in makes.items()]
     try:

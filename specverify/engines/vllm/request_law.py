@@ -39,8 +39,7 @@ class Request(NamedTuple):
 def request(prompt: Tokens = PROMPT, horizon: int = 3, **options: Any) -> Request:
     """Return a request for ``horizon`` new tokens. The end token ends the text only if the option ``ends`` is set.
 
-    The other ``options`` are fields of ``SamplingParams``, and ``letters``: the tokens that a structured output may
-    contain.
+    The other ``options`` are fields of ``SamplingParams``, and ``letters``, the tokens of a structured output.
     """
     ends = options.pop("ends", False)
     given = {"max_tokens": horizon, "ignore_eos": not ends, **options}
@@ -79,8 +78,8 @@ def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
 def budget_is_spent(asked: Request, new: Tokens) -> bool:
     """Return whether thinking must end after the tokens ``new``: the text has spent its budget of thinking tokens.
 
-    The budget is the option ``thinking_token_budget``. Thinking begins with the first token of ``THINKING`` and ends
-    with the second. The result is False without a budget, before thinking begins and after it has ended.
+    The budget is the option ``thinking_token_budget``; without it the result is False. Thinking is between the two
+    tokens of ``THINKING``.
     """
     tokens, budget = asked.prompt + new, asked.option("thinking_token_budget")
     marks = [place for place, token in enumerate(tokens) if token in THINKING]

@@ -84,12 +84,7 @@ def _draft() -> Checkpoint:
 
 
 def _narrow() -> Checkpoint:
-    """Return a draft model whose pmf is 0 in float32 for all tokens but ``NARROW``.
-
-    Before the last normalisation, entry 0 of the hidden state is the same positive number for every text. The output
-    head gives this entry a large negative weight for every token outside ``NARROW``, which lowers their logits by more
-    than 200.
-    """
+    """Return a draft model whose pmf is 0 in float32 for all tokens but ``NARROW``."""
     weights = {name: value.copy() for name, value in draft().weights.items()}
     for name, value in weights.items():
         if name.endswith(("o_proj.weight", "down_proj.weight")):
@@ -106,10 +101,9 @@ def _layer(prefix: str, model: Llama) -> dict[str, Array]:
 
 
 def _through(columns: int, place: int) -> Array:
-    """Return the matrix of a layer that maps several concatenated hidden states to one hidden state.
+    """Return the matrix of a layer that maps ``columns`` concatenated hidden states to one hidden state.
 
-    ``columns`` is the number of hidden states. The layer returns the hidden state with the index ``place`` plus a small
-    random mixture of all hidden states.
+    It is the one with the index ``place`` plus a small random mixture of all.
     """
     numbers = np.random.default_rng(3)
     mixed = 0.1 * numbers.standard_normal((SIZES.width, columns * SIZES.width)) / np.sqrt(SIZES.width)

@@ -196,8 +196,7 @@ def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> I
 def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator[AliasPlace]:
     """Yield an ``AliasPlace`` for each reference in ``holder`` to an object whose identity is in ``wanted``.
 
-    ``everything`` has the classes of the process, because an attribute of a class is changed in another way. Yields
-    nothing for a holder that cannot be changed, such as a tuple.
+    ``everything`` has the classes of the process. A holder that cannot be changed, such as a tuple, yields nothing.
     """
     if isinstance(holder, dict):
         if holder.get("__name__") not in _LIBRARIES:

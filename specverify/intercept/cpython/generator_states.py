@@ -102,9 +102,8 @@ def write(generator: Any, state: Any) -> None:
 def window_of_torch(torch: Any) -> Any:
     """Return a memory view of the state of torch's default generator: its words, and the index of the next word.
 
-    Returns None if the memory layout is unknown. Signal handlers read this view instead of calling ``get_state``, which
-    waits for the lock of the generator: a signal may arrive while the same thread holds the lock, in a callback of the
-    garbage collector.
+    Returns None if the memory layout is unknown. Unlike ``get_state``, reading the view takes no lock, so signal
+    handlers can use it.
     """
     generator, words, head = torch.default_generator, slice(24, 24 + 8 * 624), 16
     address = getattr(generator, "_cdata", None)
@@ -147,8 +146,7 @@ class Held:
     def seed_after(self, state: Any, number: int) -> int:
         """Return the seed from which the generator gets its state in replay number ``number``.
 
-        ``state`` is the generator's own state: equal states give equal seeds. The seed is the same in every process:
-        only hashes of numbers are used, because hashes of bytes differ between processes.
+        It depends on ``state``, the generator's own state, in the same way in every process.
         """
         if state != self._seen:
             self._seen, self._seed = state, _digest(state)

@@ -166,8 +166,8 @@ _NOTHING = nullcontext()
 def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], AbstractContextManager[None]]:
     """Return a function without arguments that returns ``block()``, a context manager that installs a patch.
 
-    While a context manager that the function returned before is open, the function returns one that does nothing. So a
-    patch that nested blocks need is installed once.
+    While this context manager is open, the function returns one that does nothing, so nested blocks install the patch
+    once.
     """
     name = f"{block.__module__}.{block.__qualname__}"
 
@@ -253,8 +253,8 @@ without end."""
 def again(run: Callable[[], Found]) -> Found:
     """Call ``run`` until a call finds no further code to redirect (see ``met``); return the result of the last call.
 
-    In each call of ``run``, calls of ``float`` accept symbolic numbers in the code that earlier calls found. An
-    exception of the last call is raised; exceptions of earlier calls are ignored.
+    In each call, ``float`` accepts symbolic numbers in the code that earlier calls found. Only an exception of the last
+    call is raised.
     """
     while True:
         before = len(PROCESS.float_code)
@@ -292,12 +292,10 @@ def met() -> None:
 
 @contextmanager
 def calls_led(answers: Mapping[Any, Callable[..., Any]], functions: Mapping[Any, Any]) -> Iterator[None]:
-    """Context manager: while it is open, calls in the modules that ``met`` has noted are redirected.
+    """Context manager: while it is open, calls in the modules that ``met`` has noted before are redirected.
 
     ``answers`` maps a floating type, such as ``float``, to the function that is called in its place. ``functions`` maps
-    original functions, such as ``math.log``, to their substitutes: a global name of such a module that is bound to an
-    original is bound to its substitute meanwhile. Modules that are noted while the context manager is open are not
-    affected.
+    original functions, such as ``math.log``, to the substitutes to which global names of the modules are bound.
     """
     modules = [*PROCESS.float_modules.values()]
     named = {TYPES[kind]: answer for kind, answer in answers.items()}
@@ -315,8 +313,8 @@ def calls_led(answers: Mapping[Any, Callable[..., Any]], functions: Mapping[Any,
 def _exchange(module: _Module, functions: Mapping[Any, Any], *, back: bool) -> None:
     """Redirect the code of ``module``, and replace original functions in its global names by their substitutes.
 
-    With ``back``, the original code and functions are restored. ``functions`` maps originals to substitutes. Code and
-    names that other code has changed meanwhile are left unchanged.
+    With ``back``, the originals are restored. ``functions`` maps originals to substitutes. Code and names that other
+    code has changed stay.
     """
     for result, *codes in module.functions:
         function = result()
@@ -357,9 +355,8 @@ called."""
 def _calls(code: CodeType, names: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
     """Yield (offset, new name) for each instruction in ``code`` that loads a floating type in order to call it.
 
-    ``names`` are the globals of the code. The type is a global itself, such as ``float``, or an attribute of a global
-    that is NumPy, such as ``np.float32``. Versions of Python compile the call of an attribute in different ways; all of
-    them are recognised.
+    ``names`` are the globals of the code. The type is a global itself, such as ``float``, or an attribute of NumPy,
+    such as ``np.float32``.
     """
     listed = [*dis.get_instructions(code)]
     for before, item, behind in zip([None, *listed], listed, [*listed[1:], None], strict=False):
@@ -408,9 +405,8 @@ def _is_abandoned(block: Block) -> bool:
 def _unless_abandoned(block: Block, hook: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that calls ``hook``, an exception hook of threads, for some errors, and drops the others.
 
-    All errors are passed to ``hook`` until the path of ``block`` is abandoned (see ``_is_abandoned``). After that,
-    errors are dropped, so that they are not printed. But a refusal is passed to ``hook`` until the run is over, so that
-    it is recorded.
+    Errors are dropped after the path of ``block`` is abandoned (see ``_is_abandoned``), except a refusal before the run
+    is over.
     """
 
     def invoke(thread: threading.Thread) -> None:
@@ -423,9 +419,8 @@ def _unless_abandoned(block: Block, hook: Callable[..., Any]) -> Callable[..., A
 def _inside(function: Callable[..., Any], *, pooled: bool = False) -> Callable[..., Any]:
     """Return ``function``, which another thread will call, changed so that it runs inside the block that is open now.
 
-    If no block is open, ``function`` itself is returned. ``pooled`` states that ``function`` is a task of a thread
-    pool: all its exceptions are raised, because the pool stores them. Exceptions of any other function are dropped
-    after the path of the run is abandoned.
+    Without an open block it is unchanged. Its exceptions are dropped after the path of the run is abandoned, except if
+    it is ``pooled``, a task of a thread pool.
     """
     block = current()
     if block is None:

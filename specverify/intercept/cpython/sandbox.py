@@ -326,8 +326,8 @@ class _CallInC(NamedTuple):
 def _look(frame: Any, function: Any, note: Callable[[str, str], None], known: dict[Hashable, _CallInC | None]) -> None:
     """Report a call of the C function ``function`` by ``note(kind, text)`` if the call may draw.
 
-    ``frame`` is the Python frame that makes the call. ``known`` caches, by function, how its calls are listed; None
-    stands for a function that draws nothing.
+    ``frame`` is the Python frame that makes the call. ``known`` caches how calls of each function are listed (None: it
+    draws nothing).
     """
     filename = frame.f_code.co_filename
     if is_ours_or_answered(filename):
@@ -392,8 +392,8 @@ _PLACE = re.compile(r"\w\.\w+:\d+")
 def named(refusal: NeedsValue, run: Callable[[Draws], Any], draws: Draws) -> str:
     """Return the text of ``refusal``, with the file and line of the draw that was not intercepted.
 
-    If the text does not name a line, ``run(draws)`` is called: it repeats the refused run, and tracing finds the line.
-    If this repetition is not refused, the text is returned without a line.
+    If the text has no line, ``run(draws)`` repeats the refused run, and tracing finds the line. If the repeated run is
+    not refused, the text is returned without a line.
     """
     if _PLACE.search(str(refusal)):
         return str(refusal)

@@ -122,9 +122,7 @@ def _halves(closed: Any) -> frozenset[Any]:
 def is_exact(closed: Any) -> bool:
     """Return whether NumPy computes the traced function ``closed`` bit for bit as its compiled program does.
 
-    The function may have at most one operation on floats, because a compiled program may fuse two of them into one
-    rounding. A division must be its only operation and divide one argument by another: XLA multiplies by the reciprocal
-    of a constant.
+    It may have at most one operation on floats, and a division only as its only operation, of one argument by another.
     """
     names = _once_for(PROCESS.jax_exact, closed, _roundings)
     return names is not None and len(names) <= 1 and (DIVISIONS.isdisjoint(names) or _only_combines_arguments(closed))
@@ -203,8 +201,8 @@ def _forget() -> None:
 def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> Hashable | None:
     """Return the cache key of a computation; None if the computation must not be cached.
 
-    The key has the content of the ``operands``, and the identity of ``equation``. If ``equation`` is None, the key has
-    ``primitive`` and its ``parameters`` in place of the identity.
+    It has the content of the ``operands``, and the identity of ``equation``; without one, ``primitive`` and its
+    ``parameters``.
     """
     if primitive.name == CALLS_BACK:
         return None
@@ -232,9 +230,9 @@ def _told(operand: Any) -> Hashable | None:
 
 
 def _standing_for(array: Any) -> Any:
-    """Return one array for all arrays with the content of ``array``, so that equal operands are found in the cache.
+    """Return the first array that was seen with the content of ``array``, so that equal operands are cached together.
 
-    This is the first array of this content that was seen. An array that must not be cached is returned itself.
+    An array that must not be cached is returned itself.
     """
     if id(array) in PROCESS.jax_ours or not isinstance(array, jax.Array):
         return array
@@ -362,8 +360,8 @@ def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], eq
 def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> list[Any]:
     """Apply the rule of ``primitive`` to symbolic operands; without a rule, force the operands and let JAX compute.
 
-    ``parameters`` are those of the primitive. ``equation`` is the equation of a traced function that applies it, or
-    None. Refuses if there is no rule and a symbolic number cannot be given a value.
+    ``equation`` is the equation of a traced function that applies the primitive, or None. Refuses if there is no rule
+    and a symbolic number cannot be forced.
     """
     name = primitive.name
     if name in _DERIVES and has_no_value(*operands):
@@ -407,8 +405,8 @@ def _results(primitive: Any, operands: list[Any], parameters: dict[str, Any]) ->
 def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any:
     """Return the random bits that ``primitive`` draws from keys, the first of ``operands``.
 
-    The result is a symbolic array, or an ordinary array if the run forces values. ``parameters`` are those of the
-    primitive. Refuses primitives that draw in another way, and keys that depend on a symbolic number.
+    They are symbolic unless values are forced. Refuses primitives that draw in another way, and keys that depend on a
+    symbolic number.
     """
     if primitive.name != "random_bits":
         raise NeedsValue("no-law", f"{primitive.name} of JAX at {caller()} draws from a law that cannot be enumerated")
@@ -455,8 +453,7 @@ def _called(closed: Any, operands: Sequence[Any]) -> list[Any]:
 def _as_one(name: str, jaxpr: Any, operands: Sequence[Any]) -> Any:
     """Return the results of JAX's function ``name`` on ``operands``, if there is a rule for the function as a whole.
 
-    ``jaxpr`` is its traced form. Returns ``Declined`` if there is no rule or the rule declines, and for operands
-    without symbolic elements.
+    ``jaxpr`` is its traced form. Returns ``Declined`` without such a rule, or without symbolic operands.
     """
     rule = FUNCTIONS.get(name)
     if rule is None or not any(isinstance(operand, SymbolicTracer) for operand in operands):
@@ -642,8 +639,8 @@ def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[Callabl
 def _is_outside_of_jit() -> bool:
     """Return whether no function is being traced; replaces JAX's ``trace_state_clean``.
 
-    Inside an intercepted block JAX's own function returns False, and ``jax.set_mesh`` would therefore fail. So calls
-    from the module of ``jax.set_mesh`` get True there. Other callers get the result of JAX's own function.
+    In an intercepted block ``jax.set_mesh`` gets True, because it would fail otherwise. Other callers get JAX's own
+    result.
     """
     asks = sys._getframe(1).f_globals.get("__name__")  # noqa: SLF001
     ours = core.trace_ctx.trace is TRACE and asks == sharding_impls.__name__

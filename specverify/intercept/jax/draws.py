@@ -52,19 +52,17 @@ class Source:
     def __init__(self, draws: Draws, site: Site, width: int, draw: Callable[[Hashable], Draw], word: int = 0) -> None:
         """Create a random word of ``width`` bits, drawn at ``site``; ``draws`` answers comparisons of it.
 
-        ``draw(way)`` returns the ``Draw`` that records one use of the word. ``way`` is ``("uniform", width)`` for its
-        leading bits or ``("rest", number, width)`` for its remainder modulo ``number``. ``word`` is the value of the
-        word in a plain run, and is used only in a run that repeats this plain run.
+        ``draw(way)`` returns the ``Draw`` that records one use of the word: ``("uniform", width)`` for its leading
+        bits, ``("rest", number, width)`` for its remainder. ``word`` is its value in a plain run that is repeated.
         """
         self.draws, self.site, self.width, self._draw, self._word = draws, site, width, draw, word
         self.uniform = Uniform(draws, site, draw(("uniform", width)))
         """The word divided by the number of words, a uniform number."""
 
     def rest(self, number: int) -> Deferred:
-        """Return the word modulo ``number`` as an outcome.
+        """Return the word modulo ``number``, which must be far smaller than the number of words, as an outcome.
 
-        ``number`` must be far smaller than the number of possible words. The remainder depends on the last bits of the
-        word, which its uniform number does not determine. So a later comparison of the uniform number is refused.
+        A later comparison of the word's uniform number is refused, because the remainder depends on its last bits.
         """
         pmf = np.full(number, 1.0 / number)
         self.uniform.known.raced = Raced(caller(), 0.0)
@@ -99,8 +97,8 @@ class Bits(Deferred):
     def placed_under(self, number: int) -> Any:
         """Return the bitwise or of these bits and ``number``, such as the bits of an exponent.
 
-        Returns ``Declined`` in two cases: a bit of ``number`` is not higher than all of these bits, or other bits were
-        placed above them before.
+        Returns ``Declined`` if a bit of ``number`` is not higher than these bits, or if bits were placed above them
+        before.
         """
         free = not self.under and number >= 0 and number % 2**self.kept == 0
         return (
@@ -120,9 +118,8 @@ class Bits(Deferred):
     def rest(self, number: int) -> Any:
         """Return the integer modulo ``number`` as an outcome; 0 if ``number`` is 1.
 
-        If ``number`` is above ``MOST_OUTCOMES``, reading the outcome does not draw among all its values, but computes
-        one value as for a seed (see ``given``). Refuses in three cases: these are not all bits of the word, other bits
-        were placed above them, or ``number`` is not positive.
+        Above ``MOST_OUTCOMES``, reading the outcome computes one value as for a seed (see ``given``). Refuses if these
+        are not all bits of the word, if bits were placed above them, or if ``number`` is not positive.
         """
         if self.under or self.kept != self.source.width or number <= 0:
             raise NeedsValue("rest-needed", f"the rest of a division of random bits by {number} is needed")
@@ -203,8 +200,8 @@ class JaxDraws:
     def bits(self, keys: Any, call: str, width: int, shape: tuple[int, ...]) -> Any:
         """Return the random bits of ``keys`` as an array: symbolic elements, or plain numbers if the run forces values.
 
-        ``call`` is the name of the drawing function, ``width`` the number of bits of a word, ``shape`` the shape of the
-        words of one key.
+        ``call`` is the name of the drawing function, ``width`` the bits of a word, ``shape`` that of the words of one
+        key.
         """
         count = math.prod((*keys.shape, *shape))
         if self.boundary is not None:

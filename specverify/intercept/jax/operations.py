@@ -202,8 +202,8 @@ def _whole_part(name: str) -> Handler:
 def _rest(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
     """Handle ``rem``: return the remainder of the division of each element of the first operand by the second.
 
-    The remainder of random bits is an outcome. The remainder of a symbolic number has the sign of the dividend, as C's
-    ``fmod``. If an operand is an unread outcome, the remainder is computed when the program reads the remainder.
+    For random bits the remainder is an outcome. For a symbolic number it has the sign of the dividend. For an unread
+    outcome it is computed when it is read.
     """
 
     def one(left: Any, right: Any) -> Any:
@@ -317,9 +317,9 @@ def _of_unknown(element: Any, to: Any, *, into_floats: bool) -> Any:
 def _converted(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
     """Handle ``convert_element_type``: convert each element to the dtype of the result; nothing is drawn.
 
-    For a float dtype a symbolic number is unchanged. For an integer dtype the result is its integer part: an outcome
-    that is drawn when it is read, or a symbolic integer if there are very many values. For bool the result is an
-    outcome: 1 if the number is not 0, else 0. An unread outcome is converted when the result is read.
+    A symbolic number stays unchanged for floats. For integers it becomes its integer part, as an outcome, or as a
+    symbolic integer with very many values; for bool the outcome 1 if it is not 0. An unread outcome is converted when
+    it is read.
     """
     from_dtype, to = operands[0].dtype, result.dtype
     if np.dtype(to).kind not in "biuf" and str(to) != "bfloat16":
@@ -357,8 +357,8 @@ CHOICES: dict[str, Handler] = {
 def _row_of(name: str) -> Callable[..., Any]:
     """Return the rule of the operation ``name`` for one row of elements, from the table of primitives.
 
-    The rule is called as ``rule(row, ask)`` and returns the result of the operation on ``row``. ``ask`` is an ``Ask``:
-    it has the operation and the line that a refusal names. A row that contains random bits is refused.
+    ``rule(row, ask)`` returns the result on ``row``; ``ask``, an ``Ask``, has the operation and the line for a refusal.
+    Random bits are refused.
     """
     rule: Any = OF_JAX[name].scalar
 
@@ -435,12 +435,7 @@ _PLACES_BACK = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mo
 
 
 def accumulating(name: str) -> Handler:
-    """Return the handler of ``name``, a scatter that adds updates to a target, for random floats of 32 bits or more.
-
-    The handler must find the element of the target to which each update is added. It numbers the elements of the target
-    from 1 and lets JAX compute the gradient of the scatter: the gradient of an update is the number of its target, or 0
-    if the update is dropped.
-    """
+    """Return the handler of ``name``, a scatter that adds updates to a target, for random floats of 32 bits or more."""
     rule = _row_of(name)
 
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
@@ -464,8 +459,8 @@ _NO_SUMS = Declined("outcomes are added up, or random numbers in integers, in 16
 def _follows_sums(result: Any, *operands: Any) -> bool:
     """Return whether a rule computes sums of (products of) the elements of ``operands`` without reading them.
 
-    ``result`` is JAX's description of the result. The rule applies if the operands and the result are floats of 32 bits
-    or more, no operand has more than ``MOST_PRODUCTS`` elements, and one has a symbolic number.
+    ``result`` is JAX's description of the result. Required are floats of 32 bits or more, at most ``MOST_PRODUCTS``
+    elements in an operand, and a symbolic number.
     """
     dtypes = [np.dtype(each.dtype) for each in (result, *operands)]
     wide = all(dtype.kind == "f" and dtype.itemsize >= rows.NARROWEST for dtype in dtypes)
@@ -507,9 +502,7 @@ _SUMS = "reduce_sum"
 def _floor_divided(operands: list[Any], result: Any) -> Any:
     """Handle ``jax.numpy.floor_divide`` of a continuous random number by a positive number.
 
-    Returns ``Declined`` for other operands, among them a random number that has a value of positive probability. JAX
-    computes the quotient from a remainder, so the quotient may be one too small if the value is a multiple of the
-    divisor.
+    Returns ``Declined`` for other operands, among them a random number that has a value of positive probability.
     """
     wide = np.dtype(result.dtype).kind == "f" and np.dtype(result.dtype).itemsize >= rows.NARROWEST
     declined = Declined("only a continuous random number in floats is divided by a positive number")
@@ -734,8 +727,8 @@ def numpy_rule(
 ) -> NumpyRule | None:
     """Return NumPy's rule of a primitive for these operands, results and parameters; None if JAX must compute it.
 
-    The rule is called as ``rule(parameters, *arrays)`` and returns the result of the primitive as a NumPy array.
-    ``operands`` and ``results`` are JAX's descriptions (shape and dtype) of the arrays.
+    ``rule(parameters, *arrays)`` returns the result as a NumPy array. ``operands`` and ``results`` are descriptions
+    (shape and dtype).
     """
     rule = _BY_NUMPY.get(primitive.name)
     if rule is None or parameters.get("sharding") is not None:

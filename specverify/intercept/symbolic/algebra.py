@@ -90,8 +90,8 @@ def _sign(value: Symbolic, what: str) -> float:
 def _is_never(number: float, value: Symbolic, what: str) -> Symbolic:
     """Return ``value`` unchanged; refuse it if it may equal ``number`` with positive probability, as after a clamp.
 
-    A division calls this function with ``number`` 0, because its result would depend on the sign of the zero: 1 / 0.0
-    is inf, and 1 / -0.0 is -inf. ``what`` is the beginning of the message of the refusal.
+    A division refuses 0, because the result depends on the sign of the zero. ``what`` begins the message of the
+    refusal.
     """
     if value.may_be(number):
         raise NeedsValue("unknown-sign", f"{what} a random number that may be {number:g}")
@@ -225,9 +225,8 @@ _SHORT = {"float16": 11, "bfloat16": 8}
 def narrowed(value: Any, dtype: str) -> Any:
     """Return ``value`` converted to ``dtype``, the name of a dtype, if it is symbolic; any other value unchanged.
 
-    A 16-bit float dtype rounds the number, unless 16-bit numbers are treated as continuous. Wider float dtypes leave
-    the number unchanged. An integer dtype leaves it unchanged too; a number that may lie outside of the dtype is
-    refused, because libraries wrap such numbers around. A dtype of 8-bit floats is refused.
+    A 16-bit float dtype rounds the number, unless such numbers are treated as continuous. Other dtypes leave it
+    unchanged. A number that may lie outside of an integer dtype is refused, and a dtype of 8-bit floats.
     """
     if "int" in dtype and isinstance(value, SYMBOLIC):
         return within(value, int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
@@ -334,8 +333,8 @@ def truncated(value: Symbolic) -> Operand:
 def rounded_to_whole(value: Symbolic) -> Operand:
     """Return the integer nearest to ``value``, drawn if it has few possible values; -0.0 for a number just below 0.
 
-    Refuses a number that may lie halfway between two integers with positive probability, because libraries round such a
-    number to the even integer. Also refuses a combination of several numbers.
+    Refuses a combination of several numbers, and a number that may lie halfway between two integers with positive
+    probability.
     """
     if isinstance(value, Joined):
         raise NeedsValue("rest-needed", "a random number that is made of several is rounded to the nearest whole one")
@@ -413,11 +412,10 @@ def scaled(value: Operand, exponent: Operand) -> Operand:
 
 
 def log_of_sum(left: Operand, right: Operand) -> Operand:
-    """Return ``log(exp(left) + exp(right))``.
+    """Return ``log(exp(left) + exp(right))``; if one operand is negligible, the other.
 
-    The largest possible value of the two operands is first subtracted from both, so that no exponential overflows, and
-    is added again at the end. If one operand is negligible, the other operand is returned. An operand without an upper
-    bound is refused if the subtracted number is far from 0, because its exponential may then overflow.
+    The largest possible value is first subtracted from both, to avoid overflow. An operand without an upper bound is
+    refused if this value is far from 0.
     """
     ends = [each.ends() if isinstance(each, SYMBOLIC) else (each, each) for each in (left, right)]
     shift = max((high for _, high in ends if isfinite(high)), default=0.0)
@@ -445,8 +443,8 @@ FRESH = Uniform(Sampled(0), ("any",))
 def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
     """Return the result of ``operation`` on one symbolic number, or on one and a plain number, from a cache.
 
-    ``operation`` must not draw. Returns ``Declined`` in three cases: the operands are of another form; the symbolic
-    number was compared before, so that its interval is no longer (0, 1); or the operation is refused.
+    ``operation`` must not draw. Returns ``Declined`` for other operands, for a symbolic number that was compared
+    before, and if the operation is refused.
     """
     if len(operands) > 2:
         return _OTHER_OPERANDS
@@ -472,10 +470,9 @@ def _found(
 ) -> Any:
     """Compute the result of ``operation`` on a symbolic number, for the cache.
 
-    The symbolic number is a uniform with ``steps``, then limited to ``[low, high]``. It is the operand with index
-    ``place``; ``number`` is the other operand, or None if there is no other. ``negative`` states that ``number`` is
-    -0.0, which the cache would otherwise confuse with 0.0. Returns the steps and limits of the result, a plain number,
-    or ``Declined`` if the operation is refused.
+    The symbolic number is a uniform with ``steps``, limited to ``[low, high]``; it is the operand with index ``place``.
+    The other operand is ``number``, if not None. ``negative``: it is -0.0. Returns the steps and limits of the result,
+    a plain number, or ``Declined``.
     """
     value = Continuous(FRESH, steps, low, high)
     try:

@@ -272,8 +272,8 @@ for _attribute in ("data", "ctypes", "__array_interface__"):
 def _of_float(self: SymbolicFloat, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """Apply a ufunc to a symbolic number and the elements of the other operands; NumPy calls this method.
 
-    The parameters are those of NumPy's ``__array_ufunc__``. Returns ``NotImplemented`` if another operand, or an array
-    in ``out``, is of a subclass of ``np.ndarray``, so that NumPy calls that subclass.
+    The parameters are those of ``__array_ufunc__``. Returns ``NotImplemented`` if an operand, or an array in ``out``,
+    is of a subclass of ``np.ndarray``.
     """
     if any(
         isinstance(value, np.ndarray) and type(value) is not np.ndarray for value in (*inputs, *kwargs.get("out", ()))
@@ -647,8 +647,7 @@ def _elements(many: Many) -> SymbolicArray:
 def _written(out: Any, many: Many) -> Any:
     """Replace the content of the array ``out`` by ``many``, as an in-place operation does, and return ``out``.
 
-    Refuses in three cases: ``out`` is no ``VectorArray``; it may share elements with another array, which would keep
-    the old content; or its shape differs from that of ``many``.
+    Refuses if ``out`` is no ``VectorArray``, may share elements with another array, or has another shape.
     """
     if not isinstance(out, VectorArray) or out.shared or out.shape != many.shape:
         raise refusal("arrays-not-followed", "many random numbers are written into an array that others see")

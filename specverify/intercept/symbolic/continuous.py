@@ -97,10 +97,8 @@ class Continuous(NamedTuple):
     def may_be(self, number: float) -> bool:
         """Return whether the value ``number`` may have a positive probability; True if this is not certain.
 
-        A limit that takes effect has a positive probability. If the steps contain ``floor`` or ``rounded``, every value
-        between the ends may have one. The exception is the value 0 if the first such step is ``rounded`` and only
-        ``times``, ``power`` and ``rounded`` follow: floats near 0 are so dense that rounding alone does not give 0 a
-        positive probability.
+        A limit that takes effect has one. After the step ``floor`` or ``rounded`` every value between the ends may have
+        one, except 0 if the number is only rounded and scaled from there on.
         """
         low, high = self.ends()
         if not low <= number <= high:
@@ -122,11 +120,10 @@ class Continuous(NamedTuple):
         return min(max(low, self.low), self.high), max(min(high, self.high), self.low)
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
-        """Return whether the number is below ``bound``; ``or_equal`` includes equality.
+        """Return whether the number is below ``bound``; ``or_equal`` includes equality. False if ``bound`` is NaN.
 
-        The bound is mapped back to the uniform, and compared there. Returns False if ``bound`` is NaN. ``place`` is the
-        line that compares, by default the current one. Raises ``NeedsValue`` if the bound is within rounding of a value
-        that has a positive probability.
+        ``place`` is the line that compares, by default the current one. Raises ``NeedsValue`` if the bound is within
+        rounding of a value that has a positive probability.
         """
         if isnan(bound):
             return False
@@ -156,10 +153,8 @@ class Continuous(NamedTuple):
     def _back(self, bound: float, *, or_equal: bool = False) -> float:
         """Return the bound for the uniform that corresponds to ``bound`` for this number.
 
-        If the number increases with the uniform, it is below ``bound`` exactly if the uniform is below the result. If
-        it decreases, it is below ``bound`` exactly if the uniform is not below the result. The result is -inf or inf if
-        all values of the number are on one side of ``bound``. ``or_equal`` states that "below ``bound``" includes
-        equality.
+        If the number increases with the uniform, it is below ``bound`` exactly if the uniform is below the result;
+        otherwise exactly if it is not. ``or_equal``: "below ``bound``" includes equality.
         """
         if not self.steps and self.low == -inf and self.high == inf:
             return bound
@@ -291,8 +286,8 @@ MOST_ORDERED = 64
 def at_rank(parts: tuple[Any, ...], rank: int, *, largest: bool) -> Continuous | Extreme | float:
     """Return the element at index ``rank`` in the order of ``parts``: descending if ``largest``, else ascending.
 
-    Raises ``NeedsValue`` in three cases: a part is NaN, a part is a combination of several symbolic numbers (such as a
-    sum), or there are more than ``MOST_ORDERED`` parts.
+    Raises ``NeedsValue`` for NaN, for a combination of several symbolic numbers, and for more than ``MOST_ORDERED``
+    parts.
     """
     if any(isinstance(part, tuple) and not isinstance(part, Continuous) for part in parts):
         raise NeedsValue("order-of-joined", "the order of random numbers is requested, and one is a function of others")
@@ -402,11 +397,10 @@ class Joined(NamedTuple):
         return _snapped(float(low[0])), _snapped(float(high[0]))
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
-        """Return whether the number is below ``bound``, drawn given all earlier answers.
+        """Return whether the number is below ``bound``, drawn given all earlier answers. False if ``bound`` is NaN.
 
-        ``or_equal`` includes equality. Returns False if ``bound`` is NaN. ``place`` is the line that compares, by
-        default the current one. Raises ``NeedsValue`` if the probability is not known with enough precision, or if a
-        uniform in the number has taken part in a race.
+        ``or_equal`` includes equality. ``place`` is the line that compares, by default the current one. Raises
+        ``NeedsValue`` if the probability is not known with enough precision, or if one of its uniforms has raced.
         """
         uniforms = self.uniforms()
         low, high = self._ends([(0.0, 1.0)] * len(uniforms))
@@ -583,10 +577,9 @@ def drawn(value: Any) -> Any:
 def given(value: Continuous) -> int:
     """Return a concrete value for a symbolic integer; later comparisons of the integer agree with this value.
 
-    If at most ``MOST_OUTCOMES`` values are possible, the value is drawn. If at least ``FEWEST`` values are possible, as
-    for a seed, the value is computed from the state of the generator and differs in every run. Raises ``NeedsValue`` in
-    three cases: the number of possible values is between these limits; the values are not equally likely integers; or a
-    seed was compared together with other random numbers.
+    With at most ``MOST_OUTCOMES`` values, it is drawn. With at least ``FEWEST``, as for a seed, it is computed from the
+    generator state and differs in every run. Raises ``NeedsValue`` for a number of values between these limits, for
+    values that are not equally likely integers, and for a seed that was compared together with others.
     """
     known, origin = value.uniform.known, value.uniform.draw.origin
     number = _outcomes(value)
@@ -623,8 +616,7 @@ def given(value: Continuous) -> int:
 def _outcomes(value: Continuous) -> float:
     """Return approximately how many values a symbolic integer may still have, given earlier answers.
 
-    The result is the width of the interval in which the number lies before it is rounded down; it is below 2 if only
-    one value is possible.
+    It is below 2 if only one value is possible.
     """
     low, high = value.uniform.known.low, value.uniform.known.high
     for step in value.steps:

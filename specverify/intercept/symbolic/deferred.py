@@ -20,7 +20,7 @@ from specverify.intercept.cpython.patches import count_nonzero, empty
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.run import mode
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, given, is_whole
-from specverify.intercept.symbolic.uniform import look
+from specverify.intercept.symbolic.uniform import look, look_up
 from specverify.reference import Draws, Site
 
 Law = list[tuple[Any, float]]
@@ -96,15 +96,17 @@ class Categorical(Deferred):
     def __init__(self, draws: Draws, pmf: Any, site: Site, first: int = 0, draw: Draw | None = None) -> None:
         """Store a draw from ``pmf``, which ``draws`` answers when the program reads it.
 
-        Index j of ``pmf`` stands for the value ``first + j``. ``site`` names the decision. ``draw`` records the
-        generator state from which the draw is made; None if it is not known.
+        Index j stands for the value ``first + j``. ``site`` names the decision. ``draw`` records the generator state;
+        None if it is not known.
         """
         self.pmf, self.first, self.draw = pmf, first, draw or Draw(site)
         coupled = mode().coupled
         item = coupled.take_outcome(self.draw) if coupled is not None else None
 
         def ask() -> int:
-            return draws.categorical(pmf, site) if coupled is None else coupled.outcome(pmf, item, self.draw.name)
+            if coupled is not None:
+                return int(coupled.outcome(pmf, item, self.draw.name))
+            return look_up(draws, pmf, site, self.draw) if self.draw.looks_up else draws.categorical(pmf, site)
 
         drawn = self.draw.shared(lambda: Deferred(ask))
 
@@ -121,8 +123,7 @@ class Categorical(Deferred):
     def alone(self) -> bool:
         """Return whether ``pmf`` is still the law of this outcome.
 
-        The result is False if the program has read a draw from the same generator state. A draw that was made in the
-        same way has the same outcome as this one. After a draw that was made in another way, this one is refused.
+        It is not if the program has read a draw from the same generator state: this outcome is then equal, or refused.
         """
         return self.draw.origin is None or not self.draw.origin.looked_at
 

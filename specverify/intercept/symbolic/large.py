@@ -92,12 +92,16 @@ class DrawAmongMany:
         *,
         recorded: Callable[[Any, Any], int],
     ) -> None:
-        """Store the draw named ``site``, which ``draws`` answers; ``law()`` returns its pmf, an array ``[outcomes]``.
+        """Store the draw named ``site``, which ``draws`` answers.
 
-        ``draw`` records the generator state. ``settle`` is called with None when the program first uses the draw, and
-        with the outcome when it reads the outcome. ``recorded`` is used only in a run that repeats a plain run:
-        ``recorded(coupled, pmf)`` returns the outcome of the plain run, from the record that the interpreter
-        ``coupled`` holds.
+        Args:
+            draws: Interpreter that answers the draw.
+            site: Name of the draw.
+            draw: Record of the generator state.
+            law: ``law()`` returns the pmf ``[outcomes]``.
+            settle: Called with None when the program first uses the draw, and with the outcome when it reads it.
+            recorded: ``recorded(coupled, pmf)`` returns the outcome of a repeated plain run from the record in
+                ``coupled``.
         """
         self._draws, self._site, self._draw, self._settle = draws, site, draw, settle
         self._law, self._asked, self._recorded = law, 0, recorded
@@ -236,8 +240,7 @@ def lookup(value: Continuous, bounds: Any) -> DrawAmongMany:
 class Crossing(NamedTuple):
     """An array of symbolic bools of the given ``shape``: comparisons of symbolic numbers with very many bounds.
 
-    Each row of the array belongs to one symbolic number, which is compared with all bounds of the row. One draw decides
-    all bools of a row.
+    Each row compares one symbolic number with its bounds, by one draw.
     """
 
     lookups: tuple[DrawAmongMany, ...]
@@ -273,8 +276,8 @@ class Crossing(NamedTuple):
 def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, above: bool) -> Crossing:
     """Compare each number of ``values`` with its row of ``bounds`` ``[rows, bounds]``; return the symbolic answers.
 
-    With ``above``, an answer is True if the number is at or above the bound; otherwise it is True if the number is
-    below the bound. ``shape`` is the shape of the result.
+    With ``above`` an answer is True if the number is at or above the bound, otherwise if it is below. ``shape`` is that
+    of the result.
     """
     order = np.argsort(bounds, axis=-1, kind="stable")
     ranks = np.empty_like(order)
@@ -286,9 +289,8 @@ def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, a
 def _firsts(ranks: Any, *, above: bool) -> Any:
     """Return the index of the first True in a row of n comparisons, for each of the n + 1 possible answers of the row.
 
-    The row compares a symbolic number with n bounds, as in ``crossing`` with the same ``above``. Entry k of the result
-    is the index if k of the bounds are at or below the number; it is 0 if no comparison is True. ``ranks`` has the rank
-    of each bound in ascending order.
+    Entry k is the index if k of the bounds are at or below the number; 0 if no comparison is True. ``ranks`` are the
+    ranks of the bounds; ``above`` is that of ``crossing``.
     """
     order = np.argsort(ranks, kind="stable")
     if above:
@@ -409,16 +411,15 @@ class VectorRace:
     def recorded_best(self, coupled: Any) -> float:
         """Return the value in a plain run of the uniform from which ``best`` computes the largest element.
 
-        The value is the probability that no clock of this race rings before T, the time of the first ring in the plain
-        run. The interpreter ``coupled`` holds the record of the plain run.
+        It is the probability that no clock rings before the first ring in the plain run, whose record is in
+        ``coupled``.
         """
         return float(coupled.best_of_many(self._scores, self.clocks().rate))
 
     def best(self) -> Continuous | float:
         """Return the largest (or smallest) element as a symbolic number, or as a plain one if no element is random.
 
-        The number is a function of the time at which the first clock rings, and independent of the index of the winner.
-        Raises ``NeedsValue`` if a clock is delayed or limited.
+        It is independent of the index of the winner. Raises ``NeedsValue`` if a clock is delayed or limited.
         """
         if not self._random:
             return float(self._sign * self._scores.numbers.max())
@@ -496,8 +497,7 @@ def use_up(scores: Many) -> None:
 class FirstTrue(NamedTuple):
     """The argmax of a row of very many symbolic bools, which is the index of the first True.
 
-    ``place`` is this index as a symbolic number; it is 0 if no bool is True. The class has the methods ``winner`` and
-    ``best``, like ``VectorRace``.
+    ``place`` is this symbolic index; it is 0 if no bool is True.
     """
 
     place: Wide
@@ -565,8 +565,7 @@ def _clocks(scores: Many) -> Clocks:
 def _stripped(scores: Many) -> Many:
     """Return simpler scores in the same order: ``scores`` without their last steps, as far as these can be removed.
 
-    A last step is removed if it is increasing and the same for all scores. Plain numbers and limits are mapped back by
-    the same step.
+    A last step is removed if it is increasing and the same for all scores.
     """
     last = scores.steps[-1] if scores.steps else None
     if last is None or np.ndim(last.number) or (last.name in {"times", "power"} and last.number <= 0):
@@ -684,9 +683,8 @@ def law_of(clocks: Clocks) -> Any:
 def _with_moments(clocks: Clocks, moments: Any, where: Any) -> Any:
     """Return the probability that each of ``clocks`` rings first, an array ``[clocks]``.
 
-    Let e be the earliest ``end`` of a clock, at which a clock rings with certainty. ``moments`` are the different start
-    times below e, in increasing order, and then e if it is finite. Clock i starts at ``moments[where[i]]``, or takes no
-    part if it starts at e or later.
+    Let e be the earliest ``end`` of a clock. ``moments`` are the different start times below e, in increasing order,
+    and then e if it is finite. Clock i starts at ``moments[where[i]]``, or takes no part if it starts at e or later.
     """
     rate, _, at_once, end = clocks
     over, size = float(end.min()), len(moments)

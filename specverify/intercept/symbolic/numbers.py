@@ -202,9 +202,7 @@ def asked(question: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def meets(*operands: Any) -> None:
     """Widen the rounding bound for an operation of a symbolic Python number with 16-bit floats among ``operands``.
 
-    NumPy rounds a Python float to the dtype of the other operand and computes in that dtype, but does not round an
-    element of a float64 array. A symbolic number does not store which of the two it stands for. So with a 16-bit
-    operand half a spacing of its dtype is added to the bound.
+    NumPy may round the number to the 16-bit dtype, so half a spacing is added.
     """
     for dtype in (getattr(operand, "dtype", None) for operand in operands):
         rounding.saw(dtype)
@@ -299,9 +297,8 @@ for _method, _function in (_BITS | {"__rshift__": _shifted_right}).items():
 def final_outcome(elements: Sequence[Any]) -> Any:
     """Return the outcome of a run: a tuple of the values of ``elements``.
 
-    If some elements were never read, and these are outcomes of independent draws, return ``Undecided`` instead, with
-    every possible tuple and its probability. Otherwise, and always in a run that repeats a plain run, unread elements
-    are drawn now.
+    If the elements that were never read are outcomes of independent draws, return ``Undecided``, with every possible
+    tuple and its probability. Otherwise, and in a run that repeats a plain run, they are drawn now.
     """
     elements = [opened(element) for element in elements]
     open_ones = [element for element in elements if is_open(element)]

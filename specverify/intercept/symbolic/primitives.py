@@ -195,9 +195,9 @@ LOG_2, LOG_10 = log(2), log(10)
 
 # Why a column is blank
 
-_ROUNDS = Blank("libraries round it differently: each computes it of an outcome that was drawn")
-_DRAWN_EACH = Blank("the answer is drawn for each element of a noise vector")
-_TWO_RANDOM = Blank("an element of a noise vector is drawn, or meets a number by its sign")
+_ROUNDS = Blank("libraries round it differently, so each outcome is followed and the library computes it")
+_DRAWN_EACH = Blank("the answer would have to be drawn for each element of the noise vector")
+_TWO_RANDOM = Blank("the result depends on the sign of each element, which would have to be drawn")
 
 
 # Constructors of families
@@ -230,8 +230,8 @@ _VECTORS = _Basis(vectors.add, vectors.multiply, vectors.divide, vectors.negativ
 def _exact(name: str, scalar: Rule, vector: Rule | Blank, **more: Any) -> Primitive:
     """Return the row of ``name``, an operation that maps integers to integers and is rounded once in floats.
 
-    Every library therefore computes the operation to the same bit. ``scalar`` and ``vector`` are its rules for symbolic
-    numbers and noise vectors; ``more`` are further fields of the row.
+    ``scalar`` and ``vector`` are its rules for symbolic numbers and noise vectors; ``more`` are further fields of the
+    row.
     """
     return Primitive(name, Family.ARITHMETIC, scalar, vector, getattr(np, name), **more)
 
@@ -239,8 +239,8 @@ def _exact(name: str, scalar: Rule, vector: Rule | Blank, **more: Any) -> Primit
 def _composed(name: str, formula: Callable[[_Basis, Any], Any], **more: Any) -> Primitive:
     """Return the row of ``name``, a function of one number that ``formula`` computes from basic operations.
 
-    ``formula(x, value)`` calls the operations ``x``. It is called with operations on scalars and with operations on
-    noise vectors, so it gives both rules of the row. ``more`` are further fields of the row.
+    ``formula(x, value)`` calls the operations ``x``, on scalars or on noise vectors. ``more`` are further fields of the
+    row.
     """
     rules = partial(formula, _SCALARS), partial(formula, _VECTORS)
     return Primitive(name, Family.ARITHMETIC, *rules, _ROUNDS, Result.FLOATS, **more)
@@ -369,8 +369,8 @@ ELEMENTWISE = table(
         Primitive("ldexp", Family.ARITHMETIC, algebra.scaled, lambda value, by: vectors.multiply(value, np.exp2(by)),
                   _ROUNDS, Result.FLOATS, numbers=lambda value, by: value * np.exp2(by),
                   torch=("ldexp",), math=("ldexp",)),
-        Primitive("logaddexp", Family.ARITHMETIC, algebra.log_of_sum, Blank("two noise vectors are added up"),
-                  _ROUNDS, torch=("logaddexp",)),
+        Primitive("logaddexp", Family.ARITHMETIC, algebra.log_of_sum,
+                  Blank("sums of two noise vectors are not followed"), _ROUNDS, torch=("logaddexp",)),
         _smooth("arctan", torch=("atan",), jax=("atan",), math=("atan",)),
         _smooth("sinh", torch=("sinh",), jax=("sinh",), math=("sinh",)),
         _smooth("arcsinh", torch=("asinh",), jax=("asinh",), math=("asinh",)),
@@ -435,8 +435,8 @@ def applied(name: str, *operands: Any) -> Any:
 def whole_part(name: str, element: Symbolic, place: str = "") -> Any:
     """Return the integer part ``name`` (floor, trunc, ...) of ``element``, a symbolic number.
 
-    If few integers are possible, the result is an outcome that is drawn when the program reads it; otherwise it is a
-    symbolic integer. ``place`` is the line of the program, which the message names if the draw is refused later.
+    It is an outcome that is drawn when it is read, or a symbolic integer if many are possible. ``place`` is the line
+    that a later refusal names.
     """
 
     def drawn() -> Any:
@@ -560,9 +560,8 @@ def _equal(left: Operand, right: Operand, *, place: str) -> bool:
 def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
     """Return whether ``left`` is below ``right``, two symbolic numbers.
 
-    An integer with few values is drawn before the comparison. Otherwise a race decides if both numbers are functions of
-    exponential clocks; if they are not, ``left - right`` is compared with 0. ``place`` is the line of the program that
-    compares; ``or_equal`` includes equality.
+    An integer with few values is drawn first. Then a race decides if both are functions of exponential clocks;
+    otherwise ``left - right`` is compared with 0. ``place`` is the line that compares; ``or_equal`` includes equality.
     """
     if left == right:
         return or_equal
@@ -579,10 +578,10 @@ def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> b
 
 
 def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
-    """Return whether ``left`` is below ``right``, two numbers that are functions of exponential clocks.
+    """Return whether ``left`` is below ``right``, two functions of exponential clocks, by one race among these clocks.
 
-    One race among all these clocks decides. ``place`` is the line of the program that compares; ``or_equal`` includes
-    equality. Raises ``NeedsValue`` if the numbers do not have the form of a race.
+    ``place`` is the line that compares; ``or_equal`` includes equality. Raises ``NeedsValue`` if they have not the form
+    of a race.
     """
     largest = _of_largest(left, right)
     mine, its = _parts(left), _parts(right)
@@ -595,9 +594,8 @@ def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bo
 def _same(left: Symbolic, right: Symbolic, place: str) -> bool:
     """Return whether ``left`` and ``right``, two symbolic numbers, are equal.
 
-    If the numbers have parts in common, as two maxima may, a race decides which part is the largest, and the numbers
-    are equal if this part is common to both. Numbers without common parts are unequal; the comparison is refused if a
-    value of one of them has a positive probability. ``place`` is the line of the program that compares.
+    Two maxima with common parts are equal if a common part is the largest. Numbers without common parts are unequal;
+    they are refused if one has a value of positive probability. ``place`` is the line that compares.
     """
     if isinstance(left, Joined) or isinstance(right, Joined):
         apart = applied("subtract", left, right)
@@ -657,7 +655,7 @@ def _ask(name: str, rule: Callable[..., Any], **more: Any) -> Primitive:
     return Primitive(name, Family.QUESTION, rule, _ONE_BY_ONE, getattr(np, name), Result.BOOLS, **more)
 
 
-_ONE_BY_ONE = Blank("the answer is drawn for each element of a noise vector")
+_ONE_BY_ONE = Blank("the answer would have to be drawn for each element of the noise vector")
 _BELOW, _ABOVE = partial(_crossed, greater=False), partial(_crossed, greater=True)
 COMPARISONS = table(
     (
@@ -685,8 +683,8 @@ COMPARISONS = table(
 
 # Rows of elements
 
-_NO_VECTOR = Blank("an element of a noise vector has no outcome")
-_NO_NUMBERS = Blank("it moves elements and computes no number from an outcome")
+_NO_VECTOR = Blank("each element of the noise vector would have to be decided")
+_NO_NUMBERS = Blank("it only moves elements, so it needs no rule for outcomes")
 
 
 def _logic(name: str, rule: Rule, **more: Any) -> Primitive:
@@ -697,9 +695,8 @@ def _logic(name: str, rule: Rule, **more: Any) -> Primitive:
 def _folding(name: str, pair: str, of_counts: type[Count | Product], vector: Rule | Blank, **more: Any) -> Primitive:
     """Return the row of ``name``, a reduction that applies the operation ``pair`` to one element after another.
 
-    Examples are a sum by ``add`` and a product by ``multiply``. If all elements of a row are counts, the result is a
-    symbolic outcome of the class ``of_counts``. ``vector`` is the rule for noise vectors; ``more`` are further fields
-    of the table row.
+    For counts the result is a symbolic outcome of the class ``of_counts``. ``vector`` is the rule for noise vectors;
+    ``more`` are further fields.
     """
     rule = partial(rows.folded, partial(applied, pair), getattr(np, name), of_counts)
     return Primitive(name, Family.REDUCTION, rule, vector, getattr(np, name), **more)
@@ -728,7 +725,7 @@ def _scan(name: str, of: Primitive, numbers: Rule, **more: Any) -> Primitive:
 
     ``numbers`` computes the result for plain numbers; ``more`` are further fields of the row.
     """
-    vector = Blank("each beginning of a noise vector is another noise vector")
+    vector = Blank("each partial result would be a function of several random numbers")
     return Primitive(name, Family.SCAN, of.scalar, vector, numbers, **more)
 
 
@@ -741,15 +738,15 @@ def _in_order(
 def _ordering(name: str, ranks: Rule, vector: Rule | Blank = _NO_VECTOR, **more: Any) -> Primitive:
     """Return the row of ``name``, an operation that sorts a row: values at some ranks, and their indices.
 
-    ``ranks(length, argument)`` returns the ranks for a row of this length and the argument of the call, such as the k
-    of ``topk``. ``vector`` is the rule for noise vectors; ``more`` are further fields.
+    ``ranks(length, argument)`` returns the ranks for a row and the argument of the call, such as k. ``vector`` is the
+    rule for noise vectors; ``more`` are further fields.
     """
     return Primitive(name, Family.ORDERING, partial(_in_order, ranks=ranks), vector, _NO_NUMBERS, **more)
 
 
-_ORDERS_ONE_BY_ONE = Blank("the order of a noise vector is drawn element by element, except the first one")
+_ORDERS_ONE_BY_ONE = Blank("only the first element of the order of a noise vector is followed, not the whole order")
 _SUM = _folding("sum", "add", Count, totals, torch=("sum",), jax=("reduce_sum",))
-_PRODUCT = _folding("prod", "multiply", Product, Blank("noise vectors are multiplied"),
+_PRODUCT = _folding("prod", "multiply", Product, Blank("products of the elements of a noise vector are not followed"),
                     torch=("prod",), jax=("reduce_prod",))  # fmt: skip
 _LARGEST = _extreme("max", largest=True, torch=("max",))
 _SMALLEST = _extreme("min", largest=False, torch=("min",))
@@ -780,7 +777,7 @@ ROWS = table(
         _scan("cummax", _LARGEST, np.maximum.accumulate, torch=("cummax",), jax=("cummax",)),
         _scan("cummin", _SMALLEST, np.minimum.accumulate, torch=("cummin",), jax=("cummin",)),
         Primitive("add.at", Family.ACCUMULATION, _SUM.scalar,
-                  Blank("noise vectors are added to other numbers"), _ROUNDS,
+                  Blank("sums of noise vectors and other numbers are not followed"), _ROUNDS,
                   torch=("scatter_add", "index_add"), jax=("scatter-add",)),
     ),
     (
@@ -810,7 +807,7 @@ def _movement(name: str, family: Family = Family.VIEW, **more: Any) -> Primitive
     return Primitive(name, family, rows.moved, Many.taken, _NO_NUMBERS, **more)
 
 
-_BESIDE_OTHERS = Blank("noise vectors and other numbers have no common chain")
+_BESIDE_OTHERS = Blank("an array that mixes noise with other numbers is not followed")
 MOVEMENT = table(
     (
         _movement("reshape", torch=("view", "_unsafe_view", "reshape"), jax=("reshape",)),

@@ -54,9 +54,8 @@ MOST_OFFSETS = 12
 class Clock(NamedTuple):
     """An exponential clock, perhaps delayed or limited: the law of the time at which it rings.
 
-    It rings at time ``start`` with probability ``at_once``, after that with the given ``rate``, and at time ``end`` at
-    the latest. Before ``end``, it rings later than ``start + t`` with probability ``(1 - at_once - offset) exp(-rate t)
-    + offset``. An ``offset`` other than 0 results from a number that was added to the uniform of the clock.
+    It rings at ``start`` with probability ``at_once``, then with the given ``rate``, and at ``end`` at the latest.
+    Before ``end`` it rings later than ``start + t`` with probability ``(1 - at_once - offset) exp(-rate t) + offset``.
     """
 
     rate: float
@@ -86,8 +85,7 @@ NEVER = Clock(0.0, inf)
 def clock_of(time: Any) -> Clock | None:
     """Return the clock whose ring time is ``time``; None if ``time`` has not the form of a ring time.
 
-    The form is ``r E + s``, possibly limited, where E is an exponential number. An infinite ``time`` gives a clock that
-    never rings.
+    The form is ``r E + s``, possibly limited, with E exponential. An infinite ``time`` gives a clock that never rings.
     """
     if time == inf:
         return NEVER
@@ -184,11 +182,9 @@ def _chance(clock: Clock, at: float) -> float:
 
 
 def _shares(running: dict[int, Clock], begin: float, end: float) -> dict[int, float]:
-    """Return, for each clock of ``running``, the probability that it rings first, between ``begin`` and ``end``.
+    """Return, for each clock of ``running``, by its index, the probability that it rings first, and before ``end``.
 
-    The probabilities are conditional on no clock having rung before ``begin``. If ``end`` is finite, it is possible
-    that no clock rings before ``end``, and the probabilities sum to less than 1. The keys are the indices of the
-    clocks.
+    No clock has rung before ``begin``. If ``end`` is finite, the probabilities sum to less than 1.
     """
     tails = {
         place: clock.offset / (1 - clock.at_once if clock.start == begin else clock.later(begin))
@@ -244,8 +240,7 @@ class Race(NamedTuple):
 def race_of(scores: Sequence[Any]) -> Race:
     """Return the race whose clocks ring in the order of ``scores``: the largest first, or the largest last.
 
-    A score is a noisy number, such as ``E / w`` or ``u ** (1 / w)``. Raises ``NeedsValue`` if the scores cannot be
-    written as functions of ring times.
+    A score is a noisy number, such as ``E / w``. Raises ``NeedsValue`` if the scores are not functions of ring times.
     """
     if any(not isinstance(score, Continuous) or score.uniform.cut for score in scores if isinstance(score, SYMBOLIC)):
         return _raced(scores)
@@ -287,8 +282,7 @@ def _raced(scores: Sequence[Any]) -> Race:
 def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
     """Return clocks for scores that increase with their ring times: the clock that rings last has the largest score.
 
-    ``scores`` are the scores of a race. Plain numbers get clocks that never ring. Returns None if the scores have
-    another form, or if a plain number could be the largest.
+    Plain numbers get clocks that never ring. Returns None for other scores, or if a plain number could be the largest.
     """
     noise = [negative(score) for score in scores if isinstance(score, Continuous)]
     least = min(-score.ends()[1] for score in noise)
@@ -306,8 +300,8 @@ def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
 def _alike(scores: Sequence[Any], *, flipped: bool) -> list[Clock] | None:
     """Return a clock of rate 1 for each score, or None if a comparison has narrowed the interval of a uniform.
 
-    The scores must all be the same function of their own uniforms. The ring time of a clock is -log u for the uniform u
-    of the score, or with ``flipped`` -log(1 - u). A plain number gets a clock that never rings.
+    The scores are the same function of their uniforms u. A clock rings at -log u, or with ``flipped`` at -log(1 - u). A
+    plain number gets a clock that never rings.
     """
     known = [score.uniform.known for score in scores if isinstance(score, Continuous)]
     if any(each.low > 0 or each.high < 1 for each in known):
@@ -318,8 +312,8 @@ def _alike(scores: Sequence[Any], *, flipped: bool) -> list[Clock] | None:
 def _stripped(scores: Sequence[Any]) -> tuple[list[Any], list[Continuous]]:
     """Return two lists: simpler scores in the same order as ``scores``, and the symbolic numbers among them.
 
-    A last step that is increasing and common to all symbolic scores is removed from them. Plain numbers are mapped back
-    by the same step. This is repeated as often as possible.
+    Last steps that are increasing and common to all symbolic scores are removed, and plain numbers are mapped back by
+    them.
     """
     noise = [score for score in scores if isinstance(score, Continuous)]
     last = noise[0].steps[-1:]
@@ -407,10 +401,11 @@ def _summand(score: Continuous) -> float:
 def law_of_second(before: Sequence[float], after: Sequence[float], total: float, first: int | None) -> Any:
     """Return the probability that each clock rings first in a second race of the same noise, an array ``[clocks]``.
 
-    The array has the clocks of the second race, and ``after`` has their rates in this race, all positive. ``before``
-    has the rates of the same clocks in the first race (0 for a clock that took no part). ``total`` is the sum of all
-    rates of the first race, also of clocks that are not in the second. ``first`` is the index of the clock that rang
-    first in the first race; None if it is not in the second.
+    Args:
+        before: Rates of these clocks in the first race (0: took no part).
+        after: Their rates in the second race, all positive.
+        total: Sum of all rates of the first race, also of clocks that are not in the second.
+        first: Index of the clock that rang first in the first race; None if it is not in the second.
     """
     starts = [rate / again for rate, again in zip(before, after, strict=True)]
     end = inf if first is None else starts[first]
@@ -433,9 +428,8 @@ def law_of_second(before: Sequence[float], after: Sequence[float], total: float,
 def star_of(runners: Sequence[Runner]) -> Runner | None:
     """Return the clock that rang before all others of ``runners`` in an earlier race; it may be one of ``runners``.
 
-    Clocks of ``runners`` that have not raced are ignored. Returns None in three cases: it is not known which single
-    clock rang first; something is known about the order of the other clocks; or the clocks were used again since, in
-    another race or in a comparison with a number.
+    Clocks that have not raced are ignored. Returns None if it is not known which single clock rang first, if more is
+    known about the order, or if the clocks were used again since.
     """
     roots = {runner.root(): None for runner in runners if runner.after is not None or runner.behind}
     if len(roots) != 1:
@@ -450,9 +444,9 @@ def star_of(runners: Sequence[Runner]) -> Runner | None:
 def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool = True, place: str = "") -> int:
     """Return the index of the largest (or smallest) of ``entries``, numbers of which at least one is symbolic.
 
-    Of equal numbers the first counts; if ``first_of_ties`` is False, possible ties are refused. ``place`` is the line
-    of the program that compares, by default the current line. Raises ``NeedsValue`` if the entries are no race, or if
-    their noise has already decided a comparison that does not determine their order.
+    Of equal numbers the first counts, or with ``first_of_ties`` False they are refused. ``place`` is the line that
+    compares, by default the current one. Raises ``NeedsValue`` if the entries are no race, or if their noise has
+    decided something else.
     """
     scores = [entry if largest else negative(entry) for entry in map(drawn, entries)]
     ahead = _number_ahead(scores, first_of_ties=first_of_ties)
@@ -466,11 +460,11 @@ def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool 
 def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = "") -> list[tuple[int, float]] | None:
     """Return the law of the result of ``winner(entries)`` as pairs (index, probability), without drawing.
 
-    Parameters and errors are those of ``winner``. If an entry is the maximum of several clocks, its index occurs once
-    for each of them. Returns None in three cases, in which the winner must be drawn:
+    Parameters and errors are those of ``winner``. An index may occur several times, if the entry is a maximum. Returns
+    None if the winner must be drawn:
 
     * an entry is an integer with few values;
-    * a random number of the race was compared or has raced before, so that a draw would determine more than the winner;
+    * a random number of the race was compared or has raced before;
     * the largest score belongs to the clock that rings last.
     """
     if any(map(few, entries)):
@@ -518,9 +512,8 @@ def ranked_from_either_end(
 ) -> int:
     """Return the index of the entry at ``rank``, as ``ranked`` does with the same parameters.
 
-    Rank 0 is the largest entry, or with ``largest`` False the smallest. The entries are first counted from rank 0 on.
-    If this is refused, the same entry is counted from the other end, unless two plain numbers are equal. If both
-    attempts are refused, the first refusal is raised.
+    Rank 0 is the largest entry, or with ``largest`` False the smallest. If counting from rank 0 is refused, it is
+    counted from the other end, unless two plain numbers are equal.
     """
     numbers = [entry for entry in entries if not isinstance(entry, SYMBOLIC)]
     if len(set(numbers)) < len(numbers):
@@ -562,8 +555,8 @@ def _number_ahead(scores: Sequence[Any], *, first_of_ties: bool) -> int | None:
 def _all_parts(scores: Sequence[Any]) -> list[tuple[Any, int]]:
     """Return the parts of all scores as pairs (part, index of its score).
 
-    The parts of a maximum are the numbers whose maximum it is; any other score is one part. A part that occurs in
-    several scores is returned once, with the index of the first of them.
+    The parts of a maximum are its numbers; any other score is one part. A part of several scores occurs once, with the
+    first index.
     """
     parts = [(part, at) for at, score in enumerate(scores) for part in _parts(score)]
     alone = len(parts) == len(scores)
@@ -603,8 +596,8 @@ class _Contest(NamedTuple):
 def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
     """Return the race of ``scores``, which determines the largest of them, and record it for the audit.
 
-    ``number`` is how many of the largest scores are requested, and ``place`` the line of the program that compares.
-    Raises ``NeedsValue`` if the scores are not a race, or if their noise has already decided something else.
+    ``number`` is how many of the largest are requested, ``place`` the line that compares. Raises ``NeedsValue`` if the
+    scores are not a race, or if their noise has already decided something else.
     """
     noise = [score.uniform for score in scores if isinstance(score, Continuous)]
     for uniform in noise:
@@ -693,13 +686,17 @@ def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any
 def _reweighted(
     drawn: _Contestants, runners: list[Runner], rates: list[float], scores: Sequence[Any], *, once: bool
 ) -> int:
-    """Return the index of the largest score in a second race of the same noise with other weights.
+    """Return the index of the largest score in a second race of the same noise with other weights, drawn.
 
-    ``drawn`` has the uniforms that take part in the second race, ``scores`` its numbers, and ``rates`` the rates of its
-    clocks. ``runners`` are the clocks of the same uniforms with their rates and known order from the first race. The
-    index is drawn; its law depends on which clock rang first in the first race. Afterwards the noise cannot be used
-    again. Raises ``NeedsValue`` in two cases: more than the first clock is requested (``once`` is False), or the
-    earlier race decided more than its first clock.
+    Args:
+        drawn: The uniforms of the second race.
+        runners: Their clocks, with the rates and known order of the first race.
+        rates: Rates of the clocks in the second race.
+        scores: Numbers of the second race.
+        once: Whether only the first clock is requested.
+
+    Raises:
+        NeedsValue: If ``once`` is False, or if the first race decided more than its first clock.
     """
     root = star_of(runners) if once else None
     if root is None:
@@ -721,8 +718,8 @@ def _reweighted(
 def _and_numbers(scores: Sequence[Any], symbolic: list[int], number: int) -> list[int]:
     """Return the indices of the ``number`` largest of ``scores``, the largest first.
 
-    ``symbolic`` has the indices of the symbolic scores, the largest first. They come first in the result, because every
-    symbolic score exceeds every plain number. The plain numbers follow in descending order; equal ones are refused.
+    ``symbolic`` has the indices of the symbolic scores, the largest first; all of them exceed the plain numbers. Equal
+    plain numbers are refused.
     """
     rest = [at for at in range(len(scores)) if at not in symbolic]
     values = [-inf if isinstance(scores[at], Continuous) else scores[at] for at in rest]

@@ -137,8 +137,8 @@ def along(rule: Callable[[Row], Sequence[Row]], elements: Elements, axis: int) -
 def moved(move: Callable[..., Any], arrays: Sequence[Elements], fill: Any = None) -> Elements:
     """Return the elements of ``arrays`` after ``move``, a library function that only moves elements.
 
-    ``move`` is called with integer arrays in place of ``arrays``: they number all elements from 1 on. Each number in
-    its result stands for the element with this number, and a 0 for ``fill``.
+    ``move`` gets integer arrays that number all elements from 1 on. A number in its result stands for this element, 0
+    for ``fill``.
     """
     return moved_apart(lambda *places: [move(*places)], arrays, fill)[0]
 
@@ -162,9 +162,8 @@ def moved_apart(move: Callable[..., Sequence[Any]], arrays: Sequence[Elements], 
 def accumulated(rule: Callable[[Row], Any], target: Elements, source: Elements, places: Elements) -> Elements:
     """Return ``target`` with the elements of ``source`` combined into it by ``rule``.
 
-    ``places`` has the flat index in ``target`` for each element of ``source``; a negative index drops the element. For
-    each of these indices ``rule`` gets one row: the element of ``target``, then the elements of ``source`` with this
-    index, in their order. ``rule`` returns the new element.
+    ``places`` has the flat index in ``target`` for each element of ``source``; a negative one drops it. For each index
+    ``rule`` gets the element of ``target``, then those of ``source``, and returns the new element.
     """
     put: dict[int, list[Any]] = {}
     for place, element in zip(places.ravel().tolist(), source.ravel().tolist(), strict=True):
@@ -188,8 +187,8 @@ NARROWEST = 4
 def choice(which: Any, *cases: Any) -> Any:
     """Return ``cases[which]``, the element at an index that may be symbolic.
 
-    There are three results for a symbolic index. If all cases are equal, the first is returned. If a case is a symbolic
-    number, the index is drawn now. Otherwise the result is an outcome that draws the index when the outcome is read.
+    For a symbolic index: if all cases are equal, the first is returned. If a case is a symbolic number, the index is
+    drawn now. Otherwise it is drawn when the result, an outcome, is read.
     """
     if not is_open(which):
         return cases[int(known(which))]
@@ -242,12 +241,12 @@ def folded(
     row: Row,
     ask: Ask,
 ) -> Any:
-    """Return the sum or the product of a row.
+    """Return the sum or the product of a row; ``ask`` gives the dtype of the result.
 
-    If an element is a symbolic number, ``combine`` adds or multiplies the elements one after the other. If all elements
-    are plain numbers, ``of_numbers``, the function of NumPy, computes the result. If all are counts (non-negative
-    integers, some of them unread), the result is an outcome of the class ``of_counts``. Otherwise the result is an
-    outcome that ``of_numbers`` computes when it is read. Of ``ask`` only the dtype of the result is used.
+    * With a symbolic number, ``combine`` adds or multiplies one element after the other.
+    * Plain numbers: ``of_numbers``, the function of NumPy, computes it.
+    * Counts (non-negative integers, some unread): an outcome of the class ``of_counts``.
+    * Otherwise: an outcome that ``of_numbers`` computes when it is read.
     """
     if any_symbolic(row):
         return reduce(combine, map(number, row))
@@ -349,9 +348,8 @@ def _scores(row: Row) -> Row:
 def ordered(row: Row, ask: Ask, ranks: range, *, largest: bool, stable: bool = False) -> tuple[list[Any], list[Any]]:
     """Return two lists: the elements of ``row`` at the given ``ranks``, and the indices of these elements.
 
-    Rank 0 is the largest element, or with ``largest`` False the smallest. With ``stable``, equal numbers keep their
-    order; otherwise symbolic numbers that may be equal are refused. ``ask`` has the operation and the line that a
-    refusal names.
+    Rank 0 is the largest, or with ``largest`` False the smallest. With ``stable``, equal numbers keep their order;
+    otherwise symbolic numbers that may be equal are refused. ``ask`` has the operation and line for a refusal.
     """
     scores = _scores(row)
     if not any_symbolic(scores):
@@ -398,8 +396,8 @@ def _entry(order: Deferred, rank: int) -> int:
 def entry_at(row: Row, place: Any) -> Any:
     """Return ``row[place]`` for an index ``place`` that is a symbolic outcome.
 
-    If ``row`` has symbolic numbers, the index is drawn now, and the result is the selected element. Otherwise the
-    result is an outcome, and the index is drawn when the program reads this outcome.
+    If ``row`` has symbolic numbers, the index is drawn now. Otherwise the result is an outcome, and the index is drawn
+    when it is read.
     """
     if any_symbolic(row):
         return row[int(known(place))]

@@ -157,8 +157,8 @@ _LARGEST_LOGARITHM = 700.0
 class MonotoneStep(NamedTuple):
     """One step of a chain of monotone functions: its ``name`` and, for some names, its parameter ``number``.
 
-    ``plus``, ``times`` and ``power`` have a parameter; ``log``, ``exp`` and ``floor`` have none. ``rounded`` rounds to
-    the nearest float with ``number`` significant bits. Other names are those of ``steps.RULES``.
+    ``plus``, ``times`` and ``power`` have one; ``log``, ``exp`` and ``floor`` none. ``rounded`` rounds to ``number``
+    significant bits. Other names are those of ``steps.RULES``.
     """
 
     name: str
@@ -261,8 +261,7 @@ def _power(value: float, exponent: float) -> float:
 def carried_back(steps: tuple[MonotoneStep, ...], bound: float, *, or_equal: bool = False) -> float:
     """Return the argument a at which the result of the chain ``steps`` crosses ``bound``.
 
-    For arguments on one side of a, the result is below the bound (or equal to the bound, with ``or_equal``); on the
-    other side it is not. ``or_equal`` matters only for the steps in ``STEPPED``.
+    On one side of a the result is below the bound (or equal, with ``or_equal``), on the other it is not.
     """
     for step in reversed(steps):
         if step.name not in STEPPED:

@@ -160,8 +160,8 @@ def _stepped(of: Enclosed, step: MonotoneStep) -> Enclosed:
 def _smooth(step: MonotoneStep, low: Any, high: Any) -> tuple[Ends, Ends]:
     """Return bounds of the values of ``step`` on the intervals from ``low`` to ``high``, and bounds of its slope there.
 
-    ``low`` and ``high`` are arrays with one interval for each box. Both results are pairs (lower bounds, upper bounds).
-    Not for ``floor`` and ``rounded``.
+    ``low`` and ``high`` have one interval for each box. Both results are pairs (lower bounds, upper bounds). Not for
+    ``floor`` and ``rounded``.
     """
     if step.name in RULES:
         rule = RULES[step.name]
@@ -232,11 +232,10 @@ _ROUNDED = 1e-9
 
 
 class Share(NamedTuple):
-    """The volume of the points at which all earlier answers (objects ``Fact``) are correct, in two parts.
+    """The volume of the points that agree with all earlier answers (objects ``Fact``), for each new answer.
 
-    The parts belong to the two possible answers to a new comparison. ``yes`` is the volume of the points at which the
-    new comparison is true, and ``no`` that of the points at which it is false. Each volume is a pair (lower bound,
-    upper bound).
+    ``yes`` is the volume where the new comparison is true, ``no`` where it is false; each is a pair (lower bound, upper
+    bound).
     """
 
     yes: tuple[float, float]
@@ -268,8 +267,8 @@ def _ratio(one: float, other: float) -> float:
 class _Boxes(NamedTuple):
     """Boxes of uniform numbers, with bounds of two volumes for each box.
 
-    Both volumes contain only points of the box at which all earlier answers (objects ``Fact``) are correct. ``yes``
-    bounds the volume of those at which the new comparison is true, and ``no`` the volume of those at which it is false.
+    Both contain only points that agree with all earlier answers (objects ``Fact``): ``yes`` those at which the new
+    comparison is true, ``no`` those at which it is false.
     """
 
     low: Any
@@ -293,9 +292,8 @@ class _Boxes(NamedTuple):
 def share(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], asked: Fact, most: int = MOST_BOXES) -> Share:
     """Return bounds of the volumes of both answers to ``asked``, among the points that agree with all ``facts``.
 
-    ``facts`` are the earlier answers, and ``asked`` is the new comparison. ``ends`` is the box of all points: an
-    interval (low, high) for each uniform number. At most ``most`` boxes are evaluated. If this limit is reached, the
-    bounds are further apart.
+    ``facts`` are earlier answers, ``asked`` is the new comparison. ``ends`` has an interval (low, high) for each
+    uniform number. After ``most`` boxes the evaluation ends.
     """
     pool = _looked_at(*_first_boxes(ends, asked), (*facts, asked))
     seen, done = 1, Share((0.0, 0.0), (0.0, 0.0))
@@ -368,8 +366,8 @@ def _looked_at(low: Any, high: Any, questions: Sequence[Fact]) -> _Boxes:
 def _all_of(shares: Sequence[Any]) -> Any:
     """Return, for each box, bounds of the share of the box in which all comparisons are true.
 
-    ``shares`` has, for each comparison, bounds of the share in which this comparison is true. The share of all is at
-    most the smallest of these shares, and at least 1 minus the sum of their complements.
+    ``shares`` has bounds of the share for each comparison. The result is at most the smallest, and at least 1 minus the
+    sum of the complements.
     """
     most = np.minimum.reduce([each[1] for each in shares])
     least = np.maximum(0.0, 1 - sum(1 - each[0] for each in shares))
@@ -380,8 +378,7 @@ def _under(question: Fact, low: Any, high: Any, middle: Any, widths: Any) -> tup
     """Return, for each box, bounds of the share in which a quantity is below its bound, and a weight of each side.
 
     ``question`` has the quantity and the bound. A box has the corners ``low`` and ``high``, the centre ``middle`` and
-    the side lengths ``widths``, with one side for each uniform. The weight of a side is how much the quantity may
-    change along this side; the side with the largest weight is halved next.
+    the side lengths ``widths``. The weight is how much the quantity may change along a side.
     """
     formula, bound = question.formula, question.bound
     (least, most), (down, up) = enclosed(formula, low, high)
@@ -415,8 +412,8 @@ def _is_plain(formula: Any) -> bool:
 def _beneath(slopes: Any, distance: Any) -> Any:
     """Return the share of the unit cube that lies below a plane, for each box.
 
-    A point x of the cube lies below the plane if the dot product of x and ``slopes`` is below ``distance``. ``slopes``
-    is ``[uniforms, boxes]``; ``distance`` and the result are ``[boxes]``.
+    A point of the cube lies below if its dot product with ``slopes`` ``[uniforms, boxes]`` is below ``distance``
+    ``[boxes]``.
     """
     total, number = slopes.sum(axis=0), len(slopes)
     turned = distance > total / 2
@@ -477,13 +474,9 @@ class _Times(NamedTuple):
 def windows(ends: Sequence[tuple[float, float]], facts: Sequence[Fact]) -> tuple[Window, ...] | None:
     """Return the interval (window) that ``ends`` and ``facts`` leave to each arrival time, in order of arrival.
 
-    Every fact must concern a product of uniforms, of which each factor may be 1 - u in place of u; the arrival time of
-    a product is minus its logarithm. The products must be nested: each contains all factors of the one before. ``ends``
-    has the interval (low, high) of each uniform, by index; an interval other than (0, 1) counts as a fact about a
-    product of one factor.
-
-    Returns None in three cases: a fact has another form, the products are not nested, or there is no fact. A window may
-    be empty: its ``low`` is then at least its ``high``.
+    The arrival time of a product of uniforms u or 1 - u is minus its logarithm. ``ends`` has the interval of each
+    uniform. Each product must contain all factors of the one before. Returns None for facts about anything else, and
+    without facts. If ``facts`` contradict each other, a window is empty: ``low`` is at least ``high``.
     """
     result: dict[frozenset[tuple[int, bool]], tuple[float, float]] = {}
     for place, (low, high) in enumerate(ends):
@@ -784,9 +777,8 @@ def _chance(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], aske
 def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share | None:
     """Return the volumes of both answers to ``asked``, if ``asked`` and all ``facts`` compare the same quantity.
 
-    Only the steps that are applied to this quantity may differ. The volumes are computed from its distribution
-    function. ``facts`` are the earlier answers. ``ends`` are the intervals of the uniforms. Returns None in three
-    cases: the comparisons concern several quantities; ``facts`` is empty; or a formula has limits, or steps with jumps.
+    ``facts`` are earlier answers, ``ends`` the intervals of the uniforms. The formulas may differ in their steps.
+    Returns None for several quantities, without ``facts``, and for a formula with limits or jumps.
     """
     levels = [_level(fact) for fact in (*facts, asked)]
     if not facts or None in levels or len({fact.formula[:2] for fact in (*facts, asked)}) > 1:
@@ -806,8 +798,7 @@ def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share |
 def _level(fact: Fact) -> tuple[float, bool] | None:
     """Return what ``fact`` states about its quantity before the steps: (bound, whether the quantity is below it).
 
-    The steps of the fact's formula are applied backwards to its bound. Returns None for a quantity with limits, or with
-    steps that have jumps.
+    Returns None for a quantity with limits, or with steps that have jumps.
     """
     formula = fact.formula
     if (formula.low, formula.high) != (-inf, inf) or any(step.name in STEPPED for step in formula.steps):
@@ -819,8 +810,8 @@ def _level(fact: Fact) -> tuple[float, bool] | None:
 def _in_closed_form(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> float | None:
     """Return the probability that ``asked`` is true, given ``facts``, if all concern nested products of uniforms.
 
-    ``facts`` are the earlier answers, and ``ends`` are the intervals of the uniforms. Returns None in two cases: the
-    comparisons do not all concern nested products, or ``facts`` together have probability 0.
+    ``facts`` are earlier answers, ``ends`` the intervals of the uniforms. Returns None for other comparisons, and if
+    ``facts`` have probability 0.
     """
     result = windows(ends, (*facts, asked))
     if result is None:

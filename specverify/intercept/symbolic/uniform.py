@@ -105,8 +105,8 @@ def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], i
 def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
     """Change the rates of the clocks ``runners`` to ``rates`` and return True, or return False and change nothing.
 
-    The result is False if the rates of the clocks in one tree would not all change by the same factor, because their
-    known order would then be invalid. If True, the other clocks of these trees change by the same factor.
+    True requires that the rates of all clocks in one tree change by the same factor; the other clocks of the tree then
+    change too.
     """
     units: dict[Runner, float] = {}
     for runner, rate in zip(runners, rates, strict=True):
@@ -144,10 +144,8 @@ def alike(runner: Runner) -> bool:
 def place_of(runner: Runner) -> Place | None:
     """Return the rank of the uniform of the clock ``runner`` among the uniforms of the clocks in its tree.
 
-    The first clock to ring has the largest uniform (the smallest, if the clocks are functions of 1 - u), the second the
-    next one. The values of the uniforms in ascending order are independent of the order of the clocks. Returns None in
-    two cases: the known order does not determine the rank, or the clocks of the tree do not ring in the order of their
-    uniforms (see ``alike``).
+    The clock that rings first has the largest uniform, or the smallest if clocks are functions of 1 - u. Returns None
+    if the known order does not determine the rank.
     """
     root = runner.root()
     number, later = len(list(root.all_behind())), len(list(runner.all_behind())) - 1
@@ -163,8 +161,7 @@ def place_of(runner: Runner) -> Place | None:
 def share_below(place: Place, bound: float) -> float:
     """Return the probability that a uniform is below ``bound`` if only its rank ``place`` among others is known.
 
-    Let n be how many of the ``place.number`` ranked uniforms are below ``bound``; n is a binomial number. The uniform
-    is below ``bound`` exactly if n exceeds ``place.smaller``.
+    It is the probability that more than ``place.smaller`` of the ``place.number`` ranked uniforms are below ``bound``.
     """
     ways = range(place.smaller + 1, place.number + 1)
     return sum(math.comb(place.number, k) * bound**k * (1 - bound) ** (place.number - k) for k in ways)
@@ -206,9 +203,8 @@ def note(uniform: Uniform) -> None:
 def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] | None:
     """Return, in order, a value for each uniform of ``made`` that agrees with all answers; ``rng`` chooses the values.
 
-    Returns None if a uniform gets no value, for one of five reasons: it was compared together with others; its interval
-    is narrower than ``NARROW``; it was in a race and was also compared; the order of its race is not stored, as in a
-    race of clamped noise; or ``_rung`` finds no times for its race.
+    Returns None if a uniform was compared together with others, or both raced and compared; if an interval is narrower
+    than ``NARROW``; or if no times are found for the clocks of a race.
     """
     known = [uniform.known for uniform in made]
     times: dict[Runner, float] = {}
@@ -271,14 +267,13 @@ NEVER_DRAWN = 2.0**-54
 class Known:
     """The constraints on a uniform number: its interval [low, high), its races and its comparisons.
 
-    A program may draw the same number again, by the same call from the same generator state. The ``Uniform`` objects of
-    these draws share one object of this class.
+    The ``Uniform`` objects of equal draws, from the same generator state by the same call, share one object.
     """
 
-    def __init__(self, site: Site) -> None:
-        """Start without constraints on the number drawn at ``site``."""
+    def __init__(self, site: Site, low: float = 0.0, high: float = 1.0) -> None:
+        """Start with the constraint that the number drawn at ``site`` lies in [low, high)."""
         self.site, self.asked = site, 0
-        self.low, self.high = 0.0, 1.0
+        self.low, self.high = low, high
         self.raced: Raced | None = None
         """The last race in which the number has taken part; None if it has not raced."""
         self.runner: Runner | None = None
@@ -299,12 +294,7 @@ class Known:
 
 
 class Constraint(NamedTuple):
-    """The constraint that the answer of one draw sets on uniform numbers: an interval of one, or a relation of several.
-
-    ``known`` are these numbers. If there is only one, each possible answer confines this number to an interval, and
-    ``ends`` are the ends of these intervals. The probabilities of the answers have an error of at most ``within``,
-    beside rounding.
-    """
+    """The constraint that the answer of one draw sets on uniform numbers: an interval, or a relation of several."""
 
     known: tuple[Known, ...]
     """The uniform numbers that the draw constrains."""
@@ -341,7 +331,7 @@ class Uniform:
         constraints: an answer about one of them also constrains the other.
         """
         if self._known is None:
-            self._known = self.draw.shared(lambda: Known(self._site))
+            self._known = self.draw.shared(lambda: Known(self._site, *_looked_up_interval(self.draw)))
         return self._known
 
     @property
@@ -405,10 +395,10 @@ class Uniform:
         return result
 
     def _placed(self, place: str) -> None:
-        """If this uniform has taken part in a race, store its rank in the race before it is compared with a number.
+        """Store the rank of this uniform in its race, if it has raced; called before it is compared with a number.
 
-        Refuses the comparison if the race does not determine the rank. ``place`` is the line of the program that
-        compares.
+        The rank follows from the order of the clocks that is already drawn. Refuses if the order does not determine it.
+        ``place`` is the line that compares.
         """
         known, runner = self.known, self.known.runner
         if not known.raced or known.place is not None:
@@ -457,10 +447,9 @@ class Uniform:
     def _ask(self, question: str, pmf: Any, lies: Callable[[float], int], constraint: Constraint) -> int:
         """Return the answer of a comparison as an index, drawn from ``pmf``.
 
-        In a comparison of one number, the index is that of the interval in which the uniform lies. In a comparison of
-        several numbers, it is 0 for true and 1 for false. ``lies(u)`` is the index for a value u of the uniform.
-        ``constraint`` states which uniforms the answer constrains, and at which values the answer changes. ``question``
-        names the kind of comparison in the site of the draw.
+        The index is that of the interval in which the uniform lies; for several numbers it is 0 for true and 1 for
+        false. ``lies(u)`` is the index for a value u. ``constraint`` states which uniforms the answer constrains, and
+        where it changes. ``question`` names the kind of comparison in the site of the draw.
         """
         known, coupled = self.known, mode().coupled
         known.asked += 1
@@ -470,6 +459,47 @@ class Uniform:
         site = (*known.site, question, known.asked)
         note_constraint(site, constraint)
         return self.draws.categorical(pmf, site)
+
+
+def look_up(draws: Draws, pmf: Any, site: Site, draw: Draw) -> int:
+    """Return the outcome of ``draw``, an inverse-CDF lookup of one number in the cumulative sum of ``pmf``.
+
+    ``draws`` answers the lookup at ``site``. The answer also constrains the other draws that use this number, and their
+    earlier answers constrain it. Refuses the run if the number has raced or was compared together with others.
+    """
+    assert draw.origin is not None
+    known: Known | None = draw.origin.shared.get(draw.source)
+    if known is None and draw.source not in draw.origin.lookups:
+        outcome = draws.categorical(pmf, site)
+        draw.origin.lookups[draw.source] = [(pmf, outcome)]
+        return outcome
+    if known is not None and (known.together or known.raced):
+        raise NeedsValue("one-state-twice", f"{draw.name} looks up a number that was compared in another way")
+    low, high = _looked_up_interval(draw) if known is None else (known.low, known.high)
+    edges = _edges(pmf).clip(low, high)
+    masses = np.diff(edges)
+    masses[masses < NEVER_DRAWN * (high - low)] = 0.0
+    rounding.asked(again=True)
+    outcome = draws.categorical(masses / masses.sum(), site)
+    draw.origin.lookups.setdefault(draw.source, []).append((pmf, outcome))
+    if known is not None:
+        known.low, known.high = float(edges[outcome]), float(edges[outcome + 1])
+    return outcome
+
+
+def _looked_up_interval(draw: Draw) -> tuple[float, float]:
+    """Return the interval [low, high) to which lookups by other draws confine the number of ``draw``."""
+    low, high = 0.0, 1.0
+    for pmf, outcome in draw.origin.lookups.get(draw.source, ()) if draw.origin is not None else ():
+        edges = _edges(pmf)
+        low, high = max(low, float(edges[outcome])), min(high, float(edges[outcome + 1]))
+    return low, high
+
+
+def _edges(pmf: Any) -> Any:
+    """Return the ends of the intervals of the outcomes: 0, the partial sums of ``pmf``, and 1 at last."""
+    sums = np.cumsum(np.asarray(pmf, dtype=np.float64))
+    return np.concatenate([[0.0], sums[:-1] / sums[-1], [1.0]])
 
 
 def look(draw: Draw) -> None:

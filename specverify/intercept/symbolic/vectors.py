@@ -261,7 +261,11 @@ class Many(NamedTuple):
         return self._replace(steps=steps, low=ends[0] if grows(step) else ends[1], high=ends[1 if grows(step) else 0])
 
     def ends(self) -> tuple[Any, Any]:
-        """Return the infimum and the supremum of every symbolic element, as arrays or floats."""
+        """Return the infima and the suprema of the symbolic elements.
+
+        Each is an array of the vector's shape, or a float if it is the same for all. The values at plain numbers have
+        no meaning.
+        """
         low, high = np.float64(0.0), np.float64(1.0)
         with np.errstate(all="ignore"):
             for step in self.steps:
@@ -384,11 +388,9 @@ def _apart(left: Any, right: Any) -> tuple[Many, Any]:
 
 
 def _numbers(value: Many, where: Any, numbers: Any, function: Callable[[Any], Any]) -> Many:
-    """Return ``value`` with other plain numbers.
+    """Return ``value`` with ``function`` applied to its array of plain numbers.
 
-    ``function`` maps the plain numbers of ``value`` (an array) to those that replace them. In addition, the symbolic
-    elements at which the mask ``where`` is True are replaced by plain numbers: the elements of ``numbers`` at the same
-    indices.
+    Where the mask ``where`` is True, the symbolic elements are replaced by the elements of ``numbers``.
     """
     result = np.where(value.random, numbers, function(value.numbers))
     return value._replace(ids=np.where(where, -1, value.ids), numbers=result)

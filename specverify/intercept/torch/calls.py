@@ -176,8 +176,7 @@ class _AnsweringMode(TorchFunctionMode):
     def _apart(self, func: Any, args: tuple[Any, ...], named: dict[str, Any], *, lazy: bool) -> Any:
         """Return the result of the call ``func(*args, **named)``, which may need more than a call of torch.
 
-        The call draws, writes to a tensor or converts a tensor to numbers, or an argument is symbolic. ``lazy`` states
-        that an argument is symbolic.
+        The call draws, writes to a tensor, converts one to numbers, or has a symbolic argument (``lazy``).
         """
         answer = ANSWERS.get(function_of(func))
         if answer is not None and not _on_meta(args, named):
@@ -269,9 +268,8 @@ def _noted(result: Any) -> Any:
 def _with_storage(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return ``args``, the arguments of ``func``, with symbolic tensors replaced by ordinary tensors where needed.
 
-    All symbolic tensors are replaced if ``func`` reads memory, or assigns to an index. (An assignment makes a view of
-    its target, and in inference mode torch makes no view of a tensor without storage.) Otherwise only those symbolic
-    tensors are replaced that became ordinary tensors before (see ``is_stored``).
+    All are replaced if ``func`` reads memory or assigns to an index, otherwise those that became ordinary tensors
+    before (see ``is_stored``).
     """
     all_of_them = func in _ORDINARY or func is torch.Tensor.__setitem__
     result: tuple[Any, ...] = in_all(stored if all_of_them else _stored_if_it_is, args)
@@ -316,9 +314,8 @@ def _of_tensors(given: Any, func: Any) -> Any:
 def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[TorchFunctionMode]:
     """Context manager: while it is open, ``draws`` answers torch's random calls.
 
-    ``forced_uniform`` 0 or 1 gives every uniform the smallest or the largest value of its generator instead: at these
-    values a token of probability 0 may be emitted. See ``boundary_of`` for its other forms. Yields the torch mode that
-    another thread enters to be intercepted too.
+    ``forced_uniform`` 0 or 1 gives every uniform the smallest or the largest value of its generator (other forms:
+    ``boundary_of``). Yields the torch mode that another thread enters to be intercepted too.
     """
     run = TorchDraws(draws, forced_uniform)
     mode = _AnsweringMode(run)

@@ -407,10 +407,12 @@ MOST_ELEMENTS = 256
 def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Callable[..., Any]:
     """Return a handler that calls ``handler`` and, if ``handler`` declines, defers the computation of each element.
 
-    A deferred element is an outcome; when it is read, ``function`` computes it from the elements of the operands. In
-    six cases the returned handler declines too: large-vocabulary mode is active; the call has keyword arguments; an
-    operand is not of integers, has a symbolic number, or has more than ``MOST_ELEMENTS`` elements; or the result is of
-    floats. ``name`` is the name of the operation.
+    A deferred element is an outcome that ``function`` computes when it is read. ``name`` is the name of the operation.
+    Nothing is deferred:
+
+    * with keyword arguments, or in large-vocabulary mode;
+    * if an operand is not of integers, has a symbolic number or more than ``MOST_ELEMENTS`` elements;
+    * if the result is of floats.
     """
 
     def answer(*operands: Any, **more: Any) -> Any:
@@ -446,9 +448,9 @@ _ADDS, _MULTIPLIES = PRIMITIVES[ADD].torch, PRIMITIVES[MULTIPLY].torch
 def _element(name: str, function: Any, operands: Sequence[Any], elements: Sequence[Any], dtype: torch.dtype) -> Any:
     """Return one element of the result of the operation ``name``: ``function`` of ``elements``.
 
-    If one of ``elements`` is unread, the result is an outcome that is computed when it is read. But an element that is
-    added to 0 or multiplied by 1 is returned unchanged, and a product with 0 is 0. ``operands`` are the tensors or
-    numbers to which the elements belong, and ``dtype`` is the dtype of the result.
+    If one of ``elements`` is unread, the result is too, except for products with 0. A sum with 0 or a product with 1
+    returns the other element. ``operands`` are the tensors or numbers of the elements, and ``dtype`` is that of the
+    result.
     """
     if name in _ADDS + _MULTIPLIES:
         for place, one in enumerate(elements):
@@ -481,9 +483,8 @@ def _single(operand: Any, number: Any) -> Any:
 def _product(function: Any, operands: Sequence[Any], elements: Sequence[Any]) -> Any:
     """Return the product of two ``elements``, computed by ``function``.
 
-    The first element is forced. If it is 0, the result is 0, and the second element is not forced. But if the second of
-    ``operands``, the tensors or numbers to which the elements belong, is a bool mask, the two elements change roles:
-    the second is forced, and the first is not forced if the second is 0.
+    The first element is forced; if it is 0, the second is not forced. If the second of ``operands``, the tensors or
+    numbers of the elements, is a bool mask, the second is forced first.
     """
     first = 1 if _dtype(operands[1]) is torch.bool else 0
     return _computed(function, operands, elements) if known(elements[first]) else 0

@@ -76,9 +76,8 @@ class Filled:
     def fill(self, tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         """Record that ``tensor`` was filled in place with ``values``; return the symbolic tensor that represents it.
 
-        If neither ``tensor`` nor ``values`` is symbolic, the values are copied as usual, and ``tensor`` is returned.
-        Raises ``NeedsValue`` for values of another shape, and for a tensor whose numbers were forced since it was first
-        filled.
+        If neither is symbolic, the values are copied, and ``tensor`` is returned. Raises ``NeedsValue`` for values of
+        another shape, and for a tensor whose numbers were forced since it was first filled.
         """
         lazy = isinstance(tensor, SymbolicTensor)
         if not lazy and not isinstance(values, SymbolicTensor):
@@ -124,8 +123,7 @@ class Filled:
     def settle(self) -> None:
         """Write the values that the program has read into the memory of the filled tensors, at the end of a run.
 
-        If all elements of a tensor were read, its memory replaces the symbolic tensor from then on. So later writes
-        reach every tensor that shares this memory.
+        If all elements of a tensor were read, its memory replaces the symbolic tensor from then on.
         """
         for whole, standing in self._whole.values():
             if standing.settled is not None:  # somebody wrote to what had been looked at
@@ -269,9 +267,8 @@ def _name(func: Any) -> str:
 def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Return the result of ``func(*args, **kwargs)``, a call that writes into a tensor without reading outcomes.
 
-    The call writes symbolic numbers or unread outcomes, or it writes to a tensor that holds symbolic numbers. Returns
-    ``Declined`` for any other call. ``filled`` records which tensors hold symbolic numbers; the tensor that is written
-    to is added.
+    The tensor is added to ``filled``, which records such tensors. Returns ``Declined`` for a call that writes no
+    symbolic numbers or unread outcomes, and not to a tensor with symbolic numbers.
     """
     if func is torch.Tensor.__setitem__ and _keeps_open(*args):
         return _set(filled, *args)
@@ -297,8 +294,8 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
 def _keeps_open(tensor: Any, index: Any, value: Any) -> bool:
     """Return whether ``tensor[index] = value`` can be done without reading any element of ``value``.
 
-    The result is True in two cases: ``value`` has symbolic numbers or unread outcomes; or ``tensor`` already holds
-    symbolic numbers, and ``value`` is a number or a tensor.
+    So it is if ``value`` has symbolic numbers or unread outcomes, or if ``tensor`` holds symbolic numbers and ``value``
+    is a number or a tensor.
     """
     written_to = _may_be_drawn_into(tensor) and isinstance(value, (Number, torch.Tensor))
     return holds(SYMBOLIC, value) or written_to or _undecided(value)
@@ -310,11 +307,11 @@ def _may_be_drawn_into(tensor: Any) -> bool:
 
 
 def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
-    """Return whether the in-place method ``name`` of ``tensor`` can be done without reading an outcome.
+    """Return whether the in-place method ``name`` of ``tensor`` is done without reading outcomes.
 
-    ``operands`` are the arguments of the method. Return True for a method that moves elements, if an operand has an
-    unread outcome. Return True for a method that computes with integers, if ``tensor`` or an operand has an unread
-    outcome and ``tensor`` is not of floats. Return False for any other method.
+    * A method that moves elements: if one of ``operands``, its arguments, has an unread outcome.
+    * A method that computes with integers: if ``tensor`` is not of floats, and it or an operand has one.
+    * Any other method: False.
     """
     if name in _MOVES:
         return _undecided(*operands)

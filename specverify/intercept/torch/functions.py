@@ -100,8 +100,8 @@ class TorchDraws:
     def noise(self, noise: Noise, like: torch.Tensor, call: str, generator: Any) -> Any:
         """Return new random numbers with the law ``noise``, in the shape and dtype of ``like``.
 
-        The result is a symbolic tensor, or an ordinary tensor if values are forced. ``call`` is the name of the
-        function that draws, and ``generator`` its generator (None: the default one).
+        The tensor is symbolic, unless values are forced. ``call`` is the name of the function, ``generator`` its
+        generator (None: the default one).
         """
         check_numbers(call, like.shape)
         if self.boundary is not None:
@@ -128,8 +128,8 @@ class TorchDraws:
     def _many(self, like: torch.Tensor, site: Site, noise: Noise, generator: Any) -> SymbolicTensor:
         """Return the random numbers of one call as a symbolic tensor that holds a noise vector.
 
-        It is used where an object for each number would be too slow. ``like`` gives shape and dtype, ``site`` names the
-        call, ``noise`` is the law, and ``generator`` is the real generator (None: the default one).
+        ``like`` gives shape and dtype, ``site`` names the call, ``noise`` is the law, and ``generator`` the real
+        generator (None: the default one).
         """
         check_not_equal(str(like.dtype).removeprefix("torch."))
         drawn = torch.empty(like.shape, dtype=like.dtype, device=like.device)
@@ -145,8 +145,8 @@ class TorchDraws:
     ) -> Any:
         """Return a tensor of symbolic integers in ``[low, low + number)``, for too many values to enumerate.
 
-        ``like`` gives shape and dtype. ``call`` is the name of the function that draws, ``generator`` its generator
-        (None: the default one), and ``advance`` draws from the real generator.
+        ``like`` gives shape and dtype. ``call`` is the name of the function, ``generator`` its generator (None: the
+        default one); ``advance`` draws from it.
         """
         check_numbers(call, like.shape)
         if self.boundary is not None:
@@ -164,11 +164,9 @@ class TorchDraws:
     def outcomes(self, call: str, generator: Any, device: torch.device, advance: Callable[[], Any]) -> Any:
         """Return the function ``outcome(pmf, index, first, way)``; it returns the next outcome of one call, unread.
 
-        ``index`` is the position of the outcome in the result of the call. Index j of ``pmf`` stands for the value
-        ``first + j`` (default 0). ``way`` distinguishes laws of one call that have the same pmf (default: none).
-
-        ``call`` is the name of the torch function; ``advance`` draws from the real ``generator``, None for the default
-        one of ``device``.
+        ``index`` is the position of the outcome in the result of the call. Index j of ``pmf`` stands for ``first + j``
+        (default 0). ``way`` distinguishes laws with the same pmf. ``call`` is the name of the torch function;
+        ``advance`` draws from the real ``generator``, None for the default one of ``device``.
         """
         site: Site = (call, draw_line(), *self.streams.name(generator))
         state, count = self.streams.state(generator, device, advance), iter(range(2**62))
@@ -195,9 +193,8 @@ class TorchDraws:
 def _values(noise: Noise, call: str, dtype: torch.dtype) -> Callable[[Uniform], Continuous]:
     """Return the map from a uniform number to the symbolic number that torch computes for a value of ``noise``.
 
-    A 16-bit ``dtype`` has so few values that two numbers are often equal. Uniform noise of such a dtype is therefore an
-    integer times the resolution. Exponential noise of such a dtype is refused, unless 16-bit numbers are treated as
-    continuous (``continuous_in_16_bits``). ``call`` is the name of the function, for the refusal.
+    In a 16-bit ``dtype`` uniform noise is an integer times the resolution. Exponential noise is refused there, unless
+    it is treated as continuous (``continuous_in_16_bits``). ``call`` is the name of the function.
     """
     bits = BITS.get(dtype, 53)
     if bits > FEW or (noise.exponential and continuous_in_16_bits()):
@@ -376,9 +373,8 @@ def _law(
 ) -> Any:
     """Return random numbers of ``law`` with parameters ``given``, in the shape and dtype of ``like``.
 
-    ``run`` answers the draws. ``fill(tensor, generator=generator)`` is torch's own method, which makes the same draws
-    from the real ``generator``. ``call`` is the name of the drawing function. The result is a symbolic tensor, or an
-    ordinary tensor if the run forces values.
+    ``run`` answers the draws. ``fill(tensor, generator=generator)`` is torch's own method. ``call`` is the name of the
+    drawing function. The tensor is symbolic, unless the run forces values.
     """
     floats = like.dtype.is_floating_point
     if floats and like.dtype.itemsize < 4:
@@ -514,8 +510,8 @@ def _equally(
 ) -> Any:
     """Return equally likely integers in ``[low, high)``, the pair ``ends``, as a tensor in the shape of ``like``.
 
-    They are outcomes if there are few possible values, else symbolic integers. ``run`` answers the draws, ``call`` is
-    the name of the function, and ``advance`` draws from the real ``generator``.
+    They are outcomes, or symbolic integers with many values. ``run`` answers the draws, ``call`` is the name of the
+    function; ``advance`` draws from the real ``generator``.
     """
     number = ends[1] - ends[0]
     check_numbers(call, like.shape)

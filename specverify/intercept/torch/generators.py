@@ -51,8 +51,7 @@ _SETS_STATE = ("manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_
 def _start(seed: int, device: torch.device) -> torch.Tensor:
     """Return the state of a global generator of ``device`` at the start of a run, computed from ``seed``.
 
-    It is the state of a generator that was seeded with a number made from ``seed``, which a program is not likely to
-    use as a seed itself.
+    The seed of this state is one that a program is not likely to use.
     """
     return torch.Generator(device).manual_seed(seed << 16 | 0xF1ED).get_state()
 
@@ -100,10 +99,11 @@ class TorchStreams(Streams):
     def states(
         self, generator: Any, device: torch.device, advance: Callable[[], Any], number: int
     ) -> Iterator[bytes | None]:
-        """Yield the generator states before each of ``number`` consecutive draws.
+        """Yield the state of ``generator`` before each of ``number`` consecutive draws.
 
-        ``advance`` makes these draws on the real generator. ``generator`` None stands for the default generator of
-        ``device``. A state is None if it cannot be read.
+        Each call of ``advance`` makes one draw on the real generator; all draws are made before the first state is
+        yielded. ``generator`` None stands for the default generator of ``device``. A state is None if it cannot be
+        read.
         """
         real = generator if generator is not None else _own(device)
         if real is None or not number:
@@ -161,8 +161,8 @@ class TorchStreams(Streams):
     def told_apart(self, state: Any) -> Any:
         """Return the part of a generator state that identifies a draw when runs are compared.
 
-        The part is the state itself if the program seeded or set the generator. Otherwise it is None: interception has
-        chosen the state at the start of the run, so the state identifies nothing.
+        It is the state itself if the program seeded or set the generator; otherwise None, because interception has
+        chosen the state.
         """
         return state if state and state[0] in self._of_set else None
 
@@ -271,8 +271,8 @@ def drawing_functions() -> frozenset[Any]:
 def draws(function: Any) -> bool:
     """Return whether ``function`` may draw.
 
-    The result is True for operations that draw and for their Python functions. It is also True for every function that
-    is written in Python, except those in ``_DRAW_NOTHING``, because the function may call another one that draws.
+    True for operations that draw, for their Python functions, and for every function written in Python except those in
+    ``_DRAW_NOTHING``.
     """
     if isinstance(function, (OpOverload, OpOverloadPacket)):
         return _operation_draws(function)

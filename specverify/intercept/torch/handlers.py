@@ -121,10 +121,12 @@ def scanning(name: str) -> Handler:
 def _summand(tensor: Any, row: Any, dtype: torch.dtype | None) -> Any:
     """Return ``tensor``, the operand of a reduction such as a sum, in the dtype in which its elements are reduced.
 
-    This is ``dtype``, or the tensor's own dtype if ``dtype`` is None. ``row`` is the row of the reduction in the table
-    of primitives. Returns ``Declined`` in three cases: the reduction is ``any`` or ``all``, and the tensor is not of
-    bools; the tensor cannot be converted to ``dtype`` unread; or the tensor is of floats, without symbolic numbers, and
-    not all elements are counts (torch then computes the reduction for each outcome).
+    ``dtype`` is this dtype (None: that of ``tensor``), ``row`` the reduction in the table of primitives. Returns
+    ``Declined``:
+
+    * if a reduction of bools gets another dtype;
+    * if the elements cannot be converted unread;
+    * for floats that are neither symbolic numbers nor counts.
     """
     if row.result is Result.BOOLS:
         return tensor if tensor.dtype is torch.bool else Declined("an operation on bools is given other numbers")

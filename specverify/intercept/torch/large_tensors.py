@@ -50,8 +50,7 @@ _MADE_OF_SEVERAL = Declined("a number among very many bounds is made of several 
 def content_of(operand: Any) -> Any:
     """Return the elements of ``operand``, a tensor or a number, in the form in which they are stored.
 
-    The result is an object array of elements, a noise vector or a ``Crossing`` for a symbolic tensor, and plain numbers
-    for any other operand.
+    A symbolic tensor has an object array, a noise vector or a ``Crossing``; any other operand plain numbers.
     """
     if isinstance(operand, SymbolicTensor):
         return elements_of(operand) if is_stored(operand) else operand.content
@@ -175,10 +174,8 @@ def _is_all(dim: Any) -> bool:
 def _along(content: Any, dim: Any) -> Any:
     """Return ``content`` in a form whose last axis is the one that a reduction over ``dim`` reduces.
 
-    ``content`` is what ``content_of`` returns, and ``dim`` the argument of the reduction. If ``dim`` stands for all
-    dimensions, a noise vector is flattened to one row. Returns ``Declined`` in three cases: ``content`` is neither a
-    noise vector nor a ``Crossing``; ``dim`` is another axis than the last; or ``dim`` stands for all of several
-    dimensions of a ``Crossing``.
+    ``content``, a result of ``content_of``, is a noise vector or a ``Crossing``. A noise vector is flattened if ``dim``
+    stands for all dimensions. Any other reduction than that of the last axis returns ``Declined``.
     """
     dims = [] if _is_all(dim) else [dim] if isinstance(dim, int) else list(dim)
     if not isinstance(content, (Many, Crossing)):
@@ -405,10 +402,10 @@ def _each(operands: Any, one: Callable[..., Any]) -> Any:
 
 
 def _mapped(function: Any, *operands: Any, **named: Any) -> Any:
-    """Return ``function`` of ``operands``, of which some have unread outcomes among very many.
+    """Return ``function`` of ``operands``, of which some have unread outcomes among very many, as an unread tensor.
 
-    The result is unread too. It is computed for all values of an outcome at once. Returns ``Declined`` in two cases: no
-    operand has such an outcome, or the elements of the result would have several dtypes.
+    It is computed for all values at once. Returns ``Declined`` if no operand has such an outcome, or if the elements
+    would have several dtypes.
     """
     tensors = _tensors(operands)
     if not _has_wide(tensors):
@@ -467,10 +464,9 @@ def _asked(function: Any, left: Any, right: Any) -> Any:
 
 
 def _outcome_chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
-    """Handle ``where``: return ``left`` where ``condition`` is true, and ``right`` elsewhere, with unread outcomes.
+    """Handle ``where``: return ``left`` where ``condition`` is true, and ``right`` elsewhere, without reading outcomes.
 
-    Nothing is read: an element of the result that depends on an unread outcome is unread too. Returns ``Declined`` in
-    two cases: the operands have no unread outcome, or they have a symbolic number.
+    Returns ``Declined`` if the operands have no unread outcome, or have a symbolic number.
     """
     given = _as_tensors(condition, left, right)
     held = _elements(given)
@@ -492,8 +488,8 @@ def _outcome_filled(function: Any, tensor: Any, mask: Any, value: Any) -> Any:
 def _taken(function: Any, table: Any, indices: Any, **_: Any) -> Any:
     """Return the elements of the plain ``table`` at ``indices``, without reading the index of the last dimension.
 
-    ``indices`` has a tensor of indices for each dimension of ``table``; that of the last dimension has unread outcomes
-    among very many. The result is a symbolic tensor. Returns ``Declined`` for other arguments.
+    ``indices`` has a tensor for each dimension; the last has unread outcomes among very many. Returns ``Declined`` for
+    other arguments.
     """
     whole = len(indices) == getattr(table, "ndim", -1) and all(index is not None for index in indices)
     if isinstance(table, SymbolicTensor) or not whole or not _has_wide([indices[-1]]):

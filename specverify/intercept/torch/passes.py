@@ -270,8 +270,8 @@ def _passed(
 ) -> Any:
     """Return the output of a forward pass, from ``memory`` if the same pass was computed before.
 
-    The model's cache is updated in either case; it is the argument called ``name``. ``beside`` is further state of the
-    model on which the pass depends. ``args`` and ``kwargs`` are the arguments of ``forward``.
+    The model's cache, the argument called ``name``, is updated in either case. ``beside`` is further state of the model
+    on which the pass depends.
     """
     cache = kwargs.get(name)
     try:
@@ -300,8 +300,8 @@ def _passed_for_each(
 ) -> Any:
     """Return one output of a forward pass for all outcomes of ``source``, an unread draw, and update the cache.
 
-    Numbers that differ between outcomes are symbolic. ``passed`` computes the pass for one outcome, from ``args`` and
-    ``kwargs``; ``name`` is the argument that is the cache.
+    Numbers that differ between outcomes are symbolic. ``passed`` computes the pass for one outcome; ``name`` is the
+    argument that is the cache.
     """
     cache = kwargs.get(name)
 
@@ -326,8 +326,7 @@ def _passed_for_each(
 def _elsewhere(output: Any, name: str, cache: Any) -> bool:
     """Return whether the ``output`` of a pass contains another cache object than the one that the pass received.
 
-    If so, the next pass reads a cache of unknown content. ``cache`` is the received cache, or None, for which the
-    result is False. ``name`` is the name of the cache in the output.
+    ``cache`` is the received cache, or None: the result is then False. ``name`` is the name of the cache in the output.
     """
     return cache is not None and output.get(name, cache) is not cache
 

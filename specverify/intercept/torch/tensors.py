@@ -79,9 +79,8 @@ def known_operation(operation: OpOverload) -> KnownOperation:
 def _in_place(operation: OpOverload) -> Callable[..., Any] | None:
     """Return a handler of ``operation``, an in-place operation such as ``lerp_``; None if there is none.
 
-    The returned handler calls the handler of the operation that is not in place, here ``lerp``, and overwrites the
-    elements of the tensor with the result. It declines in four cases: the tensor has no symbolic number; the tensor has
-    become an ordinary tensor; the called handler declines; or the result has another dtype or shape.
+    It overwrites the elements of the tensor with the result of the handler of ``lerp``. It declines for a tensor
+    without symbolic numbers, and if the result is declined or has another dtype or shape.
     """
     name = operation.overloadpacket.__name__
     handler = HANDLERS.get(getattr(torch.ops.aten, name[:-1], None)) if name.endswith("_") else None
@@ -166,9 +165,8 @@ class View(NamedTuple):
 class SymbolicTensor(torch.Tensor):
     """A tensor with symbolic elements.
 
-    ``elements`` is an object array of numbers, ``Symbolic`` and ``Deferred``, in the shape of the tensor. For a view of
-    another tensor, ``viewed`` states which one and how; otherwise it is None. ``views`` lists the views that were made
-    of this tensor, as weak references.
+    ``elements`` is an object array of numbers, ``Symbolic`` and ``Deferred``. ``viewed`` states of which tensor it is a
+    view, and how, or is None. ``views`` lists the views of this tensor, as weak references.
     """
 
     viewed: View | None
@@ -375,9 +373,8 @@ def is_stored(tensor: SymbolicTensor) -> bool:
 def is_settled(value: Any, shares: bool) -> bool:
     """Return whether ``value``, an argument of an operation, has no symbolic element, also inside lists and tuples.
 
-    ``shares`` states that the operation writes to an argument or returns a view of one. The result is then False for
-    every symbolic tensor, even if all its elements are known, because a later write of symbolic numbers may change
-    the tensor. A symbolic tensor that has become an ordinary tensor counts as ordinary.
+    ``shares`` states that the operation writes to an argument or returns a view of one: then no symbolic tensor is
+    settled. One that has become an ordinary tensor counts as ordinary.
     """
     if isinstance(value, (list, tuple)):
         return all(is_settled(item, shares) for item in value)
@@ -595,9 +592,8 @@ def at_large_first(
 ) -> Callable[..., Any]:
     """Return a handler that in large-vocabulary mode tries ``rules`` in order, and ``handler`` if all of them decline.
 
-    In any other mode it calls ``handler`` at once. ``handler`` None stands for one that always declines. A rule is
-    called as ``rule(function, *args, **kwargs)`` with the operation ``function`` and the arguments of the call.
-    ``name`` is the name of the operation.
+    In any other mode it calls ``handler``; None stands for one that always declines. ``rule(function, *args,
+    **kwargs)`` gets the operation and the arguments. ``name`` is the name of the operation.
     """
 
     def answer(*args: Any, **kwargs: Any) -> Any:
@@ -616,9 +612,8 @@ def at_large_first(
 def on_alternatives(function: Any, handler: Callable[..., Any] | None) -> Callable[..., Any]:
     """Return a handler that tries ``handler`` and, if that declines, computes ``function`` for every outcome.
 
-    ``handler`` None stands for one that always declines. The outcomes are those of the one unread draw on which all
-    symbolic arguments depend. The returned handler declines too in two cases: there is no such draw, or the results for
-    the outcomes cannot be combined (see ``for_each_outcome``).
+    The outcomes are those of the one unread draw on which all symbolic arguments depend. It declines without such a
+    draw, and if the results cannot be combined (see ``for_each_outcome``). ``handler`` None always declines.
     """
     no_rule = Declined(f"there is no rule for {function} of random numbers")
 

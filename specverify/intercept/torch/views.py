@@ -59,9 +59,8 @@ def taking(function: Any, *, view: bool) -> Callable[..., Any]:
 def _may_be_read(args: Any, *data: Any) -> bool:
     """Return whether the indices in ``args`` may be converted to plain numbers, by drawing unread outcomes if needed.
 
-    Return True if no index is random. If an index is random, return True only if all of the following hold. No index is
-    a symbolic number. ``data``, the tensors whose elements are moved, hold symbolic numbers: then there is no other way
-    than to draw the indices now. Large-vocabulary mode is not active.
+    True if no index is random. Outcomes may be drawn if ``data``, the moved tensors, hold symbolic numbers; never for
+    symbolic indices or in large-vocabulary mode.
     """
     if all(is_settled(value, shares=False) for value in args):
         return True
@@ -158,10 +157,11 @@ SymbolicTensor.__reduce_ex__ = _pickled  # type: ignore[assignment, method-assig
 def converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
     """Return ``tensor`` in another dtype or on another device, the arguments ``dtype`` and ``device`` of the operation.
 
-    In an integer dtype a symbolic number becomes its integer part, in ``torch.bool`` 1 if it is not 0, else 0. Returns
-    ``Declined`` in two cases, in which torch converts all possible values: an element is ``Chosen``, except between
-    integer dtypes; or a tensor without symbolic numbers is converted to floats, and it is of floats or has the outcome
-    of a categorical draw.
+    A symbolic number becomes its integer part in an integer dtype, and 1 or 0 in ``torch.bool``. Returns ``Declined``,
+    so that torch converts all possible values:
+
+    * for ``Chosen`` elements, except between integer dtypes;
+    * without symbolic numbers, for a conversion to floats of floats or of outcomes of a categorical draw.
     """
     dtype, device = kwargs.get("dtype") or tensor.dtype, kwargs.get("device") or tensor.device
     whole = not tensor.dtype.is_floating_point

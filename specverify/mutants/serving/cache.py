@@ -24,8 +24,7 @@ def pages_for(entries: int, page_size: int) -> int:
 def grown(pages: tuple[int, ...], free: tuple[int, ...], needed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the pages of a request after it grows to ``needed`` pages, and the pages that stay free.
 
-    ``pages`` are its pages before, and ``free`` the pages that were free. Raises ``Aborted`` if there are too few free
-    pages.
+    ``pages`` and ``free`` are its pages and the free ones before. Raises ``Aborted`` if there are too few free pages.
     """
     more = max(needed - len(pages), 0)
     if more > len(free):
@@ -49,8 +48,7 @@ def slots(pages: tuple[int, ...], page_size: int, first: int, count: int) -> tup
 def positions(held: Sequence[int], fed: Sequence[int]) -> tuple[int, ...]:
     """Return the position of the first token that each row of the batch is fed.
 
-    It is the number of entries in the row's cache (``held``). ``fed`` has the number of tokens that each row is fed; it
-    is not used here.
+    It is the number of entries in the row's cache (``held``). ``fed``, the numbers of fed tokens, are not used here.
     """
     return tuple(held)
 
@@ -91,10 +89,10 @@ def read(memory: CacheMemory, pages: tuple[int, ...], page_size: int, count: int
 
 
 def kept(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return the number of cache entries to keep after verification: those of all accepted tokens.
+    """Return the number of cache entries to keep after verification: ``known`` plus ``accepted``.
 
-    The text had ``known`` tokens before the drafts, and ``accepted`` drafts were accepted, so it is their sum.
-    ``written``, the number of all entries, and ``batch``, the number of requests in the batch, are not used here.
+    The text had ``known`` tokens before the drafts, of which ``accepted`` were accepted. The number of all entries,
+    ``written``, and of requests in the batch, ``batch``, are not used here.
     """
     return known + accepted
 
@@ -102,8 +100,7 @@ def kept(known: int, accepted: int, written: int, batch: int) -> int:
 def at_end(held: int, block: int) -> int:
     """Return the number of cache entries that a finished text leaves: ``held``, the entries of its own tokens.
 
-    ``block`` is the number of entries before the text was cut: it includes those of accepted tokens that were cut off.
-    It is ignored here; a planted bug returns it.
+    ``block`` also counts accepted tokens that were cut off; it is not used here.
     """
     return held
 
@@ -111,7 +108,7 @@ def at_end(held: int, block: int) -> int:
 def after_drafting(memory: CacheMemory, places: Sequence[int], drafted: Sequence[Entry]) -> CacheMemory:
     """Return the target's memory after drafting, unchanged, because the draft model has its own cache.
 
-    ``places``, the slots of the request, and ``drafted``, the drafter's entries, are for planted bugs that write there.
+    ``places``, the slots of the request, and ``drafted``, the drafter's entries, are not used here.
     """
     return memory
 
@@ -119,8 +116,7 @@ def after_drafting(memory: CacheMemory, places: Sequence[int], drafted: Sequence
 def visible(entries: Sequence[Entry], window: int, spare: int) -> Sequence[Entry]:
     """Return the entries to which the newest of ``entries`` attends: the last ``window``, or all if ``window`` is 0.
 
-    ``spare`` is the number of entries older than the window that are held until the drafts are verified. They must not
-    be visible, so the number has no effect here.
+    ``spare``, the number of entries that are held beyond the window, is not used here.
     """
     return entries[-window:] if window else entries
 
@@ -137,7 +133,7 @@ def checkpoint(before: Tokens, states: tuple[Tokens, ...], drafts: int, accepted
 def recorded(states: tuple[Tokens, ...], drafts: int) -> tuple[Tokens, ...]:
     """Return the recurrent states that a pass records so that it can be rewound: all of ``states``.
 
-    ``states`` has the state after each token of the pass. ``drafts``, the number of drafts among them, is not used.
+    ``states`` has the state after each token of the pass. ``drafts`` is not used here.
     """
     return states
 
@@ -150,8 +146,8 @@ def state_slot(drafts: int) -> int:
 def fresh_state(before: Tokens, rejected: int) -> Tokens:
     """Return the initial recurrent state of a request, which is empty.
 
-    ``before`` is the state that the previous request left in the slot, and ``rejected`` the number of its last rejected
-    drafts. Both are ignored.
+    ``before``, the last state of the previous request, and ``rejected``, its number of last rejected drafts, are not
+    used.
     """
     return ()
 
@@ -159,8 +155,7 @@ def fresh_state(before: Tokens, rejected: int) -> Tokens:
 def reused(held: int, boundary: int, recurrent: bool) -> int:
     """Return the number of the previous conversation's cache entries that the next prompt reuses.
 
-    This is ``boundary``, the end of the last whole page that both share. ``recurrent`` states whether the cache is a
-    recurrent state, which has read ``held`` tokens and can only be reused as a whole. Then the result is ``boundary``
-    if ``held`` equals it, else 0.
+    This is ``boundary``, the end of the last whole page that both share. If the cache is a ``recurrent`` state, which
+    has read ``held`` tokens, the result is 0 unless ``held`` equals ``boundary``.
     """
     return boundary if not recurrent else held if held == boundary else 0

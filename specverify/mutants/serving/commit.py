@@ -41,10 +41,9 @@ def settled(
 ) -> EngineState:
     """Return the engine after verifying the request in row ``row`` of the batch and committing its tokens.
 
-    If the pass fed only a part of this request's prompt, nothing is verified: only its counters and recurrent state
-    change. ``works`` has the input of each row of the batch, and ``passed`` what the target computed for this request.
-    ``shown`` is None unless the run is observed. It has one list for each pass so far that fed request 0. If this is
-    request 0, the text before each pmf that is used here is appended to the last list of ``shown``.
+    If the request was only fed a part of its prompt, only its counters and recurrent state change. ``works`` has the
+    input of each row, and ``passed`` what the target computed for this request. For request 0 the text before each pmf
+    is appended to ``shown[-1]``, unless ``shown`` is None.
     """
     work = works[row]
     running = engine.of(work.number)
@@ -94,8 +93,9 @@ def _row_pmfs(
 ) -> tuple[list[ExactPmf], Running]:
     """Return the pmfs before each draft and after the last, and the request with its grammar matcher rolled back.
 
-    The pmfs are the rows of ``passed`` with the parameters and the grammar of the request ``running``; ``work`` has its
-    drafts. If ``shown`` is not None and this is request 0, the text before each pmf is appended to ``shown[-1]``.
+    The pmfs are the rows of ``passed`` after the parameters and the grammar of the request ``running`` were applied;
+    ``work`` has its drafts. For request 0 the text before each pmf is appended to ``shown[-1]``, unless ``shown`` is
+    None.
     """
     request, matcher, result = running.request, running.matcher, []
     raw = passed.rows[-1 - len(work.drafts) :]

@@ -213,8 +213,7 @@ def _end(setup: Setup, running: Running) -> tuple[Any, ...]:
 def observed(parts: EngineParts, setup: Setup, models: Models, draws: Draws) -> Observed:
     """Return the record of one run with a single request: passes, tokens, and the values returned with them.
 
-    If the engine crashes, the tokens are ``FAILED``. The record also states whether the run changed the caller's
-    request.
+    If the engine crashes, the tokens are ``FAILED``. The record also lists changes of the caller's request.
     """
     seen, sent = SeenPasses([], []), setup._replace(bodies=deepcopy(setup.bodies))
     try:

@@ -33,7 +33,7 @@ def draft_write(cache: DraftCache, fed: Tokens) -> DraftCache:
 def draft_kept(cache: DraftCache, known: int, drafts: int, accepted: int) -> DraftCache:
     """Return the draft model's cache after verification: the entries of the committed tokens, as far as they exist.
 
-    Of ``drafts`` drafts after ``known`` tokens, ``accepted`` were accepted; the entries of the others are dropped.
+    The text had ``known`` tokens before ``drafts`` drafts, of which ``accepted`` were accepted.
     """
     keep = min(known + accepted, cache.seen)
     return DraftCache(cache.entries[:keep], keep)
@@ -78,9 +78,10 @@ def corpus(tokens: Tokens, before: Tokens) -> Tokens:
 
 
 def lookup(corpus: Tokens, tokens: Tokens, count: int) -> Tokens:
-    """Return at most ``count`` tokens of ``corpus`` that follow the last earlier occurrence of the newest token.
+    """Return at most ``count`` tokens of ``corpus`` that follow the last occurrence of the final token of ``tokens``.
 
-    The newest token is the last of ``tokens``. The result is empty if it does not occur earlier.
+    ``corpus`` is the text that is searched, usually ``tokens``. An occurrence at the very end of ``corpus`` does not
+    count. Empty without an occurrence.
     """
     earlier = corpus[:-1]
     if tokens[-1] not in earlier:

@@ -31,10 +31,10 @@ _NOTHING: ExactPmf = (ONE,)
 
 
 class SeenPasses(NamedTuple):
-    """The record of the first request's passes while a run is observed: its inputs and the text of each row.
+    """The record of the first request's passes: its inputs, and the text before each row.
 
-    ``forwards`` has for each pass (number of valid cache entries, fed tokens, the valid cache entries). ``rows`` has
-    for each pass the text before each row.
+    ``forwards`` has for each pass (number of valid cache entries, fed tokens, these entries). ``rows`` has for each
+    pass the text before each row.
     """
 
     forwards: list[tuple[int, Tokens, tuple[Entry, ...]]]
@@ -158,9 +158,8 @@ def _passed(
 ) -> tuple[EngineState, list[Passed]]:
     """Return the engine after one pass of the target, and each request's rows, one after every token it was fed.
 
-    ``works`` has the input of each request in the pass. ``seen``, if not None, receives a record of the first request.
-    Raises ``Aborted`` if a placeholder is fed, if a request grows beyond its context, or if there are too few free
-    pages.
+    ``works`` has the input of each request. ``seen``, if not None, receives a record of the first request. Raises
+    ``Aborted`` if a placeholder is fed, a request exceeds its context, or too few pages are free.
     """
     memory, size = engine.memory, setup.page_size
     first = parts.positions([work.held for work in works], [len(work.fed) for work in works])
@@ -209,8 +208,8 @@ def _rows(parts: EngineParts, setup: Setup, models: Models, engine: EngineState,
 def _unpacked(parts: EngineParts, setup: Setup, works: tuple[Work, ...], results: list[Passed]) -> list[Passed]:
     """Return the rows of each request, read from the flat array in which the rows of all requests follow one another.
 
-    ``results`` has the right rows of each request. They are written to such an array, as a real pass returns them, and
-    read back at the offsets of ``parts.rows_begin``. If these offsets are wrong, a request gets rows of another.
+    ``results`` has the right rows of each request, which are written to the array and read at the offsets of
+    ``parts.rows_begin``. With wrong offsets a request gets rows of another.
     """
     lengths, prefilling = [len(work.fed) for work in works], [work.prefill for work in works]
     begins = starts(lengths, setup.rectangular, prefilling)

@@ -59,8 +59,7 @@ def models_of(target: LanguageModel, draft: LanguageModel) -> Models:
 def context(entries: Sequence[Entry], reader: int, first: int = 0) -> Tokens:
     """Return the context that the model ``reader`` reads from ``entries``: their tokens in order of position.
 
-    If the positions are not ``first``, ``first`` + 1, ..., or if the other model wrote an entry, marker tokens follow.
-    So the row is then that of another context.
+    If the positions are not ``first``, ``first`` + 1, ..., or the other model wrote an entry, marker tokens follow.
     """
     ordered = sorted(entries, key=lambda entry: entry.position)
     tokens = tuple(entry.token for entry in ordered)

@@ -50,9 +50,8 @@ def left(request: Request, new: int) -> int:
 def cut(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
     """Return how many of a round's ``new`` tokens are kept, and whether the text is finished.
 
-    ``ends(count)`` returns whether the first ``count`` tokens end the text; the tokens after the first such end are
-    dropped. At most ``most`` tokens are kept, and the text is finished if there are as many. ``accepted``, the number
-    of drafts among ``new``, is not used here.
+    The text is finished after the smallest ``count`` of tokens for which ``ends(count)`` is true, or after ``most``
+    tokens. ``accepted``, the number of drafts among ``new``, is not used here.
     """
     for count in range(1, min(len(new), most) + 1):
         if ends(count):
@@ -76,8 +75,8 @@ Top = tuple[tuple[int, Fraction], ...]
 def probability(rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int) -> Fraction:
     """Return the probability of ``token``, the new token at ``index`` of a round, in its own row of ``rows``.
 
-    ``accepted``, the number of accepted drafts, has no effect: drafts and drawn tokens are treated alike. Nor has
-    ``chunks``, the number of earlier passes that fed parts of the prompt and sampled nothing.
+    ``accepted``, the number of accepted drafts, and ``chunks``, the number of passes that fed parts of the prompt, are
+    not used here.
     """
     return rows[index][token]
 
@@ -98,10 +97,9 @@ def of_prompt(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fr
 
 
 def listed(probabilities: tuple[Fraction, ...], waits: bool) -> tuple[Fraction, ...]:
-    """Return the ``probabilities`` of the new tokens that the caller gets: here the same, in the same order.
+    """Return the ``probabilities`` of the new tokens that the caller gets.
 
-    ``waits`` states whether each step waits for the results of the previous one; it is not used here, but a planted bug
-    depends on it.
+    ``waits``, whether each step waits for the results of the previous one, is not used here.
     """
     return tuple(probabilities)
 
@@ -109,8 +107,8 @@ def listed(probabilities: tuple[Fraction, ...], waits: bool) -> tuple[Fraction, 
 def streamed(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Pieces, last: bool) -> str:
     """Return the text to send after ``sent``: that of all ``new`` tokens, up to the last complete character.
 
-    ``fresh`` are the new tokens of this round, ``drafts`` the drafts for it, and ``pieces`` has the bytes of each
-    token. If this is the ``last`` message, an incomplete character at the end is sent too.
+    If this is the ``last`` message, an incomplete character is sent too. ``pieces`` has the bytes of each token.
+    ``fresh``, the new tokens of this round, and ``drafts`` are not used here.
     """
     text = text_of(new, pieces)
     return text[len(sent) :] if last else text.rstrip("\ufffd")[len(sent) :]

@@ -26,8 +26,7 @@ Spread = tuple[tuple[int, ...], tuple[int, ...]]
 class EngineParts(NamedTuple):
     """The replaceable functions of the serving engine; each default is correct.
 
-    The functions are documented in the modules where they are defined. The fields are not nested, so that a planted bug
-    names the function that it replaces by one word.
+    The modules that define the functions document them.
     """
 
     admit: Callable[[Mapping[str, Any]], Request] = request.admit

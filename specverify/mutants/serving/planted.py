@@ -27,10 +27,12 @@ def text_asked(
 ) -> Callable[[Draws], Tokens] | None:
     """Return the program that decodes the text of a test vector as the first request of the situation ``setup``.
 
-    The other requests remain those of ``setup``. ``target`` and ``draft`` are the models of the vector. ``inputs`` are
-    its inputs: ``vocabulary``, ``prompt``, ``horizon``, ``eos``, ``stop`` and ``parameters``. Returns None in three
-    cases: the situation has several ranks; the vocabulary is larger than 5; or the situation has other requests or
-    draft ids, and its vocabulary is not that of the vector.
+    ``target`` and ``draft`` are the models of the vector, ``inputs`` its inputs. Returns None if the situation does not
+    fit:
+
+    * it has several ranks;
+    * the vocabulary of the vector has more than 5 tokens;
+    * it has other requests or draft ids, and another vocabulary.
     """
     size = inputs["vocabulary"]
     tied = len(setup.bodies) > 1 or setup.draft_ids
@@ -88,8 +90,8 @@ LOSSLESS = frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED})
 def serving_subject(parts: EngineParts, setup: Setup, name: str) -> Subject:
     """Return the engine made of ``parts`` in the situation ``setup``, as a program that claims to be lossless.
 
-    The passes can be observed only if the situation has one request on one rank, whose prompt is fed once and in one
-    piece, and whose outcome is tokens. The subject then also claims optimal coupling.
+    It also claims optimal coupling if its passes can be observed: for one request on one rank, whose prompt is fed in
+    one piece, without preemption, and whose outcome is tokens.
     """
     alone = len(setup.bodies) == setup.ranks == 1 and not setup.chunk and not setup.preempted
     alone = alone and setup.outcome == "tokens"
@@ -112,9 +114,8 @@ def drafting_subject(
 ) -> Subject:
     """Return the engine made of ``parts`` as a decoder of one text, whose acceptance rate can be checked.
 
-    ``drafting`` is the kind of drafter, as in ``Setup.drafting``. The expected drafts are computed from the tokens
-    without any cache. ``warm``: the caches hold an earlier text that differs only in its end. ``penalised``: target and
-    draft have a repetition penalty.
+    ``drafting`` is the drafter, as in ``Setup.drafting``. ``warm``: the caches hold an earlier text that differs only
+    in its end. ``penalised``: target and draft have a repetition penalty.
     """
     return Subject(
         name=name,
@@ -155,8 +156,8 @@ def _watched(parts: EngineParts, setup: Setup) -> Iterator[Watched]:
 class _Forced:
     """Draws that fix the uniform of every acceptance test to 0 or, if ``uniform`` >= 1/2, to the largest float below 1.
 
-    A test with uniform 0 accepts any draft of positive probability; a test with the other one accepts only a draft that
-    is certain. All other draws are those of ``inner``.
+    The first accepts every draft of positive probability, the second only a certain draft. ``inner`` answers all other
+    draws.
     """
 
     def __init__(self, inner: Draws, uniform: float) -> None:
@@ -184,8 +185,7 @@ def in_situation(
 ) -> Mutant:
     """Return the mutant of the serving engine in which the functions ``parts`` replace those of the same names.
 
-    ``situation`` is the name of a ``Setup`` of ``situations``, in which the mutant is examined. The other parameters
-    are the fields of ``Mutant`` of these names.
+    ``situation`` is the name of the ``Setup`` in which it is examined. The other parameters are fields of ``Mutant``.
     """
     setup = SITUATIONS[situation]
     return _mutant(
@@ -203,8 +203,8 @@ def in_situation(
 def engine_part(part: str, situation: str, name: str, summary: str, **how: Any) -> Callable[[Any], Mutant]:
     """Return a decorator that makes a ``Mutant``: the serving engine with ``part`` replaced by the decorated function.
 
-    ``situation`` is the name of a ``Setup`` of ``situations``, in which the mutant is examined. ``how`` has further
-    arguments of ``in_situation``.
+    ``situation`` is the name of the ``Setup`` in which it is examined. ``how`` has further arguments of
+    ``in_situation``.
     """
     return lambda function: in_situation(situation, name, summary, **{part: function}, **how)
 
@@ -231,7 +231,7 @@ def in_drafting(
     """Return a mutant of the serving engine whose output has the right law, but whose drafts are accepted too rarely.
 
     The functions ``parts`` replace those of the same names. ``drafting``, ``warm`` and ``penalised`` are those of
-    ``drafting_subject``, and the other parameters are the fields of ``Mutant`` of these names.
+    ``drafting_subject``; the others are fields of ``Mutant``.
     """
     return _mutant(
         name,

@@ -27,7 +27,7 @@ DEAD = -2
 
 
 class Matcher(NamedTuple):
-    """The state of the grammar before the first token and after each token of a text, kept for a rollback.
+    """The states of the grammar before the first token and after each token of a text.
 
     ``active`` states at each of these places whether the grammar is switched on.
     """
@@ -145,8 +145,8 @@ def permitted(parameters: Parameters, size: int) -> frozenset[int]:
 def truncated(row: ExactPmf, parameters: Parameters) -> ExactPmf:
     """Return ``row`` cut by top-k, top-p and min-p, each applied to the whole row, and renormalised.
 
-    top-p keeps the most probable tokens until their mass reaches ``top_p``; ties go to lower ids. min-p keeps tokens
-    with at least the share ``min_p`` of the largest probability.
+    Of tied tokens those with lower ids are kept. min-p keeps tokens with at least ``min_p`` times the largest
+    probability.
     """
     if (parameters.top_k, parameters.top_p, parameters.min_p) == (0, ONE, ZERO):
         return row

@@ -82,9 +82,9 @@ def processed(
 ) -> ExactPmf:
     """Return ``row`` after penalties, masks, temperature and truncation, in this order, by ``parameters``.
 
-    ``prefix`` has the tokens before the row. ``place`` is the number of drafts among them, and ``new`` the number of
-    new tokens. ``drafts`` are the drafts of the round. ``allowed`` has the tokens that the grammar allows, None if it
-    allows all. If no token is left, the row stays unchanged: this happens only after a draft that cannot be accepted.
+    ``prefix`` has the tokens before the row, of which the last ``place`` are drafts and ``new`` are new tokens.
+    ``drafts`` are the drafts of the round, ``allowed`` the tokens that the grammar allows (None: all). If no token is
+    left, the row is returned without these changes.
     """
     everything = frozenset(range(len(row)))
     banned = parts.blocked(parameters.bad_words, prefix, drafts, place)

@@ -20,10 +20,10 @@ def schedule(ready: Sequence[int], step: int, rotates: bool) -> tuple[int, ...]:
 
 
 def chunk(tokens: Tokens, held: int, size: int, pending: Tokens) -> Tokens:
-    """Return the next chunk of a prompt to feed, at most ``size`` tokens after the ``held`` ones in the cache.
+    """Return the next chunk of a prompt to feed: at most ``size`` ``tokens`` after the ``held`` ones in the cache.
 
-    The last token of the prompt is not part of a chunk: the first round feeds it. So the result is empty if only this
-    token is left. ``pending``, the drafts of the request, are not fed with a chunk.
+    The last token of the prompt is not part of a chunk: the first round feeds it. ``pending``, the drafts of the
+    request, are not used here.
     """
     return tokens[held : min(held + size, len(tokens) - 1)]
 
@@ -31,8 +31,8 @@ def chunk(tokens: Tokens, held: int, size: int, pending: Tokens) -> Tokens:
 def starts(lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]) -> tuple[int, ...]:
     """Return the offset of each row of the batch in the flat array of one pass.
 
-    ``lengths`` has the number of tokens that each row is fed. Rows follow one another; in ``rectangular`` passes each
-    is padded to the longest. ``prefilling`` states which rows feed a part of a prompt; it has no effect.
+    ``lengths`` has the number of tokens that each row is fed; ``rectangular`` passes pad each to the longest.
+    ``prefilling``, which rows feed a part of a prompt, is not used here.
     """
     widths = [max(lengths)] * len(lengths) if rectangular else list(lengths)
     return tuple(sum(widths[:row]) for row in range(len(lengths)))
@@ -46,8 +46,7 @@ def padding_slot(row: int) -> int | None:
 def parameters_at(batch: Sequence[Parameters], row: int, start: int) -> Parameters:
     """Return the sampling parameters of the request in row ``row`` of a batch.
 
-    There is one set of parameters for each request, not for each token. ``start`` is where the tokens of the row begin
-    in the flat array of a pass; it is not used here, but planted bugs index by it.
+    ``start``, where the tokens of the row begin in the flat array of a pass, is not used here.
     """
     return batch[row]
 
@@ -106,15 +105,11 @@ class Broadcast:
 def rank_draws(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:
     """Return the draws of rank ``rank``, in which all ranks get the outcomes that the first rank draws.
 
-    ``draws`` are the rank's own random draws. ``drawn`` holds the outcomes of the first rank, and is shared by all
-    ranks.
+    ``draws`` are the rank's own draws; ``drawn`` holds the outcomes of the first rank.
     """
     return Broadcast(draws, drawn)
 
 
 def rank_lookup(rank: int) -> Callable[[Tokens, Tokens, int], Tokens] | None:
-    """Return a function that replaces the engine's lookup of drafts on rank ``rank``; None if it is not replaced.
-
-    The correct engine replaces it on no rank, so the result is None.
-    """
+    """Return a function that replaces the engine's lookup of drafts on rank ``rank``; None: it is not replaced."""
     return None

@@ -20,11 +20,13 @@ HALVES: Pieces = (b"a", b"\xc3", b"\xa9", b"d")
 class Setup(NamedTuple):
     """One situation of the serving engine: everything but the engine's own functions.
 
-    ``shape``, ``vocabulary`` and ``seed`` select the models (see ``model.table_sides``). ``page_size`` is the number of
-    entries of a page, and ``pages`` the number of pages. If ``rotates``, the order of the requests in the batch
-    alternates from step to step. If ``rectangular``, the rows of a pass are padded to the longest. If ``waits``, each
-    step waits for the results of the step before. ``ranks`` is the number of processes that decode together, ``pieces``
-    has the bytes of each token, and ``top`` is the number of most probable tokens that are returned.
+    * ``shape``, ``vocabulary`` and ``seed`` select the models (see ``model.table_sides``).
+    * ``page_size`` is the number of entries of a page, and ``pages`` the number of pages.
+    * ``rotates``: the order of the requests in the batch is reversed in every second step.
+    * ``rectangular``: the rows of a pass are padded to the longest.
+    * ``waits``: each step waits for the results of the step before.
+    * ``ranks`` is the number of processes that decode together, ``pieces`` has the bytes of each token.
+    * ``top`` is the number of most probable tokens that are returned.
     """
 
     bodies: tuple[Mapping[str, Any], ...]

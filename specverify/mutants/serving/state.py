@@ -25,10 +25,12 @@ class Report(NamedTuple):
 class Running(NamedTuple):
     """One request that was admitted, and its current state.
 
-    ``number`` is its index among the request bodies of the situation. ``matcher`` is the state of its grammar,
-    ``pages`` are its pages of the target's cache, ``draft`` is the drafter's cache, ``rounds`` the number of rounds so
-    far, ``chunks`` the number of passes that fed a part of the prompt, and ``stream`` the text sent so far. ``reports``
-    and ``of_prompt`` are the values to return for the new tokens and for the prompt.
+    * ``number``: its index among the request bodies of the situation.
+    * ``matcher``: the state of its grammar.
+    * ``pages``: its pages of the target's cache; ``draft``: the drafter's cache.
+    * ``rounds``: the number of rounds so far; ``chunks``: that of passes that fed a part of the prompt.
+    * ``reports`` and ``of_prompt``: the values to return for the new tokens and for the prompt.
+    * ``stream``: the text sent so far.
     """
 
     number: int
@@ -64,9 +66,8 @@ class Running(NamedTuple):
 class Kept(NamedTuple):
     """The caches and counts that a finished request leaves in its slot for the next one.
 
-    ``tokens`` is its text, ``held`` the number of valid entries of the target's cache and ``pages`` their pages,
-    ``state`` the recurrent state, ``draft`` the drafter's cache, and ``rejected`` the number of rejected drafts of the
-    last round.
+    ``tokens`` is its text, ``held`` the number of valid entries of the target's cache, ``pages`` their pages, ``state``
+    the recurrent state, ``draft`` the drafter's cache, and ``rejected`` the number of drafts rejected last.
     """
 
     tokens: Tokens
@@ -80,9 +81,8 @@ class Kept(NamedTuple):
 class EngineState(NamedTuple):
     """The state of the whole engine between two steps.
 
-    ``memory`` has the entry in each slot of the target's cache, ``free`` are the free pages, ``running`` are the
-    admitted requests, finished ones included, ``kept`` has the caches of the last finished request, and ``steps``
-    counts the steps.
+    ``memory`` has the entry in each slot of the target's cache, ``free`` the free pages, ``running`` the admitted
+    requests, finished ones included, and ``kept`` the caches of the last finished one. ``steps`` counts the steps.
     """
 
     memory: CacheMemory
@@ -106,8 +106,8 @@ class EngineState(NamedTuple):
 class Work(NamedTuple):
     """The input of one request in a step: the tokens that it is fed, of which the last are its new drafts.
 
-    ``number`` is the request's number, and ``held`` the number of valid entries of the target's cache before the step.
-    If ``prefill``, the tokens are a part of the prompt, and no token is drawn after them.
+    ``held`` is the number of valid entries of the target's cache before the step. If ``prefill``, the tokens are a part
+    of the prompt, and no token is drawn after them.
     """
 
     number: int

@@ -49,8 +49,7 @@ def _under_penalty(model: LanguageModel) -> Processed:
 def _decoder(parts: EngineParts, drafting: str, warm: bool, penalised: bool, task: Task) -> Decoder:
     """Return the engine as a decoder of ``task``; ``drafting`` and ``warm`` are those of ``planted.drafting_subject``.
 
-    If ``penalised``, the models of ``task`` include a repetition penalty. The engine then gets the models without the
-    penalty, and applies the penalty itself.
+    If ``penalised``, the engine gets the models of ``task`` without their repetition penalty, and applies it itself.
     """
     assert task.draft is not None
     draft = task.draft

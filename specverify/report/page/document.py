@@ -95,8 +95,7 @@ def _failures(run: RunSaid) -> Section | None:
 def failure(number: int, verdict: Verdict) -> Markup:
     """Return a failed ``verdict`` (REFUTED or UNUSABLE) as HTML: its statement, and its counterexample if it has one.
 
-    The counterexample is a list of terms: Let (the case), Then (the fault), Because (the cause) and Again (the replay
-    command). ``number`` is the number of the failure on the page.
+    The counterexample has the terms Let, Then, Because and Again. ``number`` is that of the failure on the page.
     """
     name = f"failure-{number}"
     parts: list[Content] = [

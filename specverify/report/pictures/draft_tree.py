@@ -18,8 +18,8 @@ def draw_tree(
 ) -> None:
     """Draw a tree into the matplotlib ``axes``; node i has the parent ``parents[i]``, -1 for the root.
 
-    ``labels`` are the texts of the nodes, and ``root`` is that of the root. The nodes of ``path`` are highlighted.
-    Raises ``ValueError`` if a parent does not precede its children, or if labels and nodes differ in number.
+    ``labels`` are the texts of the nodes, ``root`` is that of the root. The nodes of ``path`` are highlighted. Raises
+    ``ValueError`` if a parent does not precede its children, or for another number of labels.
     """
     names = [str(node) for node in range(len(parents))] if labels is None else list(labels)
     if len(names) != len(parents):

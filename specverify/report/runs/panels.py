@@ -37,10 +37,13 @@ def panels_of(verdict: Verdict) -> Iterator[Panel]:
 def outcomes_panel(check: str, told: Mapping[str, Any]) -> Levels:
     """Return the panel of expected and observed shares of outcomes in the check called ``check``.
 
-    ``told`` is JSON data. It has the outcomes to show (``shown``: name, expected share and count of each), the number
-    of ``samples``, the number of all outcomes (``cells``), and whether the expected shares were ``sampled`` from a
-    reference. If they were not, the panel shows bands for the true shares. The shares of a reference are as uncertain
-    as those of the subject, so bands would be misleading there.
+    ``told`` is JSON data with these entries:
+
+    * ``shown``: name, expected share and count of each outcome to show;
+    * ``samples``: number of samples;
+    * ``cells``: number of all outcomes;
+    * ``sampled``: whether the expected shares are those of a sampled reference; if not, the panel has bands for the
+      true shares.
     """
     samples, cells, sampled = int(told["samples"]), int(told["cells"]), bool(told["sampled"])
     rows = []
@@ -151,8 +154,8 @@ def distances_panel(rows: Sequence[Mapping[str, Any]]) -> Levels:
 def partings_panel(told: Sequence[Mapping[str, Any]]) -> Partings:
     """Return the panel of the first differences between greedy texts; each is a near-tie or a bug.
 
-    ``told`` has one mapping of JSON data for each difference: the setting, the position, the two tokens, their gap, the
-    bound of rounding, and whether it is a near-tie. JSON has no infinity, so an infinite gap is a word there.
+    ``told`` has JSON data of each difference: ``setting``, ``position``, the tokens ``plain`` and ``speculative``,
+    ``gap``, ``bound`` (of rounding), ``near_tie``.
     """
     rows = tuple(
         Parting(

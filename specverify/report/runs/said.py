@@ -145,9 +145,8 @@ BY_CLAIM = ("claim", "holds", "refuted or unusable", "unknown")
 def by_claim(verdicts: tuple[Verdict, ...]) -> Mapping[str, tuple[int, ...]]:
     """Return claim -> three numbers of the verdicts on this claim: settled, failed, undecided.
 
-    Settled are HOLDS and DECLARED_BIAS, failed are REFUTED and UNUSABLE, undecided is UNKNOWN. Checks that every
-    subject must satisfy, whatever it claims, belong to no claim. Their verdicts are counted last, under a name of their
-    own.
+    Settled are HOLDS and DECLARED_BIAS, failed REFUTED and UNUSABLE, undecided UNKNOWN. Verdicts of checks that belong
+    to no claim are counted last, under a name of their own.
     """
     asked = [verdict for verdict in verdicts if verdict.status not in APART]
     claims = list(dict.fromkeys(verdict.claim for verdict in asked if verdict.claim))

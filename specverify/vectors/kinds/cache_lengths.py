@@ -46,8 +46,7 @@ def _held(flag: str, known: int, gamma: int) -> list[dict[str, int]]:
     """Return the values of the input ``held`` to test, each as {"held": number of entries}.
 
     For the drafter's cache there are two: the number after an ordinary round with ``known`` tokens and ``gamma``
-    drafts, and ``known - 2``, the number if the drafter was not fed. The target's cache (``flag``) has no such input:
-    the result is [{}].
+    drafts, and ``known - 2``. Return [{}] for the target's cache, which has no such input; ``flag`` is the cache.
     """
     if flag == TARGET:
         return [{}]

@@ -134,8 +134,8 @@ def _greedy() -> Iterator[Vector]:
 def _row_to(parents: Sequence[int], tokens: Tokens, node: int, path: set[int]) -> Pmf:
     """Return the pmf at ``node`` with which greedy verification follows a given path through the tree ``parents``.
 
-    ``path`` has the nodes of the path, and ``tokens`` the tokens of all nodes. The pmf is one-hot: on the token of the
-    node's child in ``path``, or, if the path ends at the node, on token 4, which no child has.
+    It is one-hot on the token of the node's child in ``path``, the nodes of the path. If the path ends at the node, it
+    is one-hot on token 4, which no child has. ``tokens`` has the tokens of all nodes.
     """
     below = [child for child in children(parents, (node,)) if child in path]
     like = pmf_of(["1"] + ["0"] * 4)

@@ -35,11 +35,14 @@ Inputs = Mapping[str, Any]
 
 
 class DrawConvention(NamedTuple):
-    """A convention of how a verifier uses its random numbers; ``flag`` is its name.
+    """A convention of how a verifier uses its random numbers.
 
-    ``verifier(inputs)`` returns the rule for the inputs of a vector, and ``draws(inputs)`` the interpreter that answers
-    its draws by the random numbers in these inputs. ``notes`` are keys of ``notes.NOTES``, ``deterministic`` states
-    whether drafts are declared as point masses, and ``parameters`` are further inputs: name -> value.
+    * ``flag``: The name of the convention.
+    * ``verifier(inputs)`` returns the rule for the inputs of a vector.
+    * ``draws(inputs)`` returns the interpreter that answers draws by the random numbers in these inputs.
+    * ``notes``: Keys of ``notes.NOTES``.
+    * ``deterministic``: Whether drafts are declared as point masses.
+    * ``parameters``: Further inputs, name -> value.
     """
 
     flag: str
@@ -207,8 +210,8 @@ def _ways(convention: DrawConvention, inputs: Inputs) -> list[Any]:
 def _clear(inputs: Inputs, p: Sequence[Pmf]) -> bool:
     """Return whether rounding can change no decision of a verifier on the rows ``p``.
 
-    No row may have a tied argmax. If ``inputs`` has ``epsilon`` and ``delta``, the verifier is typical acceptance, and
-    no probability may be near the threshold that they determine for its row.
+    No row may have a tied argmax. For typical acceptance (``inputs`` has ``epsilon`` and ``delta``), no probability may
+    be near the threshold of its row.
     """
     if any(row.tolist().count(row.max()) > 1 for row in p):
         return False
@@ -234,10 +237,9 @@ def _numbers(convention: DrawConvention, decisions: Any, gamma: int, rng: random
 
 
 def _drafts(q: Sequence[Pmf]) -> list[Tokens]:
-    """Return sequences of drafts, each with one token of positive probability for each row of ``q``.
+    """Return the fewest sequences of drafts that contain every token of positive probability, of every row of ``q``.
 
-    Every token of positive probability, of every row, occurs in one of the sequences. Their number is the smallest with
-    which this is possible.
+    A sequence has one token of positive probability for each row.
     """
     supports = [support_of(row) for row in q]
     most = max(map(len, supports))
