@@ -41,9 +41,10 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def online_drafter(draft: LanguageModel, order: int) -> Drafter:
-    """Return a drafter that draws from the learned pmf of the last ``order`` tokens.
+    """Return a drafter that draws the next token from the pmf learned for the last ``order`` tokens.
 
-    Where there is no learned pmf, it draws from ``draft``.
+    If none was learned for them, it draws from ``draft``. The learned pmfs are its state, which ``online_decoder``
+    updates.
     """
 
     def propose(

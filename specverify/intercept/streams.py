@@ -292,14 +292,18 @@ class AnsweredCall:
         self.site = site
 
     def uniform(self, site: Site, digits: str = "double") -> Uniform:
-        """Return the next uniform number of the call; ``site`` names the number, and ``digits`` is its dtype."""
+        """Return the next uniform number of the call.
+
+        ``site`` names the number; ``digits`` is the name of its dtype, such as "float32".
+        """
         way = ("uniform", digits if self._function in _ONE_DOUBLE else self._function)
         return Uniform(self._draws, site, self._draw(site, way))
 
     def block(self, site: Site, shape: tuple[int, ...], digits: str) -> NoiseBlock:
-        """Return the noise vector of the call: all its numbers as one object, instead of number by number.
+        """Return all uniform numbers of the call as one object.
 
-        ``site`` names the vector, ``shape`` is the shape of its array, and ``digits`` the dtype.
+        ``site`` names the block, ``shape`` is the shape of the returned array of numbers, and ``digits`` is the name of
+        its dtype, such as "float32".
         """
         draw = self._draw(site, ("many", self._function, shape, digits))
         return NoiseBlock(self._draws, site, draw, math.prod(shape))

@@ -95,7 +95,7 @@ def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel,
     """Return (target, draft) over ``vocabulary`` tokens as tables of ``Fraction``.
 
     ``shape`` is the name of a kind of tables of this module, and ``seed`` selects the rows. In the kinds of
-    ``apart_after`` and ``far_after`` the slight differences between p and q are 2 parts in ``2 << seed``.
+    ``apart_after`` and ``far_after``, a larger seed also brings p and q closer: their slight differences are 2^-seed.
     """
     lengths = frozenset(map(int, filter(str.isdecimal, shape.split("_"))))
 

@@ -80,7 +80,8 @@ def _without_plan(check: Check, cases: Sequence[Case], most: int) -> list[Case]:
 
     * First, at most ``most`` / 2 cases of one generic scenario, one for each variant.
     * Then a case of each of ``_first_scenarios``, with the variants in turn.
-    * Then evenly spaced cases; these are all, if the cases have no scenarios, such as those of a drafter.
+    * The rest are evenly spaced in ``cases``. If the cases have no scenarios, such as those of a drafter, only such
+      evenly spaced cases are returned.
     """
     by_scenario: dict[str, list[Case]] = {}
     for case in cases:

@@ -81,8 +81,8 @@ class GivenDrafts(NamedTuple):
 def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[GivenDrafts, ...]:
     """Return the conditional laws of the first rounds of the decoder ``here``, one for each sequence of drafts.
 
-    The rounds begin in at most ``states`` states. Returns () without a ``propose`` step, for trees, and for rounds that
-    are too large.
+    The rounds begin in at most ``states`` states. Returns () if the decoder has no ``propose`` function, for trees, and
+    for rounds that are too large.
     """
     decoder = here.decoder
     if decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
@@ -102,10 +102,11 @@ def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[Gi
 
 @lru_cache(maxsize=512)
 def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts], list[State]]:
-    """Return the conditional laws of the round from ``state``, and the states after it.
+    """Return the conditional laws of the round from ``state``, and all states in which the round can end.
 
-    There is one law for each sequence of drafts. Both lists are empty without a ``propose`` step, for trees, and for
-    rounds that are too large. ``here`` is the decoder in its scenario.
+    The lists are not parallel: the first has one entry for each sequence of drafts, the second each state once. Both
+    are empty if the decoder has no ``propose`` function, for trees, and for rounds that are too large. ``here`` is the
+    decoder in its scenario.
     """
     decoder = here.decoder
     if (propose := decoder.propose) is None:
@@ -382,7 +383,21 @@ def is_wrong(given: GivenDrafts, part: str) -> bool:
 
     ``part`` is "accept", "replace" or "bonus".
     """
-    return any(not fits(seen, expected(given, part, i, given.rows), given.slack) for i, seen in values_of(given, part))
+    return any(
+        not fits(seen, expected(given, part, i, given.rows), error_of(given, part, i))
+        for i, seen in values_of(given, part)
+    )
+
+
+def error_of(given: GivenDrafts, part: str, i: int) -> float:
+    """Return the rounding error of an observed value: of one ``part`` of the round ``given`` at position ``i``.
+
+    A replacement is drawn from a residual that was divided by its sum, so the error of p - q is divided by it too.
+    """
+    if part != "replace" or not given.slack:
+        return given.slack
+    left = sum(max(float(p) - float(q), 0.0) for p, q in zip(given.rows.p[i], given.rows.q[i], strict=True))
+    return given.slack / min(max(left, given.slack), 1.0)
 
 
 def expected_accept(given: GivenDrafts, i: int) -> Any:

@@ -231,8 +231,9 @@ _REPLACE = (
 def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
     """Return the replacement formula with one free number that fits all of ``observed``; "" if none does.
 
-    The power 1/``temperature`` is described as a second application of the temperature. Observations without any p > q
-    are skipped.
+    The result is a description with the number, such as "norm(max(p - q, 0)^2)". ``temperature``, that of the examined
+    call, changes only the words: the exponent 1/``temperature`` is described as the temperature applied twice.
+    Observations without any p > q are skipped.
     """
     told = [
         one._replace(p=list(map(float, one.p)), q=list(map(float, one.q)), law=dict(one.law))

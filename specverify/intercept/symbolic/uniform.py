@@ -395,9 +395,10 @@ class Uniform:
         return result
 
     def _placed(self, place: str) -> None:
-        """If this uniform has taken part in a race, store its rank in the race before it is compared with a number.
+        """Store the rank of this uniform in its race, if it has raced; called before it is compared with a number.
 
-        Refuses if the race does not determine the rank. ``place`` is the line that compares.
+        The rank follows from the order of the clocks that is already drawn. Refuses if the order does not determine it.
+        ``place`` is the line that compares.
         """
         known, runner = self.known, self.known.runner
         if not known.raced or known.place is not None:

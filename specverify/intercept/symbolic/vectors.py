@@ -261,7 +261,11 @@ class Many(NamedTuple):
         return self._replace(steps=steps, low=ends[0] if grows(step) else ends[1], high=ends[1 if grows(step) else 0])
 
     def ends(self) -> tuple[Any, Any]:
-        """Return the infimum and the supremum of every symbolic element, as arrays or floats."""
+        """Return the infima and the suprema of the symbolic elements.
+
+        Each is an array of the vector's shape, or a float if it is the same for all. The values at plain numbers have
+        no meaning.
+        """
         low, high = np.float64(0.0), np.float64(1.0)
         with np.errstate(all="ignore"):
             for step in self.steps:

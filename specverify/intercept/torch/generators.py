@@ -99,10 +99,11 @@ class TorchStreams(Streams):
     def states(
         self, generator: Any, device: torch.device, advance: Callable[[], Any], number: int
     ) -> Iterator[bytes | None]:
-        """Yield the generator states before each of ``number`` consecutive draws.
+        """Yield the state of ``generator`` before each of ``number`` consecutive draws.
 
-        ``advance`` makes these draws on the real generator. ``generator`` None stands for the default generator of
-        ``device``. A state is None if it cannot be read.
+        Each call of ``advance`` makes one draw on the real generator; all draws are made before the first state is
+        yielded. ``generator`` None stands for the default generator of ``device``. A state is None if it cannot be
+        read.
         """
         real = generator if generator is not None else _own(device)
         if real is None or not number:
