@@ -415,7 +415,8 @@ this page.
 The kinds of subjects are a decoder or an algorithm of the library (`decoder`), an engine (`engine`), and a verifier
 of one sequence that takes p and q (`row`) or logits (`logits`). The columns count bugs, except the last, which counts
 the cases of the list. If quick did not refute a bug, the full plan was not always run on it, because it takes long;
-the fifth column counts these bugs."""
+the fifth column counts these bugs.
+"""
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:

@@ -385,7 +385,21 @@ def is_wrong(given: GivenDrafts, part: str) -> bool:
 
     ``part`` is "accept", "replace" or "bonus".
     """
-    return any(not fits(seen, expected(given, part, i, given.rows), given.slack) for i, seen in values_of(given, part))
+    return any(
+        not fits(seen, expected(given, part, i, given.rows), error_of(given, part, i))
+        for i, seen in values_of(given, part)
+    )
+
+
+def error_of(given: GivenDrafts, part: str, i: int) -> float:
+    """Return the rounding error of an observed value: of one ``part`` of the round ``given`` at position ``i``.
+
+    A replacement is drawn from a residual that was divided by its sum, so the error of p - q is divided by it too.
+    """
+    if part != "replace" or not given.slack:
+        return given.slack
+    left = sum(max(float(p) - float(q), 0.0) for p, q in zip(given.rows.p[i], given.rows.q[i], strict=True))
+    return given.slack / min(max(left, given.slack), 1.0)
 
 
 def expected_accept(given: GivenDrafts, i: int) -> Any:
