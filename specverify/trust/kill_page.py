@@ -74,7 +74,8 @@ entries mean:
 Each statistic draws the N rounds of its project, with two exceptions that save time. Chi-square stops as soon as it
 is too large whatever the remaining rounds are. The cosine is computed from a {FIRST}th of the rounds first; the other
 rounds are not drawn if they could change the result only with a probability of at most {TURNED:g}, by McDiarmid's
-inequality. If a bug hides its random numbers from interception, they are drawn like the others here."""
+inequality. If a bug hides its random numbers from interception, they are drawn like the others here.
+"""
 
 OF_CONTROLS = """\
 These subjects are correct and look wrong: a check that refutes one raises a false alarm. *Accused by* names such

@@ -26,12 +26,12 @@ my_program DIR > results.json
 specverify vectors check results.json --only verify_chain/inverse-cdf --only boundary
 ```
 
-A vector belongs to a *group*, such as `verify_chain/inverse-cdf`; `--only` takes the name of a group or of its first
-part. The groups are listed [below](#kinds).
+The vectors are sorted into [kinds](#kinds) by their question, such as `verify_chain`, and within a kind into groups,
+such as `verify_chain/inverse-cdf`. `--only` takes the name of a kind or of a group.
 
 **Numbers.** They are strings such as `"3/8"`, so that every language reads them exactly. Uniforms are multiples of
 2^-24, so float32 represents them exactly. Each uniform is far enough from every threshold that rounding in float32
-changes no decision. In the group `boundary` uniforms are at thresholds, but all numbers are multiples of powers of
+changes no decision. In the kind `boundary` uniforms are at thresholds, but all numbers are multiples of powers of
 two, so float32 is exact. So a correct program in float32 answers every vector of the conventions that it follows. All
 answers are computed from `reference/`, in rationals. `schema.json` defines the format, version {FORMAT_VERSION}; the
 id of a vector does not change when others are added.
@@ -73,6 +73,17 @@ variation of {DETECT:g} are undecided.
 option that switches on a bug, which the grading detects.
 """
 
+OF_KINDS = "Each kind is one question. The third column has the fields of `answer`.\n"
+OF_GROUPS = """
+In a group all vectors have one convention: how the answer follows from the inputs and random numbers. In the table a
+*coin* is the uniform that decides a draft, *mass* is a probability that need not be normalised, and a *key* is an
+exponential random number, one for each token. Unless the convention says otherwise, a rejected draft is replaced from
+the residual.
+"""
+OF_CHOICES = """\
+Correct programs differ in these choices. A vector whose answer depends on one has the result `acceptable`, and has an
+answer for each flag. A program may follow any flag of a choice, the same in all its answers.
+"""
 OF_BUGS = """
 ## Which planted bugs the vectors refute
 
@@ -119,14 +130,12 @@ def vector_page(rows: Sequence[VectorRow]) -> str:
 def _kinds() -> list[str]:
     """Return the lines of the page's section on the kinds of test vectors: a table of the kinds, and their groups."""
     counts = Counter(vector.kind for vector in all_vectors().values())
-    lines = ["\n## Kinds\n", "| kind | the question | fields of an answer | vectors |", "|---|---|---|---:|"]
+    lines = ["\n## Kinds\n", OF_KINDS, "| kind | the question | fields of an answer | vectors |", "|---|---|---|---:|"]
     for kind in KINDS:
         fields = "; ".join(f"`{field}`: {said}" for field, said in kind.fields.items())
         lines.append(f"| `{kind.name}` | {kind.summary} | {fields} | {counts[kind.name]} |")
     of_group = Counter(vector.group for vector in all_vectors().values())
-    lines.append(
-        "\nA group is a part of a kind. *Convention*: how the answer follows from the inputs and random numbers.\n"
-    )
+    lines.append(OF_GROUPS)
     lines += ["| group | vectors | convention |", "|---|---:|---|"]
     algorithms = 0
     for group, number in of_group.items():
@@ -142,7 +151,7 @@ def _kinds() -> list[str]:
 
 
 def _families() -> list[str]:
-    lines = ["\n## Conventions that are a choice\n", "| choice | flag | meaning |", "|---|---|---|"]
+    lines = ["\n## Conventions that are a choice\n", OF_CHOICES, "| choice | flag | meaning |", "|---|---|---|"]
     return lines + [
         f"| {family} | `{flag}` | {said} |" for family, flags in FAMILIES.items() for flag, said in flags.items()
     ]
