@@ -37,8 +37,9 @@ class Step(NamedTuple):
 
 
 SiblingRule: TypeAlias = Callable[[Draws, Pmf, Tokens, tuple[Pmf, ...], int], Step]
-"""``rule(draws, p, tokens, pmfs, depth)``: candidates in the order drawn, each with the pmf it was drawn from.
+"""``rule(draws, p, tokens, pmfs, depth)`` decides one position at ``depth`` (0 at the root); p is the target's row.
 
+``tokens`` are the candidates in the order drawn, ``pmfs[i]`` is the pmf from which candidate i was drawn.
 Lossless for one position means that the token has the law p whenever the candidates have theirs. A rule may depend on
 how many candidates there are, since that was decided before they were drawn.
 """
@@ -48,7 +49,8 @@ def descend(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft, r
     """Apply ``rule`` at the root and after every accepted token; draw a bonus token at a node without children.
 
     ``rule(draws, p, tokens, pmfs, depth)`` returns the ``Step`` of one position: p is the target's row, ``tokens`` are
-    its candidates, ``pmfs`` their pmfs. Nodes with the same text are one position.
+    the candidates, ``pmfs`` their pmfs, ``depth`` is 0 at the root. Siblings with equal tokens are one position: the
+    children of all of them are its candidates.
     """
     kept: Tokens = ()
     nodes = ROOT

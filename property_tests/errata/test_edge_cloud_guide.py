@@ -68,11 +68,11 @@ def test_alpha_is_a_probability():
     "4",
     stated="Purpose: fewer needless calls of the cloud for verification, the quality kept.",
     verdict=Verdict.CONDITION,
-    correct="A purpose, which the gate serves as far as the drafter's signals tell where it is wrong. With the margin "
-    "and entropy of the defaults, the negative log-likelihood at the drafter's own 80th percentile and no variance, a "
-    "block of one token of q = {q} is sent where it is token {sent} alone, and the law of the committed text is "
-    "{bias} away from p = {p}: the drafter is sure, and wrong. As a rule for the draft's length the same gates are "
-    "exact.",
+    correct="The gate serves this purpose only as far as the drafter's signals show where the drafter is wrong. With "
+    "the defaults for margin and entropy, the negative log-likelihood at the drafter's own 80th percentile and no "
+    "variance, a block of one token of q = {q} is sent only if it is token {sent}. The law of the committed text is "
+    "then {bias} away from p = {p}: the drafter is sure, and wrong. The same gates are exact if they only decide the "
+    "length of the draft.",
 )
 def test_an_unverified_block_has_the_law_of_the_drafter():
     nats = sorted((-math.log(mass), mass) for mass in Q.tolist())

@@ -103,11 +103,11 @@ def _compositions(total, parts):
     "3.1, 5.1 and 13",
     stated="The edge need only send q(y_i), a number per drafted token, for exact verification.",
     verdict=Verdict.FALSE,
-    correct="For V = 3 the best rule that knows p, y and q(y) and is exact for every q (in steps of 1/10) accepts "
-    "{scalar:.4f} of p = {p}, q = {q}: no more than matching a draw from p ({match}), where the whole row allows "
-    "{alpha}. For V = 2 it reaches the optimum ({two:.4f}). The row at the first rejection is enough, and fetching it "
-    "on demand is exact ({fetched}). A row of 32000 probabilities of 2 bytes is {row} kB, a float {scalar_bytes} "
-    "bytes.",
+    correct="For V = 3, take the best rule that knows only p, y and q(y) and is exact for every q (in steps of 1/10). "
+    "It accepts {scalar:.4f} of p = {p}, q = {q}. This is no more than matching a draw from p ({match}); with the "
+    "whole row of q, {alpha} is possible. For V = 2 it reaches the optimum ({two:.4f}). It is enough to send the row "
+    "of the first rejection on demand; this is exact ({fetched}). A row of 32000 probabilities of 2 bytes has {row} "
+    "kB, a float {scalar_bytes} bytes.",
 )
 def test_a_scalar_of_q_is_not_enough():
     scalar = best_scalar_acceptance(P, Q, 10)
@@ -139,9 +139,9 @@ def test_a_scalar_of_q_is_not_enough():
     "3.1 and 3.2, the shortcut",
     stated="The engineering shortcut is not quite strictly unbiased, but usually hardly changes the quality.",
     verdict=Verdict.CONDITION,
-    correct="The bias is what the pair makes it, and quality is not judged here. Its law is min(p, q) + TV(p, q) p: "
-    "{law} for p = {p}, q = {q}, at distance {bias}, which is the sum of (TV p - (p - q)+)+. Of {pairs} random pairs "
-    "it is exact for the {exact} in which q is proportional to p where p > 0.",
+    correct="The bias depends on p and q; quality is not judged here. The law of the shortcut is min(p, q) + TV(p, q) "
+    "p. For p = {p}, q = {q} it is {law}, at distance {bias}, which is the sum of (TV p - (p - q)+)+. Of {pairs} "
+    "random pairs the shortcut is exact for {exact}: those in which q is proportional to p where p > 0.",
 )
 def test_the_shortcut_has_a_bias():
     law = rule_law(ratio(P, Q), lambda _: P)

@@ -160,8 +160,9 @@ def test_skipping_the_adjustment_changes_the_law():
     "3.3.6, the returned rate",
     stated="The function returns the text and the acceptance rate, accepted over drafted tokens.",
     verdict=Verdict.TRUE,
-    correct="It is E[n]/gamma, which the theory note calls alpha: {rate:.3f} for a rate of {alpha} per position and "
-    "gamma = 5, which is found by dividing by the positions reached ({reached}).",
+    correct="It is E[n]/gamma, which the theory note calls alpha. This is not the acceptance rate per position: with "
+    "the rate {alpha} and gamma = 5 it is {rate:.3f}. To find the rate, divide by the number of positions reached "
+    "(this gives {reached}).",
 )
 def test_accepted_over_drafted_is_not_the_acceptance_rate():
     law = lengths(pmf(".8", ".2"), pmf(1, 0), 5)

@@ -104,8 +104,9 @@ def test_a_cache_is_fed_only_what_it_has_not_seen():
     "3.3.6, stop tokens",
     stated="Generation ends when the extra token is a stop token.",
     verdict=Verdict.DEFECT,
-    correct="An end among the accepted drafts is passed over: a perfect drafter with gamma = 3 and the target text 3, "
-    "0, END, 2 repeated goes on to {wrong} tokens. Scan the accepted drafts too; then it stops after {right}.",
+    correct="An end among the accepted drafts is overlooked. Example: the target repeats the text 3, 0, END, 2; a "
+    "perfect drafter with gamma = 3 continues to {wrong} tokens. If the accepted drafts are scanned too, it stops "
+    "after {right}.",
 )
 def test_an_end_inside_the_draft_stops_the_output():
     pattern, end = (3, 0, 1, 2), 1

@@ -151,8 +151,9 @@ def test_the_sample_that_missed_must_be_emitted():
     "3.3",
     stated="In an unknown context a random token is drafted.",
     verdict=Verdict.CONDITION,
-    correct="Harmless and nearly useless: a uniform guess among V = 3 is accepted with probability {mean} on average, "
-    "whatever p is, and {range} for p = {p}. It inflates the number of drafted tokens; ending the draft costs less.",
+    correct="True, and of little use: a uniform guess among V = 3 is accepted with probability {mean} on average, for "
+    "every p; the probabilities of the three guesses are {range} for p = {p}. It increases the number of drafted "
+    "tokens; to end the draft there costs less.",
 )
 def test_a_random_guess_is_accepted_once_in_v():
     single = [law_of(lambda draws, d=d: sample_and_match(draws, always(THREE), (), d).accepted) for d in _guesses()]
@@ -230,10 +231,10 @@ def test_acceptance_is_not_a_property_of_the_text_alone():
     "5.1 and 5.3",
     stated="With filler 1, NASD is equivalent to NAPD: both update accepted drafts only.",
     verdict=Verdict.CONDITION,
-    correct="In what they write at temperature 0, as any two drafters are. The drafts differ: in one release a tie "
-    "stays with the token that first reached the count, in the other it goes to the token first seen last, so after "
-    "{text} one drafts {first} and the other {last}; and both count the corrected token too. In {differ} of {total} "
-    "greedy decodes the number of target calls differs.",
+    correct="True for the texts at temperature 0, as for any two drafters. But the drafts differ. In one release a tie "
+    "is won by the token that first reached the count, in the other by the token first seen last: after {text} one "
+    "drafts {first} and the other {last}. Both also count the corrected token. In {differ} of {total} greedy decodes "
+    "the number of target calls differs.",
 )
 def test_nasd_with_filler_one_is_not_napd():
     text = (0, 2, 0, 1, 0)
@@ -257,8 +258,8 @@ def test_nasd_with_filler_one_is_not_napd():
     "5.4",
     stated="With filler_top_k > 1: faster adaptation to new patterns, a higher acceptance rate of drafts.",
     verdict=Verdict.CONDITION,
-    correct="It is so where the target's other guesses come next, and the reverse where they do not: after token 0 the "
-    "target says 1, 2 and 3 in turn, with 4 second best each time; filler 1 has {one} of {drafted_one} drafts right, "
+    correct="True if the target's other guesses come next, false if they do not. Example: after token 0 the target "
+    "emits 1, 2 and 3 in turn, and 4 is always its second best. Filler 1 has {one} of {drafted_one} drafts right, "
     "filler 2 {two} of {drafted_two}, because 4 is counted more often than each of the others.",
 )
 def test_a_filler_can_lower_acceptance():

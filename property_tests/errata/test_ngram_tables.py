@@ -131,9 +131,9 @@ def test_the_prompt_is_learnt_as_shown():
     "6, memory",
     stated="The table needs O(|V|^n n) memory.",
     verdict=Verdict.CONDITION,
-    correct="That is a ceiling nobody reaches; what is stored grows with the text. {length} tokens over V = "
-    "{vocabulary} with orders up to 4 store {entries} pairs of context and token, at most (n - 1) length = {bound}; "
-    "V^4 is {ceiling}.",
+    correct="This bound is never reached: the stored table grows with the text. {length} tokens over V = {vocabulary} "
+    "with orders up to 4 store {entries} pairs of context and token, at most (n - 1) length = {bound}; V^4 is "
+    "{ceiling}.",
 )
 def test_a_table_grows_with_the_text():
     rng, vocabulary, order = random.Random(0), 50, 4

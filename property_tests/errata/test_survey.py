@@ -160,9 +160,9 @@ def test_an_identical_law_is_not_an_identical_text():
     stated="This may matter: with experiments like these (at temperature 0) speculative sampling, the greatest "
     "contribution of Leviathan et al., has no point.",
     verdict=Verdict.TRUE,
-    correct="Temperature 0 is the one-hot case of the same rule, so nothing of it is tried there: on one-hot rows it "
-    "and greedy matching both accept {accepted} drafts a round and emit the same law. (Cascade drafting in its "
-    "sampling form is lossless too, distance {bias}.)",
+    correct="The experiments at temperature 0 do not test speculative sampling: temperature 0 is the one-hot case of "
+    "the same rule. On one-hot rows speculative sampling and greedy matching both accept {accepted} drafts a round "
+    "and emit the same law. (Cascade drafting in its sampling form is lossless too, distance {bias}.)",
 )
 def test_greedy_decoding_is_the_one_hot_case():
     p, q = table_pair("generic", 3, 0)

@@ -61,9 +61,9 @@ def test_the_stop_by_equality_needs_one_sweep_more():
     stated="The paper regards Jacobi decoding as its special case with 2-grams.",
     verdict=Verdict.FALSE,
     meant=Verdict.CONDITION,
-    correct="In spirit: both guess from the last iteration alone. Not in what they do: a 2-gram pool yields at most 2 "
-    "tokens a step, and its guesses are not tied to a place. {tokens} tokens of a constant target take Jacobi "
-    "iteration {jacobi} sweeps and lookahead with N = 2 {lookahead} steps.",
+    correct="Both guess from the last iteration alone, but they are not the same. A 2-gram pool yields at most 2 "
+    "tokens a step, and its guesses are not tied to a position. {tokens} tokens of a constant target take Jacobi "
+    "iteration {jacobi} sweeps, and lookahead with N = 2 {lookahead} steps.",
 )
 def test_jacobi_is_not_lookahead_with_two_grams():
     tokens = 8

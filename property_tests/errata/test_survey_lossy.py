@@ -130,10 +130,10 @@ def test_the_unlikely_token_is_kept():
     "Big little decoder",
     stated="A token is rolled back where the distance of the two models' probabilities is above a threshold.",
     verdict=Verdict.CONDITION,
-    correct="The distance is -log p(d) of the small model's hard token, so it need not be small for equal models: p = "
-    "q = {row} has TV {tv} and {nll:.3f} nats, above a threshold of {limit}. The released code looks at the first "
-    "such position only: behind a first token that both write, small text {small}, large text {large}: the rule gives "
-    "{rule}, the code {code}.",
+    correct="The distance is -log p(d) for the token d that the small model would emit, so it can be large for equal "
+    "models: p = q = {row} has TV {tv} and the distance {nll:.3f} nats, above a threshold of {limit}. The released "
+    "code examines only the first such position. Example: the small model's text is {small}, the large model's "
+    "{large}, and both write the first token: the rule gives {rule}, the code {code}.",
 )
 def test_the_distance_is_that_of_a_hard_token():
     row, limit = pmf(".4", ".3", ".3"), 0.9

@@ -51,10 +51,10 @@ def test_multi_step_sampling_beats_membership():
     "SpecInfer, its acceptance",
     stated="And multi-step speculative sampling has a higher acceptance.",
     verdict=Verdict.TRUE,
-    correct="Higher than naive sampling, which asks for membership. Not the highest there is, which nobody says: with "
-    "two draws from q, p = {p}, q = {q}: {rate} against {kseq:.4f} for K-SEQ and {best} at the optimum. And only for "
-    "children that were sampled: the two most probable tokens of q verified with the soft q are {bias} away from p, "
-    "as point masses {points}.",
+    correct="True in comparison with naive sampling, which asks whether a draw of the target is among the candidates. "
+    "It is not the highest possible: with two draws from q, p = {p}, q = {q}, it accepts {rate}, K-SEQ {kseq:.4f} and "
+    "the optimum {best}. And it holds only for children that were sampled: if the two most probable tokens of q are "
+    "verified with the soft q, the law is {bias} away from p; as point masses {points}.",
 )
 def test_multi_step_sampling_is_not_optimal():
     rate, kseq = recursive_rejection.acceptance(P, (Q, Q)), k_seq.acceptance(P, Q, 2)
@@ -205,9 +205,9 @@ def test_low_temperature_is_not_enough():
     "SpecTr, the comparison",
     stated="This method is clearly no match for tree verification, and hardly used any more.",
     verdict=Verdict.CONDITION,
-    correct="An assessment of systems, several sequences against a tree, which is not judged here. The rule itself is "
-    "one for one position and can be used inside a tree; there K-SEQ is accepted at least as often as SpecInfer's "
-    "rule in {no_worse} of random pairs (K = 2 and 3), strictly more often in {better}; p = {p}, q = {q}: {kseq:.4f} "
+    correct="The comparison of systems (several sequences against a tree) is not judged here. The rule itself is for "
+    "one position and can be used inside a tree. There K-SEQ is accepted at least as often as SpecInfer's rule in "
+    "{no_worse} of random pairs (K = 2 and 3), and strictly more often in {better}. For p = {p}, q = {q}: {kseq:.4f} "
     "against {other}.",
 )
 def test_k_seq_is_not_worse_than_multi_step_sampling():

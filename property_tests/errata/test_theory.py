@@ -75,10 +75,10 @@ def test_the_output_law_is_the_target():
 @erratum(
     "TH",
     "2.3 and 2.6",
-    stated="The adjusted distribution norm((p - q)+) is what a rejection is followed by.",
+    stated="After a rejection the token is drawn from the adjusted distribution norm((p - q)+).",
     verdict=Verdict.CONDITION,
-    correct="Only where p and q differ. For p = q its mass is {mass}, so it is 0/0; a rejection then has probability "
-    "{rejected}. In floating point it can have a positive one: fall back on p.",
+    correct="True if p and q differ. For p = q the mass of (p - q)+ is {mass}, so the distribution is 0/0. A rejection "
+    "then has probability {rejected} in exact arithmetic, but can happen in floating point: draw from p in this case.",
 )
 def test_the_residual_needs_a_difference():
     excess = [max(a - b, 0) for a, b in zip(P, P, strict=True)]

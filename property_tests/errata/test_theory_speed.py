@@ -37,9 +37,9 @@ def best_length(alpha, rho, most=200):
     stated="A first pass of the target alone spares the drafter an inaccurate first guess.",
     verdict=Verdict.CONDITION,
     correct="A bad draft costs time, never quality: the law is off by {bias} even where draft and target share "
-    "nothing. The pass spends a target call on 1 token where a round gives {round} (alpha = {alpha}, gamma = "
-    "{gamma}): 10 tokens take {with_pass:.3f} calls with it and {without:.3f} without. What it does do is fill the "
-    "cache.",
+    "nothing. The first pass spends a target call on 1 token; a round gives {round} tokens a call (alpha = {alpha}, "
+    "gamma = {gamma}). So 10 tokens take {with_pass:.3f} calls with it and {without:.3f} without. Its only use is to "
+    "fill the cache.",
 )
 def test_a_first_pass_of_the_target_costs_a_call():
     p, q = with_overlap(0)
@@ -65,11 +65,12 @@ def test_a_first_pass_of_the_target_costs_a_call():
     stated="Each iteration produces 1 + gamma alpha tokens (one sampled token and the drafts accepted on average).",
     verdict=Verdict.CONDITION,
     meant=Verdict.TRUE,
-    correct="An identity with alpha = E[accepted]/gamma, the first half of the note's definition in Section 2.4: a "
-    "rate of {a} per position and gamma = 5 give {first:.3f} tokens, and accepted over drafted is {rate:.4f}. It is "
-    "none with the rate per position, where a round has (1 - rate^(gamma+1))/(1 - rate) tokens: {first_stated} for "
-    "{first:.3f}, {second_stated} for {second:.3f} at {b} and 5, {third_stated} for {third:.3f} at {c} and 8; nor "
-    "with the other half of the definition, sum min(p, q)/gamma, which would give {own}.",
+    correct="True if alpha is accepted over drafted, E[accepted]/gamma, the first half of the note's definition in "
+    "Section 2.4. With a rate of {a} per position and gamma = 5, alpha is {rate:.4f} and a round has {first:.3f} "
+    "tokens. False if alpha is the rate per position: then a round has (1 - rate^(gamma+1))/(1 - rate) tokens, that "
+    "is {first:.3f} and not {first_stated} (rate {a}, gamma 5), {second:.3f} and not {second_stated} (rate {b}, gamma "
+    "5), {third:.3f} and not {third_stated} (rate {c}, gamma 8). False also with the other half of the definition, "
+    "sum min(p, q)/gamma, which gives {own} in the first case.",
 )
 def test_tokens_per_round_are_a_geometric_sum():
     cases = {"first": (F(4, 5), 5), "second": (F(1, 2), 5), "third": (F(9, 10), 8)}
@@ -89,9 +90,9 @@ def test_tokens_per_round_are_a_geometric_sum():
     "4.1, number of rounds",
     stated="N/(1 + gamma alpha) iterations are needed.",
     verdict=Verdict.CONDITION,
-    correct="In the limit of large N, alpha being accepted over drafted. For a rate of {alpha} per position, gamma = "
-    "5 and N = 10 it gives {naive:.3f}, and {exact:.3f} rounds are needed, since the last one is cut. For N = 80 the "
-    "ratio of the two is {ratio:.3f}.",
+    correct="True in the limit of large N, if alpha is accepted over drafted. For a rate of {alpha} per position, "
+    "gamma = 5 and N = 10 the formula gives {naive:.3f} rounds. In fact {exact:.3f} are needed, because the last "
+    "round is cut. For N = 80 the ratio of the two numbers is {ratio:.3f}.",
 )
 def test_the_last_round_is_not_filled():
     alpha, gamma = F(4, 5), 5
@@ -109,9 +110,10 @@ def test_the_last_round_is_not_filled():
     stated="In the ideal case, a drafter much faster than the target, the speed-up is about 1 + gamma alpha.",
     verdict=Verdict.CONDITION,
     meant=Verdict.TRUE,
-    correct="If alpha is accepted over drafted, as in Section 4.1: then it is the number of tokens a round, "
-    "{exact:.3f} for a rate of {alpha} per position and gamma = 10, where that share is {share:.4f}. With the rate "
-    "itself the formula would say {stated}; whatever gamma is, the speed-up stays below 1/(1 - rate) = {bound}.",
+    correct="True if alpha is accepted over drafted, as in Section 4.1: then 1 + gamma alpha is the number of tokens a "
+    "round. With a rate of {alpha} per position and gamma = 10, alpha is {share:.4f} and the speed-up {exact:.3f}. If "
+    "alpha were the rate, the formula would give {stated}; but for every gamma the speed-up is below 1/(1 - rate) = "
+    "{bound}.",
 )
 def test_the_ideal_speed_up_is_bounded():
     alpha = F(4, 5)
@@ -126,10 +128,10 @@ def test_the_ideal_speed_up_is_bounded():
     "4.2",
     stated="Too large a gamma lowers alpha; the acceptance rate falls, which cancels the gain.",
     verdict=Verdict.TRUE,
-    correct="Accepted over drafted, the note's alpha, falls from {short} to {long:.4f} between gamma = 1 and 6 at a "
-    "rate of {alpha} per reached position; that rate is the same at both. The fall matters: with a constant alpha the "
-    "note's objective would grow for ever, {stated:.2f} at gamma = 1, 2, 4, 8, 16, 64 for rho = {rho}, where the "
-    "exact one peaks at gamma = {best}.",
+    correct="The note's alpha, accepted over drafted, falls from {short} to {long:.4f} between gamma = 1 and 6 at a "
+    "rate of {alpha} per position; the rate itself does not fall. The fall matters. With a constant alpha the note's "
+    "objective would grow for ever: it is {stated:.2f} at gamma = 1, 2, 4, 8, 16, 64 for rho = {rho}, where the exact "
+    "objective peaks at gamma = {best}.",
 )
 def test_the_rate_per_position_does_not_depend_on_gamma():
     alpha, rho = F(1, 2), F(1, 10)
@@ -151,10 +153,10 @@ def test_the_rate_per_position_does_not_depend_on_gamma():
     stated="Rule of thumb: the best gamma is about sqrt(1/rho - 1).",
     verdict=Verdict.FALSE,
     meant=Verdict.CONDITION,
-    correct="As a rule of thumb it fits one rate: for rho = {rho} it gives {rule:.0f}, and the exact optimum is "
-    "{best} at {alphas} per position. It has no such rate in it. For rho = {half} it gives {rule_half:.2f} against "
-    "{best_half} at alpha = {alpha}, for rho = {tenth} {rule_tenth:.2f} against {best_tenth}. Drafting helps at all "
-    "iff alpha > rho.",
+    correct="The rule does not contain the acceptance rate, so it can fit one rate only. For rho = {rho} it gives "
+    "{rule:.0f}; the exact optimum is {best} at the rates {alphas} per position. At the rate {alpha}: for rho = "
+    "{half} the rule gives {rule_half:.2f} and the optimum is {best_half}; for rho = {tenth} it gives "
+    "{rule_tenth:.2f} and the optimum is {best_tenth}. Drafting is of use if and only if the rate exceeds rho.",
 )
 def test_the_best_length_depends_on_the_acceptance():
     alphas = [F(value) for value in (".1", ".3", ".5", ".6", ".7", ".8", ".9", ".99")]
@@ -191,9 +193,9 @@ def test_the_best_length_depends_on_the_acceptance():
     "4.3 against 4.4",
     stated="At rho = 0.1 the rule says 3 drafts; the table for the same rho has its best row at 6.",
     verdict=Verdict.INCONSISTENT,
-    correct="At the alpha of its best row, {alpha}, read as a rate per position, the exact optimum is {best}; at the "
-    "rate that gives the row's accepted over drafted, {rate:.3f}, it is {other}. The rule meets the first by "
-    "coincidence: it has no alpha in it.",
+    correct="The best row of the table has alpha = {alpha}. If this is a rate per position, the exact optimum is "
+    "{best}. If it is accepted over drafted, the rate is {rate:.3f} and the optimum is {other}. The rule agrees with "
+    "the first by coincidence: it does not contain alpha.",
 )
 def test_rule_and_table_of_the_best_length_disagree():
     rule, row = round(math.sqrt(1 / 0.1 - 1)), 6

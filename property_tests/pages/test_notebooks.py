@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -45,3 +48,46 @@ def test_code_that_only_draws_is_folded_away(notebook):
 def test_a_notebook_names_the_next_one(notebook):
     following = NOTEBOOKS[NOTEBOOKS.index(notebook) + 1].name
     assert f"]({following})" in source(cells(notebook, "markdown")[-1])
+
+
+def imported(module, name):
+    """Return what ``from module import name`` gives."""
+    found = getattr(import_module(module), name, None)
+    return import_module(f"{module}.{name}") if found is None else found
+
+
+def misfits(code):
+    """Return the calls of the project's functions in ``code`` whose arguments do not fit, with the reason of each."""
+    tree = ast.parse(code)
+    known, wrong = {}, []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] in {"specverify", "reference"}:
+            known.update({name.asname or name.name: imported(node.module, name.name) for name in node.names})
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or any(isinstance(each, ast.Starred) for each in node.args):
+            continue
+        function, keywords = node.func, {each.arg: None for each in node.keywords}
+        if isinstance(function, ast.Attribute) and inspect.ismodule(known.get(getattr(function.value, "id", ""))):
+            called = getattr(known[function.value.id], function.attr)
+        else:
+            called = known.get(getattr(function, "id", ""))
+        if callable(called) and None not in keywords:
+            try:
+                inspect.signature(called).bind(*node.args, **keywords)
+            except TypeError as reason:
+                wrong.append(f"{ast.unparse(node)}: {reason}")
+    return wrong
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
+def test_a_notebook_calls_functions_as_they_are(notebook):
+    lines = [line for cell in cells(notebook, "code") for line in source(cell).splitlines()]
+    code = "\n".join(line for line in lines if not line.startswith(("%", "!")))
+    assert "import" in code
+    assert misfits(code) == []
+
+
+def test_a_call_with_an_argument_too_many_is_seen():
+    imports = "from specverify.report import prose\nfrom specverify.report.prose import failure\n"
+    assert misfits(imports + "failure(verdict)\nprose.failure(verdict)") == []
+    assert len(misfits(imports + "failure(verdict, verdicts)\nprose.failure(verdict, example=1)")) == 2

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections import namedtuple
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
+from specverify.subjects.engine_answers import new_tokens, read_answer_rows
 from specverify.subjects.made_engine import SCENARIOS, Made, WithVocabulary, alphabet_hint, made_subject
 from specverify.subjects.requests import AT_ONCE, ENDING_AT_ONCE, IN_TURN
 from specverify.subjects.subject import EngineProgram, UnusableSubject
@@ -591,7 +593,7 @@ class Both:
         (lambda prompt: {"tokens": [0, 1], "mask": [1]}, "its mask has 1 places for a row of 2"),
         (lambda prompt: {"tokens": [0, 1, 0], "mask": [1, 0, 1]}, "leaves out ids between others, expected padding"),
         (
-            lambda prompt: {"sequences": [[*prompt, *[0] * 20]], "lengths": [len(prompt) + 20]},
+            lambda prompt: {"sequences": [[*prompt, *[0] * 20]], "lengths": [20]},
             "rows that begin with the prompt, and may count it or not",
         ),
         (lambda prompt: {"text": "ab"}, "it returned {'text': 'ab'}, expected a sequence of new token ids"),
@@ -636,6 +638,15 @@ def test_padding_that_is_a_token_is_read_by_lengths_and_refused_without():
     for shape in (beside, named):
         assert ended(shape).status is Status.HOLDS, ended(shape).statement
         assert ended(shape, wrong=True).status is Status.REFUTED
+
+
+@pytest.mark.parametrize(("pad", "refused"), [(-1, False), (0, True)])
+def test_a_row_that_is_shorter_by_its_length_is_a_short_text_if_only_negative_ids_follow(pad, refused):
+    """Other ids behind the length may be tokens, so the length may count something else."""
+    answer = {"tokens": np.array([[1, 2, pad], [2, 1, 2]]), "lengths": np.array([2, 3])}
+    expected = pytest.raises(UnusableSubject, match="its lengths leave") if refused else nullcontext()
+    with expected:
+        assert new_tokens(read_answer_rows(answer, 2), ((0,), (0,)), horizon=3) == [[1, 2], [2, 1, 2]]
 
 
 # Engines that need more tokens than there are

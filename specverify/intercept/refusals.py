@@ -60,7 +60,7 @@ REASONS: dict[str, Reason] = {
     ),
     # comparisons
     "near-an-atom": Reason(
-        "A number has a value of positive probability (a clamp, an integer part) and is compared with a bound near it.",
+        "A clamp or an integer part gives a value a positive probability, and a bound is near this value.",
         "compare with exactly the bound of the clamp, leave the clamp out, or draw in float32",
     ),
     "equal-numbers": Reason(
@@ -81,11 +81,11 @@ REASONS: dict[str, Reason] = {
     ),
     # races and orders
     "not-a-race": Reason(
-        "The largest of random numbers decides, which are not `w / E`, `log w + Gumbel` or another race of clocks.",
+        "The argmax of random numbers decides, and they do not have the form `w / E` or `log w + Gumbel` of a race.",
         "write the sampler as `argmax(p / exponential)` or `argmax(log p + gumbel)`",
     ),
     "second-race": Reason(
-        "Noise that has decided one thing decides another.",
+        "Noise that has decided one draw is used to decide a second draw.",
         "draw fresh noise for each decision",
     ),
     "order-of-joined": Reason(
@@ -98,7 +98,7 @@ REASONS: dict[str, Reason] = {
         f"draw from uniform or exponential numbers, or {SAMPLES}",
     ),
     "parameters": Reason(
-        "The law of a call is known for other parameters only.",
+        "The law of a call is not known for these parameters.",
         "pass plain numbers inside the documented range",
     ),
     "too-many-outcomes": Reason(
@@ -130,7 +130,7 @@ REASONS: dict[str, Reason] = {
         "draw by the methods of the generator",
     ),
     "endless-at-an-end": Reason(
-        "A loop draws again until a number differs from some value, and never ends where it cannot differ.",
+        "A loop draws again while a number has some value, such as 0. It never ends if every draw has this value.",
         "bound the loop",
     ),
     # arrays
@@ -139,7 +139,7 @@ REASONS: dict[str, Reason] = {
         "make a new array of the random numbers",
     ),
     "arrays-not-followed": Reason(
-        "At a real vocabulary an operation on very many random numbers is not followed.",
+        "An operation on very many random numbers, at a real vocabulary, is not followed.",
         "examine it at a small vocabulary as well",
     ),
     "key-of-random-number": Reason(
@@ -159,7 +159,10 @@ REASONS: dict[str, Reason] = {
         "A library was imported in the middle of a run.",
         "import it before",
     ),
-    "no-promise": Reason("There is no promised law to compare with.", "state what is promised"),
+    "no-promise": Reason(
+        "The subject states no law with which its own law could be compared.",
+        "state what is promised",
+    ),
 }
 """Code of a refusal -> reason, and what the user can do."""
 
@@ -308,8 +311,8 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
     def __str__(self) -> str:
         """Return one sentence with the operation, its place, the reason and the way out.
 
-        If the operation or the place is unknown, or the reason names the place, it is the reason, with the place if
-        that is missing.
+        If the operation or the place is unknown, or the reason names the place, return only the reason, followed by the
+        place if it is known and the reason does not name it.
         """
         if not self.operation or not self.place or self.place in self.reason:
             return self.reason if not self.place or self.place in self.reason else f"{self.reason}, at {self.place}"
@@ -326,7 +329,8 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
     def during(self, operation: str, place: str) -> NeedsValue:
         """Add to this refusal the ``operation`` of the library and its line ``place``, and return the refusal.
 
-        What it already has is not changed. If it has another line, the operation is not added.
+        An operation or a place that the refusal already has is kept. If it has another place, the operation is not
+        added.
         """
         if not self.operation and self.place in {"", place}:
             self.operation = operation

@@ -76,9 +76,10 @@ def far_after(length: int) -> str:
 
 
 def few_after(*lengths: int) -> str:
-    """Return the name of the kind of tables whose rows are open after texts of these lengths that end in 0s.
+    """Return the name of the kind of tables whose rows are open after texts of these lengths.
 
-    After the shortest of these texts the row is open whatever its tokens are. All other rows are one-hot, with p = q.
+    After a text longer than the shortest of these lengths, the row is open only if all tokens after that length are 0.
+    All other rows are one-hot, with p = q.
     """
     return "_".join([FEW, *map(str, lengths)])
 
@@ -95,7 +96,7 @@ def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel,
     """Return (target, draft) over ``vocabulary`` tokens as tables of ``Fraction``.
 
     ``shape`` is the name of a kind of tables of this module, and ``seed`` selects the rows. In the kinds of
-    ``apart_after`` and ``far_after`` the slight differences between p and q are 2 parts in ``2 << seed``.
+    ``apart_after`` and ``far_after``, a larger seed also brings p and q closer: their slight differences are 2^-seed.
     """
     lengths = frozenset(map(int, filter(str.isdecimal, shape.split("_"))))
 

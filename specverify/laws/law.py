@@ -53,7 +53,11 @@ class Distance(NamedTuple):
 
 
 def combined_law(parts: Sequence[Law]) -> Law:
-    """Return the law of a program from ``parts``, the laws of disjoint sets that together contain all its paths."""
+    """Return the law of a program: the sum of ``parts``.
+
+    Each part has the probabilities of one set of paths, not scaled to sum to 1. The sets are disjoint, and together
+    contain all paths of the program.
+    """
     probabilities: dict[Any, Any] = {}
     for part in parts:
         for outcome, mass in part.probabilities.items():

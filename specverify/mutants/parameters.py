@@ -65,10 +65,10 @@ def allowed_tokens_need_penalties(parameters: Parameters, size: int) -> frozense
     citation="vLLM PR #52311; vllm-ascend PR #14433 (744bdce6e7)",
 )
 def bad_words_off_by_one(words: tuple[Tokens, ...], prefix: Tokens, drafts: Tokens, row: int) -> frozenset[int]:
-    """Return the tokens that would complete one of the forbidden phrases ``words``, read without the last draft.
+    """Return the tokens that would complete one of the forbidden phrases ``words``; the bug: one token is not read.
 
-    ``prefix`` has the tokens before row ``row``; the last ``row`` of them are the first of ``drafts``. The last token
-    of ``prefix`` is ignored if ``row`` is positive.
+    ``row`` is the index of a target row. ``prefix`` is the text before this row, which ends with ``drafts[:row]``. If
+    ``row`` is positive, the last token of ``prefix`` is ignored.
     """
     return blocked(words, prefix[:-1] if row else prefix, drafts, row)
 
@@ -97,7 +97,10 @@ def bias_ignored_with_drafts(parameters: Parameters, row: int, drafts: int) -> P
 )
 @decided_by_rows
 def bonus_at_temperature_one(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
-    """Speculative sampling that draws the bonus token from the raw logits, without temperature or truncation."""
+    """Speculative sampling that draws the bonus token from the raw logits, without temperature or truncation.
+
+    ``processing`` has temperature, top-k, top-p and min-p, in this order.
+    """
     p, q = (processed_rows(logits, *processing) for logits in (target_logits, draft_logits))
     p[-1:] = softmax_rows(target_logits[-1:])
     return p, q
@@ -107,7 +110,10 @@ CANDIDATES = 1024
 
 
 def candidates_cut_at_1024_likeliest(p: Any, q: Any) -> Any:
-    """Return the weights of a replacement with those below the 1024th largest set to 0."""
+    """Return max(p - q, 0), not normalised, with the entries below the 1024th largest set to 0.
+
+    ``p`` and ``q`` are one row each, ``[vocabulary]``.
+    """
     weights = owed(p, q)
     return np.where(weights >= np.sort(weights)[-min(CANDIDATES, len(weights))], weights, 0.0)
 
@@ -139,7 +145,10 @@ def candidates_cut_at_1024(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 )
 @decided_by_rows
 def draft_unprocessed(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
-    """Speculative sampling whose ratio uses the raw q, although drafts come from the processed q."""
+    """Speculative sampling whose ratio uses the raw q, although drafts come from the processed q.
+
+    ``processing`` has temperature, top-k, top-p and min-p, in this order.
+    """
     return processed_rows(target_logits, *processing), softmax_rows(draft_logits)
 
 
@@ -312,7 +321,10 @@ def nucleus_before_temperature_rows_of(
 )
 @decided_by_rows
 def nucleus_before_temperature(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
-    """Speculative sampling that applies top-p before the temperature instead of after it."""
+    """Speculative sampling that applies top-p before the temperature instead of after it.
+
+    ``processing`` has temperature, top-k, top-p and min-p, in this order.
+    """
     return nucleus_before_temperature_rows_of(target_logits, *processing), nucleus_before_temperature_rows_of(
         draft_logits, *processing
     )
@@ -336,7 +348,10 @@ def nucleus_of_the_whole_law_rows_of(logits: Any, temperature: float, top_k: flo
 )
 @decided_by_rows
 def nucleus_of_the_whole_law(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
-    """Speculative sampling that computes top-p on the whole row, where plain sampling computes it after top-k."""
+    """Speculative sampling that computes top-p on the whole row, where plain sampling computes it after top-k.
+
+    ``processing`` has temperature, top-k, top-p and min-p, in this order.
+    """
     return nucleus_of_the_whole_law_rows_of(target_logits, *processing), nucleus_of_the_whole_law_rows_of(
         draft_logits, *processing
     )
@@ -434,7 +449,10 @@ def rows_see_every_draft(history: Tokens, drafts: Tokens, row: int) -> Tokens:
 )
 @decided_by_rows
 def target_unprocessed(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
-    """Speculative sampling with the raw p of the target, although the drafts come from a processed q."""
+    """Speculative sampling with the raw p of the target, although the drafts come from a processed q.
+
+    ``processing`` has temperature, top-k, top-p and min-p, in this order.
+    """
     return softmax_rows(target_logits), processed_rows(draft_logits, *processing)
 
 
@@ -483,7 +501,10 @@ def temperature_in_place(
 )
 @decided_by_rows
 def temperature_left_out(target_logits: Any, draft_logits: Any, _: float, *truncations: float) -> tuple[Any, Any]:
-    """Speculative sampling whose ratio and residual use temperature 1, although drafts come from the tempered q."""
+    """Speculative sampling whose ratio and residual use temperature 1, although drafts come from the tempered q.
+
+    ``truncations`` has top-k, top-p and min-p, in this order.
+    """
     return processed_rows(target_logits, 1.0, *truncations), processed_rows(draft_logits, 1.0, *truncations)
 
 

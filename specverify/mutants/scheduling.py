@@ -144,10 +144,10 @@ def prepared_for_another_outcome(task: Task, gamma: int = 4, ahead: int = 4) -> 
     killed_by="law_is_target",
 )
 def place_chosen_by_its_draw(task: Task, block: int = 4, **options: Any) -> Decoder:
-    """A masked model that draws a token for every masked position, but fills only that of the most probable token.
+    """A masked model that selects the position to fill by the tokens that it drew.
 
-    The right rule selects the position before it draws a token. ``block`` is the number of positions that a round
-    fills.
+    Each step draws a token for every masked position, and keeps only the drawn token with the highest probability. The
+    right rule selects the position before it draws. A round repeats the step until its ``block`` positions are filled.
     """
     model = masked_model(task.target)
 

@@ -168,7 +168,9 @@ def _certificate(
     head: Mapping[str, Any],
     plain: Sequence[CertifiedPath] = (),
 ) -> dict[str, Any]:
-    """Return the certificate of a program: whether the law of the paths ``followed`` is the law ``promised``.
+    """Return the certificate of a program, as JSON: its verdict is "holds" or "refuted".
+
+    It holds if the law of the paths ``followed`` is the law ``promised``. The paths are the evidence.
 
     * ``name``: The name of the scenario.
     * ``head``: The entries of the certificate from which the promised law can be computed.

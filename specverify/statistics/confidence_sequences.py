@@ -40,10 +40,10 @@ class Interval(NamedTuple):
 
 
 def crossing(variance: float, tight_at: float, log_error: float) -> float:
-    """Return a bound that a sum of sub-Gaussian numbers ever exceeds with probability at most ``exp(log_error)``.
+    """Return the bound on a growing sum of sub-Gaussian numbers, at the time when its total variance is ``variance``.
 
-    ``variance`` is the total variance of the sum. ``tight_at`` is the variance at which the bound is nearly the
-    smallest possible.
+    The probability that the sum is above its bound at any time is at most ``exp(log_error)``. ``tight_at`` is the
+    variance at which the bound is nearly the smallest possible.
     """
     surprise = -2 * log_error
     rho = tight_at / (surprise + math.log1p(surprise))

@@ -62,7 +62,7 @@ class AnswerRows(NamedTuple):
     pad: int | None = None
     """The id that pads rows; None if the result does not contain it."""
     counted: bool = False
-    """Whether the rows were cut by lengths in the result."""
+    """Whether the rows were cut by lengths in the result, and ids that may be tokens were cut off."""
 
 
 def read_answer_rows(answer: Any, number: int | None = None) -> AnswerRows:
@@ -80,11 +80,11 @@ def read_answer_rows(answer: Any, number: int | None = None) -> AnswerRows:
     result = _plain_rows(tokens, number)
     pad = _first_of(answer, PADS)
     lengths, mask = _first_of(answer, LENGTHS), _first_of(answer, MASKS)
-    rows, counted = result.rows, mask is None and lengths is not None
+    rows, counted = result.rows, False
     if mask is not None:
         rows = _masked(rows, mask, several=result.several)
     elif lengths is not None:
-        rows = _cut(rows, lengths)
+        rows, counted = _cut(rows, lengths)
     return AnswerRows(
         rows, result.several, None if pad is None else number_of(pad, "the padding id of its answer"), counted
     )
@@ -283,9 +283,13 @@ def _masked(rows: list[Any], mask: Any, *, several: bool) -> list[Any]:
     return kept
 
 
-def _cut(rows: list[Any], lengths: Any) -> list[Any]:
+def _cut(rows: list[Any], lengths: Any) -> tuple[list[Any], bool]:
+    """Return ``rows`` cut at ``lengths``, and whether ids that may be tokens were cut off: ids that are not negative.
+
+    If only negative ids are cut off, it is certain what the lengths count.
+    """
     counts = elements_of_row(lengths) if hasattr(lengths, "__len__") and _dimensions(lengths) != 0 else [lengths]
-    kept = []
+    kept, uncertain = [], False
     for row, count in zip(map(elements_of_row, rows), _checked(counts, rows, "lengths"), strict=True):
         length = number_of(known(count), "the lengths of its answer")
         if not isinstance(length, int) or not 0 <= length <= len(row):
@@ -297,7 +301,8 @@ def _cut(rows: list[Any], lengths: Any) -> list[Any]:
                 "number of its new tokens, then a single padding id"
             )
         kept.append(row[:length])
-    return kept
+        uncertain = uncertain or max(behind, default=-1) >= 0
+    return kept, uncertain
 
 
 def _checked(given: list[Any], rows: list[Any], what: str) -> list[Any]:

@@ -161,7 +161,10 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _bits(array: Any) -> Any:
-    """Return the array's bit patterns as 16-bit integers, so that 0.0 and -0.0 differ."""
+    """Return the memory of an array as 16-bit integers, several for each element of a wider dtype.
+
+    It serves to compare arrays bit by bit, so that 0.0 and -0.0 differ.
+    """
     if hasattr(array, "detach"):
         array = array.cpu().contiguous().view(sys.modules["torch"].int16).numpy()
     return np.ascontiguousarray(array).view(np.int16)

@@ -83,7 +83,7 @@ def statistical_alarms(
     judged, suspicions, accused = (sum(column) for column in zip(*tallies, strict=True))
     return [
         _counted("the first stage rejects", judged, float(np.sqrt(false_alarm)), suspicions),
-        _counted("both stages reject: an accusation", judged, false_alarm, accused),
+        _counted("both stages reject: a refutation", judged, false_alarm, accused),
     ]
 
 

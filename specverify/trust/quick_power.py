@@ -380,25 +380,28 @@ def _counted(lines: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
 
 HEAD = """# The quick plan
 
-`quick=True` and `specverify verify --quick` examine a fixed list of cases instead of all. This page states how the list
-was chosen, and which bugs it misses. A *case* is one situation in which one check examines a subject: options of the
-subject with small models, a prompt and a horizon. The *full plan* is the list of all cases.
+`quick=True` and `specverify verify --quick` examine a fixed list of cases, the *quick plan*, in place of all cases,
+the *full plan*. A *case* is one situation in which one check examines a subject: options of the subject with small
+models, a prompt and a horizon. This page states which bugs the quick plan misses ([what it
+refutes](#what-it-refutes)), and how its cases were chosen.
 
-The list, `specverify/run/quick.toml`, has cases for each kind of subject and each check. It is the same on every
-machine and does not depend on elapsed time. A *run* is one execution of the subject on one path of its random
+The list is `specverify/run/quick.toml`. It has cases for each kind of subject and each check, is the same on every
+machine, and does not depend on elapsed time. A *run* is one execution of the subject on one path of its random
 choices. A case of more than 20 000 runs is skipped, and the verdict states this. If no case of the list can be
 enumerated for a subject, other cases are tried until one can.
 
-The list was built case by case. Each step adds the case that refutes the most remaining bugs per run. A bug remains
-until two cases of the list refute it (or one, if no second case does). There are four groups of bugs:
+**How the list was chosen.** A program added one case after the other. In each step it took the case that refutes the
+most remaining bugs per run. A bug remains until two cases of the list refute it (or one, if no second case does). The
+bugs are in four groups:
 
 * `planted:` planted bugs of the suite;
 * `engine:` engines with one fault;
 * `bare:` the faulty verifier of a planted bug of another kind, such as an engine, examined alone;
 * `idiom:` wrong versions of the usual ways to write a verifier.
 
-A kind of subject that is not in the table below has no list. Of each check it gets at most a third of the cases, and at
-most sixteen, in this order:
+**Subjects without a list.** Kinds of subjects that are not in the table below, such as verifiers of trees, have no
+list. For them the quick plan takes a third of the cases of each check, but at least two and at most sixteen, in this
+order:
 
 1. every variant (set of options) of the subject with one scenario of generic pmfs and three tokens;
 2. the scenarios that refute most bugs of the kind `row`. A check that does not apply to that kind gets instead one
@@ -410,9 +413,10 @@ this page.
 
 ## What it refutes
 
-The kinds of subjects are a decoder or an algorithm of the library (`decoder`), an engine (`engine`), a verifier of
-one sequence that takes p and q (`row`) or logits (`logits`). The columns count bugs, except the last, which counts
-the cases of the list. The fifth column counts bugs that quick does not refute and on which the full plan was not run.
+The kinds of subjects are a decoder or an algorithm of the library (`decoder`), an engine (`engine`), and a verifier
+of one sequence that takes p and q (`row`) or logits (`logits`). The columns count bugs, except the last, which counts
+the cases of the list. If quick did not refute a bug, the full plan was not always run on it, because it takes long;
+the fifth column counts these bugs.
 """
 
 

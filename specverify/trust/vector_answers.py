@@ -113,8 +113,8 @@ def _task(asked: QuestionedSide, task: Task) -> Task:
 def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
     """Return the law of a program's tokens with the models of a vector: of one round or of texts, as the vector asks.
 
-    ``asked`` holds the program; ``place`` is the index of its variant that answers. Raises ``NotAsked`` if the vector
-    does not apply to it.
+    ``asked`` holds the program; ``place`` is the index of the variant in ``asked.subject.variants``. Raises
+    ``NotAsked`` if the vector does not apply to the variant.
     """
     inputs, variant = vector.inputs, _variant(asked, place)
     if inputs.get("options") is not None and inputs["options"] != _options(variant):
@@ -184,7 +184,7 @@ def _stopped(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
     """Return the text that a program decodes for a ``stop`` vector.
 
     Target and draft model spell the text of the vector, so every draft is accepted. ``asked`` holds the program;
-    ``place`` is the index of its variant.
+    ``place`` is the index of the variant that decodes, in ``asked.subject.variants``.
     """
     model, prompt, _ = _spelt(vector.inputs)
     task = Task(model, model, eos=tuple(vector.inputs["eos"]), horizon=vector.inputs["max_new"])
@@ -259,7 +259,7 @@ def _round_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
     Drafts become those of the vector, and its uniforms answer all other draws. In foreign code, a ``boundary`` vector
     with all uniforms at one end of their range sets every uniform to this end. ``asked`` holds the program; ``place``
-    is the index of its variant. Raises ``NotAsked`` if the vector does not apply to it.
+    is the index of the variant in ``asked.subject.variants``. Raises ``NotAsked`` if the vector does not apply.
     """
     inputs, variant = vector.inputs, _variant(asked, place)
     gamma = len(inputs["draft"])
@@ -294,8 +294,8 @@ def _bare_answer(vector: Vector, asked: QuestionedSide) -> Answer:
 def _cache_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
     """Return how many cache entries an engine keeps after the round that a vector describes, and which it then lacks.
 
-    The program with the index ``place`` in ``asked`` decodes with several seeds until a round has the vector's numbers
-    of known, drafted and accepted tokens. Raises ``NotAsked`` if no seed gives such a round.
+    The engine is ``asked.subject.programs[place]``. It decodes with several seeds until a round has the vector's
+    numbers of known, drafted and accepted tokens. Raises ``NotAsked`` if no seed gives such a round.
     """
     program = asked.subject.programs[place]
     wanted = tuple(vector.inputs[name] for name in ("known", "gamma", "accepted"))

@@ -15,8 +15,10 @@ from specverify.vectors.vector import FORMAT_VERSION, RESULTS_FORMAT
 
 INTRODUCTION = f"""# Test vectors for any language
 
-`vectors/` has test vectors for implementations in any language: questions with known answers, as JSON. Your program
-reads them and writes its answers to a file, which `specverify vectors check` grades. Only the grading needs Python.
+`vectors/` has test vectors for implementations in any language: questions with known answers, as JSON. For example, a
+vector has p, q, the drafts and all uniforms of one round, and the answer is the tokens that must come out. Your
+program reads the vectors and writes its answers to a file, which `specverify vectors check` grades. Only the grading
+needs Python.
 
 ```
 specverify vectors export DIR                  writes the files, which are the same every time
@@ -24,23 +26,27 @@ my_program DIR > results.json
 specverify vectors check results.json --only verify_chain/inverse-cdf --only boundary
 ```
 
-Numbers are strings such as `"3/8"`, so that every language reads them exactly. Uniforms are multiples of 2^-24, so
-float32 represents them exactly. Each uniform is far enough from every threshold that rounding in float32 changes no
-decision. In `boundary` uniforms are at thresholds, but all numbers are multiples of powers of two, so float32 is
-exact. So a correct program in float32 answers every vector of the conventions that it follows. All answers are
-computed from `reference/`, in rationals. `schema.json` defines the format, version {FORMAT_VERSION}; the id of a
-vector does not change when others are added.
+The vectors are sorted into [kinds](#kinds) by their question, such as `verify_chain`, and within a kind into groups,
+such as `verify_chain/inverse-cdf`. `--only` takes the name of a kind or of a group.
 
-The field `result` of a vector has one of three values:
+**Numbers.** They are strings such as `"3/8"`, so that every language reads them exactly. Uniforms are multiples of
+2^-24, so float32 represents them exactly. Each uniform is far enough from every threshold that rounding in float32
+changes no decision. In the kind `boundary` uniforms are at thresholds, but all numbers are multiples of powers of
+two, so float32 is exact. So a correct program in float32 answers every vector of the conventions that it follows. All
+answers are computed from `reference/`, in rationals. `schema.json` defines the format, version {FORMAT_VERSION}; the
+id of a vector does not change when others are added.
+
+**What is right.** Correct programs may differ, for example in whether `u = p/q` accepts. Such a choice is a
+*convention*. The field `result` of a vector has one of three values:
 
 * `valid`: the answer under `expected` is right.
 * `acceptable`: each convention has its own right answer. A program must follow one convention in all its answers.
 * `invalid`: the program must refuse the input, or at least give no answer that `must_not` describes.
 
-`flags` are the conventions to which the vector belongs. `notes` are the classes of bugs that it detects, each with
-records in public projects. The head of each file explains both.
+The field `flags` names the conventions to which the vector belongs. The field `notes` names the classes of bugs that
+it detects, each with records in public projects. The head of each file explains both.
 
-The answers are one file:
+**The answers** are one file:
 
 ```json
 {{
@@ -52,35 +58,47 @@ The answers are one file:
 }}
 ```
 
-`check` prints how many answers of each group are right, the first wrong ones, and, where there is a choice, the
-convention that the answers follow. A program that mixes two conventions fails, with a message. A missing answer is
-never a pass; use `--only` to name the groups that your program answers. Exit status: 0 all right, 1 one wrong or two
-conventions mixed, 2 no file of results, 3 something not answered or not decided.
+**The grading.** `check` prints how many answers of each group are right, the first wrong ones, and, where there is a
+choice, the convention that the answers follow. A program that mixes two conventions fails, with a message. A missing
+answer is never a pass; use `--only` to name the groups that your program answers. Exit status: 0 all right, 1 one
+wrong or two conventions mixed, 2 no file of results, 3 something not answered or not decided.
 
-A program may answer with a law, as strings or as numbers. Strings must be equal to the expected ones. Numbers are right
-within the rounding of float64, wrong beyond that of float32, and undecided between the two
-(`specverify/laws/rounding.py`). A program that samples answers with `counts`, which a chi-square test
-decides at the false-alarm rate {ALARM:g} per vector; too few samples to detect a total variation of {DETECT:g} are
-undecided.
+In `law_of_round` and `warp` the answer is a law: outcomes with probabilities, as strings or as numbers. Strings must
+be equal to the expected ones. Numbers are right within the rounding of float64, wrong beyond that of float32, and
+undecided between the two (`specverify/laws/rounding.py`). A program that can only sample gives `counts` in place of a
+law. A chi-square test decides them at the false-alarm rate {ALARM:g} per vector; too few samples to detect a total
+variation of {DETECT:g} are undecided.
 
 `examples/consumers/` has one program each in C++, Rust and JavaScript: a single file, without libraries. Each has an
 option that switches on a bug, which the grading detects.
 """
 
+OF_KINDS = "Each kind is one question. The third column has the fields of `answer`.\n"
+OF_GROUPS = """
+In a group all vectors have one convention: how the answer follows from the inputs and random numbers. In the table a
+*coin* is the uniform that decides a draft, *mass* is a probability that need not be normalised, and a *key* is an
+exponential random number, one for each token. Unless the convention says otherwise, a rejected draft is replaced from
+the residual.
+"""
+OF_CHOICES = """\
+Correct programs differ in these choices. A vector whose answer depends on one has the result `acceptable`, and has an
+answer for each flag. A program may follow any flag of a choice, the same in all its answers.
+"""
 OF_BUGS = """
 ## Which planted bugs the vectors refute
 
-The tables show how many faults the vectors detect by themselves. Every planted bug (`docs/kill-matrix.md`) answers all
-vectors that its kind of program can answer:
+The tables show which faults the vectors detect by themselves, without the checks of specverify. A *mutant* is a
+program with one planted bug; [the kill matrix](kill-matrix.md) lists all. Each answers all vectors that its kind of
+program can answer:
 
-* A decoder or a verifier is enumerated with the models of `law_of_round`, and decodes the texts of `stop`. For
-  `verify_chain` its drafts are set to those of the vector, and its other draws are answered by the uniforms of the
-  vector. For `boundary` all uniforms are at one end of their interval.
+* A decoder or a verifier answers `law_of_round` by enumeration, with the models of the vector, and decodes the texts
+  of `stop`. For `verify_chain` its drafts are set to those of the vector, and its other draws are answered by the
+  uniforms of the vector. For `boundary` all uniforms are at one end of their interval.
 * An engine that takes requests decodes texts, also under sampling parameters. If its passes can be recorded, it also
   answers `cache_lengths` for its rounds.
 
-A vector counts only if the same program without the bug answers it correctly. *First refuted by* is the id of the first
-vector whose answer is wrong.
+A bug is refuted if an answer is wrong that the same program without the bug answers correctly. *First refuted by* is
+the id of the first such vector; the id begins with its group.
 
 Generated by `specverify vectors mutants --markdown docs/vectors.md`.
 """
@@ -112,14 +130,12 @@ def vector_page(rows: Sequence[VectorRow]) -> str:
 def _kinds() -> list[str]:
     """Return the lines of the page's section on the kinds of test vectors: a table of the kinds, and their groups."""
     counts = Counter(vector.kind for vector in all_vectors().values())
-    lines = ["\n## Kinds\n", "| kind | the question | fields of an answer | vectors |", "|---|---|---|---:|"]
+    lines = ["\n## Kinds\n", OF_KINDS, "| kind | the question | fields of an answer | vectors |", "|---|---|---|---:|"]
     for kind in KINDS:
         fields = "; ".join(f"`{field}`: {said}" for field, said in kind.fields.items())
         lines.append(f"| `{kind.name}` | {kind.summary} | {fields} | {counts[kind.name]} |")
     of_group = Counter(vector.group for vector in all_vectors().values())
-    lines.append(
-        "\nA group is a part of a kind. *Convention*: how the answer follows from the inputs and random numbers.\n"
-    )
+    lines.append(OF_GROUPS)
     lines += ["| group | vectors | convention |", "|---|---:|---|"]
     algorithms = 0
     for group, number in of_group.items():
@@ -135,7 +151,7 @@ def _kinds() -> list[str]:
 
 
 def _families() -> list[str]:
-    lines = ["\n## Conventions that are a choice\n", "| choice | flag | meaning |", "|---|---|---|"]
+    lines = ["\n## Conventions that are a choice\n", OF_CHOICES, "| choice | flag | meaning |", "|---|---|---|"]
     return lines + [
         f"| {family} | `{flag}` | {said} |" for family, flags in FAMILIES.items() for flag, said in flags.items()
     ]

@@ -48,8 +48,8 @@ SAMPLES, ALARM, MISS = 100_000, 1e-6, 1e-3
 """Of the test that a user would write instead: texts, probability of a false alarm, probability of a miss."""
 PAGE = """# Benchmarks
 
-This page states what operations of specverify cost. `nox -s pages -- benchmarks` measures it again. Seconds are CPU
-seconds on one processor. To compare machines, the last column divides them by the time of a *reference loop*,
+This page states how much CPU time specverify takes. `nox -s pages -- benchmarks` measures it again. Seconds are CPU
+seconds on one processor. To compare machines, the last column divides the seconds by the time of a *reference loop*,
 {iterations:,} rounds of an empty loop of CPython. The loop is timed before and after each figure, because the load of
 the machine changes; the shortest time on this page was {loop:.3f} s. Machine: {machine}, memory
 copied at {bandwidth:.1f} GB/s.
@@ -57,9 +57,9 @@ copied at {bandwidth:.1f} GB/s.
 ## Checks, and the test that a user would write instead
 
 The chi-square test compares {samples:,} texts of the same verifier with the target's law, at a false-alarm probability
-of {alarm:g}. It examines one pair of models, gamma 3, at ordinary random numbers. It detects the total
-variation in its line with probability {power:g}. The checks decide by exact laws over all their cases, and
-examine boundary draws, inputs, outputs and the use of random numbers.
+of {alarm:g}. It examines one pair of models, gamma 3, at ordinary random numbers. Its line states a total
+variation, which it detects with probability {power:g}. The checks compute exact laws in all their cases, and
+also examine boundary draws, inputs, outputs and the use of random numbers.
 
 A *row sampler* is a verifier of one sequence that is written with the named library. A *made engine* is one that
 `check_engine(make)` makes. *Quick* is the [quick plan](quick.md), a fixed part of the cases. The column "how much"

@@ -29,20 +29,24 @@ WORDS = {
 }
 HEAD = """# Coupled runs of every group of subjects
 
-`program_is_its_draws` runs a program without interception, records its random numbers, runs it under interception with
-the same numbers, and compares the results ([soundness](soundness.md#5-the-program-that-was-run-is-the-program)). The
-two runs are a *pair* of *coupled runs*. A *fed run* goes the other way: a path of the enumeration is sampled, and the
-program runs without interception on numbers of that path. This page has the results of both for the subjects of this
-project, their cost, and a test of their power. `nox -s pages -- coupled-runs` writes it.
+This page shows by tests that interception does not change the programs of this project. The check
+`program_is_its_draws` makes two kinds of tests ([soundness](soundness.md#5-the-program-that-was-run-is-the-program)):
 
-A difference makes the exact checks of its subject UNKNOWN. The columns of the table:
+* A *pair* of *coupled runs*: the program runs without interception, and its random numbers are recorded. Then it runs
+  under interception with the same numbers. The results must be equal.
+* A *fed run* goes the other way: a path of the enumeration is sampled, and the program runs without interception on
+  numbers of that path. The result must be that of the path.
 
-* *subjects*, *surveyed*, *with pairs*: numbers of subjects. Two kinds of subjects have no pairs: decoders that draw
-  only by name, through `draws`, need no interception; for others an earlier step of the check decides.
+A difference makes the exact checks of its subject UNKNOWN. The page has the results for all groups of subjects, the
+cost, and a test of the power of these runs. `nox -s pages -- coupled-runs` writes it. The columns of the table:
+
+* *subjects*, *surveyed*, *with pairs*: numbers of subjects: all, those that were examined, and those that have pairs.
+  Two kinds have no pairs: decoders that draw only by name, through `draws`, need no interception; for others an
+  earlier step of the check decides.
 * *pairs* and *fed*: the pairs and the fed runs with equal results. *Ties*: the pairs with different results that
   rounding may explain.
-* *noticed*: a probability. If the runs of a pair differ with at least this probability, the pairs of the median subject
-  miss it with probability at most {miss}.
+* *noticed*: a probability. If interception changes a run with at least this probability, then all pairs of the median
+  subject are equal nevertheless with probability at most {miss}.
 * *differences*: the subjects with a pair or a fed run that differs.
 
 Engines of other packages are examined where they are installed (`nox -s engines`): the same check runs before their
@@ -60,8 +64,8 @@ equal.
 NUMBERS = """
 ## Numbers of runs, and cost
 
-The table has the numbers of runs for one subject. A *replay* is a run with the same choices in which the generators
-have another state ([soundness](soundness.md#1-every-draw-was-seen)).
+The table has the numbers of runs for one subject. A *replay* is a second run with the same outcomes of all draws, in
+which the generators have another state ([soundness](soundness.md#1-every-draw-was-seen)).
 
 | subject | coupled runs | fed runs |
 |---|---|---|
@@ -71,8 +75,8 @@ have another state ([soundness](soundness.md#1-every-draw-was-seen)).
 | engine that draws through `draws` by name only | 3 in each setting, because no rule of interception is used | 1 in each |
 | single calls of a verifier | 40 of each of three small calls, 2 at the call's own size | of each small call every path if there are at most 24, otherwise 24; 1 at the call's own size |
 
-A pair is two runs, so the pairs of an engine add a tenth of the runs of its replays and its enumeration. The number
-of paths of the enumeration is estimated as the mean of 1 / P(path) over the replayed paths.
+A pair is two runs. So the pairs of an engine, a twentieth of its replays and its enumeration, add a tenth of their
+runs. The size of the enumeration is estimated in advance, as the mean of 1 / P(path) over the replayed paths.
 
 Coupled and fed runs add at most 15 % to the CPU time of the exact checks:
 
@@ -91,10 +95,10 @@ Coupled and fed runs add at most 15 % to the CPU time of the exact checks:
 
 ## Rules that were changed
 
-This test shows which faults of interception the runs find. It makes a single rule of interception wrong, for example
-by the wrong side of a bound, a lost constraint, a swapped winner of a race, a dtype that is not rounded, a generator
-that is not advanced or a result that is cached too long. No other check is active. A cell counts the wrong rules that
-the runs find:
+This test shows which faults of interception the runs find. It makes one rule of interception wrong at a time: the
+wrong side of a bound, a lost constraint, a swapped winner of a race, a dtype that is not rounded, a generator that is
+not advanced, a result that is cached too long, and others. No other check is active. *Number* counts the wrong rules,
+and the last two columns those that the runs find:
 
 | changed rules | number | found by coupled runs | found by fed runs |
 |---|---:|---:|---:|
@@ -104,12 +108,13 @@ the runs find:
 | of tokens that are never read (`engine_tests/checks/test_coupled_open_ends.py`) | 5 | 5 | not run |
 
 Twenty of these changes were written after the checks, in code that had recently changed. One of the twenty was not
-found at first. If a program compares one outcome of a real vocabulary twice, some tokens remain possible after both
-comparisons; coupled runs now compare this set too.
+found at first: the set of tokens that remain possible after two comparisons of one outcome of a real vocabulary.
+Coupled runs now compare this set too.
 
-Forty-eight programs that draw in unusual ways hold, and the wrong twin of each is refuted
-(`engine_tests/soundness/test_stranger_coins.py`): generators that are spawned, copied, forked, seeded by a draw or
-put back, draws in executors and coroutines, draws without effect, loops that reject, clocks, caches.
+Unusual programs are a second test: forty-eight programs that draw in unusual ways hold, and the wrong twin of each is
+refuted (`engine_tests/soundness/test_stranger_coins.py`). They have generators that are spawned, copied, forked,
+seeded by a draw or put back, draws in executors and coroutines, draws without effect, loops that reject, clocks,
+caches.
 """  # noqa: E501 - rows of tables
 
 WITHOUT = """

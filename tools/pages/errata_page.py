@@ -43,9 +43,9 @@ Many people learn speculative decoding from five widely copied notes in Chinese:
 {documents}
 
 They are good introductions, but they contain false theorems, formulas that contradict each other, and code that is
-biased or fails. This page judges {count} of their claims, true ones included, by document and section. *As printed*
-is the verdict on the claim as it is printed, *as meant* the verdict on the reading that its author most plausibly
-meant:
+biased or fails. Use this page if you have implemented one of them. It judges {count} of their claims, true ones
+included, by document and section. *As printed* is the verdict on the claim as it is printed, *as meant* the verdict
+on the reading that its author most plausibly meant:
 
 * *true*, *false*, and *true under a condition*, which the last column states;
 * *inconsistent*: the note contradicts itself;
@@ -54,10 +54,18 @@ meant:
 Each row is a test. It computes the numbers of its row, most by exact enumeration in rational arithmetic, and fails if
 the result contradicts the verdict. The page is generated from the tests.
 
-In the table, p is the target and q the draft; the survey swaps the two letters. Unless stated otherwise, alpha is the
-probability that one drafted token is accepted. gamma and k are the number of drafts, TV is the total variation, and a
-distance is the total variation from the law of sampling from p. Shares of random samples have a fixed seed and an exact
-95 % interval.
+Words of the tables:
+
+* p is the target and q the draft; the survey swaps the two letters. gamma and k are the number of drafts a round.
+* alpha is the probability that one drafted token is accepted, unless stated otherwise. A *rate per position* is the
+  same number: the probability that a draft is accepted if all drafts before it were. *Accepted over drafted* is
+  smaller, because drafts after a rejection count as drafted.
+* rho is the time of one call of the draft model, divided by that of the target.
+* TV is the total variation. A *distance*, and *off by*, is the total variation from the law of sampling from p.
+* A *context-dependent* table is a model whose pmf depends on the whole text so far.
+* Shares of random samples have a fixed seed and an exact 95 % interval.
+
+The first table counts the verdicts.
 
 {counts}
 """

@@ -33,24 +33,25 @@ _COLUMNS = (
 COLUMNS = f"| {' | '.join(_COLUMNS)} |\n{'|---' * len(_COLUMNS)}|\n"
 HEAD = """# Idioms: how rejection samplers use random numbers
 
-This page shows in which ways published code uses random numbers, and that specverify judges each of them. Each line
-is one step of a rejection sampler, and its twin: the same code with one mistake. The code is examined unchanged: its
-calls of torch, NumPy and `random` are answered. The columns:
+This page shows in which ways published code uses random numbers, and that specverify judges each of them. Look here
+if you want to know whether your way to write a step is supported. Each line is one way to write a step of a rejection
+sampler (an *idiom*), and its twin: the same code with one mistake. The code is examined unchanged: specverify
+intercepts its calls of torch, NumPy and `random` and supplies their results. The columns:
 
 * *code*: the code of the idiom. Of long code only the piece that differs in the twin is shown; the file below the
   heading has all of it. *Twin*: "`a` for `b`" means that the twin has `a` in place of `b`.
-* *law off by*: the total variation between the computed law of the idiom and the law of rejection sampling in closed
-  form, for rows of three tokens with frequent rejections. "exact" is below 1e-12, "float32" below 1e-6, the rounding
-  of the idiom itself. If several uniforms decide together, the law is known between bounds about a millionth apart;
-  the comparison uses their middle. *Twin's law off by*: the same of the twin.
+* *law off by*: how far the computed law of the idiom is from the law of rejection sampling in closed form, as a total
+  variation, for rows of three tokens with frequent rejections. "exact": below 1e-12. "float32": below 1e-6, which is
+  the rounding of the idiom itself. If several uniforms decide together, the law is known between two bounds, about a
+  millionth apart; their middle is compared. *Twin's law off by*: the same of the twin.
 * *verdict*: the joint verdict of all exact checks on the idiom, in a sixth of its scenarios (the next idiom gets
   another sixth). *Twin's verdict*: the same of the twin.
-* *first version*: the verdict of the first version of this project on the idiom in the same scenarios, within a
-  minute; the first check that did not hold ended the examination. *Not asked*: the idiom was added later. The verdicts,
-  counted: {before}.
+* *first version*: for comparison, the verdict of the first version of this project in the same scenarios, within a
+  minute; the first check that did not hold ended the examination. *Not asked*: the idiom was added later. The
+  verdicts, counted: {before}.
 
-Each idiom and each twin also runs without interception, and a planned sample compares its own draws with the same
-closed form: the idioms fit, the twins do not. So a real sample confirms each computed law.
+Is the computed law the real one? To test this, each idiom and each twin also runs without interception, and a planned
+sample of its own draws is compared with the same closed form. The idioms fit, the twins do not.
 `engine_tests/idioms/test_idioms.py` compares every line with the computed values: a sixth of the laws and some of the
 samples in the default run, and all of them, with the verdicts, in the thorough run (`thorough.md`).
 `tools/pages/idioms_page.py` writes the page from the results of `test_support/idioms/verdicts.py`.

@@ -11,8 +11,21 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from specverify.intercept.distributions import MOST_SHUFFLED, MOST_TRIALS
+from specverify.intercept.python import MANY_BITS
 from specverify.intercept.refusals import NeedsValue
-from test_support.intercept.drawing_calls import ALARM, MISS, Library, Line, law_of, lines_of, plan_of, unanswered_law
+from specverify.intercept.symbolic.continuous import FEWEST, MOST_OUTCOMES
+from test_support.intercept.drawing_calls import (
+    ALARM,
+    MISS,
+    MOST_RUNS,
+    Library,
+    Line,
+    law_of,
+    lines_of,
+    plan_of,
+    unanswered_law,
+)
 from test_support.intercept.numpy_and_random import NUMPY, RANDOM
 from test_support.intercept.torch_under_test import TORCH
 
@@ -20,12 +33,10 @@ SECTIONS = {"NumPy": NUMPY, "random and secrets": RANDOM, "torch": TORCH}
 MOST_SHOWN = 4
 HEAD = f"""# What happens to a call that draws
 
-While foreign code is enumerated, the random calls of torch, NumPy and Python's `random` are answered: the enumerator
-supplies their results. This page lists every public call that draws, or might draw, with an example and what happens
-to it. A test compares the page with the installed libraries. It fails, and names the call, if one of these has no
-line here: an operation of torch with the tag `nondeterministic_seeded`; a function or class of torch whose code uses
-one; a distribution; a public name of `np.random`, `random` or `secrets`. It also fails if a line names a call that no
-longer exists. Other tests run the examples.
+Look up here whether specverify can follow a random call of your code. While code is enumerated, the random calls of
+torch, NumPy and Python's `random` are answered: the enumerator supplies their results. This page lists every public
+call that draws, or might draw, with an example and what happens to it. JAX is intercepted too; [JAX](jax.md) lists
+its calls.
 
 The column *what happens* has one of these entries:
 
@@ -33,28 +44,52 @@ The column *what happens* has one of these entries:
   column has the sample size and the total variation that the sample detects with probability {1 - MISS:g} or more.
   The probability of any false alarm, over all lines, is at most {ALARM:g}. Each test must also reject a deliberately
   wrong law. `nox -s properties` uses larger samples, which detect 0.02.
-* **many outcomes**: answered as well, but the call has more outcomes than are enumerated. The verdict states the
-  probability of those that are missing.
+* **many outcomes**: answered as well, but the example has more outcomes than the {MOST_RUNS} runs that its test
+  enumerates. A check of your code enumerates up to `runs=` runs (200 000 by default). If some paths are left, the
+  verdict states their probability.
 * **refused**: the run ends with the file and line of the call, and the verdict is UNKNOWN.
 * **harmless**: the call draws nothing, or only sets the state of a generator.
 * **from outside**: the bytes come from the operating system, and a replay gets other bytes. If a token depends on
-  them, the verdict is UNKNOWN.
+  them, the verdict is UNKNOWN. Integers of the operating system with fewer than {MANY_BITS} bits are answered.
 * **not here**: the call needs another device than a CPU. Operations with the tag `nondeterministic_seeded` are
   intercepted on every device, so such a call is refused where it draws.
 
-A continuous random number stays symbolic. It can be compared with a number, looked up in a cumulative sum, or used in a
-race; code that needs its value is refused. Two draws from the same state of a generator return the same number. A
-generator with a fixed seed is treated as if its numbers were fresh.
+*Continuous numbers* stay symbolic. They can be compared with a number, looked up in a cumulative sum, or used in a
+race. Code that needs the value of one is refused.
+
+*Integers* stay symbolic as well while they are only compared: `randint(20000) < 5000` is answered. If the code needs
+the value (as an index or a length, say), the number of equally likely values decides:
+
+* up to {MOST_OUTCOMES:,}: all values are enumerated;
+* {FEWEST:,} or more: the integer is taken for a seed, and gets one arbitrary value;
+* between these limits: the call is refused.
+
+Other limits for one call: at most {MOST_OUTCOMES:,} elements for `choice` and {MOST_SHUFFLED} for a permutation (both
+NumPy), and at most {MOST_TRIALS} trials for a binomial draw.
+
+*Seeds.* A seed is treated as if it had been chosen at random: the law is taken over all random numbers, and not only
+over those that the seed really gives. But equal states give equal numbers. With `a = default_rng(3)` and
+`b = default_rng(3)` the first numbers of a and b are equal, each with the law of a uniform. With the seeds 3 and 4
+they are independent.
 
 In the examples `_` stands for each owner of the call: a generator or the module. `rng`, `state`, `generator`, `system`
 and `bits` are generators, `STATE` is a saved state of one. `attempt(f)` calls f and ignores that it is not implemented.
 `P` is the pmf (0.5, 0.125, 0.375) and `CDF` its cumulative sum. Other names in capitals are fixed inputs and layers of
-torch: `ONES` and `HEADS` are tensors of ones, `SQUARE` and `CUBE` tensors of small integers, `LSTM` is a layer.
+torch: `ONES` and `HEADS` are tensors of ones, `SQUARE` and `CUBE` tensors of small integers. `LSTM` is a layer with
+dropout, and `QUIET` the same layer after `eval()`, so that it drops nothing.
 
+*Completeness.* A test compares the page with the installed libraries. It fails, and names the call, if one of these
+has no line here: an operation of torch with the tag `nondeterministic_seeded`; a function or class of torch whose
+code uses one; a distribution; a public name of `np.random`, `random` or `secrets`. It also fails if a line names a
+call that no longer exists. Other tests run the examples.
 `python -m tools.pages.interception_page docs/interception.md` writes this page.
+
+The first table counts the lines of the tables below.
 """
 WORDS = {"answered": "answered", "many": "many outcomes", "refused": "refused", "harmless": "harmless",
          "outside": "from outside", "absent": "not here"}  # fmt: skip
+REASONS = {"harmless": "it returns no random number", "outside": "bytes of the operating system",
+           "many": f"more than {MOST_RUNS} outcomes"}  # fmt: skip
 
 
 def page() -> str:
@@ -96,7 +131,7 @@ def _said(library: Library, line: Line) -> tuple[str, str]:
         return _shown(law), f"{plan.samples}, TV {plan.detectable:.3f}"
     if line.kind == "refused":
         return _reason(library, line), ""
-    return {"absent": line.call, "harmless": "no number comes of it"}.get(line.kind, ""), ""
+    return (line.call if line.kind == "absent" else REASONS[line.kind]), ""
 
 
 def _shown(law: dict[Any, float]) -> str:

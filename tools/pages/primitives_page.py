@@ -12,20 +12,25 @@ from specverify.intercept.symbolic.primitives import PRIMITIVES, Blank
 
 HEAD = """# Operations on random numbers
 
-Which operations a program may apply to a random number while it is enumerated. A random number is then symbolic: it
-has no value, and an operation on it needs a rule. Each operation is a row of the table in
-`specverify/intercept/symbolic/primitives.py`. The columns:
+This page lists the operations that a program may apply to a random number while it is enumerated. A random number is
+then symbolic: its value is left open, so an operation on it needs a rule. For example, `-log(u)` of a uniform u is
+kept as a rule, and a comparison `-log(u) < 2` becomes `u > exp(-2)`. Look up your operation here if a verdict is
+UNKNOWN because an operation was refused. The columns:
 
-* *scalar*: whether there is a rule for a single random number. For a reduction, a scan, an order or a lookup this
-  rule takes a whole array of numbers (`rows.py`).
-* *vector*: for a noise vector, one random number for each token of a real vocabulary.
-* *outcome*: for a draw with finitely many outcomes, such as a token, without choosing one.
+* *operation*: its name in NumPy, or a name of this project. *Family*: the kind of operation.
+* *scalar*: whether there is a rule if the operand is a single random number. For a reduction, a scan, an order or a
+  lookup this rule takes a whole array of numbers.
+* *vector*: the same for a noise vector, which has one random number for each token of a real vocabulary (thousands of
+  tokens).
+* *outcome*: the same for a draw with finitely many outcomes, such as a token, whose outcome is left open.
 * *result*: the dtype of the result.
-* *torch*, *JAX*, `math`, *Python*: the names of the operation there. NumPy's name is the first column.
+* *torch*, *JAX*, `math`, *Python*: the names of the operation there.
 
-"no (1)" refers to the reasons below the table. If a program uses an operation without a row or without the rule that
-it needs, it is refused with this reason, or the outcome is forced. To add an operation, add a row; `torch.atan` is an
-example: one entry in `steps.RULES` and one row.
+"no (1)" refers to the reasons below the table. If the column *scalar* or *vector* has no rule, or the operation is
+not in the table, the program is [refused](refusals.md). If the column *outcome* has no rule, each outcome is followed
+in turn and the library computes the operation. The table is written from
+`specverify/intercept/symbolic/primitives.py`. To add an operation, add a row there
+([contributing](contributing.md#support-a-call-that-is-not-answered)).
 
 | operation | family | scalar | vector | outcome | result | torch | JAX | `math` | Python |
 |---|---|---|---|---|---|---|---|---|---|

@@ -50,13 +50,14 @@ NUMBERS = (
 FIRST_WORDS = 110
 HEAD = """# Planted bugs of promises
 
-Each row is an engine with one planted bug that leaves the law of the tokens right and breaks one other
-[promise](promises.md) (`specverify/mutants/promising.py`, `ranks.py`). The check of that promise examines the engine:
-{refuted} of {total} are refuted. The same engines without a fault: {held}. The columns:
+An engine promises more than the law of its tokens: log-probabilities, statistics, seeds. This page shows that the
+checks of these [promises](promises.md) detect bugs. Each row is an engine with one planted bug: its tokens have the
+right law, and one promise is broken (`specverify/mutants/promising.py`, `ranks.py`). The check of this promise
+examines the engine: {refuted} of {total} are refuted. In the same engines without a fault: {held}. The columns:
 
-* *bug*: its name. *Promise*: the value in `returns=`, or the word in `promises=`, that is wrong.
-* *recorded in*: the report that the bug was taken from; *plausible* if there is none.
-* *what it reports*: the beginning of the check's message.
+* *bug*: its name. *Promise*: what is broken; the name of a value in `returns=`, or a word in `promises=`.
+* *recorded in*: the report of the bug in a public project; *plausible* if there is none.
+* *check*: the check that examines the engine. *What it reports*: the beginning of its message.
 
 Bugs that change the law are in the [kill matrix](kill-matrix.md).
 

@@ -12,24 +12,28 @@ from specverify.intercept.refusals import REASONS
 
 HEAD = """# Why a program is refused
 
-specverify computes an exact law by *enumeration*: it runs your program on every path of its random choices. On a path
-a random number has no value. It is known only by the results of its comparisons so far. If your program uses the
-number in an operation for which there is no rule, the run is *refused* and the verdict is UNKNOWN. This page explains
-each reason and what you can change. The message of a refusal names the operation of your library, your line, the
-reason and a way out:
+This page lists the reasons for which specverify cannot compute the exact law of a program, and what you can change. The
+exact law is computed by *enumeration*: your program is run on every path of its random choices. On a path a random
+number has no value; only the results of its comparisons are known. For example, after `u < 0.3` only "u is below 0.3"
+is known, and `torch.lgamma(u)` cannot be computed. If your program uses the number in an operation for which there is
+no rule, the run is *refused* and the verdict is UNKNOWN. The message of a refusal names the operation of your library,
+your line, the reason and a way out:
 
 ```
 torch.lgamma at my_sampler.py:31: the value of a uniform random number is needed, not only a comparison with it; ...
 ```
 
-A refusal decides the verdict even if your code catches it, or raises another error because of it. It is an exception
-with the fields `code`, `reason`, `operation`, `place` and `way_out`. specverify finds by trial calls which kind of
-arrays your code takes. If every trial call was refused, the verdict states the refusal and not the type errors of the
-other calls.
+Find the code of your refusal in the first column of the table. A refusal is an exception with the fields `code`,
+`reason`, `operation`, `place` and `way_out`. It decides the verdict even if your code catches it, or raises another
+error because of it.
 
-Terms of the table: a *race* takes the argmax of weights over exponential noise, or of logits plus Gumbel noise.
-*Noise* is an array of random numbers. A *clamp* limits a number to a range. A *real vocabulary* has thousands of
-tokens. *Let samples decide*: pass `sampled=True` to the check function, which then also runs the checks that sample.
+Terms of the table:
+
+* *noise*: an array of random numbers;
+* *race*: a draw of a token by the argmax of weights over exponential noise, or of logits plus Gumbel noise;
+* *clamp*: an operation that limits a number to a range;
+* *real vocabulary*: thousands of tokens;
+* *let samples decide*: pass `sampled=True` to the check function, which then also runs the checks that sample.
 
 | code | reason | way out |
 |---|---|---|

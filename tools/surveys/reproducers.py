@@ -28,26 +28,29 @@ SEEDED = "a seed"
 """Stands in the first lines of a script that takes one."""
 HEAD = """# Every refuted cell, and the script that shows it
 
-A refuted cell of a page of findings has a cause, and the cause has a script that shows it with the engine alone. The
-control of the script is the same call without speculation. `docs/findings/causes.toml` lists the cells of each cause; a
-test fails if a cell has no cause. Each script was run from an empty folder by a Python that has the engine and nothing
-of this project; `python tools/surveys/reproducers.py` runs the scripts again.
+This page lists, for each refuted cell of the tables of the [findings](README.md), a script that shows the fault with
+the engine alone. One row is one cause, and may stand for many cells (`docs/findings/causes.toml`; a test fails if a
+cell has no cause). Each script was run from an empty folder by a Python that has the engine and nothing of this
+project. `python tools/surveys/reproducers.py` runs the scripts again. Columns:
 
+* *cells*: the number of refuted cells with this cause.
+* *reproducer*: a script in `docs/findings/reproducers/`, or a command that writes one. A `nox` session instead examines
+  the functions of the project unchanged, with a control.
 * *status 1*: in how many runs the script ended with status 1, which means that the fault is there. A script that
-  samples was run with three seeds. *not run*: not for this page; a session of nox examines the functions of the project
-  unchanged, with a control.
+  samples was run with three seeds. *Not run*: not for this page, such as a `nox` session.
 * *made* and *run*: CPU seconds in which `specverify reproduce` found and wrote the script (without its own start), and
   in which the script ran.
+* *it prints*: the last line of its output. *Expected* is the call without speculation.
 
-Two controls show that the harness does not cause the refutations. *Without speculation*: how many rows with the same
-options hold on the page of the engine without drafts (*no such row*: the page has none); rows of
-transformers are compared with this call itself.
-*Mended*: how many of the cells hold, with the same adapter and checks, after the smallest known change of the engine
-(`tools/surveys/mends`; all changes if cells have several causes), or with a correct engine of this project in place of
-a compiled one. `nox -s pages -- controls` examines them again, and the first row of each cause with the unchanged
-engine.
-The control of a shipped function is a row of its page: the same code with one change, or another function in the same
-adapter.
+The last two columns are controls: they show that the faults are the engine's, and not of the code that calls it.
+
+* *without speculation*: how many rows with the same options and no drafts hold on the page of the engine (*no such
+  row*: the page has none). Cells of transformers are compared with this call anyway.
+* *mended*: how many of the cells hold, with the same adapter and checks, after the smallest known change of the engine
+  (`tools/surveys/mends`; all changes if cells have several causes). For a compiled engine a correct engine of this
+  project takes its place. For a shipped function the control is a row of its page: the same code with one change, or
+  another function in the same adapter. `nox -s pages -- controls` examines the cells again, and the first row of each
+  cause with the unchanged engine.
 
 """
 TABLE = (

@@ -10,8 +10,9 @@ import pytest
 from specverify.checks.explaining import round_faults
 from specverify.checks.explaining.counterexamples import law_counterexample, outcome_counterexample
 from specverify.checks.explaining.engine_paths import KeptPaths, draws_of, with_pmfs
+from specverify.checks.explaining.given_drafts import GivenDrafts
 from specverify.checks.explaining.one_number_rules import Replaced, replace_rule
-from specverify.checks.explaining.round_faults import fault_of_rounds
+from specverify.checks.explaining.round_faults import fault_of_rounds, named_fault
 from specverify.checks.explaining.round_rules import ModelRows
 from specverify.checks.explaining.tree_readings import tree_reading
 from specverify.laws.enumeration import decoder_law, whole_run
@@ -600,3 +601,34 @@ def test_a_coin_with_few_values_is_named_with_one_draft_too():
     here = in_scenario(counts_in_256ths, 1, Scenario("peaked", 2, (0, 1, 0), 2, seed=1))
     said = "drafts are accepted by a coin with 256 values only, expected min(1, p/q): draft 1, token"
     assert fault_of_rounds(here).sentence.startswith(said)
+
+
+def test_rounding_of_a_small_residual_is_not_named_as_a_wrong_replacement():
+    """In float32 a residual of mass 0.004 has a relative error of 3e-6; the acceptance is what is wrong."""
+    p = (0.02343750, 0.03906250, 0.05468750, 0.38085938, 0.49609375, 0.00195312, 0.00390625)
+    q = (0.02343750, 0.03906250, 0.05468750, 0.38281250, 0.49414062, 0.00390625, 0.00195313)
+    law = {0: 9.54e-07, 1: 2.86e-06, 2: 2.86e-06, 4: 0.5 - 4e-6, 6: 0.5 - 2.7e-6}
+    rows = ModelRows((p,), (q,))
+    given = [
+        GivenDrafts((0,), (token,), rows, None, (q[token] / 0.2,), {0: law}, None, True, {}, 1e-6, of_engine=True)
+        for token in (0, 1, 2)
+    ]
+    fault = named_fault(given, "")
+    assert fault is not None
+    assert fault.parts == {"accept"}
+    exact = [one._replace(slack=1e-9, accept=(1.0,)) for one in given]
+    assert named_fault(exact, "").parts == {"replace"}
+    assert named_fault([one._replace(accept=(1.0,)) for one in given], "") is None
+
+
+def test_a_certain_bonus_is_named_as_the_draft_and_as_the_row_before_it():
+    def given(token):
+        rows = tuple(tuple(float(other == one) for other in range(3)) for one in (token, token + 1))
+        return GivenDrafts(
+            (0,), (token,), ModelRows(rows, rows), None, (1.0,), {}, {token: 1.0}, True, {}, 1e-6, of_engine=True
+        )
+
+    said = (
+        "the bonus token is the last draft again, or is drawn from the row of p before the last draft, expected a draw"
+    )
+    assert named_fault([given(0), given(1)], "").sentence.startswith(said)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from specverify.checks import check_named
 from specverify.checks.explaining.round_readings import Models, reading_of
+from specverify.run.verify import Checklist, run_check
+from specverify.subjects.made_engine import made_subject
+from specverify.subjects.subject import EngineProgram
 from test_support.checks.recorded_rounds import P, Q, coin, model, read, token
 
 
@@ -75,3 +80,44 @@ def test_two_drafts_after_two_queries_with_one_text_are_no_chain(later, is_chain
     for q in (model(Q), None):
         models = Models(model(P), q, (0,), 2, queries=((0, "draft", (0,)), *later))
         assert (reading_of(items, models, (1, 0)) is not None) == is_chain
+
+
+def test_a_certain_replacement_behind_the_end_is_no_sign_that_the_rejected_draft_is_emitted():
+    """The residual with q of the first draft is certain of the rejected draft 2: it looks as if it were kept."""
+    rng = np.random.default_rng()
+
+    def drawn(row):
+        return int(rng.choice(len(row), p=row / row.sum()))
+
+    def make(scenario):
+        def row(model, text):
+            return np.asarray(model(text), float)
+
+        def decode(prompt):
+            text, end = prompt, len(prompt) + scenario.horizon
+            while len(text) < end:
+                drafts, qs = (), []
+                for _ in range(2):
+                    qs.append(row(scenario.draft, text + drafts))
+                    drafts += (drawn(qs[-1]),)
+                kept = ()
+                for q, x in zip(qs, drafts, strict=True):
+                    p = row(scenario.target, text + kept)
+                    if rng.random() < p[x] / q[x]:
+                        kept += (x,)
+                        continue
+                    left = np.maximum(p - qs[0], 0)
+                    kept += (drawn(left if left.any() else p),)
+                    break
+                else:
+                    kept += (drawn(row(scenario.target, text + drafts)),)
+                text += kept
+            return text[len(prompt) : end]
+
+        return decode
+
+    subject = made_subject(make, "an engine")
+    subject = subject.with_situations(EngineProgram, subject.programs[:1])
+    fault = run_check(subject, check_named("law_is_target"), Checklist(())).counterexample.fault
+    assert "is emitted, and its replacement after it" not in fault
+    assert "replaced by a draw from" in fault

@@ -75,6 +75,9 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
         learned = _settled([(items, new, models._replace(q=None)) for items, new, models in all_paths])
         if _cost(learned) + PREFERRED < _cost(best):
             best, all_paths = learned, [(items, new, models._replace(q=None)) for items, new, models in all_paths]
+    if _is_unshown(best):
+        all_paths = [(items, new, models._replace(unshown=False)) for items, new, models in all_paths]
+        best = _settled(all_paths)
     faulty = [reading.cost for reading in best if reading and reading.fault]
     most = min(faulty, default=0.0) + CLEAR
     read = [
@@ -101,6 +104,12 @@ def _draft_row(read: Sequence[tuple[Reading, Models]]) -> str:
     drawn = [fault for fault in faults if re.match(r"draft \d+ is drawn from ", fault)]
     named = [fault for fault in drawn if " = (" in fault.partition(", expected")[0]]
     return named[0] if named and len(named) == len(drawn) and 2 * len(drawn) > len(faults) else ""
+
+
+def _is_unshown(best: Sequence[Reading | None]) -> bool:
+    """Return whether the readings ``best`` have a step that no right round has, and no path shows such a step."""
+    odd = [one for reading in best if reading for one in reading.rounds if one.structure]
+    return bool(odd) and not any(one.shown for one in odd)
 
 
 def _with_temperature(all_paths: Sequence[NewPath], read: Sequence[tuple[Reading, Models]]) -> str:

@@ -81,8 +81,8 @@ class GivenDrafts(NamedTuple):
 def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[GivenDrafts, ...]:
     """Return the conditional laws of the first rounds of the decoder ``here``, one for each sequence of drafts.
 
-    The rounds begin in at most ``states`` states. Returns () without a ``propose`` step, for trees, and for rounds that
-    are too large.
+    The rounds begin in at most ``states`` states. Returns () if the decoder has no ``propose`` function, for trees, and
+    for rounds that are too large.
     """
     decoder = here.decoder
     if decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
@@ -102,10 +102,11 @@ def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[Gi
 
 @lru_cache(maxsize=512)
 def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts], list[State]]:
-    """Return the conditional laws of the round from ``state``, and the states after it.
+    """Return the conditional laws of the round from ``state``, and all states in which the round can end.
 
-    There is one law for each sequence of drafts. Both lists are empty without a ``propose`` step, for trees, and for
-    rounds that are too large. ``here`` is the decoder in its scenario.
+    The lists are not parallel: the first has one entry for each sequence of drafts, the second each state once. Both
+    are empty if the decoder has no ``propose`` function, for trees, and for rounds that are too large. ``here`` is the
+    decoder in its scenario.
     """
     decoder = here.decoder
     if (propose := decoder.propose) is None:
@@ -280,8 +281,9 @@ def _unprocessed(model: Processed) -> LanguageModel:
 def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
     """Return the number of accepted drafts of the round ``done``.
 
-    Most rounds report it. A verifier reports only tokens: with ``bonus`` (its rounds can have a bonus), those before
-    the last one count as accepted, as far as they equal the drafts. ``here`` is the decoder in its scenario.
+    A decoder reports this number. A verifier reports only tokens: if ``bonus`` states that its rounds can have a bonus,
+    the tokens before the last one count as accepted, as far as they equal the drafts. ``here`` is the decoder in its
+    scenario.
     """
     if not (here.variant.intercepted and bonus):
         return done.accepted
@@ -343,7 +345,8 @@ PARTS = ("accept", "replace", "bonus")
 def values_of(given: GivenDrafts, part: str) -> Iterator[tuple[int, Any]]:
     """Yield (position, observed value) for one part of the round ``given``.
 
-    ``part`` is "accept" (a probability), "replace" or "bonus" (a law).
+    ``part`` is "accept", "replace" or "bonus". The values of "accept" are probabilities, the others laws, token ->
+    probability.
     """
     if part == "accept":
         yield from enumerate(given.accept)
@@ -382,7 +385,21 @@ def is_wrong(given: GivenDrafts, part: str) -> bool:
 
     ``part`` is "accept", "replace" or "bonus".
     """
-    return any(not fits(seen, expected(given, part, i, given.rows), given.slack) for i, seen in values_of(given, part))
+    return any(
+        not fits(seen, expected(given, part, i, given.rows), error_of(given, part, i))
+        for i, seen in values_of(given, part)
+    )
+
+
+def error_of(given: GivenDrafts, part: str, i: int) -> float:
+    """Return the rounding error of an observed value: of one ``part`` of the round ``given`` at position ``i``.
+
+    A replacement is drawn from a residual that was divided by its sum, so the error of p - q is divided by it too.
+    """
+    if part != "replace" or not given.slack:
+        return given.slack
+    left = sum(max(float(p) - float(q), 0.0) for p, q in zip(given.rows.p[i], given.rows.q[i], strict=True))
+    return given.slack / min(max(left, given.slack), 1.0)
 
 
 def expected_accept(given: GivenDrafts, i: int) -> Any:

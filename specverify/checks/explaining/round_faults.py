@@ -20,6 +20,7 @@ from specverify.checks.explaining.given_drafts import (
     PARTS,
     WIDE,
     GivenDrafts,
+    error_of,
     expected,
     fits,
     is_wrong,
@@ -176,7 +177,7 @@ def _same_number_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str]) -
 
 def _replaced(all_given: Sequence[GivenDrafts]) -> list[Replaced]:
     return [
-        Replaced(given.rows.p[i], given.rows.q[i], law, given.slack)
+        Replaced(given.rows.p[i], given.rows.q[i], law, error_of(given, "replace", i))
         for given in all_given
         for i, law in values_of(given, "replace")
     ]
@@ -209,10 +210,22 @@ def _rule_sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str)
     if name in POINTS:
         if part == "replace":
             return f"a rejected draft is replaced by {name}, expected a draw from norm(max(p - q, 0))"
-        return f"the bonus token is {name}, expected a draw from p after the last draft"
+        row = _row_of_bonus(all_given)
+        drawn = f", or is drawn from {row}" if row else ""
+        return f"the bonus token is {name}{drawn}, expected a draw from p after the last draft"
     if part == "replace":
         return f"a rejected draft is replaced by a draw from {name}, expected norm(max(p - q, 0))" if name else ""
     return f"the bonus token is drawn from {name}, expected p after the last draft" if name else ""
+
+
+def _row_of_bonus(all_given: Sequence[GivenDrafts]) -> str:
+    """Return the name of the first wrong row, of those in ``BONUS``, from which every bonus token may be drawn; or "".
+
+    A row that is certain gives the same tokens as a formula in ``POINTS``. ``all_given`` are the rounds.
+    """
+    seen = [(given, i, law) for given in all_given for i, law in values_of(given, "bonus")]
+    rows = (name for name in BONUS if name not in POINTS and "row" in name)
+    return next((name for name in rows if _is_drawn_by(seen, BONUS[name])), "")
 
 
 _WARPERS: Mapping[str, tuple[Callable[[Any, Any], Any], type[int | float]]] = {
@@ -257,7 +270,7 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
         formulas[PADDED_ROW] = lambda rows, drafts, i: [1, *(0 for _ in rows.p[i][1:])]
         formulas[PADDED_RESIDUAL] = lambda rows, drafts, i: excess(rows.p[i], [0.75, *(0 for _ in rows.p[i][2:]), 0.25])
     for name, formula in formulas.items():
-        if all(fits(value, formula(given.rows, given.drafts, i), given.slack) for given, i, value in seen):
+        if all(fits(value, formula(given.rows, given.drafts, i), error_of(given, part, i)) for given, i, value in seen):
             fitting.append(name)
     if not fitting and (unprocessed := _unprocessed_part(all_given, part, parameters)):
         return unprocessed
@@ -282,7 +295,7 @@ def _further_rule(seen: Sequence[tuple[GivenDrafts, int, Any]], part: str, param
     if changed or (changed := kept_draft(seen)):
         return changed
     with_nan = (name for name, formula in REPLACE_WITH_NAN.items() if _is_drawn_by(seen, formula))
-    laws = [Replaced(given.rows.p[i], given.rows.q[i], law, given.slack) for given, i, law in seen]
+    laws = [Replaced(given.rows.p[i], given.rows.q[i], law, error_of(given, part, i)) for given, i, law in seen]
     return next(with_nan, "") or replace_rule(laws, _temperature(parameters))
 
 
@@ -311,7 +324,7 @@ def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
     wrong = {
         max(law, key=law.__getitem__)
         for given, i, law in seen
-        if not fits(law, expected(given, part, i, given.rows), given.slack)
+        if not fits(law, expected(given, part, i, given.rows), error_of(given, part, i))
     }
     fitting = [name for name in sorted(POINTS & formulas.keys()) if _is_drawn_by(seen, formulas[name])]
     return fitting[0] if len(wrong) > 1 and len(fitting) == 1 else ""
@@ -377,7 +390,8 @@ def _unprocessed_part(all_given: Sequence[GivenDrafts], part: str, parameters: s
     ]
     for said, change in tries:
         if all(
-            (rows := change(given)) is not None and fits(seen, expected(given, part, i, rows), 4 * given.slack)
+            (rows := change(given)) is not None
+            and fits(seen, expected(given, part, i, rows), 4 * error_of(given, part, i))
             for given in all_given
             for i, seen in values_of(given, part)
         ):
@@ -396,7 +410,14 @@ def _accepted(given: GivenDrafts, i: int, value: Any) -> Accepted:
 
 
 def _is_drawn_by(seen: Sequence[tuple[GivenDrafts, int, Any]], formula: RowFormula) -> bool:
-    return all(fits(law, formula(given.rows, given.drafts, i), given.slack) for given, i, law in seen)
+    return all(
+        fits(
+            law,
+            formula(given.rows, given.drafts, i),
+            error_of(given, "replace" if i < len(given.drafts) else "bonus", i),
+        )
+        for given, i, law in seen
+    )
 
 
 def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
@@ -454,7 +475,7 @@ def _tells(all_given: Sequence[GivenDrafts], parts: Sequence[str] = PARTS) -> bo
         for part in parts:
             for i, seen in values_of(given, part):
                 masses = [float(mass) for mass in (seen.values() if isinstance(seen, Mapping) else [seen])]
-                if not fits(seen, expected(given, part, i, given.rows), given.slack) and any(
+                if not fits(seen, expected(given, part, i, given.rows), error_of(given, part, i)) and any(
                     1e-6 < mass < 1 - 1e-6 for mass in masses
                 ):
                     return True
@@ -480,7 +501,7 @@ def _follows(all_given: Sequence[GivenDrafts], change: Callable[[GivenDrafts], M
             return False
         for part in PARTS:
             for i, seen in values_of(given, part):
-                if not fits(seen, expected(given, part, i, rows), 4 * given.slack):
+                if not fits(seen, expected(given, part, i, rows), 4 * error_of(given, part, i)):
                     return False
     return True
 
@@ -495,7 +516,7 @@ def _example(all_given: Sequence[GivenDrafts], part: str, *, briefly: bool = Fal
         (given, i, seen, said)
         for given in all_given
         for i, seen in values_of(given, part)
-        if not fits(seen, said := expected(given, part, i, given.rows), given.slack)
+        if not fits(seen, said := expected(given, part, i, given.rows), error_of(given, part, i))
     ]
     shows = [one for one in found if part != "replace" or all(mass > 0 for mass in one[0].rows.q[one[1]])]
     if not found:

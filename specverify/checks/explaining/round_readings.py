@@ -86,6 +86,8 @@ class Models(NamedTuple):
     """Text -> the row that drafts after it are drawn from on most paths, if the draft model is unknown."""
     greedy: bool = False
     """Whether a draft may be the argmax of q, without a draw."""
+    unshown: bool = True
+    """Whether a replacement beside its draft is read too where neither a draw nor the text shows it."""
 
 
 class ReadRound(NamedTuple):
@@ -109,6 +111,8 @@ class ReadRound(NamedTuple):
     """A step that no right round has, such as an untested draft or a test after a rejection; or ""."""
     dropped: int | None = None
     """A token that was drafted and then neither tested nor emitted; None if there is none."""
+    shown: bool = True
+    """Whether a draw or a token of the text shows the step ``structure``."""
 
 
 class Reading(NamedTuple):
@@ -588,10 +592,12 @@ class _PathReader:
             if now.structure:
                 continue
             kept = f"the rejected draft {i + 1} ({drafts[i]}) is emitted, and its replacement after it"
-            record = record._replace(fault=now.fault or kept, structure=kept)
             emitted = (*now.out, drafts[i], new)
-            words, fault = f"{words}, but {drafts[i]} is emitted too", now.fault or kept
-            yield from self._emitted(last, text, emitted, words, then.cost + DROPPED, fault, used, None, gone, record)
+            words, fault, more = f"{words}, but {drafts[i]} is emitted too", now.fault or kept, then.cost + DROPPED
+            seen_in_text = drawn or len(text) + len(emitted) <= self.end
+            record = record._replace(fault=fault, structure=kept, shown=seen_in_text)
+            if seen_in_text or self.models.unshown:
+                yield from self._emitted(last, text, emitted, words, more, fault, used, None, gone, record)
             if i + 1 < len(drafts):
                 wrong = (
                     f"the round goes on with draft {i + 2} ({drafts[i + 1]}) after draft {i + 1} ({drafts[i]}) "

@@ -70,9 +70,10 @@ def page(found: Mapping[str, Iterable[str]], names: Iterable[str]) -> str:
     lines = [
         "# transformers 5.23.0: options of generate and the rows that use them",
         "",
-        "Written by `python -m specverify.engines.huggingface.coverage FILE`. Options are read from the signature of",
-        "`generate` and the fields of `GenerationConfig`. A row is a setting of",
-        "[the table](transformers-5.23.0-table.md); the options that it uses are read from its recorded call.",
+        "For each option of `generate`, this page names the rows of",
+        "[the table](transformers-5.23.0-table.md) that use it, or the reason why none does. Options are read from the",
+        "signature of `generate` and the fields of `GenerationConfig`; the options of a row are read from its recorded",
+        "call. Written by `python -m specverify.engines.huggingface.coverage FILE`.",
         "",
         "| option | rows |",
         "|---|---|",

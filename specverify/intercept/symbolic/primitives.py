@@ -195,9 +195,9 @@ LOG_2, LOG_10 = log(2), log(10)
 
 # Why a column is blank
 
-_ROUNDS = Blank("libraries round it differently: each computes it of an outcome that was drawn")
-_DRAWN_EACH = Blank("the answer is drawn for each element of a noise vector")
-_TWO_RANDOM = Blank("an element of a noise vector is drawn, or meets a number by its sign")
+_ROUNDS = Blank("libraries round it differently, so each outcome is followed and the library computes it")
+_DRAWN_EACH = Blank("the answer would have to be drawn for each element of the noise vector")
+_TWO_RANDOM = Blank("the result depends on the sign of each element, which would have to be drawn")
 
 
 # Constructors of families
@@ -369,8 +369,8 @@ ELEMENTWISE = table(
         Primitive("ldexp", Family.ARITHMETIC, algebra.scaled, lambda value, by: vectors.multiply(value, np.exp2(by)),
                   _ROUNDS, Result.FLOATS, numbers=lambda value, by: value * np.exp2(by),
                   torch=("ldexp",), math=("ldexp",)),
-        Primitive("logaddexp", Family.ARITHMETIC, algebra.log_of_sum, Blank("two noise vectors are added up"),
-                  _ROUNDS, torch=("logaddexp",)),
+        Primitive("logaddexp", Family.ARITHMETIC, algebra.log_of_sum,
+                  Blank("sums of two noise vectors are not followed"), _ROUNDS, torch=("logaddexp",)),
         _smooth("arctan", torch=("atan",), jax=("atan",), math=("atan",)),
         _smooth("sinh", torch=("sinh",), jax=("sinh",), math=("sinh",)),
         _smooth("arcsinh", torch=("asinh",), jax=("asinh",), math=("asinh",)),
@@ -435,8 +435,8 @@ def applied(name: str, *operands: Any) -> Any:
 def whole_part(name: str, element: Symbolic, place: str = "") -> Any:
     """Return the integer part ``name`` (floor, trunc, ...) of ``element``, a symbolic number.
 
-    It is an outcome that is drawn when it is read, or a symbolic integer if many are possible. ``place`` is the line
-    that a later refusal names.
+    The result is an outcome that is drawn when it is read, or a symbolic integer if many values are possible. ``place``
+    is the line that a later refusal names.
     """
 
     def drawn() -> Any:
@@ -655,7 +655,7 @@ def _ask(name: str, rule: Callable[..., Any], **more: Any) -> Primitive:
     return Primitive(name, Family.QUESTION, rule, _ONE_BY_ONE, getattr(np, name), Result.BOOLS, **more)
 
 
-_ONE_BY_ONE = Blank("the answer is drawn for each element of a noise vector")
+_ONE_BY_ONE = Blank("the answer would have to be drawn for each element of the noise vector")
 _BELOW, _ABOVE = partial(_crossed, greater=False), partial(_crossed, greater=True)
 COMPARISONS = table(
     (
@@ -683,8 +683,8 @@ COMPARISONS = table(
 
 # Rows of elements
 
-_NO_VECTOR = Blank("an element of a noise vector has no outcome")
-_NO_NUMBERS = Blank("it moves elements and computes no number from an outcome")
+_NO_VECTOR = Blank("each element of the noise vector would have to be decided")
+_NO_NUMBERS = Blank("it only moves elements, so it needs no rule for outcomes")
 
 
 def _logic(name: str, rule: Rule, **more: Any) -> Primitive:
@@ -695,8 +695,8 @@ def _logic(name: str, rule: Rule, **more: Any) -> Primitive:
 def _folding(name: str, pair: str, of_counts: type[Count | Product], vector: Rule | Blank, **more: Any) -> Primitive:
     """Return the row of ``name``, a reduction that applies the operation ``pair`` to one element after another.
 
-    For counts the result is a symbolic outcome of the class ``of_counts``. ``vector`` is the rule for noise vectors;
-    ``more`` are further fields.
+    The result for counts (non-negative integers) is a symbolic outcome of the class ``of_counts``. ``vector`` is the
+    rule for noise vectors; ``more`` are further fields.
     """
     rule = partial(rows.folded, partial(applied, pair), getattr(np, name), of_counts)
     return Primitive(name, Family.REDUCTION, rule, vector, getattr(np, name), **more)
@@ -725,7 +725,7 @@ def _scan(name: str, of: Primitive, numbers: Rule, **more: Any) -> Primitive:
 
     ``numbers`` computes the result for plain numbers; ``more`` are further fields of the row.
     """
-    vector = Blank("each beginning of a noise vector is another noise vector")
+    vector = Blank("each partial result would be a function of several random numbers")
     return Primitive(name, Family.SCAN, of.scalar, vector, numbers, **more)
 
 
@@ -738,15 +738,15 @@ def _in_order(
 def _ordering(name: str, ranks: Rule, vector: Rule | Blank = _NO_VECTOR, **more: Any) -> Primitive:
     """Return the row of ``name``, an operation that sorts a row: values at some ranks, and their indices.
 
-    ``ranks(length, argument)`` returns the ranks for a row and the argument of the call, such as k. ``vector`` is the
-    rule for noise vectors; ``more`` are further fields.
+    ``ranks(length, argument)`` returns these ranks for a row of the given length; ``argument`` is that of the call,
+    such as k. ``vector`` is the rule for noise vectors; ``more`` are further fields.
     """
     return Primitive(name, Family.ORDERING, partial(_in_order, ranks=ranks), vector, _NO_NUMBERS, **more)
 
 
-_ORDERS_ONE_BY_ONE = Blank("the order of a noise vector is drawn element by element, except the first one")
+_ORDERS_ONE_BY_ONE = Blank("only the first element of the order of a noise vector is followed, not the whole order")
 _SUM = _folding("sum", "add", Count, totals, torch=("sum",), jax=("reduce_sum",))
-_PRODUCT = _folding("prod", "multiply", Product, Blank("noise vectors are multiplied"),
+_PRODUCT = _folding("prod", "multiply", Product, Blank("products of the elements of a noise vector are not followed"),
                     torch=("prod",), jax=("reduce_prod",))  # fmt: skip
 _LARGEST = _extreme("max", largest=True, torch=("max",))
 _SMALLEST = _extreme("min", largest=False, torch=("min",))
@@ -777,7 +777,7 @@ ROWS = table(
         _scan("cummax", _LARGEST, np.maximum.accumulate, torch=("cummax",), jax=("cummax",)),
         _scan("cummin", _SMALLEST, np.minimum.accumulate, torch=("cummin",), jax=("cummin",)),
         Primitive("add.at", Family.ACCUMULATION, _SUM.scalar,
-                  Blank("noise vectors are added to other numbers"), _ROUNDS,
+                  Blank("sums of noise vectors and other numbers are not followed"), _ROUNDS,
                   torch=("scatter_add", "index_add"), jax=("scatter-add",)),
     ),
     (
@@ -807,7 +807,7 @@ def _movement(name: str, family: Family = Family.VIEW, **more: Any) -> Primitive
     return Primitive(name, family, rows.moved, Many.taken, _NO_NUMBERS, **more)
 
 
-_BESIDE_OTHERS = Blank("noise vectors and other numbers have no common chain")
+_BESIDE_OTHERS = Blank("an array that mixes noise with other numbers is not followed")
 MOVEMENT = table(
     (
         _movement("reshape", torch=("view", "_unsafe_view", "reshape"), jax=("reshape",)),

@@ -228,7 +228,7 @@ class Many(NamedTuple):
 
     blocks: tuple[NoiseBlock, ...]
     ids: Any
-    """Index of the uniform of each element; -1 if the element is a concrete number."""
+    """Id of the uniform of each element, counted over all blocks; -1 if the element is a concrete number."""
     numbers: Any
     """Values of the concrete elements."""
     steps: tuple[Steps, ...] = ()
@@ -261,7 +261,11 @@ class Many(NamedTuple):
         return self._replace(steps=steps, low=ends[0] if grows(step) else ends[1], high=ends[1 if grows(step) else 0])
 
     def ends(self) -> tuple[Any, Any]:
-        """Return the infimum and the supremum of every symbolic element, as arrays or floats."""
+        """Return the infima and the suprema of the symbolic elements.
+
+        Each is an array of the vector's shape, or a float if it is the same for all. The values at plain numbers have
+        no meaning.
+        """
         low, high = np.float64(0.0), np.float64(1.0)
         with np.errstate(all="ignore"):
             for step in self.steps:
@@ -330,7 +334,7 @@ def as_many(values: Any) -> Many:
 def numbers(values: Any, like: Many) -> Many:
     """Return the plain numbers ``values`` as a ``Many`` with the steps and limits of ``like``.
 
-    Only vectors with the same steps can be joined.
+    The result can be joined with ``like``, because it has the same steps.
     """
     first = int(like.random.argmax()) if like.ids.size else 0
 

@@ -29,7 +29,7 @@ from typing import Any
 
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from specverify.intercept.caller import caller
 from specverify.intercept.cpython import generator_states
@@ -99,10 +99,11 @@ class TorchStreams(Streams):
     def states(
         self, generator: Any, device: torch.device, advance: Callable[[], Any], number: int
     ) -> Iterator[bytes | None]:
-        """Yield the generator states before each of ``number`` consecutive draws.
+        """Yield the state of ``generator`` before each of ``number`` consecutive draws.
 
-        ``advance`` makes these draws on the real generator. ``generator`` None stands for the default generator of
-        ``device``. A state is None if it cannot be read.
+        Each call of ``advance`` makes one draw on the real generator; all draws are made before the first state is
+        yielded. ``generator`` None stands for the default generator of ``device``. A state is None if it cannot be
+        read.
         """
         real = generator if generator is not None else _own(device)
         if real is None or not number:
@@ -314,6 +315,11 @@ class _DrawingOperations(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if any(not generator.get_state().equal(state) for generator, state in zip(drawn_from, before, strict=True)):
             self.seen.append((str(func), caller()))
         return result
+
+
+def only_drawing_operations() -> bool:
+    """Return whether all active dispatch modes of torch are those of ``drawing_operations``."""
+    return all(isinstance(mode, _DrawingOperations) for mode in _get_current_dispatch_mode_stack())
 
 
 def _is_generator(value: Any) -> bool:

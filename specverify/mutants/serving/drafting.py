@@ -78,9 +78,10 @@ def corpus(tokens: Tokens, before: Tokens) -> Tokens:
 
 
 def lookup(corpus: Tokens, tokens: Tokens, count: int) -> Tokens:
-    """Return at most ``count`` tokens of ``corpus`` that follow the last earlier occurrence of the newest token.
+    """Return at most ``count`` tokens of ``corpus`` that follow the last occurrence of the final token of ``tokens``.
 
-    The newest token is the last of ``tokens``. Without an earlier occurrence the result is empty.
+    ``corpus`` is the text that is searched, usually ``tokens``. An occurrence at the very end of ``corpus`` does not
+    count. Empty without an occurrence.
     """
     earlier = corpus[:-1]
     if tokens[-1] not in earlier:
