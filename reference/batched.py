@@ -117,8 +117,8 @@ def inverse_cdf_batched(weights: Any, uniforms: Any) -> Any:
 def _drawn(xp: Any, weights: Any, uniforms: Any, residual: Any = None, rejected: Any = None) -> Any:
     """Return the token that inverse CDF at ``uniforms`` ``[B]`` selects in each row: int64 ``[B]``, -1 without weight.
 
-    A row is drawn from ``residual`` if it is ``rejected`` and its residual has weight, else from ``weights``; both are
-    ``[B, V]``. Without ``residual``, every row is drawn from ``weights``. ``xp`` is the array namespace.
+    A row is drawn from ``residual`` if it is True in ``rejected`` and its residual has weight, else from ``weights``;
+    both are ``[B, V]``. Without ``residual``, every row is drawn from ``weights``. ``xp`` is the array namespace.
     """
     row, uniforms = xp.arange(weights.shape[0], device=weights.device), xp.astype(uniforms, xp.float64)
     blocks = _in_blocks(xp, weights)

@@ -87,7 +87,7 @@ def best_slots(budget: int, confidence: Confidence) -> Plan:
 
 
 def best_gain(costs: Sequence[tuple[Any, Any]], confidence: Confidence) -> Plan:
-    """Return the schedule that verifies that share of the draft positions which has the largest gain per cost.
+    """Return the schedule that verifies the share of the draft positions with the largest gain per cost.
 
     ``costs`` has pairs (share in [0, 1], cost of verifying it). The gain of a share is the sum of its largest
     survivals, by ``confidence``. In a tie the first share is chosen. Raises ``ValueError`` for an invalid share or
@@ -141,9 +141,9 @@ def apart(verified: Sequence[Verified]) -> list[Tokens]:
 
 
 def in_step(verified: Sequence[Verified]) -> list[Tokens]:
-    """Return the tokens that each request commits: as many as the request with the fewest verified tokens has.
+    """Return the tokens that each request commits: from every request as many as the shortest result has.
 
-    ``verified`` has the result of each request, and the first of its tokens are committed.
+    ``verified`` has the result of each request; its first tokens are committed.
     """
     least = min(len(one.tokens) for one in verified)
     return [one.tokens[:least] for one in verified]

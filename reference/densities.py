@@ -80,7 +80,7 @@ def reflected(point: Point, p_mean: Point, q_mean: Point) -> Point:
 
 
 def couple(draft: Point, p: Density, q: Density, coin: Coin, replace: Callable[[Point], Point]) -> Kept:
-    """Return ``draft`` if it is accepted, else ``replace(draft)``.
+    """Return ``draft`` if it is accepted, else ``replace(draft)``, and which of the two it is.
 
     ``draft`` was drawn from the density q, and is accepted as a draw from the density p. ``coin(probability)`` returns
     True with this probability.

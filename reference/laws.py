@@ -74,9 +74,9 @@ def chain_law(
 ) -> dict[Tokens, Any]:
     """Return the output law of a chain decoder, new tokens -> probability.
 
-    A round starts with ``min(gamma, remaining - 1)`` drafts. ``position(prefix, p, q)`` returns two arrays of weights
-    (kept, replaced), which together sum to 1: after a kept token the round continues, after a replaced one it ends. If
-    it returns None, or after the last draft, a token of ``bonus(p)`` ends the round.
+    A round starts with ``min(gamma, remaining - 1)`` drafts. ``position(prefix, p, q)`` returns two arrays ``[V]`` of
+    weights, (kept, replaced), whose entries together sum to 1: after a kept token the round continues, after a replaced
+    one it ends. If it returns None, or after the last draft, a token drawn from ``bonus(p)`` ends the round.
     """
     draft = draft_model(task)
     law: dict[Tokens, Any] = defaultdict(int)

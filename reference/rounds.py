@@ -151,7 +151,7 @@ class AcceptanceStatistics(NamedTuple):
 
     @property
     def accepted_per_drafted(self) -> float | None:
-        """Return accepted over drafted tokens, where drafts after a rejection count as drafted.
+        """Return accepted over drafted tokens, where drafts after a rejection count as drafted; None without drafts.
 
         For an acceptance rate of .8 and gamma 5 the expected value is .538.
         """
@@ -159,7 +159,7 @@ class AcceptanceStatistics(NamedTuple):
 
     @property
     def acceptance_rate(self) -> float | None:
-        """Return accepted drafts over tested drafts, which estimates alpha = E sum min(p, q).
+        """Return accepted over tested drafts, which estimates alpha = E sum min(p, q); None without tested drafts.
 
         Drafts after a rejection are not tested.
         """
@@ -167,15 +167,12 @@ class AcceptanceStatistics(NamedTuple):
 
     @property
     def tokens_per_round(self) -> float | None:
-        """Return the number of committed tokens per call of the target."""
+        """Return the number of committed tokens per call of the target; None without rounds."""
         return self.tokens / self.rounds if self.rounds else None
 
 
 def acceptance_statistics(rounds: Iterable[Round]) -> AcceptanceStatistics:
-    """Return the totals over ``rounds``.
-
-    They are the numbers of rounds, of committed tokens, and of drafted, tested and accepted drafts.
-    """
+    """Return the totals over ``rounds``: rounds, committed tokens, drafted tokens, tested and accepted drafts."""
     rounds = tuple(rounds)
     return AcceptanceStatistics(
         rounds=len(rounds),

@@ -45,7 +45,7 @@ from .fly import top_entropy
 def may_defer(p: Pmf, token: int, threshold: float) -> bool:
     """Return whether a rejected ``token`` may be kept if the next drafts pass their tests.
 
-    It may if p(token) > 0 and the entropy of p is at least ``threshold``.
+    True if p(token) > 0 and the entropy of p is at least ``threshold``.
     """
     return bool(p[token] > 0) and top_entropy(p) >= threshold
 

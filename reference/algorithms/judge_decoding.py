@@ -29,9 +29,10 @@ Pairs = tuple[tuple[int, int], ...]
 
 @from_parts
 def build(task: Task, correct: Pairs = (), gamma: int = 4) -> Parts:
-    """Return the decoder that drafts ``gamma`` tokens from q and accepts each with probability a(d) of the module.
+    """Return the decoder that drafts ``gamma`` tokens from q, each accepted by the judge or else with min(1, p/q).
 
-    ``correct`` are the pairs (last token, d) that the judge accepts.
+    ``correct`` are the pairs (last token, d) that the judge accepts. A rejected draft is replaced by a draw from the
+    residual.
     """
 
     def accept(prefix: Tokens, p: Pmf, q: Pmf, token: int) -> Any:

@@ -35,7 +35,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def cut_to_the_other(q: LanguageModel, beside: Tokens, gamma: int) -> Verifier:
-    """Return the verifier that commits at most as many tokens as the other request does in the same round.
+    """Return speculative sampling that commits at most as many tokens as the other request does in the same round.
 
     The other request has the text ``beside`` and drafts ``gamma`` tokens from ``q``.
     """

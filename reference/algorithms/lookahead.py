@@ -15,9 +15,10 @@ from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, width: int = 5, order: int = 3, guesses: int = 5) -> Decoder:
-    """Return the decoder whose window has ``order - 1`` rows of ``width`` guesses.
+    """Return the decoder that drafts n-grams of ``order`` tokens from a pool, which a window of guesses fills.
 
-    An n-gram has ``order`` tokens. The pool holds at most ``guesses`` n-grams with the same first token.
+    The window has ``order - 1`` rows of ``width`` guesses. The pool holds at most ``guesses`` n-grams with the same
+    first token.
     """
     return tree_decoder(task, lookahead_drafter(width, order, guesses), candidate_set)
 

@@ -19,8 +19,8 @@ from ..verifiers.sample_and_match import sample_and_match
 def build(task: Task, order: int = 3, gamma: int = 4, filler_top_k: int = 1, backoff: bool = True) -> Parts:
     """Return the decoder that drafts up to ``gamma`` tokens from n-grams of length ``order``.
 
-    ``backoff``: use shorter n-grams in an unseen context. ``filler_top_k``: the table also counts the top k tokens of
-    each target row.
+    ``backoff``: use shorter n-grams in an unseen context. ``filler_top_k`` above 1: the table also counts, at each
+    position, the target's ``filler_top_k`` most probable tokens.
     """
     drafter = ngram_drafter(ngram_table(order, backoff), filler_top_k)
     return Parts(drafter, constant(gamma), sample_and_match)

@@ -45,7 +45,8 @@ def contexts_of(order: int) -> NgramTable:
 def guessing_drafter(target: LanguageModel, order: int, filler_top_k: int) -> Drafter:
     """Return a drafter of the n-gram table's predictions; in an unseen context it draws uniformly from the vocabulary.
 
-    ``order`` is that of the table; ``filler_top_k``: the table also counts the top k tokens of each row of ``target``.
+    ``order`` is that of the table. ``filler_top_k`` above 1: the table also counts, at each position, the
+    ``filler_top_k`` most probable tokens of ``target``.
     """
     known = ngram_drafter(contexts_of(order), filler_top_k)
 

@@ -15,9 +15,10 @@ from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, depth: int = 4, length: int = 4, most: int = 3, warm: tuple[Tokens, ...] = ()) -> Decoder:
-    """Return the decoder that drafts ``depth`` tokens, then up to ``most`` phrases of ``length`` tokens after them.
+    """Return the decoder that drafts ``depth`` greedy tokens, then up to ``most`` continuations from a pool of phrases.
 
-    ``warm`` are the phrases in the pool at the start.
+    A phrase has ``length`` tokens and begins with the last greedy token. ``warm`` are the phrases in the pool at the
+    start.
     """
     return tree_decoder(task, phrases_drafter(draft_model(task), depth, length, most, warm), candidate_set)
 

@@ -60,7 +60,8 @@ def is_near(p: Pmf, token: int, top: int, delta: Any) -> bool:
 def relaxed(top: int, delta: Any, begin: int, end: int) -> Verifier:
     """Return the verifier that accepts a draft among the ``top`` tokens of p, near the largest probability.
 
-    After the mark ``begin`` this means within ``delta``; after the mark ``end``, and without a mark, a tie.
+    Near means within ``delta`` after the mark ``begin``. After the mark ``end``, and without a mark, it means a tie.
+    The token after the accepted drafts is the argmax of p.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

@@ -28,9 +28,9 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 def build(task: Task, rewarded: Pairs = ()) -> Decoder:
-    """Return the decoder that drafts one step from q in every round.
+    """Return the decoder that drafts one token d from q in every round.
 
-    A step is one token d. It is kept if the pair (last token, d) is in ``rewarded``; otherwise a token is drawn from p.
+    d is kept if the pair (last token, d) is in ``rewarded``; otherwise a token is drawn from p instead.
     """
     target, draft = checked_model(task.target, "target"), draft_model(task)
 

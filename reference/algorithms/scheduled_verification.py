@@ -27,8 +27,8 @@ from ..verifiers.speculative_sampling import speculative_sampling
 def scheduled_drafter(task: Task, gamma: int, budget: int, beside: Tokens, confidence: Confidence) -> Drafter:
     """Return a drafter of the part of a block that the schedule verifies.
 
-    ``gamma`` tokens are drafted for this request and for another one with the text ``beside``. Of the slots of both,
-    scored by ``confidence``, the ``budget`` slots with the largest survival are verified.
+    ``gamma`` tokens are drafted for this request and for another one with the text ``beside``. The schedule verifies
+    the ``budget`` slots of both with the largest survival, by ``confidence``.
     """
     draft = draft_model(task)
     own, plan = model_drafter(draft), best_slots(budget, confidence)

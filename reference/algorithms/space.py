@@ -32,8 +32,8 @@ def group_mask(k: int) -> Any:
     """Return the attention mask among the (k + 1)^2 new rows, bool ``[rows, rows]``.
 
     Row (k + 1) j is candidate j (the last token for j = 0), and the k rows after it are its masks. A candidate attends
-    to itself and the candidates before it; a mask to its candidate, to what that attends to, and to its masks up to
-    itself.
+    to itself and the candidates before it. A mask attends to its candidate, the candidates before that, and the masks
+    of its candidate up to itself.
     """
     group, place = np.divmod(np.arange((k + 1) ** 2), k + 1)
     candidate = (place[None, :] == 0) & (group[None, :] <= group[:, None])

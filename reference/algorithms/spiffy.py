@@ -75,8 +75,8 @@ def most_confident(rows: dict[int, Pmf]) -> list[int]:
 def draft_states(here: Block, rows: dict[int, Pmf], depth: int, width: int) -> list[Block]:
     """Return the block states to evaluate together with ``here``, predicted from the ``rows`` of the previous state.
 
-    ``rows`` are pmfs by position. A state fills the 1, 2, ... or ``depth`` most confident further positions, each with
-    one of its ``width`` most probable tokens, in all combinations.
+    ``rows`` are pmfs by position. A predicted state is ``here`` with the 1, 2, ... or ``depth`` most confident masked
+    positions filled, each with one of its ``width`` most probable tokens. All combinations are returned.
     """
     places = [place for place in most_confident(rows) if here[place] is None][:depth]
     states: list[Block] = []
@@ -92,7 +92,8 @@ def draft_states(here: Block, rows: dict[int, Pmf], depth: int, width: int) -> l
 def next_states(graph: list[Block], before: Block) -> list[Block]:
     """Return the states of ``graph`` that may follow the state ``before`` in one step.
 
-    They have one more filled position than ``before``, and equal it at the positions that it has filled.
+    Such a state has one more filled position than ``before``, and the same tokens at the positions filled in
+    ``before``.
     """
     masked = masked_places(before)
     return [

@@ -56,15 +56,15 @@ class Search(NamedTuple):
     chosen: int = 0
     tried: int = 0
     best: int = 0
-    """Number of tokens whose argmax the chosen layer set reproduced. It starts at 0, so the first set that reproduces
-    any token is chosen."""
+    """Number of the first tokens of the answer that are the argmax of the chosen set. It starts at 0, so the first set
+    with one such token is chosen."""
 
 
 def candidates(widths: Widths, q: Pmf, token: int) -> int:
     """Return the number of tokens drawn at a position, of which ``token`` is the first; the others are its siblings.
 
-    It is the count of the first pair (bound, count) in ``widths`` whose bound is below q(token). Raises ``ValueError``
-    if there is none.
+    ``widths`` has pairs (bound, count); the result is the count of the first pair whose bound is below q(token). Raises
+    ``ValueError`` if there is none.
     """
     for bound, count in widths:
         if q[token] > parameter(bound, q):
@@ -75,9 +75,9 @@ def candidates(widths: Widths, q: Pmf, token: int) -> int:
 def layer_drafter(sets: Sequence[LanguageModel], depth: int, stop: Any, widths: Widths, window: int) -> Drafter:
     """Return a drafter of at most ``depth`` levels by the best of the models ``sets``, which skip different layers.
 
-    Once the answer has ``window`` tokens, one model is scored after each round: its score is how many of the first
-    ``window`` tokens are its argmax. Drafting ends after a token with probability below ``stop``. ``widths`` gives the
-    number of siblings (see ``candidates``).
+    Once the answer has ``window`` tokens, one model is scored after each round: by how many of the first ``window``
+    tokens of the answer are its argmax. Drafting ends after a token with probability below ``stop``. ``widths`` gives
+    the number of siblings (see ``candidates``).
     """
 
     def propose(draws: Draws, state: Search, prefix: Tokens, gamma: int, _: Callable[[Pmf, int], bool]) -> Draft:

@@ -79,8 +79,9 @@ def declared_law(task: Task, prompt: Tokens, gamma: int = 4, forget: int = 1) ->
 def drafted(q1: Pmf, q2: Pmf, was_accepted: bool) -> list[tuple[Pmf, bool]]:
     """Return the ways in which the next draft can arise, each as (weights ``[V]``, is it an accepted inner draft).
 
-    ``q1`` is q' and ``q2`` is q''. A weight is the joint probability of the way and the token. After an accepted inner
-    draft (``was_accepted``), q' is drawn from. Otherwise an inner draft is tested: if it is rejected, q' is drawn from.
+    ``q1`` is q' and ``q2`` is q''. A weight is the joint probability of the way and the token. ``was_accepted`` states
+    that the last draft was an accepted inner draft: the next one is then a draw from q'. Otherwise an inner draft is
+    tested, and replaced by a draw from q' if it is rejected.
     """
     if was_accepted:
         return [(q1, False)]

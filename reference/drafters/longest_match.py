@@ -26,8 +26,8 @@ def longest_match(tokens: Tokens, least: int, predict: int) -> Tokens:
     """Return up to ``predict`` - 1 tokens to copy; () if the longest match has fewer than ``least`` tokens.
 
     A match is a suffix of ``tokens`` that also occurs earlier; the tokens after its first occurrence are copied. The
-    longest match is used with at least ``predict`` tokens between this occurrence and the last token; a match of one
-    token needs none.
+    longest match is used that has at least ``predict`` tokens between its first occurrence and the last token; if there
+    is none, the match of one token.
     """
     ends = {length: first_end(tokens, length) for length in range(1, len(tokens))}
     result = [length for length in ends if ends[length] is not None]

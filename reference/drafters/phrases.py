@@ -25,10 +25,10 @@ from .lookahead import Pool, phrases_after, with_phrase
 
 
 def phrases_drafter(draft: LanguageModel, gamma: int, length: int, most: int, warm: Pool = ()) -> Drafter:
-    """Return a drafter of ``gamma`` greedy tokens, followed by up to ``most`` phrases of ``length`` tokens.
+    """Return a drafter of ``gamma`` greedy tokens, continued by each of up to ``most`` phrases of a pool.
 
-    A phrase begins with the last greedy token. ``warm`` is the pool of an earlier text. Raises ``ValueError`` unless
-    gamma >= 0, length >= 2 and most >= 1.
+    A phrase has ``length`` tokens and begins with the last greedy token, which is drafted once. ``warm`` is the pool of
+    an earlier text. Raises ``ValueError`` unless gamma >= 0, length >= 2 and most >= 1.
     """
     if gamma < 0 or length < 2 or most < 1:
         raise ValueError(f"gamma is {gamma}, length {length}, most {most}, expected at least 0, 2 and 1")

@@ -58,7 +58,7 @@ def best_draft(texts: tuple[Tokens, ...], context: Tokens, factor: Any, least: A
     """Return the draft with the best score, and its score; () and 0 if nothing is found.
 
     Each proper suffix of ``context`` that occurs in ``texts`` has a draft: the path of ``followed``, with at most
-    ``gamma`` tokens, and at most ``factor`` for each token of the suffix. ``least`` is that of ``followed``.
+    ``gamma`` tokens, and at most ``factor`` times as many tokens as the suffix. ``least`` is that of ``followed``.
     """
     best: tuple[Tokens, Any] = ((), 0)
     for length in range(1, len(context)):

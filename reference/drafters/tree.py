@@ -32,8 +32,8 @@ def tree_drafter(draft: LanguageModel, parents: Tokens, pick: Pick) -> Drafter:
     """Return a drafter of a tree of the shape ``parents``, cut at depth gamma.
 
     ``pick(draws, q, earlier, width, site)`` chooses each child. q is the row of ``draft`` after the parent, ``earlier``
-    are the earlier of its ``width`` siblings, and ``site`` names the draw. If it returns None, the child and all below
-    it are left out.
+    are the earlier of its ``width`` siblings, and ``site`` names the draw. If ``pick`` returns None, the child and all
+    nodes below it are left out.
     """
     depths = tree_depths(parents)
 
@@ -79,8 +79,8 @@ def without_replacement(draws: Draws, q: Pmf, earlier: Tokens, width: int, site:
 def without_replacement_then_uniform(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
     """Return a child drawn from q without the ``earlier`` siblings, or uniformly if q has no other token.
 
-    Sequoia, arXiv 2402.12374, Algorithm 2, lines 12 to 16. None: all tokens are siblings. ``width``, the number of
-    siblings, has no effect.
+    This is Sequoia, arXiv 2402.12374, Algorithm 2, lines 12 to 16. Returns None if all tokens are siblings. ``width``,
+    the number of siblings, has no effect.
     """
     left = excluding(q, earlier)
     if left is None:
@@ -101,7 +101,7 @@ def sampled_then_most_likely(draws: Draws, q: Pmf, earlier: Tokens, width: int, 
     """Return the next of ``width`` siblings: first a token drawn from q outside its top tokens, then the top tokens.
 
     ``earlier`` are the siblings so far. The top tokens are the ``width - 1`` most probable ones (arXiv 2502.18779). If
-    q has no others, they come first. Returns None if no sibling is left.
+    q has no other tokens, nothing is drawn. Returns None if no sibling is left.
     """
     top = top_tokens(q, width - 1)
     rest = excluding(q, top)

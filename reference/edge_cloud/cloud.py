@@ -38,7 +38,7 @@ from .shared_noise import NoiseOf, SeededNoise, decisions
 class Pending(NamedTuple):
     """A draft that was rejected at ``position`` and whose replacement needs the row of q.
 
-    ``draft`` are all drafts of the round. ``mass`` is q of the rejected draft, which the edge has sent already.
+    ``draft`` are all drafts of the round. ``mass`` is q of the rejected token, which the edge sent with the drafts.
     """
 
     draft: Tokens

@@ -86,8 +86,8 @@ class EdgeState(NamedTuple):
 def drafted(edge: Edge, draws: Draws, state: EdgeState) -> tuple[DraftedBlock, tuple[Pmf, ...], Tokens]:
     """Return a new block, its pmfs ``[V]``, and the drafter's cache after drafting it.
 
-    The block has at most ``remaining - 1`` tokens; ``edge`` has the draft model and the length rule. A pmf depends only
-    on the cache, to which the missing tokens are fed first.
+    The block has at most ``state.remaining - 1`` tokens; ``edge`` has the draft model and the length rule. A pmf
+    depends only on the cache, to which the missing tokens are fed first.
     """
     plan = edge.length.plan(state.length, state.tokens)
     draws = decisions(draws, edge.noise, edge.seed, len(state.tokens))

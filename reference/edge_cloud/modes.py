@@ -93,7 +93,7 @@ def mass_of(row: SparsePmf, token: int) -> Any:
 def received_draft(mode: Mode, request: Verify, p: Pmf) -> Draft:
     """Return the draft as the cloud receives it; ``p`` gives the vocabulary and the number type.
 
-    If only q(y) of each draft y is sent, its row of q is 0 elsewhere, as in ``scalar-q``. Raises ``ValueError`` if the
+    If only q(y) of each draft y is sent, the row of y has q(y) at y and 0 elsewhere. Raises ``ValueError`` if the
     request lacks what the mode needs, or for a drafted token outside the vocabulary.
     """
     counts = {"masses": len(request.masses), "rows": len(request.rows)}

@@ -37,10 +37,10 @@ class Schedule(NamedTuple):
 
 
 def threshold_after(state: Threshold, schedule: Schedule, drafted: int, accepted: int, gamma: int) -> Threshold:
-    """Return the threshold that follows ``state`` after a round with ``drafted`` and ``accepted`` tokens.
+    """Return the threshold that follows ``state`` after a round that accepted ``accepted`` of ``drafted`` tokens.
 
-    It is unchanged if nothing was drafted. ``schedule`` has the parameters of the update, and ``gamma`` is the largest
-    number of drafts.
+    The threshold is unchanged if nothing was drafted. ``schedule`` has the parameters of the update, and ``gamma`` is
+    the largest number of drafts.
     """
     if drafted == 0:
         return state
@@ -55,11 +55,11 @@ def threshold_after(state: Threshold, schedule: Schedule, drafted: int, accepted
 
 
 def adaptive_threshold(now: Threshold, start: Threshold, schedule: Schedule, gamma: int) -> LengthRule:
-    """Return the length rule of a round in which the threshold is ``now``.
+    """Return the length rule of one round, in which the threshold is ``now``.
 
-    Each threshold needs a rule of its own. The rule's state is the next threshold, ``start`` before the first round,
-    changed by ``schedule`` after each. Raises ``ValueError`` for a negative gamma or shares outside [0, 1] in
-    ``schedule``.
+    A round with another threshold needs a new rule. The state of the rule is the threshold of the next round: ``start``
+    at first, changed by ``schedule`` after each round. Raises ``ValueError`` for a negative gamma or shares outside [0,
+    1] in ``schedule``.
     """
     if not all(0 <= share <= 1 for share in (schedule.keep_rate, schedule.aim, schedule.keep_threshold)):
         raise ValueError(f"the schedule is {tuple(schedule)}, expected shares in [0, 1] but for the step")

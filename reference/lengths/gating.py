@@ -82,8 +82,8 @@ def hard_ratio(draft: LanguageModel, gate: Gate, block: int, most: Any, gamma: i
 def dropout_variance(passes: Sequence[LanguageModel], most: Any, gamma: int) -> LengthRule:
     """Return the rule: draft nothing if the ``passes`` of the drafter disagree, else ``gamma`` tokens.
 
-    They disagree if the variance of their pmfs, averaged over tokens, is above ``most``. The passes are fixed models,
-    from which no draft comes. Raises ``ValueError`` if there is none.
+    The passes are fixed models, from which no draft comes. They disagree if the variance of their pmfs, averaged over
+    tokens, is above ``most``. Raises ``ValueError`` without passes.
     """
     check_gamma(gamma, "gamma")
     if not passes:

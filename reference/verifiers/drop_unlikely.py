@@ -17,9 +17,10 @@ from ..types import Draft, Draws, LanguageModel, Tokens, Verified, Verifier
 
 
 def drop_unlikely(threshold: Any) -> Verifier:
-    """Return the verifier that rejects every draft d with q(d) < ``threshold``, whatever p is.
+    """Return the verifier that drops every draft d with q(d) < ``threshold``, whatever p is.
 
-    Other drafts are accepted with probability ``min(1, p/q)``.
+    Other drafts are accepted with probability ``min(1, p/q)``. A dropped or rejected draft is replaced as the module
+    states.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

@@ -27,7 +27,7 @@ Sum = dict[Any, Any]
 def list_given_target(p: Pmf, q: Pmf, count: int, token: int) -> Any:
     """Return the joint law of the drafts of ``count`` lists, given that the target's token is ``token``.
 
-    The result has one axis of vocabulary size for each list.
+    The result is an array with one axis of vocabulary size for each list.
     """
     pairs = list(zip(p.tolist(), q.tolist(), strict=True))
     (own_rates, own), (rates, other) = (_table(_race(pairs, arrived), p) for arrived in (token, None))

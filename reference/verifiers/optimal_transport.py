@@ -19,8 +19,8 @@ from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified, Verifier
 def optimal_transport(replacement: bool) -> Verifier:
     """Return the verifier for candidates that were drawn from one q, with or without ``replacement``.
 
-    The verifier takes NumPy pmfs, of floats or of fractions. It reads q from the first candidate, whose pmf is q itself
-    with and without replacement.
+    The verifier takes NumPy pmfs, of floats or of fractions. It reads q from the first candidate, whose pmf is q in
+    both cases.
     """
 
     def select(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:

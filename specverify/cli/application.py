@@ -59,7 +59,7 @@ def main() -> None:
 
 @app.callback(invoke_without_command=True)
 def version(show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
-    """Decide whether an implementation of speculative decoding is correct."""
+    """Callback that runs before every command: print the version and exit if ``show`` is true."""
     console.stderr = False  # as --json - left it
     if show:
         from specverify import __version__

@@ -286,8 +286,8 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
 def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[bool]:
     """Yield for the thresholds of a comparison whether they lie inside ``cell``: True if inside, False if outside.
 
-    ``cell`` is the interval of the uniform after an earlier comparison. A threshold at its end is skipped. ``drawn``
-    states that the answer of the new comparison was drawn; if not, thresholds inside are skipped too.
+    ``cell`` is the interval of the uniform after an earlier comparison. Thresholds at its ends are skipped. ``drawn``
+    states that the answer of the new comparison was drawn; if it was not, thresholds inside are skipped too.
     """
     for threshold in thresholds:
         if threshold < cell.low - ROUNDING or threshold > cell.high + ROUNDING:
@@ -347,8 +347,9 @@ def compared_after(draw: Draw, race: Raced) -> None:
 def placed(race: Raced, rank: Hashable, where: str = "") -> str:
     """Record that a number which took part in a race is compared with a plain number.
 
-    ``race`` ordered the numbers before, ``rank`` is the rank of the compared number, and ``where`` the line, by default
-    the current one. Returns the reason for a refusal if the line compares different ranks on different paths, else "".
+    ``race`` is this earlier race, ``rank`` the rank of the number in it, and ``where`` the line that compares, by
+    default the current one. Returns the reason for a refusal if the line compares different ranks on different paths,
+    else "".
     """
     audit: Audit | None = mode().audit
     if audit is None:

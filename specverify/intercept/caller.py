@@ -87,8 +87,8 @@ def file_of(frame: FrameType) -> str:
 def caller(trace: TracebackType | None = None) -> str:
     """Return file and line of the innermost foreign frame: of the current stack, or of the traceback ``trace``.
 
-    A frame is foreign if its code is outside torch, NumPy, the standard library and this package. Without one, the
-    result is ``NOWHERE``. In a function that JAX traced before, it is the line that was traced.
+    A frame is foreign if its code is outside torch, NumPy, the standard library and this package. Without a foreign
+    frame, the result is ``NOWHERE``. In a function that JAX traced before, it is the line that was traced.
     """
     traced = RUNS.lines[-1]() if RUNS.lines and trace is None else ""
     if traced:

@@ -381,7 +381,7 @@ def spelled(library: str) -> dict[str, tuple[Distribution, Parameters]]:
 
 
 def bound(parameters: Parameters, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[list[Any], tuple[Any, ...]]:
-    """Return the values that ``parameters`` have in a call with ``args`` and ``named``, and the arguments after them.
+    """Return the values of ``parameters`` in a call with ``args`` and ``named``, and the further positional arguments.
 
     The values are in the order of ``parameters``, defaults included. Raises ``TypeError`` if an argument is missing or
     unknown.
@@ -462,7 +462,8 @@ MOST_SHUFFLED = 8
 def seed_name(seed: Any) -> str:
     """Return a name of ``seed`` for messages, the same name in every run; "" for None.
 
-    A large seed is named "a large number", because it may itself be random.
+    A small integer is its own name. A large one is named "a large number", because it may itself be random. A list or
+    tuple is named by its items, any other seed by its type.
     """
     if seed is None:
         return ""
@@ -501,7 +502,7 @@ def one_of(draws: Draws, site: Site, number: int) -> int:
 def masses(p: Any, number: int) -> Any:
     """Return ``p``, the argument of NumPy's ``choice`` over ``number`` outcomes, as an array of probabilities.
 
-    Raises the error that NumPy raises for invalid probabilities.
+    ``p`` None stands for equal probabilities. Raises the error that NumPy raises for invalid probabilities.
     """
     if number <= 0:
         raise ValueError("a must be a positive integer or not empty")

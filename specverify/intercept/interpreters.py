@@ -89,7 +89,7 @@ class Parted(Exception):  # noqa: N818 - reads as the sentence it is
 class _Rest:
     """The position ``at`` of a uniform number inside its known interval: 0 is the start, 1 the end.
 
-    ``width`` is the width of this interval, or 0 if the position is not followed any more.
+    ``width`` is the width of this interval; 0 if the position is no longer updated.
     """
 
     __slots__ = ("at", "width")
@@ -110,9 +110,9 @@ class _Number(NamedTuple):
 
 
 class _LawOfDraw(NamedTuple):
-    """The draw ``of`` among very many outcomes.
+    """The law of ``of``, a draw among very many outcomes.
 
-    ``masses`` is its law before any comparison, and ``possible`` (an array of bools) states which outcomes are still
+    ``masses`` is the pmf before any comparison, and ``possible``, an array of bools, states which outcomes are still
     possible.
     """
 
@@ -181,10 +181,11 @@ class Coupled:
         self._items.extendleft(reversed(items))
 
     def take(self, uniform: Any) -> None:
-        """Assign a value to ``uniform``, a new symbolic number: the next recorded number.
+        """Assign a value to ``uniform``, a new symbolic number.
 
-        For a number of a noise vector it is that of ``take_block``, for the largest number of a race that of
-        ``best_of_many``. In a recorded interval a value is chosen. Raises ``Parted`` if an outcome was recorded.
+        The value is the next recorded number. If only an interval is recorded, a value in it is chosen. A number of a
+        noise vector has the value that ``take_block`` assigned, the largest number of a race that of ``best_of_many``.
+        Raises ``Parted`` if an outcome was recorded.
         """
         recorded = getattr(uniform.draw, "recorded", None)
         item = self._next(uniform.draw.name) if recorded is None else Item(value := recorded(self), value)
@@ -242,8 +243,8 @@ class Coupled:
     def agree(self, outcome: int, pmf: Any, item: Item, name: str) -> None:
         """Check a draw that the examined run treats as equal to an earlier draw, whose outcome was ``outcome``.
 
-        Raises ``Parted`` unless its recorded ``item`` has the same outcome. ``pmf`` is its law, ``name`` names the
-        drawing call.
+        ``item`` is the record of the new draw, ``pmf`` its law, and ``name`` the name of the drawing call. Raises
+        ``Parted`` if the recorded outcome is another one.
         """
         if outcome != self.outcome(pmf, item, name):
             raise self._part(f"{name} is examined as a draw made before, which gave another outcome")
@@ -252,7 +253,7 @@ class Coupled:
         """Draw ``element``, an outcome that the program never read, such as the last token, and check its law.
 
         ``law`` has the pairs (value, probability) that the examined run would report. A difference is recorded if the
-        drawn value has another probability in it than in the draw.
+        probability of the drawn value in ``law`` is not that in the draw.
         """
         before = len(self._answered)
         value = element.value()
@@ -331,8 +332,8 @@ class Coupled:
     def best_of_many(self, scores: Any, rates: Any) -> float:
         """Return the value in the plain run of the uniform from which the best score of a race is computed.
 
-        It is the probability that no clock rings before T, the time of the first ring in the plain run. ``scores`` is
-        the noise vector of the race, and ``rates`` has the rate of each clock.
+        This value is the probability that no clock rings before T, the time of the first ring in the plain run.
+        ``scores`` is the noise vector of the race, and ``rates`` has the rate of each clock.
         """
         winner = self.largest_of_many(scores)
         block = next(each for each in scores.blocks if 0 <= scores.ids[winner] - each.known.first < each.size)
@@ -413,10 +414,10 @@ class Coupled:
         return number.value
 
     def whole(self, of: Any, otherwise: float) -> int:
-        """Return the integer that was recorded for ``of``, a symbolic integer; ``otherwise`` if none was recorded.
+        """Return the integer that was recorded for ``of``, a symbolic integer that one call drew.
 
-        The recorded integer is used because the recorded uniform, a float64, cannot represent one of very many integers
-        exactly.
+        Return ``otherwise``, as an integer, if none was recorded, or if ``of`` was computed from the drawn integer. The
+        recorded uniform, a float64, cannot represent one of very many integers exactly.
         """
         outcome, steps = self._numbers[id(of.uniform)].item.outcome, of.steps
         added = int(steps[2].number) if len(steps) == 3 and steps[2].name == "plus" else 0
@@ -426,8 +427,8 @@ class Coupled:
     def twins(self) -> frozenset[tuple[int, int]]:
         """Return the pairs of numbers with equal recorded values that the examined run treats as independent.
 
-        A pair has the indices of two uniform numbers of one interception block. The result is empty for more than
-        ``MOST_COMPARED`` numbers.
+        A pair has the indices of two uniform numbers of one interception block, in the order in which they were drawn.
+        The result is empty for more than ``MOST_COMPARED`` numbers.
         """
         numbers = [number for number in self._numbers.values() if hasattr(number.of, "known")]
         if len(numbers) > MOST_COMPARED:

@@ -105,8 +105,8 @@ LAWS: dict[str, Callable[..., Any]] = {
 def _image(law: Distribution, noise: Any, given: list[Any]) -> Any:
     """Return numbers of ``law`` with the parameters ``given``, each computed from a number of ``noise``.
 
-    ``noise`` is one uniform or exponential number, an array of them, or a noise vector. It may be symbolic, and the
-    result then is too.
+    ``noise`` is one uniform or exponential number, an array of them, or a noise vector. If ``noise`` is symbolic, the
+    result is symbolic too.
     """
     if isinstance(noise, VectorArray) and noise.many is not None:
         with suppress(RuleDeclined):
@@ -169,7 +169,7 @@ class NumpyGenerator:
         Args:
             function: The called method.
             size: Shape of the array; None for one number.
-            digits: The dtype.
+            digits: The name of the dtype, such as "float32".
             parameters: Arguments with which ``function`` is called to advance the real generator. With None,
                 ``function`` is called without arguments if it is in ``_OWN_NUMBER``; otherwise the method that
                 returns one plain double is called.
@@ -201,7 +201,7 @@ class NumpyGenerator:
     ) -> Any:
         """Return numbers drawn from ``law`` by ``method``: one number if ``size`` is None, else an array.
 
-        ``given`` are the values of the method's ``parameters``, ``digits`` the dtype.
+        ``given`` are the values of the method's ``parameters``, ``digits`` is the name of the dtype.
         """
         if not any(map(np.ndim, given)):
             with nobody_answers():
@@ -248,8 +248,8 @@ class NumpyGenerator:
     ) -> Any:
         """Return the next exponential number of rate 1, or an array of them if ``size`` is given.
 
-        ``function`` is the called method, ``digits`` the dtype. ``method`` is the argument of NumPy: "zig" (ziggurat)
-        or "inv" (inverse). ``parameters`` are as for ``uniforms``.
+        ``function`` is the called method, ``digits`` the name of the dtype. ``method`` is the argument of NumPy: "zig"
+        (ziggurat) or "inv" (inverse). ``parameters`` are as for ``uniforms``.
         """
         boundary, legacy = self._answers.boundary, self._kind is np.random.RandomState
         if boundary is None:
@@ -264,7 +264,7 @@ class NumpyGenerator:
         """Return the next number of ``function``, or an array of them, with the values that ``boundary`` chooses.
 
         ``number(call)`` returns the next value for the call name ``call``. ``size`` is the shape of the array (None:
-        one number), and ``digits`` its dtype.
+        one number), and ``digits`` the name of its dtype.
         """
         call = f"{self._name}.{function}"
         check_numbers(call, size)
@@ -323,7 +323,7 @@ class NumpyGenerator:
         return np.take(np.arange(number) if dimensions == 0 else np.asarray(a), places, axis)
 
     def _has_values(self) -> bool:
-        """Return whether the run has a list of values for its numbers, so that no number is symbolic."""
+        """Return whether the run gives its random numbers values from a list, so that no number is symbolic."""
         return self._answers.boundary is not None and self._answers.boundary.has_values
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
@@ -446,7 +446,7 @@ def _check_enumerated(call: str, number: int) -> None:
 def may_stand() -> bool:
     """Return whether a drawn integer may be an ``OutcomeNumber`` (symbolic until it is read) instead of an ``int``.
 
-    It may not if torch or JAX is loaded, which pass integers to C++, or in large-vocabulary mode.
+    False if torch or JAX is loaded, because they pass integers to C++, and in large-vocabulary mode.
     """
     return not ("torch" in sys.modules or "jax" in sys.modules or at_large_now())
 

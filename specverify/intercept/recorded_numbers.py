@@ -99,8 +99,8 @@ def _outcomes(places: Any, weights: Any = None) -> Iterator[Item]:
 def _of_exponential(of: Callable[..., Any]) -> Callable[..., Iterator[Item]]:
     """Return the rule of a library call that computes its result from exponential numbers of rate 1.
 
-    ``of(result, *parameters)`` returns the exponential numbers of a ``result`` of the call with these arguments. The
-    rule is called in the same way, and yields an item for each number.
+    ``of(result, *parameters)`` returns the exponential numbers from which a call with these parameters computed
+    ``result``. The rule is called in the same way, and yields an item for each number.
     """
 
     def row(result: Any, *parameters: Any, **named: Any) -> Iterator[Item]:

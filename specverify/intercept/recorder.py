@@ -74,9 +74,9 @@ class Recorder:
     def call(self, library: str, name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> Any:
         """Call the library method ``real``, record the call, and return its result.
 
-        Methods that draw nothing are not recorded, nor those that draw by calling others, which are recorded.
         ``library`` and ``name`` name the method, ``generator`` is its object, ``given`` and ``named`` are its
-        arguments. Values of ``given_for``, if any, replace the drawn numbers.
+        positional and keyword arguments. Not recorded: methods that draw nothing, and methods that draw by calling
+        others, whose calls are recorded. Values of ``given_for``, if any, replace the drawn numbers.
         """
         if name in NOT_DRAWING or name in PASSED_THROUGH:
             return real(generator, *given, **named)
@@ -146,7 +146,8 @@ def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, 
     """Apply a method that selects from a population to the indices 0, 1, ... in place of the program's elements.
 
     ``name`` is the method, one of ``IN_PLACES``; ``real`` draws on ``generator``. ``given`` and ``named`` are the
-    arguments of the program. Returns the drawn indices, and the result that the library would have returned.
+    positional and keyword arguments of the program. Returns the drawn indices, and the result that the library would
+    have returned.
     """
     first, *rest = given
     several = not isinstance(first, int | np.integer) and np.ndim(first) != 0

@@ -311,8 +311,8 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
     def __str__(self) -> str:
         """Return one sentence with the operation, its place, the reason and the way out.
 
-        If the operation or the place is unknown, or the reason names the place, it is the reason, with the place if
-        that is missing.
+        If the operation or the place is unknown, or the reason names the place, return only the reason, followed by the
+        place if it is known and the reason does not name it.
         """
         if not self.operation or not self.place or self.place in self.reason:
             return self.reason if not self.place or self.place in self.reason else f"{self.reason}, at {self.place}"
@@ -329,7 +329,8 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
     def during(self, operation: str, place: str) -> NeedsValue:
         """Add to this refusal the ``operation`` of the library and its line ``place``, and return the refusal.
 
-        What it already has is not changed. If it has another line, the operation is not added.
+        An operation or a place that the refusal already has is kept. If it has another place, the operation is not
+        added.
         """
         if not self.operation and self.place in {"", place}:
             self.operation = operation

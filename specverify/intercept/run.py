@@ -74,7 +74,10 @@ class Runs:
         self.thread = InThread()
 
     def left_behind(self) -> dict[str, Any]:
-        """Return the fields that are not empty, by name. If no run is open, they are what the last block left open."""
+        """Return the fields that are not empty, by name.
+
+        If no run is open, the last block failed to remove these entries.
+        """
         fields = {name: value for name, value in vars(self).items() if name != "thread" and value}
         stacks = {name: stack for name, stack in fields.pop("answers", {}).items() if stack}
         inside = {name: value for name, value in vars(self.thread).items() if value}

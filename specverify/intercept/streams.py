@@ -144,7 +144,10 @@ class Answers:
                 self._left[_stream(generator)] = (generator, generator_states.read(generator))
 
     def name(self, generator: Any, otherwise: str) -> str:
-        """Return the name of a generator in sites; ``otherwise`` if the program gave it none."""
+        """Return the name of a generator in sites and messages.
+
+        ``otherwise`` is returned for a generator without a name (see ``call_it``).
+        """
         if generator is self._owner:
             return self._own_name
         return self._names.get(id(generator), (generator, otherwise))[1]
@@ -220,7 +223,10 @@ class Answers:
         return result
 
     def check(self) -> None:
-        """Raise ``NeedsValue`` if a generator is not in the state in which the last intercepted draw left it."""
+        """Raise ``NeedsValue`` if a generator is not in the state in which the last intercepted draw left it.
+
+        Another state shows a draw that was not intercepted.
+        """
         for generator, state in self._left.values():
             if generator_states.read(generator) != state:
                 known = next((name for other, name in PROCESS.watched if other is generator), "")
@@ -255,8 +261,8 @@ class Answers:
     def _kept_number(self, generator: Any) -> float | None:
         """Return the normal number that ``generator`` has cached for its next call, or None.
 
-        The first call in a run stores it for ``restore``, and deletes that of the global generator, so that a run does
-        not depend on earlier draws.
+        The first call in a run stores this number for ``restore``. It also deletes the number of the global generator,
+        so that a run does not depend on earlier draws.
         """
         if _stream(generator) not in self._pending:
             self._pending[_stream(generator)] = (generator, generator_states.pending(generator))

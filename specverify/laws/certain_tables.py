@@ -76,9 +76,10 @@ def far_after(length: int) -> str:
 
 
 def few_after(*lengths: int) -> str:
-    """Return the name of the kind of tables whose rows are open after texts of these lengths that end in 0s.
+    """Return the name of the kind of tables whose rows are open after texts of these lengths.
 
-    After the shortest of these texts the row is open whatever its tokens are. All other rows are one-hot, with p = q.
+    After a text longer than the shortest of these lengths, the row is open only if all tokens after that length are 0.
+    All other rows are one-hot, with p = q.
     """
     return "_".join([FEW, *map(str, lengths)])
 

@@ -321,7 +321,10 @@ def nucleus_before_temperature_rows_of(
 )
 @decided_by_rows
 def nucleus_before_temperature(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
-    """Speculative sampling that applies top-p before the temperature instead of after it."""
+    """Speculative sampling that applies top-p before the temperature instead of after it.
+
+    ``processing`` has temperature, top-k, top-p and min-p, in this order.
+    """
     return nucleus_before_temperature_rows_of(target_logits, *processing), nucleus_before_temperature_rows_of(
         draft_logits, *processing
     )
@@ -345,7 +348,10 @@ def nucleus_of_the_whole_law_rows_of(logits: Any, temperature: float, top_k: flo
 )
 @decided_by_rows
 def nucleus_of_the_whole_law(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
-    """Speculative sampling that computes top-p on the whole row, where plain sampling computes it after top-k."""
+    """Speculative sampling that computes top-p on the whole row, where plain sampling computes it after top-k.
+
+    ``processing`` has temperature, top-k, top-p and min-p, in this order.
+    """
     return nucleus_of_the_whole_law_rows_of(target_logits, *processing), nucleus_of_the_whole_law_rows_of(
         draft_logits, *processing
     )
@@ -443,7 +449,10 @@ def rows_see_every_draft(history: Tokens, drafts: Tokens, row: int) -> Tokens:
 )
 @decided_by_rows
 def target_unprocessed(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
-    """Speculative sampling with the raw p of the target, although the drafts come from a processed q."""
+    """Speculative sampling with the raw p of the target, although the drafts come from a processed q.
+
+    ``processing`` has temperature, top-k, top-p and min-p, in this order.
+    """
     return softmax_rows(target_logits), processed_rows(draft_logits, *processing)
 
 
@@ -492,7 +501,10 @@ def temperature_in_place(
 )
 @decided_by_rows
 def temperature_left_out(target_logits: Any, draft_logits: Any, _: float, *truncations: float) -> tuple[Any, Any]:
-    """Speculative sampling whose ratio and residual use temperature 1, although drafts come from the tempered q."""
+    """Speculative sampling whose ratio and residual use temperature 1, although drafts come from the tempered q.
+
+    ``truncations`` has top-k, top-p and min-p, in this order.
+    """
     return processed_rows(target_logits, 1.0, *truncations), processed_rows(draft_logits, 1.0, *truncations)
 
 

@@ -73,9 +73,9 @@ BLOCK_EDGE_OFF_BY_ONE_BLOCK = 8192
 
 
 def without_firsts(p: Any, q: Any) -> Any:
-    """Return the residual weights with 0 at the first token of each block of the vocabulary, except block 0.
+    """Return max(p - q, 0), not normalised, with 0 at the first token of each block of 8192 ids, except block 0.
 
-    If no weight is left, the lost ones are restored.
+    Return max(p - q, 0) unchanged if all other weights are 0. ``p`` and ``q`` are one row each, ``[vocabulary]``.
     """
     weights = owed(p, q).copy()
     firsts = weights[BLOCK_EDGE_OFF_BY_ONE_BLOCK::BLOCK_EDGE_OFF_BY_ONE_BLOCK].copy()

@@ -259,7 +259,7 @@ def _round_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
     Drafts become those of the vector, and its uniforms answer all other draws. In foreign code, a ``boundary`` vector
     with all uniforms at one end of their range sets every uniform to this end. ``asked`` holds the program; ``place``
-    is the index of its variant. Raises ``NotAsked`` if the vector does not apply to it.
+    is the index of the variant in ``asked.subject.variants``. Raises ``NotAsked`` if the vector does not apply.
     """
     inputs, variant = vector.inputs, _variant(asked, place)
     gamma = len(inputs["draft"])
@@ -294,8 +294,8 @@ def _bare_answer(vector: Vector, asked: QuestionedSide) -> Answer:
 def _cache_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
     """Return how many cache entries an engine keeps after the round that a vector describes, and which it then lacks.
 
-    The program with the index ``place`` in ``asked`` decodes with several seeds until a round has the vector's numbers
-    of known, drafted and accepted tokens. Raises ``NotAsked`` if no seed gives such a round.
+    The engine is ``asked.subject.programs[place]``. It decodes with several seeds until a round has the vector's
+    numbers of known, drafted and accepted tokens. Raises ``NotAsked`` if no seed gives such a round.
     """
     program = asked.subject.programs[place]
     wanted = tuple(vector.inputs[name] for name in ("known", "gamma", "accepted"))

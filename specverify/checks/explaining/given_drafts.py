@@ -281,8 +281,9 @@ def _unprocessed(model: Processed) -> LanguageModel:
 def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
     """Return the number of accepted drafts of the round ``done``.
 
-    Most rounds report it. A verifier reports only tokens: with ``bonus`` (its rounds can have a bonus), those before
-    the last one count as accepted, as far as they equal the drafts. ``here`` is the decoder in its scenario.
+    A decoder reports this number. A verifier reports only tokens: if ``bonus`` states that its rounds can have a bonus,
+    the tokens before the last one count as accepted, as far as they equal the drafts. ``here`` is the decoder in its
+    scenario.
     """
     if not (here.variant.intercepted and bonus):
         return done.accepted
@@ -344,7 +345,8 @@ PARTS = ("accept", "replace", "bonus")
 def values_of(given: GivenDrafts, part: str) -> Iterator[tuple[int, Any]]:
     """Yield (position, observed value) for one part of the round ``given``.
 
-    ``part`` is "accept" (a probability), "replace" or "bonus" (a law).
+    ``part`` is "accept", "replace" or "bonus". The values of "accept" are probabilities, the others laws, token ->
+    probability.
     """
     if part == "accept":
         yield from enumerate(given.accept)

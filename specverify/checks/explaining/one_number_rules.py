@@ -76,7 +76,7 @@ _ACCEPT = (
 
 
 def accept_rule(observed: Sequence[Accepted]) -> str:
-    """Return the acceptance formula with one free number that fits all of ``observed``; "" if none does."""
+    """Return a description of the acceptance formula with one free number that fits ``observed``; "" if none does."""
     told = [
         one for one in observed if OPEN < one.seen < 1 - OPEN and one.p > 0 and one.q > 0 and abs(one.p - one.q) > OPEN
     ]
@@ -90,9 +90,9 @@ def accept_rule(observed: Sequence[Accepted]) -> str:
 
 
 def _cut_rule(observed: Sequence[Accepted]) -> str:
-    """Return the rule min(1, min(p, c)/q), with one c for each row of p; "" if it does not fit ``observed``.
+    """Return a description of the rule min(1, min(p, c)/q), with one c for each row of p; "" if it does not fit.
 
-    The same c must show at two tokens of a row.
+    In one row of ``observed``, at least two tokens with different p must show the cut.
     """
     cuts: dict[tuple[float, ...], list[float]] = {}
     for one in observed:
@@ -120,9 +120,9 @@ def _are_two(observed: Sequence[Accepted], row: tuple[float, ...]) -> bool:
 
 
 def _coarse_coin(observed: Sequence[Accepted]) -> str:
-    """Return the rule in which the coin has few values, such as 256; "" if no such number fits ``observed``.
+    """Return a description of the rule whose coin has few values, such as 256; "" if no such number fits ``observed``.
 
-    A coin with c values is one of 0/c, 1/c, ...; the draft is accepted if it is below p/q.
+    A coin with c values is one of 0/c, 1/c, ...; the draft is accepted if the coin is below p/q.
     """
     rules = [(min(1.0, one.p / one.q), one) for one in observed if one.q > 0]
     for values in sorted([*(2**k for k in range(1, 17)), *(10**k for k in range(1, 6))]):

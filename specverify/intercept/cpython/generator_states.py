@@ -144,9 +144,9 @@ class Held:
             place += size
 
     def seed_after(self, state: Any, number: int) -> int:
-        """Return the seed from which the generator gets its state in replay number ``number``.
+        """Return the seed from which the generator's state in replay number ``number`` is computed.
 
-        It depends on ``state``, the generator's own state, in the same way in every process.
+        The seed depends on ``state``, the generator's own state, and on ``number``, in the same way in every process.
         """
         if state != self._seen:
             self._seen, self._seed = state, _digest(state)

@@ -313,8 +313,8 @@ def calls_led(answers: Mapping[Any, Callable[..., Any]], functions: Mapping[Any,
 def _exchange(module: _Module, functions: Mapping[Any, Any], *, back: bool) -> None:
     """Redirect the code of ``module``, and replace original functions in its global names by their substitutes.
 
-    With ``back``, the originals are restored. ``functions`` maps originals to substitutes. Code and names that other
-    code has changed stay.
+    ``functions`` maps originals to substitutes. ``back`` states the reverse: the original code and functions are
+    restored. Code and names that other code has changed meanwhile are left unchanged.
     """
     for result, *codes in module.functions:
         function = result()
@@ -419,8 +419,8 @@ def _unless_abandoned(block: Block, hook: Callable[..., Any]) -> Callable[..., A
 def _inside(function: Callable[..., Any], *, pooled: bool = False) -> Callable[..., Any]:
     """Return ``function``, which another thread will call, changed so that it runs inside the block that is open now.
 
-    Without an open block it is unchanged. Its exceptions are dropped after the path of the run is abandoned, except if
-    it is ``pooled``, a task of a thread pool.
+    Returns ``function`` unchanged without an open block. Its exceptions are dropped after the path of the run is
+    abandoned, but not if ``pooled`` states that it is a task of a thread pool.
     """
     block = current()
     if block is None:

@@ -294,9 +294,9 @@ def probed() -> Iterator[Callable[[], Found]]:
 
 
 def _restore(profiler: Any, of_threads: Any) -> None:
-    """Set the profilers of this thread and of new threads back to ``profiler`` and ``of_threads``.
+    """Set the profiler of this thread to ``profiler``, and that of new threads to ``of_threads``.
 
-    The profiler of cProfile is not a function but an object with a method that enables it.
+    ``profiler`` is a function, None, or the object of cProfile, which is enabled by its own method.
     """
     sys.setprofile(profiler if callable(profiler) else None)
     if profiler is not None and not callable(profiler):
@@ -326,8 +326,8 @@ class _CallInC(NamedTuple):
 def _look(frame: Any, function: Any, note: Callable[[str, str], None], known: dict[Hashable, _CallInC | None]) -> None:
     """Report a call of the C function ``function`` by ``note(kind, text)`` if the call may draw.
 
-    ``frame`` is the Python frame that makes the call. ``known`` caches how calls of each function are listed (None: it
-    draws nothing).
+    ``frame`` is the Python frame that makes the call. ``known`` is a cache, filled here: function -> how its calls are
+    listed, None if it draws nothing.
     """
     filename = frame.f_code.co_filename
     if is_ours_or_answered(filename):
@@ -360,7 +360,10 @@ def _told(function: Any, owner: Any) -> _CallInC | None:
 
 
 def _module_of(function: Any, owner: Any) -> str:
-    """Return the module of ``function``, a C function; for a method of ``owner``, the module of its class."""
+    """Return the name of the module of ``function``, a C function.
+
+    For a method of ``owner`` without a module of its own, it is the module of the class that defines the method.
+    """
     named = getattr(function, "__module__", None)
     kinds = (kind for kind in type(owner).__mro__ if function.__name__ in vars(kind))
     return str(named or next(kinds, type(owner)).__module__)

@@ -122,7 +122,8 @@ def _halves(closed: Any) -> frozenset[Any]:
 def is_exact(closed: Any) -> bool:
     """Return whether NumPy computes the traced function ``closed`` bit for bit as its compiled program does.
 
-    It may have at most one operation on floats, and a division only as its only operation, of one argument by another.
+    True only if the function has at most one operation on floats. A division must be its only operation, of one
+    argument by another.
     """
     names = _once_for(PROCESS.jax_exact, closed, _roundings)
     return names is not None and len(names) <= 1 and (DIVISIONS.isdisjoint(names) or _only_combines_arguments(closed))
@@ -201,8 +202,8 @@ def _forget() -> None:
 def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> Hashable | None:
     """Return the cache key of a computation; None if the computation must not be cached.
 
-    It has the content of the ``operands``, and the identity of ``equation``; without one, ``primitive`` and its
-    ``parameters``.
+    The key contains the content of ``operands``, and the identity of ``equation``; if that is None, ``primitive`` and
+    its ``parameters`` instead.
     """
     if primitive.name == CALLS_BACK:
         return None
@@ -403,10 +404,10 @@ def _results(primitive: Any, operands: list[Any], parameters: dict[str, Any]) ->
 
 
 def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any:
-    """Return the random bits that ``primitive`` draws from keys, the first of ``operands``.
+    """Return the random bits that ``primitive`` draws from ``operands[0]``, an array of keys.
 
-    They are symbolic unless values are forced. Refuses primitives that draw in another way, and keys that depend on a
-    symbolic number.
+    The bits are symbolic unless values are forced. Refuses primitives that draw in another way, and keys that depend on
+    a symbolic number.
     """
     if primitive.name != "random_bits":
         raise NeedsValue("no-law", f"{primitive.name} of JAX at {caller()} draws from a law that cannot be enumerated")

@@ -118,8 +118,8 @@ class Bits(Deferred):
     def rest(self, number: int) -> Any:
         """Return the integer modulo ``number`` as an outcome; 0 if ``number`` is 1.
 
-        Above ``MOST_OUTCOMES``, reading the outcome computes one value as for a seed (see ``given``). Refuses if these
-        are not all bits of the word, if bits were placed above them, or if ``number`` is not positive.
+        If ``number`` exceeds ``MOST_OUTCOMES``, reading the outcome computes one value as for a seed (see ``given``).
+        Refuses if these are not all bits of the word, if bits were placed above them, or if ``number`` is not positive.
         """
         if self.under or self.kept != self.source.width or number <= 0:
             raise NeedsValue("rest-needed", f"the rest of a division of random bits by {number} is needed")
@@ -200,8 +200,8 @@ class JaxDraws:
     def bits(self, keys: Any, call: str, width: int, shape: tuple[int, ...]) -> Any:
         """Return the random bits of ``keys`` as an array: symbolic elements, or plain numbers if the run forces values.
 
-        ``call`` is the name of the drawing function, ``width`` the bits of a word, ``shape`` that of the words of one
-        key.
+        Each key gives words of ``width`` bits in the given ``shape``, so the array has the shape of ``keys`` followed
+        by ``shape``. ``call`` is the name of the drawing function.
         """
         count = math.prod((*keys.shape, *shape))
         if self.boundary is not None:

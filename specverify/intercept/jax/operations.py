@@ -317,9 +317,9 @@ def _of_unknown(element: Any, to: Any, *, into_floats: bool) -> Any:
 def _converted(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
     """Handle ``convert_element_type``: convert each element to the dtype of the result; nothing is drawn.
 
-    A symbolic number stays unchanged for floats. For integers it becomes its integer part, as an outcome, or as a
-    symbolic integer with very many values; for bool the outcome 1 if it is not 0. An unread outcome is converted when
-    it is read.
+    * A symbolic number: unchanged for floats. For integers, its integer part as an outcome, or as a symbolic integer if
+      it has very many values. For bool, an outcome: 1 if it is not 0.
+    * An unread outcome: converted when it is read.
     """
     from_dtype, to = operands[0].dtype, result.dtype
     if np.dtype(to).kind not in "biuf" and str(to) != "bfloat16":
@@ -572,7 +572,7 @@ def _of_places(name: str, primitive: Any, operands: list[Any], parameters: dict[
 def filler(parameters: dict[str, Any], dtype: Any) -> Any:
     """Return the value that a gather returns for indices out of range.
 
-    It is ``fill_value`` in ``parameters``; if that is missing, JAX's default for ``dtype``.
+    This is ``fill_value`` in ``parameters``, or JAX's default for ``dtype`` if it is missing.
     """
     value, kind = parameters.get("fill_value"), np.dtype(dtype).kind
     if value is not None:

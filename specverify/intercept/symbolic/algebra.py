@@ -90,8 +90,8 @@ def _sign(value: Symbolic, what: str) -> float:
 def _is_never(number: float, value: Symbolic, what: str) -> Symbolic:
     """Return ``value`` unchanged; refuse it if it may equal ``number`` with positive probability, as after a clamp.
 
-    A division refuses 0, because the result depends on the sign of the zero. ``what`` begins the message of the
-    refusal.
+    Example: a divisor must never be 0, because the sign of the zero decides the result. ``what`` begins the message of
+    the refusal.
     """
     if value.may_be(number):
         raise NeedsValue("unknown-sign", f"{what} a random number that may be {number:g}")
@@ -225,8 +225,8 @@ _SHORT = {"float16": 11, "bfloat16": 8}
 def narrowed(value: Any, dtype: str) -> Any:
     """Return ``value`` converted to ``dtype``, the name of a dtype, if it is symbolic; any other value unchanged.
 
-    A 16-bit float dtype rounds the number, unless such numbers are treated as continuous. Other dtypes leave it
-    unchanged. A number that may lie outside of an integer dtype is refused, and a dtype of 8-bit floats.
+    A 16-bit float dtype rounds the number, unless 16-bit numbers are treated as continuous. Other dtypes leave the
+    number unchanged. Refuses 8-bit float dtypes, and a number that may lie outside of an integer dtype.
     """
     if "int" in dtype and isinstance(value, SYMBOLIC):
         return within(value, int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
@@ -414,8 +414,8 @@ def scaled(value: Operand, exponent: Operand) -> Operand:
 def log_of_sum(left: Operand, right: Operand) -> Operand:
     """Return ``log(exp(left) + exp(right))``; if one operand is negligible, the other.
 
-    The largest possible value is first subtracted from both, to avoid overflow. An operand without an upper bound is
-    refused if this value is far from 0.
+    To avoid overflow, the largest possible value of the operands is first subtracted from both. If it is far from 0, an
+    operand without an upper bound is refused.
     """
     ends = [each.ends() if isinstance(each, SYMBOLIC) else (each, each) for each in (left, right)]
     shift = max((high for _, high in ends if isfinite(high)), default=0.0)
@@ -471,8 +471,8 @@ def _found(
     """Compute the result of ``operation`` on a symbolic number, for the cache.
 
     The symbolic number is a uniform with ``steps``, limited to ``[low, high]``; it is the operand with index ``place``.
-    The other operand is ``number``, if not None. ``negative``: it is -0.0. Returns the steps and limits of the result,
-    a plain number, or ``Declined``.
+    The other operand is ``number``, if not None; ``negative`` states that it is -0.0. Returns the steps and limits of
+    the result, a plain number, or ``Declined``.
     """
     value = Continuous(FRESH, steps, low, high)
     try:

@@ -44,7 +44,10 @@ def holds_lazy(values: Any) -> bool:
 
 
 def _seen(value: Any) -> Any:
-    """Return a symbolic number, or a list of them, as an array of symbolic numbers; any other ``value`` unchanged."""
+    """Return a symbolic number, or a list with one, as an array of symbolic numbers; any other ``value`` unchanged.
+
+    In a list with arrays, or with items of different lengths, the items are converted instead.
+    """
     if type(value) in _NUMBERS:
         return _array_of(value)
     if type(value) is np.ndarray and value.dtype == object and holds_lazy(value.reshape(-1).tolist()):

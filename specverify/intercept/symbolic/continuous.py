@@ -97,8 +97,8 @@ class Continuous(NamedTuple):
     def may_be(self, number: float) -> bool:
         """Return whether the value ``number`` may have a positive probability; True if this is not certain.
 
-        A limit that takes effect has one. After the step ``floor`` or ``rounded`` every value between the ends may have
-        one, except 0 if the number is only rounded and scaled from there on.
+        ``low`` and ``high`` have one if the limit takes effect. After the step ``floor`` or ``rounded`` every value
+        between the ends may have one, except 0 if the number is only rounded and scaled from there on.
         """
         low, high = self.ends()
         if not low <= number <= high:
@@ -153,8 +153,9 @@ class Continuous(NamedTuple):
     def _back(self, bound: float, *, or_equal: bool = False) -> float:
         """Return the bound for the uniform that corresponds to ``bound`` for this number.
 
-        If the number increases with the uniform, it is below ``bound`` exactly if the uniform is below the result;
-        otherwise exactly if it is not. ``or_equal``: "below ``bound``" includes equality.
+        If the number increases with the uniform, "number below ``bound``" means "uniform below the result". If it
+        decreases, "number below ``bound``" means "uniform not below the result". ``or_equal``: "below ``bound``"
+        includes equality.
         """
         if not self.steps and self.low == -inf and self.high == inf:
             return bound
@@ -616,7 +617,7 @@ def given(value: Continuous) -> int:
 def _outcomes(value: Continuous) -> float:
     """Return approximately how many values a symbolic integer may still have, given earlier answers.
 
-    It is below 2 if only one value is possible.
+    The result is below 2 if only one value is possible.
     """
     low, high = value.uniform.known.low, value.uniform.known.high
     for step in value.steps:

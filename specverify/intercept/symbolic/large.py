@@ -419,7 +419,7 @@ class VectorRace:
     def best(self) -> Continuous | float:
         """Return the largest (or smallest) element as a symbolic number, or as a plain one if no element is random.
 
-        It is independent of the index of the winner. Raises ``NeedsValue`` if a clock is delayed or limited.
+        The value of this element is independent of its index. Raises ``NeedsValue`` if a clock is delayed or limited.
         """
         if not self._random:
             return float(self._sign * self._scores.numbers.max())

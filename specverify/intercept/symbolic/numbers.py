@@ -297,8 +297,8 @@ for _method, _function in (_BITS | {"__rshift__": _shifted_right}).items():
 def final_outcome(elements: Sequence[Any]) -> Any:
     """Return the outcome of a run: a tuple of the values of ``elements``.
 
-    If the elements that were never read are outcomes of independent draws, return ``Undecided``, with every possible
-    tuple and its probability. Otherwise, and in a run that repeats a plain run, they are drawn now.
+    If the unread elements are outcomes of independent draws, return ``Undecided``, with every possible tuple and its
+    probability. Otherwise, and in a run that repeats a plain run, the unread elements are drawn now.
     """
     elements = [opened(element) for element in elements]
     open_ones = [element for element in elements if is_open(element)]

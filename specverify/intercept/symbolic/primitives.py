@@ -435,8 +435,8 @@ def applied(name: str, *operands: Any) -> Any:
 def whole_part(name: str, element: Symbolic, place: str = "") -> Any:
     """Return the integer part ``name`` (floor, trunc, ...) of ``element``, a symbolic number.
 
-    It is an outcome that is drawn when it is read, or a symbolic integer if many are possible. ``place`` is the line
-    that a later refusal names.
+    The result is an outcome that is drawn when it is read, or a symbolic integer if many values are possible. ``place``
+    is the line that a later refusal names.
     """
 
     def drawn() -> Any:
@@ -695,8 +695,8 @@ def _logic(name: str, rule: Rule, **more: Any) -> Primitive:
 def _folding(name: str, pair: str, of_counts: type[Count | Product], vector: Rule | Blank, **more: Any) -> Primitive:
     """Return the row of ``name``, a reduction that applies the operation ``pair`` to one element after another.
 
-    For counts the result is a symbolic outcome of the class ``of_counts``. ``vector`` is the rule for noise vectors;
-    ``more`` are further fields.
+    The result for counts (non-negative integers) is a symbolic outcome of the class ``of_counts``. ``vector`` is the
+    rule for noise vectors; ``more`` are further fields.
     """
     rule = partial(rows.folded, partial(applied, pair), getattr(np, name), of_counts)
     return Primitive(name, Family.REDUCTION, rule, vector, getattr(np, name), **more)
@@ -738,8 +738,8 @@ def _in_order(
 def _ordering(name: str, ranks: Rule, vector: Rule | Blank = _NO_VECTOR, **more: Any) -> Primitive:
     """Return the row of ``name``, an operation that sorts a row: values at some ranks, and their indices.
 
-    ``ranks(length, argument)`` returns the ranks for a row and the argument of the call, such as k. ``vector`` is the
-    rule for noise vectors; ``more`` are further fields.
+    ``ranks(length, argument)`` returns these ranks for a row of the given length; ``argument`` is that of the call,
+    such as k. ``vector`` is the rule for noise vectors; ``more`` are further fields.
     """
     return Primitive(name, Family.ORDERING, partial(_in_order, ranks=ranks), vector, _NO_NUMBERS, **more)
 

@@ -426,10 +426,11 @@ def law_of_second(before: Sequence[float], after: Sequence[float], total: float,
 
 
 def star_of(runners: Sequence[Runner]) -> Runner | None:
-    """Return the clock that rang before all others of ``runners`` in an earlier race; it may be one of ``runners``.
+    """Return the clock that rang before all others of ``runners`` in an earlier race.
 
-    Clocks that have not raced are ignored. Returns None if it is not known which single clock rang first, if more is
-    known about the order, or if the clocks were used again since.
+    Clocks of ``runners`` that have not raced are ignored. The result may be a clock of that race that is not in
+    ``runners``. Returns None if it is not known which single clock rang first, if more is known about the order, or if
+    the clocks were used again since.
     """
     roots = {runner.root(): None for runner in runners if runner.after is not None or runner.behind}
     if len(roots) != 1:
@@ -512,8 +513,8 @@ def ranked_from_either_end(
 ) -> int:
     """Return the index of the entry at ``rank``, as ``ranked`` does with the same parameters.
 
-    Rank 0 is the largest entry, or with ``largest`` False the smallest. If counting from rank 0 is refused, it is
-    counted from the other end, unless two plain numbers are equal.
+    Rank 0 is the largest entry, or with ``largest`` False the smallest. If counting from rank 0 is refused, the ranks
+    are counted from the other end, unless two plain numbers are equal.
     """
     numbers = [entry for entry in entries if not isinstance(entry, SYMBOLIC)]
     if len(set(numbers)) < len(numbers):

@@ -187,8 +187,11 @@ NARROWEST = 4
 def choice(which: Any, *cases: Any) -> Any:
     """Return ``cases[which]``, the element at an index that may be symbolic.
 
-    For a symbolic index: if all cases are equal, the first is returned. If a case is a symbolic number, the index is
-    drawn now. Otherwise it is drawn when the result, an outcome, is read.
+    For a symbolic index:
+
+    * If all cases are equal, the first is returned.
+    * If a case is a symbolic number, the index is drawn now.
+    * Otherwise the result is an outcome, and the index is drawn when it is read.
     """
     if not is_open(which):
         return cases[int(known(which))]

@@ -232,10 +232,10 @@ _ROUNDED = 1e-9
 
 
 class Share(NamedTuple):
-    """The volume of the points that agree with all earlier answers (objects ``Fact``), for each new answer.
+    """Bounds of two volumes, both of points that agree with all earlier answers (objects ``Fact``).
 
-    ``yes`` is the volume where the new comparison is true, ``no`` where it is false; each is a pair (lower bound, upper
-    bound).
+    ``yes`` bounds the volume in which the new comparison is true, ``no`` that in which it is false. Each is a pair
+    (lower bound, upper bound).
     """
 
     yes: tuple[float, float]
@@ -375,10 +375,10 @@ def _all_of(shares: Sequence[Any]) -> Any:
 
 
 def _under(question: Fact, low: Any, high: Any, middle: Any, widths: Any) -> tuple[Any, Any]:
-    """Return, for each box, bounds of the share in which a quantity is below its bound, and a weight of each side.
+    """Return, for each box: bounds of the share in which a quantity is below its bound, and a weight of each side.
 
-    ``question`` has the quantity and the bound. A box has the corners ``low`` and ``high``, the centre ``middle`` and
-    the side lengths ``widths``. The weight is how much the quantity may change along a side.
+    The weight is how much the quantity may change along a side. ``question`` has the quantity and the bound. A box has
+    the corners ``low`` and ``high``, the centre ``middle`` and the side lengths ``widths``.
     """
     formula, bound = question.formula, question.bound
     (least, most), (down, up) = enclosed(formula, low, high)
@@ -501,7 +501,7 @@ def windows(ends: Sequence[tuple[float, float]], facts: Sequence[Fact]) -> tuple
 def _between(of: _Times, fact: Fact) -> tuple[float, float]:
     """Return the earliest and the latest arrival time at which ``fact`` is true.
 
-    ``of`` is the quantity of the fact, written as a function of the arrival time.
+    ``of`` is the quantity of ``fact`` as a function of the arrival time.
     """
     level = fact.bound if not of.exponential else log(fact.bound) if fact.bound > 0 else -inf
     at = (of.constant - level) / of.rate
@@ -796,7 +796,7 @@ def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share |
 
 
 def _level(fact: Fact) -> tuple[float, bool] | None:
-    """Return what ``fact`` states about its quantity before the steps: (bound, whether the quantity is below it).
+    """Return the equivalent of ``fact`` for its quantity before the steps: (bound, whether the quantity is below it).
 
     Returns None for a quantity with limits, or with steps that have jumps.
     """

@@ -136,7 +136,7 @@ class Place(NamedTuple):
 def alike(runner: Runner) -> bool:
     """Return whether all clocks in the tree of ``runner`` ring in the order of their uniforms.
 
-    They do if they have one rate and are all functions of u, or all of 1 - u.
+    True if these clocks have one rate and are all functions of u, or all of 1 - u.
     """
     return all((each.rate, each.flipped) == (runner.rate, runner.flipped) for each in runner.root().all_behind())
 
@@ -203,8 +203,11 @@ def note(uniform: Uniform) -> None:
 def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] | None:
     """Return, in order, a value for each uniform of ``made`` that agrees with all answers; ``rng`` chooses the values.
 
-    Returns None if a uniform was compared together with others, or both raced and compared; if an interval is narrower
-    than ``NARROW``; or if no times are found for the clocks of a race.
+    Returns None in three cases:
+
+    * A uniform was compared together with others, or both raced and compared.
+    * An interval is narrower than ``NARROW``.
+    * No times are found for the clocks of a race.
     """
     known = [uniform.known for uniform in made]
     times: dict[Runner, float] = {}

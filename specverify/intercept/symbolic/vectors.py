@@ -228,7 +228,7 @@ class Many(NamedTuple):
 
     blocks: tuple[NoiseBlock, ...]
     ids: Any
-    """Index of the uniform of each element; -1 if the element is a concrete number."""
+    """Id of the uniform of each element, counted over all blocks; -1 if the element is a concrete number."""
     numbers: Any
     """Values of the concrete elements."""
     steps: tuple[Steps, ...] = ()
@@ -334,7 +334,7 @@ def as_many(values: Any) -> Many:
 def numbers(values: Any, like: Many) -> Many:
     """Return the plain numbers ``values`` as a ``Many`` with the steps and limits of ``like``.
 
-    Only vectors with the same steps can be joined.
+    The result can be joined with ``like``, because it has the same steps.
     """
     first = int(like.random.argmax()) if like.ids.size else 0
 

@@ -448,9 +448,9 @@ _ADDS, _MULTIPLIES = PRIMITIVES[ADD].torch, PRIMITIVES[MULTIPLY].torch
 def _element(name: str, function: Any, operands: Sequence[Any], elements: Sequence[Any], dtype: torch.dtype) -> Any:
     """Return one element of the result of the operation ``name``: ``function`` of ``elements``.
 
-    If one of ``elements`` is unread, the result is too, except for products with 0. A sum with 0 or a product with 1
-    returns the other element. ``operands`` are the tensors or numbers of the elements, and ``dtype`` is that of the
-    result.
+    If one of ``elements`` is unread, the returned element is unread, except for products with 0. A sum with 0 or a
+    product with 1 returns the other element. ``operands`` are the tensors or numbers of the elements, and ``dtype`` is
+    that of the result.
     """
     if name in _ADDS + _MULTIPLIES:
         for place, one in enumerate(elements):

@@ -267,8 +267,8 @@ def _name(func: Any) -> str:
 def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Return the result of ``func(*args, **kwargs)``, a call that writes into a tensor without reading outcomes.
 
-    The tensor is added to ``filled``, which records such tensors. Returns ``Declined`` for a call that writes no
-    symbolic numbers or unread outcomes, and not to a tensor with symbolic numbers.
+    The tensor is added to ``filled``, which records such tensors. Returns ``Declined`` unless the call writes symbolic
+    numbers or unread outcomes, or writes to a tensor with symbolic numbers.
     """
     if func is torch.Tensor.__setitem__ and _keeps_open(*args):
         return _set(filled, *args)
@@ -294,8 +294,8 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
 def _keeps_open(tensor: Any, index: Any, value: Any) -> bool:
     """Return whether ``tensor[index] = value`` can be done without reading any element of ``value``.
 
-    So it is if ``value`` has symbolic numbers or unread outcomes, or if ``tensor`` holds symbolic numbers and ``value``
-    is a number or a tensor.
+    True if ``value`` has symbolic numbers or unread outcomes. Also true if ``tensor`` holds symbolic numbers and
+    ``value`` is a number or a tensor.
     """
     written_to = _may_be_drawn_into(tensor) and isinstance(value, (Number, torch.Tensor))
     return holds(SYMBOLIC, value) or written_to or _undecided(value)
@@ -310,7 +310,8 @@ def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
     """Return whether the in-place method ``name`` of ``tensor`` is done without reading outcomes.
 
     * A method that moves elements: if one of ``operands``, its arguments, has an unread outcome.
-    * A method that computes with integers: if ``tensor`` is not of floats, and it or an operand has one.
+    * A method that computes with integers: if ``tensor`` is not of floats, and ``tensor`` or an operand has an unread
+      outcome.
     * Any other method: False.
     """
     if name in _MOVES:

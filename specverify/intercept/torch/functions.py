@@ -100,8 +100,8 @@ class TorchDraws:
     def noise(self, noise: Noise, like: torch.Tensor, call: str, generator: Any) -> Any:
         """Return new random numbers with the law ``noise``, in the shape and dtype of ``like``.
 
-        The tensor is symbolic, unless values are forced. ``call`` is the name of the function, ``generator`` its
-        generator (None: the default one).
+        The result is a symbolic tensor; an ordinary one if the run forces values. ``call`` is the name of the function,
+        ``generator`` its generator (None: the default one).
         """
         check_numbers(call, like.shape)
         if self.boundary is not None:
@@ -508,10 +508,10 @@ def _whole(run: TorchDraws, call: str, ends: tuple[int, int], size: Any, named: 
 def _equally(
     run: TorchDraws, call: str, ends: tuple[int, int], like: Any, generator: Any, advance: Callable[[], Any]
 ) -> Any:
-    """Return equally likely integers in ``[low, high)``, the pair ``ends``, as a tensor in the shape of ``like``.
+    """Return a tensor in the shape of ``like`` with equally likely integers in ``[low, high)``, the pair ``ends``.
 
-    They are outcomes, or symbolic integers with many values. ``run`` answers the draws, ``call`` is the name of the
-    function; ``advance`` draws from the real ``generator``.
+    The integers are outcomes, or symbolic integers if they have many possible values. ``run`` answers the draws,
+    ``call`` is the name of the function; ``advance`` draws from the real ``generator``.
     """
     number = ends[1] - ends[0]
     check_numbers(call, like.shape)

@@ -404,8 +404,8 @@ def _each(operands: Any, one: Callable[..., Any]) -> Any:
 def _mapped(function: Any, *operands: Any, **named: Any) -> Any:
     """Return ``function`` of ``operands``, of which some have unread outcomes among very many, as an unread tensor.
 
-    It is computed for all values at once. Returns ``Declined`` if no operand has such an outcome, or if the elements
-    would have several dtypes.
+    The function is computed for all values at once. Returns ``Declined`` if no operand has such an outcome, or if the
+    elements would have several dtypes.
     """
     tensors = _tensors(operands)
     if not _has_wide(tensors):

@@ -301,7 +301,7 @@ def _passed_for_each(
     """Return one output of a forward pass for all outcomes of ``source``, an unread draw, and update the cache.
 
     Numbers that differ between outcomes are symbolic. ``passed`` computes the pass for one outcome; ``name`` is the
-    argument that is the cache.
+    name of the argument that is the cache.
     """
     cache = kwargs.get(name)
 

@@ -79,8 +79,8 @@ def known_operation(operation: OpOverload) -> KnownOperation:
 def _in_place(operation: OpOverload) -> Callable[..., Any] | None:
     """Return a handler of ``operation``, an in-place operation such as ``lerp_``; None if there is none.
 
-    It overwrites the elements of the tensor with the result of the handler of ``lerp``. It declines for a tensor
-    without symbolic numbers, and if the result is declined or has another dtype or shape.
+    The handler overwrites the elements of the tensor with the result of the handler of ``lerp``. It declines for a
+    tensor without symbolic numbers, and if that result is declined or has another dtype or shape.
     """
     name = operation.overloadpacket.__name__
     handler = HANDLERS.get(getattr(torch.ops.aten, name[:-1], None)) if name.endswith("_") else None
@@ -373,8 +373,8 @@ def is_stored(tensor: SymbolicTensor) -> bool:
 def is_settled(value: Any, shares: bool) -> bool:
     """Return whether ``value``, an argument of an operation, has no symbolic element, also inside lists and tuples.
 
-    ``shares`` states that the operation writes to an argument or returns a view of one: then no symbolic tensor is
-    settled. One that has become an ordinary tensor counts as ordinary.
+    ``shares`` states that the operation writes to an argument or returns a view of one: the result is then False for
+    every symbolic tensor. A symbolic tensor that has become an ordinary tensor counts as ordinary in both cases.
     """
     if isinstance(value, (list, tuple)):
         return all(is_settled(item, shares) for item in value)
@@ -612,8 +612,9 @@ def at_large_first(
 def on_alternatives(function: Any, handler: Callable[..., Any] | None) -> Callable[..., Any]:
     """Return a handler that tries ``handler`` and, if that declines, computes ``function`` for every outcome.
 
-    The outcomes are those of the one unread draw on which all symbolic arguments depend. It declines without such a
-    draw, and if the results cannot be combined (see ``for_each_outcome``). ``handler`` None always declines.
+    The outcomes are those of the one unread draw on which all symbolic arguments depend. The returned handler declines
+    without such a draw, and if the results cannot be combined (see ``for_each_outcome``). ``handler`` None always
+    declines.
     """
     no_rule = Declined(f"there is no rule for {function} of random numbers")
 

@@ -59,8 +59,10 @@ def taking(function: Any, *, view: bool) -> Callable[..., Any]:
 def _may_be_read(args: Any, *data: Any) -> bool:
     """Return whether the indices in ``args`` may be converted to plain numbers, by drawing unread outcomes if needed.
 
-    True if no index is random. Outcomes may be drawn if ``data``, the moved tensors, hold symbolic numbers; never for
-    symbolic indices or in large-vocabulary mode.
+    * If no index is random: True.
+    * If an index is a symbolic number: False.
+    * If indices are unread outcomes: True if ``data``, the moved tensors, hold symbolic numbers, but False in
+      large-vocabulary mode.
     """
     if all(is_settled(value, shares=False) for value in args):
         return True
