@@ -20,7 +20,7 @@ from specverify.run.verify import Checklist, run_check
 from specverify.subjects.forms import BATCHED
 from specverify.subjects.requests import AT_ONCE, IN_TURN
 from specverify.subjects.verifier import verifier_subject
-from specverify.testing import SpeculationRefuted, check_engine, check_verifier
+from specverify.testing import KernelConvention, SpeculationRefuted, check_engine, check_kernel, check_verifier
 from specverify.trust.quick_power import RIGHT
 
 LAW = check_named("law_is_target")
@@ -200,3 +200,26 @@ def test_quick_refutes_a_target_that_is_truncated_by_the_peak_of_the_draft(own):
 
     verdict = check_verifier(verify, quick=True, checks=[LAW.name], on_fail=None)[0]
     assert verdict.status is (Status.HOLDS if own else Status.REFUTED)
+
+
+def one_uniform_for_all_drafts(p, q, drafts, accept_uniforms, final_uniforms):
+    batch, gamma = drafts.shape
+    rows, places = np.arange(batch)[:, None], np.arange(gamma)
+    kept = accept_uniforms[:, :1] * q[rows, places, drafts] < p[rows, places, drafts]
+    ends = np.where(kept.all(1), gamma, kept.argmin(1))
+    left = np.maximum(p - np.pad(q, ((0, 0), (0, 1), (0, 0))), 0)[np.arange(batch), ends]
+    cdf = np.cumsum(np.where(left.any(1, keepdims=True), left, p[:, 0]), 1)
+    tokens = np.where(places < ends[:, None], drafts, -1)
+    tokens = np.pad(tokens, ((0, 0), (0, 1)), constant_values=-1)
+    tokens[np.arange(batch), ends] = (cdf <= final_uniforms[:, None] * cdf[:, -1:]).sum(1)
+    return tokens
+
+
+def test_quick_refutes_a_kernel_that_is_wrong_with_two_drafts_only():
+    examine = partial(
+        check_kernel, one_uniform_for_all_drafts, KernelConvention(dtype="float64"), quick=True, checks=[LAW.name]
+    )
+    with pytest.raises(SpeculationRefuted, match="by one random number for all drafts"):
+        examine()
+    [held] = examine(gammas=(1,))
+    assert held.status is Status.HOLDS

@@ -11,8 +11,8 @@ from reference import Claim
 from specverify.base.verdict import Status
 from specverify.checks import Conditions, check_named
 from specverify.run.verify import Checklist, run_check
-from specverify.subjects.made_engine import CERTAIN_SCENARIOS, SCENARIOS, made_subject
-from specverify.subjects.subject import EngineProgram
+from specverify.subjects.made_engine import CERTAIN_SCENARIOS, SCENARIOS, made_in, made_subject
+from specverify.subjects.subject import EngineProgram, UnusableSubject
 from specverify.testing import Made, Observer, check_engine
 
 GAMMA = 2
@@ -174,6 +174,22 @@ def test_what_raises_at_one_scenario_is_named_with_it():
     assert found.status is Status.UNUSABLE
     assert "generic-v4" in found.statement
     assert "no room for four tokens" in found.statement
+
+
+def test_an_engine_that_never_ends_its_text_is_stopped_at_a_long_text():
+    def make(scenario):
+        def decode(prompt):
+            text = list(prompt)
+            while True:
+                text.append(int(np.argmax(scenario.target(tuple(text)))))
+
+        return Made(decode)
+
+    scenario = CERTAIN_SCENARIOS[0]
+    with pytest.raises(
+        UnusableSubject, match=r"after a text of \d+ tokens, expected an end after \d+ at certain-.*: it do"
+    ):
+        made_in(make, scenario).speculative(scenario.prompt)
 
 
 @pytest.mark.parametrize(

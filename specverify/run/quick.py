@@ -18,8 +18,8 @@ from specverify.subjects.subject import EngineProgram
 
 FEW_CASES = 8
 """Number of cases of a check that a plan does not list, in addition to as many cases of ``law_is_target``."""
-MOST_CASES = 16
-"""The most cases of a check, and at most a third of all, if a kind of subject has no plan."""
+MOST_CASES, LEAST_CASES = 16, 2
+"""If a kind of subject has no plan: a third of the cases of a check, but at most and at least these numbers."""
 MOST_RUNS = 20_000
 """The most runs of one case; a case with more is skipped, and the verdict states this."""
 MOST_REPLAYS, PATHS, APART = 40, 100, 3
@@ -64,7 +64,7 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
     """
     listed, plan = list(cases), quick_plans().get(kind)
     if plan is None:
-        chosen = _without_plan(check, listed, min(MOST_CASES, -(-len(listed) // 3)))
+        chosen = _without_plan(check, listed, min(MOST_CASES, max(LEAST_CASES, -(-len(listed) // 3))))
     else:
         named = named_cases(listed, plan.get(check.name) or _names_of_others(listed, plan))
         chosen = named or spread(listed, FEW_CASES)

@@ -254,6 +254,8 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
 
 PROBE = Scenario(few_after(1, 2, 3), 5, (0,), 4, seed=4)
 """The scenario that explains a refutation: three open rows, with entries of different sizes, and few paths."""
+BEYOND_THE_END = 1000
+"""A model is queried after texts of at most this many tokens beyond the prompt and the horizon of a scenario."""
 
 
 @lru_cache(maxsize=16)
@@ -352,10 +354,10 @@ def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> M
     Raises ``UnusableSubject`` if the result is no engine.
     """
     models = models_in(scenario)
+    target, draft = (_ending(model, scenario) for model in (models.target, models.draft))
     if queries is not None:
-        models = models._replace(
-            target=_recorded(models.target, "target", queries), draft=_recorded(models.draft, "draft", queries)
-        )
+        target, draft = _recorded(target, "target", queries), _recorded(draft, "draft", queries)
+    models = models._replace(target=target, draft=draft)
     try:
         result = make(models)
     except Exception as error:
@@ -459,6 +461,24 @@ def _opened_serving(
 
     with opened(anew(), (), forced_uniform, anew=anew, read=True) as program:
         yield program
+
+
+def _ending(model: LanguageModel, scenario: Scenario) -> LanguageModel:
+    """Return ``model`` as a function that raises ``UnusableSubject`` after a text that no engine of ``scenario`` needs.
+
+    An engine that never ends a text asks for rows after longer and longer texts, and these rows are cached.
+    """
+    end = len(scenario.prompt) + scenario.horizon
+
+    def answer(tokens: Tokens) -> Pmf:
+        if len(tokens) > end + BEYOND_THE_END:
+            raise UnusableSubject(
+                f"it asks for a row after a text of {len(tokens)} tokens, expected an end after {end} at "
+                f"{scenario.name}: it does not end"
+            )
+        return model(tokens)
+
+    return answer
 
 
 def _recorded(model: LanguageModel, name: str, queries: Queries) -> LanguageModel:

@@ -400,7 +400,8 @@ bugs are in four groups:
 * `idiom:` wrong versions of the usual ways to write a verifier.
 
 **Subjects without a list.** Kinds of subjects that are not in the table below, such as verifiers of trees, have no
-list. For them the quick plan takes at most a third of the cases of each check, and at most sixteen, in this order:
+list. For them the quick plan takes a third of the cases of each check, but at least two and at most sixteen, in this
+order:
 
 1. every variant (set of options) of the subject with one scenario of generic pmfs and three tokens;
 2. the scenarios that refute most bugs of the kind `row`. A check that does not apply to that kind gets instead one
