@@ -249,15 +249,16 @@ def drawing_names() -> frozenset[str]:
     """Return the names, without overloads, of the torch operations that draw."""
     result = set()
     for full in torch._C._dispatch_get_all_op_names():  # noqa: SLF001 - there is no public list
-        library, _, name = full.partition("::")
-        base, _, overload = name.partition(".")
-        if library == "aten" and torch.Tag.nondeterministic_seeded in _operation(base, overload).tags:
-            result.add(base)
+        name, _, overload = full.partition(".")
+        if name.startswith("aten::") and torch.Tag.nondeterministic_seeded in _tags(name, overload):
+            result.add(name.removeprefix("aten::"))
     return frozenset(result)
 
 
-def _operation(base: str, overload: str) -> Any:
-    return getattr(getattr(torch.ops.aten, base), overload or "default")
+def _tags(name: str, overload: str) -> Any:
+    """Return the tags of an operation, without making the Python objects by which it is called."""
+    operation = torch._C._get_operation_overload(name, overload)  # noqa: SLF001 - nothing public
+    return () if operation is None else operation[2]
 
 
 @cache
