@@ -29,7 +29,7 @@ from typing import Any
 
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
-from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from specverify.intercept.caller import caller
 from specverify.intercept.cpython import generator_states
@@ -316,11 +316,6 @@ class _DrawingOperations(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if any(not generator.get_state().equal(state) for generator, state in zip(drawn_from, before, strict=True)):
             self.seen.append((str(func), caller()))
         return result
-
-
-def only_drawing_operations() -> bool:
-    """Return whether all active dispatch modes of torch are those of ``drawing_operations``."""
-    return all(isinstance(mode, _DrawingOperations) for mode in _get_current_dispatch_mode_stack())
 
 
 def _is_generator(value: Any) -> bool:
