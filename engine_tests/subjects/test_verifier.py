@@ -44,7 +44,7 @@ def test_a_correct_verifier_is_exact_and_lossless(verify):
     found = verdicts_of(verify, names, share=(CORRECT.index(verify), len(CORRECT)))
     assert {verdict.status for verdict in found.values()} == {Status.HOLDS}
     assert found["law_is_target"].figures["tv"] < 1e-12
-    assert found["law_is_target"].figures["rounds_of_two"] >= 2
+    assert found["law_is_target"].figures["rounds_of_two"] >= 1
 
 
 @pytest.mark.thorough
@@ -160,7 +160,7 @@ def test_a_sample_can_be_had_again_and_leaves_no_seed_behind(verify):
 
 @pytest.mark.thorough
 def test_three_lines_in_somebodys_test_file():
-    with pytest.raises(SpeculationRefuted, match=r"LOSSLESS[\s\S]*Let[\s\S]*Then[\s\S]*specverify replay"):
+    with pytest.raises(SpeculationRefuted, match=r"used twice[\s\S]*Let[\s\S]*Refuted with it: law is target"):
         check_verifier(verifiers.one_uniform, gammas=(2,))
     verdicts = check_verifier(lambda p, q, draft_tokens: [0], gammas=(1,), on_fail=None)
     assert any(verdict.status is Status.REFUTED for verdict in verdicts)

@@ -76,6 +76,9 @@ class Engine:
             for row in sorted(going):
                 texts[row] += self.round(texts[row])
             gone = {row for row in going if self.ends(prompts[row], texts[row])}
+            if self.plan == "ends by its place among the open rows":
+                full = {row for row in gone if len(texts[row]) >= len(prompts[row]) + self.horizon}
+                gone = full | {place for place, row in enumerate(sorted(going)) if row in gone}
             going = set() if gone and self.plan == "all end with the first" else going - gone
         return [text[len(prompt) :][: self.horizon] for prompt, text in zip(prompts, texts, strict=True)]
 
@@ -118,8 +121,9 @@ def test_a_right_engine_holds(make, names):
         *((single(plan), ENDING_SCENARIOS) for plan in ("a rejected end ends", "an end in the prompt")),
         (single("ended once"), ENDING_IN_TURN),
         (batched("all end with the first"), ENDING_AT_ONCE),
+        (batched("ends by its place among the open rows"), ENDING_AT_ONCE),
     ],
-    ids=["last of a block", "bonus", "late", "rejected", "in the prompt", "ended once", "all at once"],
+    ids=["last of a block", "bonus", "late", "rejected", "in the prompt", "ended once", "all at once", "by place"],
 )
 def test_a_wrong_engine_is_refuted(make, names):
     assert verdict_of(make, names).status is Status.REFUTED

@@ -462,7 +462,10 @@ def _followed(number: int, size: Any) -> bool:
 
 
 def shape_of(size: Any, *parameters: Any) -> Any:
-    """Return the shape of the result: ``size``, or the broadcast shape of array parameters if ``size`` is None."""
+    """Return the shape of the result: ``size``, or the broadcast shape of array parameters if ``size`` is None.
+
+    Return None if ``size`` is None and no parameter is an array: the result is then a single number.
+    """
     return np.broadcast_shapes(*map(np.shape, parameters)) or None if size is None else size
 
 

@@ -170,8 +170,8 @@ REASONS: dict[str, Reason] = {
 class Declined:
     """The value that a rule returns if it does not apply, with the reason.
 
-    The next rule is tried. Without one, if the value of a symbolic number is then needed, the reason is part of the
-    refusal.
+    The next rule is then tried. If no rule applies and the value of a symbolic number is needed, the reason is part of
+    the refusal.
     """
 
     __slots__ = ("reason",)

@@ -11,8 +11,11 @@ Let R be the number of rounds, A the number of accepted drafts, and L the number
 * The accepted drafts are new tokens, or reach at most one token beyond the longest queried text.
 * A histogram of the accepted drafts per round determines A and R. Both must be the reported numbers.
 
-If the draft model was never queried, the third and the fourth rule are not tested. Not covered: accepted drafts that
-the report leaves out, if it states no number of rounds.
+If the draft model was never queried, the third and the fourth rule are not tested. Not covered:
+
+* drafts that are missing in ``drafted``;
+* accepted drafts that the report leaves out, if it states no number of rounds;
+* one accepted draft less, if the last round has no token of its own.
 
 A tree can have several drafts from one query. If no token is drafted twice, they are at most as many as the tokens with
 q > 0. If more drafts are reported, either they are counted too often or a token is drafted twice: UNKNOWN.

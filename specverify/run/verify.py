@@ -19,6 +19,7 @@ from specverify.base.process import NOTHING, Changes, joined_changes
 from specverify.base.verdict import DoesNotApply, Evidence, Examination, Status, Verdict
 from specverify.checks import Case, Check, Conditions
 from specverify.checks.check import beyond_reach, may_be_refused, only_sampled
+from specverify.checks.compared_laws import enumerated
 from specverify.checks.moved_replays import noticed
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.foreign.guard import Guarded, guarded
@@ -37,6 +38,8 @@ from specverify.subjects.subject import EngineProgram, SettingRefused, Subject
 
 OTHERS_FOR_CAUSE = 3
 """The number of further cases of an engine that are examined for the cause, if the refuting case does not show it."""
+PATHS_OF_PROBE = 1000
+"""The setting that explains the refutation of an engine is left out if the engine has more paths there."""
 FOR_SAMPLES = 0.25
 """The share of a subject's time that is reserved for sampling checks, if an engine is sampled."""
 
@@ -393,10 +396,14 @@ def _in_probe(
         return None
     if not conditions.explained:
         return None
+    few = conditions._replace(runs=PATHS_OF_PROBE, jobs=1)
     with suppress(Exception):  # the refutation stands, whatever another case raises
-        for other in check.cases(case.subject.with_situations(EngineProgram, (program.probe(),))):
+        probe = program.probe()
+        if enumerated(probe, few).missing:
+            return None  # too many paths
+        for other in check.cases(case.subject.with_situations(EngineProgram, (probe,))):
             if isinstance(other.situation, EngineProgram):
-                result = _examine(other, conditions, quick=True)
+                result = _examine(other, few, quick=True)
                 if isinstance(result, Examination) and result.counterexample is not None and result.counterexample.sure:
                     return other, result
     return None

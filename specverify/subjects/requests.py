@@ -92,6 +92,7 @@ _TURNS: Final[tuple[tuple[Tokens, tuple[Tokens, ...]], ...]] = (
     _crossed(16, 33),
 )
 _HORIZON: Final = 6
+_LONG_HORIZON: Final = 12
 _REJECTED_AT_ENDS: Final = tuple(Scenario(CERTAIN, 4, (0, 1), 18, seed=seed) for seed in (174, 184))
 """Scenarios in which p and q want different tokens at the last position of cache blocks of 4, 6, 8, 12 and 16 tokens.
 The entry of a draft rejected there is in a block that the next turn of the conversation may take for complete."""
@@ -191,8 +192,8 @@ BATCHES_IN_TURN: Final = tuple(
 """Batches in turn: a row follows a longer row, a shorter one, or one with the same beginning."""
 
 
-def _ending(rows: tuple[Tokens, ...], seed: int, eos: int, *, at_once: bool) -> Requests:
-    return Requests(Scenario(CERTAIN, 4, rows[0], _HORIZON, (eos,), seed), rows[1:], at_once)
+def _ending(rows: tuple[Tokens, ...], seed: int, eos: int, *, at_once: bool, horizon: int = _HORIZON) -> Requests:
+    return Requests(Scenario(CERTAIN, 4, rows[0], horizon, (eos,), seed), rows[1:], at_once)
 
 
 ENDING_IN_TURN: Final = tuple(
@@ -207,9 +208,14 @@ ENDING_AT_ONCE: Final = (
         for seed, eos in ((0, 0), (1, 1), (2, 2), (3, 3))
         for rows in (((0, 1), (2, 0)), ((2, 0), (0, 1, 3)), ((0,), (0, 1, 2), (3, 2, 1, 0, 1)))
     ),
+    *(_ending(((0,), (0, 1, 2), (3, 2, 1, 0, 1)), seed, 3, at_once=True, horizon=_LONG_HORIZON) for seed in (220, 138)),
     Requests(Scenario(open_after(2, 3), 2, (0, 0), 3, (1,), seed=91), ((0, 0),), at_once=True),
 )
-"""Batches in which some rows end before others."""
+"""Batches in which some rows end before others.
+
+In the two with a longer horizon the first row ends at once, and the third or the second ends in a later round, when the
+rows that are left have other places than in the batch.
+"""
 
 
 def _of_rows(rows: int) -> Requests:

@@ -76,11 +76,11 @@ def of_mean(p, q, draft_tokens):
         ({"accept": lambda p, q, x: right(p, tempered(q), x)}, "with q at temperature 0.8 in place of q, expected min"),
         (
             {"accept": lambda p, q, x: right(largest(p), q, x)},
-            "with the 2 largest entries of p, divided by their sum in place of p, expected min(1, p/q)",
+            "with p cut to its 2 largest entries (as by top-k or top-p) in place of p, expected min(1, p/q)",
         ),
         (
             {"replace": lambda p, q, x: residual(p, largest(q))},
-            "norm(max(p - q, 0)) with the 2 largest entries of q, divided by their sum in place of q, expected",
+            "norm(max(p - q, 0)) with q cut to its 2 largest entries (as by top-k or top-p) in place of q, expected",
         ),
         (
             {"replace": lambda p, q, x: np.sort(residual(p, q))[::-1]},
@@ -95,6 +95,10 @@ def of_mean(p, q, draft_tokens):
             "with probability 0.2 + (1 - 0.2) min(1, p/q): a share 0.2 of the drafts is kept without a test, expected",
         ),
         ({"accept": lambda p, q, x: 0.9 * right(p, q, x)}, "with probability 0.9 min(1, p/q): also a draft that pass"),
+        (
+            {"accept": lambda p, q, x: 1 if p[x] >= q[x] else p[x]},
+            "drafts are accepted whenever p >= q, and else with probability p, without the division by q, expected",
+        ),
         ({"accept": lambda p, q, x: p[x] / q[x] >= 0.5}, "drafts are accepted without a random number, if p/q is at"),
         ({"accept": lambda p, q, x: right(p, q, x) * (p[x] >= 0.2)}, "drafts are accepted never if p is below c, with"),
     ],

@@ -119,5 +119,5 @@ def test_a_certain_replacement_behind_the_end_is_no_sign_that_the_rejected_draft
     subject = made_subject(make, "an engine")
     subject = subject.with_situations(EngineProgram, subject.programs[:1])
     fault = run_check(subject, check_named("law_is_target"), Checklist(())).counterexample.fault
-    said = "draft 2, token 0, is rejected and replaced by a draw from (1, 0), expected (0, 1) = norm(max(p - q, 0))"
-    assert fault.startswith(said)
+    assert "is emitted, and its replacement after it" not in fault
+    assert "replaced by a draw from" in fault

@@ -20,7 +20,7 @@ OPEN = 1e-6
 LEAST_OPEN = 2
 """The least number of different observed probabilities that deviate from the rule and are neither 0 nor 1."""
 TEMPERATURES = tuple(number / 20 for number in range(2, 61) if number != 20)
-MOST_KEPT = 3
+MOST_KEPT = 4
 """The largest k of a truncation to the k largest entries."""
 
 Observation = tuple[GivenDrafts, int, Any]
@@ -87,11 +87,11 @@ def _rolled(rows: Sequence[Row], drafts: Tokens, i: int) -> Row:
 CHANGES = (
     *(_Changed(f"{{m}} at temperature {value:g}", partial(_tempered, value)) for value in TEMPERATURES),
     *(
-        _Changed(f"the {count} largest entries of {{m}}, divided by their sum", partial(_top, count))
+        _Changed(f"{{m}} cut to its {count} largest entries (as by top-k or top-p)", partial(_top, count))
         for count in range(1, MOST_KEPT + 1)
     ),
     *(
-        _Changed(f"the {count} largest entries of {{m}}, not divided by their sum", partial(_unscaled_top, count))
+        _Changed(f"{{m}} cut to its {count} largest entries, not divided by their sum", partial(_unscaled_top, count))
         for count in range(1, MOST_KEPT + 1)
     ),
     _Changed("the mean of the rows of {m} at all positions", _mean),

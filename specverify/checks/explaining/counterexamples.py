@@ -243,10 +243,18 @@ def _named_beside(
     rule = or_none(_rule_of_batch, trace, *laws) if trace is not None and program.split is not None else ""
     decided = or_none(_decided_by, program, trace, engine, difference) or ""
     if rule:
-        return f"{rule}{decided}", shown, *difference.rows
+        return f"{rule}{decided or (_line_of_tests(engine) if ' test' in rule else '')}", shown, *difference.rows
     if not alone:
         return None
     return f"{shown}{decided}", *difference.rows
+
+
+def _line_of_tests(engine: KeptPaths) -> str:
+    """Return the program line of the coins of an engine in brackets; "" if there are several lines, or none."""
+    paths = engine.heaviest(lambda _: 1, EVIDENCE)
+    items = (item for _, path in paths for item in draws_of(path.decisions) if item.high - item.low < 1 - NEAR)
+    places = {item.place for item in items if not item.is_lookup and item.place}
+    return f" ({places.pop()})" if len(places) == 1 else ""
 
 
 def _decided_by(program: EngineProgram, trace: Trace | None, engine: KeptPaths, difference: Difference) -> str:

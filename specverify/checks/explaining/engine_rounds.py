@@ -19,7 +19,7 @@ from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.given_drafts import GivenDrafts
 from specverify.checks.explaining.one_number_rules import further_temperature, powered
 from specverify.checks.explaining.round_faults import GUESSED, named_fault
-from specverify.checks.explaining.round_readings import Models, Reading, ReadRound, reading_of
+from specverify.checks.explaining.round_readings import UNDRAWN_WORDS, Models, Reading, ReadRound, reading_of
 from specverify.checks.explaining.round_rules import ModelRows, Row, same_row
 from specverify.checks.explaining.wording import listed, short
 from specverify.reference import LanguageModel, Pmf, Tokens
@@ -302,6 +302,8 @@ def _rule(read: Sequence[tuple[Reading, Models]]) -> tuple[str, bool]:
             if agree and all(_AS_BY.search(said) for _, said in by_text):
                 return without_unseen_row(by_text[0][1]), False  # no bound tells one text from another
             return (by_text[0][1], True) if agree else ("", False)
+        if 2 * sum(UNDRAWN_WORDS in said for said in faults) > len(faults):
+            return "", False  # the readings only fail to find a draw
     sure = fault is not None and (fault.named or any(models.queries or models.guesses for _, models in read))
     if fault is None or not sure:
         return "", False

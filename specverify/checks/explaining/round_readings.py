@@ -866,12 +866,14 @@ class _PathReader:
         for name, row in (*_named_rows(p, q), ("max(q - p, 0)", excess(q, p))):
             if same_row(seen, row, NEAR):
                 return f"{name} = {shown}"
-        for text in self._texts(here):
-            for name, row in self._rows_after(text, here):
-                if same_row(seen, row, NEAR):
-                    return f"{name} after {text}{self._whose(text, here, rejected)} = {shown}"
+        rows = [(text, name, row) for text in self._texts(here) for name, row in self._rows_after(text, here)]
+        fitting = [(text, name) for text, name, row in rows if same_row(seen, row, NEAR)]
         changed = changed_row(seen, {"p": p, "q": q, "norm(max(p - q, 0))": excess(p, q)}, NEAR)
-        return f"{changed} = {shown}" if changed else shown
+        if changed and all(" with " in name for _, name in fitting):  # a residual of two texts fits by chance
+            return f"{changed} = {shown}"
+        for text, name in fitting:
+            return f"{name} after {text}{self._whose(text, here, rejected)} = {shown}"
+        return shown
 
     def _rows_after(self, text: Tokens, here: Tokens) -> tuple[tuple[str, Row], ...]:
         """Return (name, row) for the rows that a program may use if it works after ``text`` instead of ``here``.

@@ -78,9 +78,9 @@ _KEPT = {"specverify", "rich", "joblib", "threading", "queue", "selectors", "con
 
 
 def _seen(event: str, details: Any) -> None:
-    """Handle an audit event of Python; ``details`` are its arguments.
+    """Audit hook of Python: refuse an event that can bring numbers from outside, such as by a socket.
 
-    The event is refused if a block is open and the event can bring numbers from outside, such as by a socket.
+    ``event`` is the name of the event, ``details`` are its arguments. Nothing is refused without an open block.
     """
     if event != "open" and event not in _EVENTS:
         return

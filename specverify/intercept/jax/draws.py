@@ -53,7 +53,8 @@ class Source:
         """Create a random word of ``width`` bits, drawn at ``site``; ``draws`` answers comparisons of it.
 
         ``draw(way)`` returns the ``Draw`` that records one use of the word: ``("uniform", width)`` for its leading
-        bits, ``("rest", number, width)`` for its remainder. ``word`` is its value in a plain run that is repeated.
+        bits, ``("rest", number, width)`` for its remainder. ``word`` is its value if the run repeats a plain run; else
+        it is not used.
         """
         self.draws, self.site, self.width, self._draw, self._word = draws, site, width, draw, word
         self.uniform = Uniform(draws, site, draw(("uniform", width)))

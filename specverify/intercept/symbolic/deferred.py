@@ -123,7 +123,8 @@ class Categorical(Deferred):
     def alone(self) -> bool:
         """Return whether ``pmf`` is still the law of this outcome.
 
-        It is not if the program has read a draw from the same generator state: this outcome is then equal, or refused.
+        False after the program has read a draw from the same generator state: this outcome is then equal to that of the
+        draw, or refused.
         """
         return self.draw.origin is None or not self.draw.origin.looked_at
 

@@ -597,8 +597,8 @@ class _Contest(NamedTuple):
 def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
     """Return the race of ``scores``, which determines the largest of them, and record it for the audit.
 
-    ``number`` is how many of the largest are requested, ``place`` the line that compares. Raises ``NeedsValue`` if the
-    scores are not a race, or if their noise has already decided something else.
+    ``number`` is how many of the largest scores are requested, ``place`` the line that compares. Raises ``NeedsValue``
+    if the scores are not a race, or if their noise has already decided something else.
     """
     noise = [score.uniform for score in scores if isinstance(score, Continuous)]
     for uniform in noise:

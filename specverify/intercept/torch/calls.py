@@ -31,12 +31,10 @@ from specverify.intercept.cpython.patches import once, replaced
 from specverify.intercept.distributions import Forced
 from specverify.intercept.refusals import NeedsValue, is_declined
 from specverify.intercept.run import RUNS
-from specverify.intercept.symbolic.arrays import SymbolicArray
 from specverify.intercept.symbolic.buffers import holds_lazy
 from specverify.intercept.symbolic.deferred import single
 from specverify.intercept.symbolic.large import Wide, at_large_now
-from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt, final_outcome, opened
-from specverify.intercept.torch.direct_rules import applied_directly
+from specverify.intercept.symbolic.numbers import SymbolicFloat, final_outcome, opened
 from specverify.intercept.torch.elementwise import REWRITTEN, rounds_at_the_end
 from specverify.intercept.torch.filled import RESHAPING, from_numpy, made, writes_itself, written
 from specverify.intercept.torch.functions import ANSWERS, MAKES, TorchDraws, full_name_of, function_of, name_of
@@ -138,8 +136,6 @@ _TAKES_OUT: dict[Any, Callable[..., Any]] = {
     torch.Tensor.__bool__: lambda tensor: bool(tensor.item()),
 }
 _WRITES = {torch.Tensor.__setitem__, torch.Tensor.copy_}
-_SPECIAL = frozenset({SymbolicTensor, SymbolicFloat, SymbolicInt, SymbolicArray, list, tuple})
-"""Types of arguments that are symbolic, or may hold something symbolic."""
 
 
 class _AnsweringMode(TorchFunctionMode):
@@ -154,18 +150,14 @@ class _AnsweringMode(TorchFunctionMode):
     ) -> Any:
         if func in _ATTRIBUTES:
             return func(*args)
-        filled = self.run.filled
         try:
-            if not kwargs and not filled.anything and _SPECIAL.isdisjoint(map(type, args)) and _runs_as_it_is(func):
-                return _noted(func(*args))
-            args, named = tuple(args), dict(kwargs) if kwargs else {}
+            args, named, filled = tuple(args), dict(kwargs) if kwargs else {}, self.run.filled
             if filled.anything:
                 if func in RESHAPING and filled.reshaped(func, *args, *named.values()):
                     return args[0]
                 args, named = filled.standing_for(args), filled.standing_for(named)
             if not named and (_runs_as_it_is(func, args) or _is_of_plain(func, args)):
-                result = applied_directly(func, args)
-                return _noted(func(*args) if is_declined(result) else result)
+                return _noted(func(*args))
             lazy = holds_lazy(args) or holds_lazy(tuple(named.values()))
             if lazy or "out" in named or not _runs_as_it_is(func):
                 return self._apart(func, args, named, lazy=lazy)

@@ -29,7 +29,7 @@ from typing import Any
 
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
-from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from specverify.intercept.caller import caller
 from specverify.intercept.cpython import generator_states
@@ -249,15 +249,16 @@ def drawing_names() -> frozenset[str]:
     """Return the names, without overloads, of the torch operations that draw."""
     result = set()
     for full in torch._C._dispatch_get_all_op_names():  # noqa: SLF001 - there is no public list
-        library, _, name = full.partition("::")
-        base, _, overload = name.partition(".")
-        if library == "aten" and torch.Tag.nondeterministic_seeded in _operation(base, overload).tags:
-            result.add(base)
+        name, _, overload = full.partition(".")
+        if name.startswith("aten::") and torch.Tag.nondeterministic_seeded in _tags(name, overload):
+            result.add(name.removeprefix("aten::"))
     return frozenset(result)
 
 
-def _operation(base: str, overload: str) -> Any:
-    return getattr(getattr(torch.ops.aten, base), overload or "default")
+def _tags(name: str, overload: str) -> Any:
+    """Return the tags of an operation, without making the Python objects by which it is called."""
+    operation = torch._C._get_operation_overload(name, overload)  # noqa: SLF001 - nothing public
+    return () if operation is None else operation[2]
 
 
 @cache
@@ -315,11 +316,6 @@ class _DrawingOperations(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if any(not generator.get_state().equal(state) for generator, state in zip(drawn_from, before, strict=True)):
             self.seen.append((str(func), caller()))
         return result
-
-
-def only_drawing_operations() -> bool:
-    """Return whether all active dispatch modes of torch are those of ``drawing_operations``."""
-    return all(isinstance(mode, _DrawingOperations) for mode in _get_current_dispatch_mode_stack())
 
 
 def _is_generator(value: Any) -> bool:

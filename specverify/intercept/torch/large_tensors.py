@@ -175,7 +175,7 @@ def _along(content: Any, dim: Any) -> Any:
     """Return ``content`` in a form whose last axis is the one that a reduction over ``dim`` reduces.
 
     ``content``, a result of ``content_of``, is a noise vector or a ``Crossing``. A noise vector is flattened if ``dim``
-    stands for all dimensions. Any other reduction than that of the last axis returns ``Declined``.
+    stands for all dimensions. Returns ``Declined`` for a reduction of any other axis than the last.
     """
     dims = [] if _is_all(dim) else [dim] if isinstance(dim, int) else list(dim)
     if not isinstance(content, (Many, Crossing)):

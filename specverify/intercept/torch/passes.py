@@ -218,7 +218,8 @@ class Memory(NamedTuple):
 def remembered(model: Any, memory: Memory, passes: Passes) -> Iterator[None]:
     """Context manager: while it is open, forward passes of ``model`` that are in ``memory`` are not computed again.
 
-    ``passes`` declares the values on which a pass depends.
+    Other passes are computed, and added to ``memory`` where possible. ``passes`` declares the values on which a pass
+    depends.
     """
     forward = model.forward
     signature = inspect.signature(forward)
