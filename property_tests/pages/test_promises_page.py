@@ -34,7 +34,7 @@ def test_the_page_of_planted_bugs_has_each_and_all_are_refuted():
     assert [row[:4] for row in rows] == [(bug.fault, bug.promise, bug.record, bug.check) for bug in planted()]
     assert {status for *_, status in rows} == {"refuted"}
     assert f"{len(rows)} of {len(rows)} are refuted" in text
-    assert re.search(r"without a fault: all \d+ checks hold", text)
+    assert re.search(r"without a fault: all \d+ pairs of an engine and a check hold", text)
 
 
 @pytest.mark.thorough

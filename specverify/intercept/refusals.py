@@ -85,7 +85,7 @@ REASONS: dict[str, Reason] = {
         "write the sampler as `argmax(p / exponential)` or `argmax(log p + gumbel)`",
     ),
     "second-race": Reason(
-        "Noise that has decided one draw is used to decide a second draw.",
+        "Noise that has decided one draw is used again, in a way that is not followed, such as a third race.",
         "draw fresh noise for each decision",
     ),
     "order-of-joined": Reason(
@@ -153,7 +153,7 @@ REASONS: dict[str, Reason] = {
     # the world
     "from-outside": Reason(
         "Numbers come from a child process, a socket or a device.",
-        "replace it by a function of the same process",
+        "replace the source by a function of the same process",
     ),
     "imported-late": Reason(
         "A library was imported in the middle of a run.",

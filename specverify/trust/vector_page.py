@@ -23,16 +23,31 @@ needs Python.
 ```
 specverify vectors export DIR                  writes the files, which are the same every time
 my_program DIR > results.json
-specverify vectors check results.json --only verify_chain/inverse-cdf --only boundary
+specverify vectors check results.json --only verify_chain/inverse-cdf --only "warp/top-k and top-p"
 ```
 
 The vectors are sorted into [kinds](#kinds) by their question, such as `verify_chain`, and within a kind into groups,
-such as `verify_chain/inverse-cdf`. `--only` takes the name of a kind or of a group.
+such as `verify_chain/inverse-cdf`. `--only` takes the name of a kind or of a group. This is a vector of the kind
+`verify_chain`: one draft, token 1, is rejected by its coin, and the final uniform draws token 2 from the residual.
+
+```
+{{
+  "id": "verify_chain/inverse-cdf/generic-g1-d1-e2", "kind": "verify_chain", "result": "valid",
+  "flags": ["inverse-cdf"], "notes": ["residual", "residual-row", "coin", "after-a-rejection", "reused-uniform"],
+  "inputs": {{
+    "p": [["1/3", "1/3", "1/3"], ["4/7", "2/7", "1/7"]], "q": [["2/9", "5/9", "2/9"]],
+    "draft": [1], "coins": ["3/4"], "final": "9/16"
+  }},
+  "expected": {{"accepted": 0, "tokens": [2]}}
+}}
+```
+
+`schema.json` has the fields of `inputs` of each kind.
 
 **Numbers.** They are strings such as `"3/8"`, so that every language reads them exactly. Uniforms are multiples of
 2^-24, so float32 represents them exactly. Each uniform is far enough from every threshold that rounding in float32
 changes no decision. In the kind `boundary` uniforms are at thresholds, but all numbers are multiples of powers of
-two, so float32 is exact. So a correct program in float32 answers every vector of the conventions that it follows. All
+two, so float32 is exact. So a correct program in float32 answers every vector of the groups that it follows. All
 answers are computed from `reference/`, in rationals. `schema.json` defines the format, version {FORMAT_VERSION}; the
 id of a vector does not change when others are added.
 
@@ -43,8 +58,8 @@ id of a vector does not change when others are added.
 * `acceptable`: each convention has its own right answer. A program must follow one convention in all its answers.
 * `invalid`: the program must refuse the input, or at least give no answer that `must_not` describes.
 
-The field `flags` names the conventions to which the vector belongs. The field `notes` names the classes of bugs that
-it detects, each with records in public projects. The head of each file explains both.
+The field `flags` has the group of the vector, without the kind. The field `notes` names the classes of bugs that it
+detects, each with records in public projects. The head of each file explains the flags and the notes.
 
 **The answers** are one file:
 
@@ -64,10 +79,10 @@ answer is never a pass; use `--only` to name the groups that your program answer
 wrong or two conventions mixed, 2 no file of results, 3 something not answered or not decided.
 
 In `law_of_round` and `warp` the answer is a law: outcomes with probabilities, as strings or as numbers. Strings must
-be equal to the expected ones. Numbers are right within the rounding of float64, wrong beyond that of float32, and
-undecided between the two (`specverify/laws/rounding.py`). A program that can only sample gives `counts` in place of a
-law. A chi-square test decides them at the false-alarm rate {ALARM:g} per vector; too few samples to detect a total
-variation of {DETECT:g} are undecided.
+be equal to the expected ones as rationals ("2/4" is "1/2"). Numbers are right within the rounding of float64, wrong
+beyond that of float32, and undecided between the two (`specverify/laws/rounding.py`). A program that can only sample
+gives `counts` in place of a law. A chi-square test decides them at the false-alarm rate {ALARM:g} per vector; too few
+samples to detect a total variation of {DETECT:g} are undecided.
 
 `examples/consumers/` has one program each in C++, Rust and JavaScript: a single file, without libraries. Each has an
 option that switches on a bug, which the grading detects.
@@ -75,10 +90,10 @@ option that switches on a bug, which the grading detects.
 
 OF_KINDS = "Each kind is one question. The third column has the fields of `answer`.\n"
 OF_GROUPS = """
-In a group all vectors have one convention: how the answer follows from the inputs and random numbers. In the table a
+All vectors of a group have one *rule*: how the answer follows from the inputs and the random numbers. In the table a
 *coin* is the uniform that decides a draft, *mass* is a probability that need not be normalised, and a *key* is an
-exponential random number, one for each token. Unless the convention says otherwise, a rejected draft is replaced from
-the residual.
+exponential random number, one for each token. Unless the rule says otherwise, a rejected draft is replaced from the
+residual. The third column shows how the ids of the group begin.
 """
 OF_CHOICES = """\
 Correct programs differ in these choices. A vector whose answer depends on one has the result `acceptable`, and has an
@@ -97,8 +112,8 @@ program can answer:
 * An engine that takes requests decodes texts, also under sampling parameters. If its passes can be recorded, it also
   answers `cache_lengths` for its rounds.
 
-A bug is refuted if an answer is wrong that the same program without the bug answers correctly. *First refuted by* is
-the id of the first such vector; the id begins with its group.
+A bug is refuted if an answer is wrong that the same program without the bug answers correctly. *First refuted by* has
+the id of the first such vector of each kind.
 
 Generated by `specverify vectors mutants --markdown docs/vectors.md`.
 """
@@ -135,17 +150,19 @@ def _kinds() -> list[str]:
         fields = "; ".join(f"`{field}`: {said}" for field, said in kind.fields.items())
         lines.append(f"| `{kind.name}` | {kind.summary} | {fields} | {counts[kind.name]} |")
     of_group = Counter(vector.group for vector in all_vectors().values())
+    starts = {vector.group: vector.id.rpartition("/")[0] for vector in all_vectors().values()}
     lines.append(OF_GROUPS)
-    lines += ["| group | vectors | convention |", "|---|---:|---|"]
+    lines += ["| group | vectors | ids begin with | rule |", "|---|---:|---|---|"]
     algorithms = 0
     for group, number in of_group.items():
         flag = group.partition("/")[2]
         if flag in FLAGS:
-            lines.append(f"| `{group}` | {number} | {FLAGS[flag]} |")
+            lines.append(f"| `{group}` | {number} | `{starts[group]}/` | {FLAGS[flag]} |")
         else:
             algorithms += number
     lines.append(
-        f"| `law_of_round/ALGORITHM` | {algorithms} | the algorithm of that name in the registry, with these options |"
+        f"| `law_of_round/ALGORITHM` | {algorithms} | `law_of_round/ALGORITHM/` | the algorithm of that name in the "
+        "registry, with these options |"
     )
     return lines
 

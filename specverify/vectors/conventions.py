@@ -16,8 +16,8 @@ FLAGS: dict[str, str] = {
     "sample-and-match": "every row of p is drawn from by inverse cdf with its own uniform, until a draw misses",
     "greedy": "temperature 0: drafts are kept while they are the argmax of p, then its argmax",
     "typical-acceptance": "Medusa (2401.10774): keep while p(x) > min(epsilon, delta e^-H(p)), then the argmax of p",
-    "recursive-rejection": "a tree of drafts: siblings tried in order, each against what p is still owed; coin k of a "
-    "depth belongs to the k-th sibling tried there; by inverse cdf",
+    "recursive-rejection": "a tree of drafts: siblings tried in order, each against the residual that earlier siblings "
+    "left of p; coin k of a depth belongs to the k-th sibling tried there; by inverse cdf",
     "layout": "who attends to what in the one pass over a tree",
     "target": "the target's cache",
     "draft": "the drafter's cache",
@@ -28,9 +28,10 @@ FLAGS: dict[str, str] = {
     "top-k and top-p": "both, in one call",
     "end tokens": "a text ends at an end-of-sequence token, or at its length",
     "stop sequences": "a text ends where a sequence of token ids has appeared, wherever the rounds are cut",
-    "sampling parameters": "the law of a text under parameters: factors on masses by what has occurred in prompt "
-    "and text (presence once, frequency each time) and by token (bias); then temperature, top-k, top-p, min-p; what is "
-    "banned (bad_words, allowed, min_new, grammar) has no mass before that",
+    "sampling parameters": "the law of a text under parameters, in this order: banned tokens (bad_words, allowed, "
+    "min_new, grammar) get mass 0; masses are multiplied by the presence factor once if the token has occurred in "
+    "prompt or text, by the frequency factor for each occurrence, and by the bias factor of the token; then "
+    "temperature, top-k, top-p, min-p",
     "any lossless decoder": "the law of the new tokens is the target's own, whatever drafts there are",
 }
 """Flag of a group of vectors -> its meaning. A group named after an algorithm of the registry asks for that algorithm.

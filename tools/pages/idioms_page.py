@@ -39,7 +39,8 @@ sampler (an *idiom*), and its twin: the same code with one mistake. The code is 
 intercepts its calls of torch, NumPy and `random` and supplies their results. The columns:
 
 * *code*: the code of the idiom. Of long code only the piece that differs in the twin is shown; the file below the
-  heading has all of it. *Twin*: "`a` for `b`" means that the twin has `a` in place of `b`.
+  heading has all of it. In the sections on coins, p and q are the two probabilities of the draft. *Twin*: "`a` for
+  `b`" means that the twin's text has `a` in place of `b`; a piece may begin or end inside an expression.
 * *law off by*: how far the computed law of the idiom is from the law of rejection sampling in closed form, as a total
   variation, for rows of three tokens with frequent rejections. "exact": below 1e-12. "float32": below 1e-6, which is
   the rounding of the idiom itself. If several uniforms decide together, the law is known between two bounds, about a
@@ -48,7 +49,7 @@ intercepts its calls of torch, NumPy and `random` and supplies their results. Th
   another sixth). *Twin's verdict*: the same of the twin.
 * *first version*: for comparison, the verdict of the first version of this project in the same scenarios, within a
   minute; the first check that did not hold ended the examination. *Not asked*: the idiom was added later. The
-  verdicts, counted: {before}.
+  verdicts, counted (*refuted* is a false alarm, as the idioms are right): {before}.
 
 Is the computed law the real one? To test this, each idiom and each twin also runs without interception, and a planned
 sample of its own draws is compared with the same closed form. The idioms fit, the twins do not.

@@ -53,7 +53,8 @@ HEAD = """# Planted bugs of promises
 An engine promises more than the law of its tokens: log-probabilities, statistics, seeds. This page shows that the
 checks of these [promises](promises.md) detect bugs. Each row is an engine with one planted bug: its tokens have the
 right law, and one promise is broken (`specverify/mutants/promising.py`, `ranks.py`). The check of this promise
-examines the engine: {refuted} of {total} are refuted. In the same engines without a fault: {held}. The columns:
+examines the engine: {refuted} of {total} are refuted. The same checks examine
+the same engines without a fault: {held}. The columns:
 
 * *bug*: its name. *Promise*: what is broken; the name of a value in `returns=`, or a word in `promises=`.
 * *recorded in*: the report of the bug in a public project; *plausible* if there is none.
@@ -138,7 +139,7 @@ def page() -> str:
     told = ", ".join(
         f"{number} of {held.total()} checks are {status}" for status, number in held.items() if status != "holds"
     )
-    told = told or f"all {held.total()} checks hold"
+    told = told or f"all {held.total()} pairs of an engine and a check hold"
     return HEAD.format(refuted=statuses.count("refuted"), total=len(statuses), held=told) + "".join(lines)
 
 

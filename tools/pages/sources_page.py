@@ -21,10 +21,14 @@ right engine gets heads with probability {RIGHT}, like the call without speculat
 * *Named*: the draws cannot be answered. Both engines are UNKNOWN, and the verdict names the file, the line and a
   possible change of the code.
 
-No right engine is refuted, and no wrong engine holds. Some lines state where the engine keeps its generator or a method
-of it, such as in the module or in a closure. This matters because specverify must find the method to replace it. In the
-three lines *beside the coin* the engine tosses its coin by an answered call, and also reads a source on which no token
-depends.
+No right engine is refuted, and no wrong engine holds. In the three lines *beside the coin* the engine tosses its coin
+by an answered call, and also reads a source on which no token depends. *With the refusal caught* means that
+`float(u)` was refused, and that the engine caught this error and went on.
+
+Some lines state where the engine keeps its generator or a method of it, such as in the module or in a closure. This
+matters because specverify must find the method to replace it. It replaces methods in modules, objects, classes,
+closures, default arguments, lists and partial functions, and not in tuples. Tasks of a thread pool are followed if
+they are submitted during the run, also if the threads are older. Another thread that already runs is not followed.
 
 `engine_tests/soundness/test_sources_of_randomness.py` computes each line again, and `tools/pages/sources_page.py`
 writes the page. [Soundness](soundness.md) lists what could still be missed.

@@ -147,9 +147,6 @@ ACCEPT_OF_ROW: Mapping[str, AcceptFormula] = {
     "with probability 1 - max(q - p, 0)": lambda rows, drafts, i: (
         1 - max(rows.q[i][drafts[i]] - rows.p[i][drafts[i]], 0)
     ),
-    "whenever p >= q, and else with probability p, without the division by q": lambda rows, drafts, i: (
-        1 if rows.p[i][drafts[i]] >= rows.q[i][drafts[i]] else rows.p[i][drafts[i]]
-    ),
     "whenever p > 0": lambda rows, drafts, i: int(rows.p[i][drafts[i]] > 0),
     "only if the draft is the argmax of p": lambda rows, drafts, i: int(drafts[i] == _argmax(rows.p[i])),
     "by one random number for all drafts": _one_coin,
@@ -163,6 +160,9 @@ ACCEPT_OF_ROW: Mapping[str, AcceptFormula] = {
 """End of a message that begins "drafts are accepted" -> the formula, which uses only the rows at the draft."""
 ACCEPT: Mapping[str, AcceptFormula] = {
     **ACCEPT_OF_ROW,
+    "whenever p >= q, and else with probability p, without the division by q": lambda rows, drafts, i: (
+        1 if rows.p[i][drafts[i]] >= rows.q[i][drafts[i]] else rows.p[i][drafts[i]]
+    ),
     "by the row of p one position late": _shifted_ratio(1, 0),
     "by the row of p one position early": _shifted_ratio(-1, 0),
     "by the row of q one position late": _shifted_ratio(0, 1),

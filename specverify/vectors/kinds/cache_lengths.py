@@ -57,6 +57,9 @@ CACHE = Kind(
     KIND,
     "entries kept after a round, and positions of known tokens that are not in the cache",
     vectors,
-    {"keep": "entries kept", "unfed": "positions of known tokens that the next pass is fed first"},
+    {
+        "keep": "entries kept",
+        "unfed": "positions of the known tokens that are not in the cache: the next pass begins with them",
+    },
     judged_exactly,
 )

@@ -210,7 +210,8 @@ TREE = Kind(
     "mask, positions and paths of a tree of drafts, and which path is accepted",
     vectors,
     {
-        "mask": "a string of 0 and 1 a row: the root and the nodes, to known tokens and nodes",
+        "mask": "one string for each row of the pass (root, then nodes); character j is 1 if the row attends to "
+        "j, where j runs over the known tokens, then the nodes",
         "positions": "position of every row",
         "paths": "rows from the root to every leaf, depth first, padded with -1",
         "accepted": "how many drafts are accepted",
