@@ -446,10 +446,12 @@ def pythons(session: nox.Session) -> None:
 
 @nox.session
 def minimums(session: nox.Session) -> None:
-    """Run the property tests on the lowest dependencies that pyproject.toml admits."""
+    """Run the property tests on the lowest dependencies that pyproject.toml admits; torch in the tested version."""
     project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
-    wanted = (*project["dependencies"], *project["optional-dependencies"]["dev"])
+    extras = project["optional-dependencies"]
+    wanted = (*project["dependencies"], *extras["proof"], *extras["dev"])
     tools = ("ruff", "mypy", "scipy-stubs", "import-linter")
+    session.install("-c", CONSTRAINTS, "torch")
     session.install(*(name.replace(">=", "==") for name in wanted if not name.startswith(tools)))
     session.install("--no-deps", ".")
     run_tests(session, "property_tests", *session.posargs)
