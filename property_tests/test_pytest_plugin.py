@@ -62,7 +62,7 @@ def test_a_failure_is_the_counterexample_alone_and_the_summary_counts(run):
     result = run(TEST)
     assert result.outcomes == dict(passed=2, failed=2)
     told = result.out
-    assert "test_it:wrong: draft 1 (1) is accepted without a test" in told
+    assert "test_it:wrong: draft 1 (1) is accepted with probability 1; expected u <" in told
     assert "Check law is target - refuted" in told
     assert "def test_it" not in told
     assert "judged.py" not in told

@@ -64,10 +64,9 @@ def test_draws_of_an_engine_without_recorded_queries_are_at_no_known_position():
 
 
 def test_rows_of_other_texts_beside_a_named_rule_are_not_told_unless_the_rule_has_them():
-    words = (
-        "drafted 0, accepted (without a test, as by p after (0, 1) (without the last token); expected u < 0.7 = p/q)"
-    )
-    plain = "drafted 0, accepted (without a test; expected u < 0.7 = p/q)"
+    by = "as by p after (0, 1) (without the last token)"
+    words = f"drafted 0, accepted (with probability 1, {by}; expected u < 0.7 = p/q)"
+    plain = "drafted 0, accepted (with probability 1; expected u < 0.7 = p/q)"
     assert without_other_cause(words, "drafts are accepted by one random number for all drafts") == plain
     assert without_other_cause(words, "draft 2 is tested with p after (0, 1) (without the last token)") == words
     coin = "rejected (u >= 0.2; expected 0.5 = min(1, p/q); this is p and q after (0, 1) (another text))"

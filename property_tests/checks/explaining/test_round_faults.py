@@ -193,6 +193,15 @@ def test_numbers_that_are_p_are_told_as_p():
     assert "replaced by a draw from (0.5, 0.2, 0.3) = p, expected (0, 0, 1) = norm(max(p - q, 0))" in sentence
 
 
+def test_the_example_of_an_engine_is_a_test_with_a_program_line():
+    rounds = []
+    placed = {("accept", 0): "e.py:2"}
+    for p, q, places in (((0.1, 0.4, 0.5), (0.8, 0.1, 0.1), {}), ((0.2, 0.4, 0.4), (0.5, 0.2, 0.3), placed)):
+        rows = ModelRows((p, p), (q, q))
+        rounds.append(GivenDrafts((0,), (0,), rows, None, (p[0],), {}, None, False, places, 1e-9, of_engine=True))
+    assert named_fault(rounds, "").sentence.endswith("(p = 0.2, q = 0.5) with 0.2 instead of 0.4 (e.py:2)")
+
+
 def test_a_fault_has_the_rows_after_the_text_of_its_example():
     fault = fault_of_rounds(in_scenario(verifier(replace=lambda p, q: p)))
     here = in_scenario(verifier()).prompt

@@ -425,10 +425,11 @@ def _told_as_rounds(rounds: EngineRounds, traces: Sequence[Trace | None]) -> lis
         if reading is None or unread:
             result.append(None)
             continue
-        words = reading.words
-        if rounds.named:
-            words = tuple(without_other_cause(said, rounds.fault) for said in words)
-        result.append(reading._replace(words=words))
+        told_words = (
+            without_other_cause(said, rounds.fault) if rounds.named else without_unseen_row(said)
+            for said in reading.words
+        )
+        result.append(reading._replace(words=tuple(told_words)))
     return result
 
 

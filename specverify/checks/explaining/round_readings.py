@@ -674,12 +674,12 @@ class _PathReader:
             by = self._named_ratio(1.0, here, token, rejected)
             as_by = f", as by {by}" if " after " in by else ""
             guessed = max(q) == 1  # a test that passes surely leaves no draw
-            how = "surely, whatever is drawn" if guessed else "without a test"
+            how = "surely, whatever is drawn" if guessed else "with probability 1"
             with_one = " with q = 1, as the draft is certain" if guessed else ""
             expected = f"{how}{as_by}; expected u < {short(bound)} = min(1, p/q){with_one}"
             yield at, True, UNDRAWN if guessed else NO_TEST, expected, f"accepted {expected}", 1.0
             if not guessed:
-                never = f"without a test; expected u < {short(bound)} = min(1, p/q)"
+                never = f"with probability 1; expected u < {short(bound)} = min(1, p/q)"
                 yield at, False, NO_TEST, never, f"rejected {never}", 0.0
 
     def _bonus(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
