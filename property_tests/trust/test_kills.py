@@ -188,4 +188,4 @@ def test_the_alarms_are_counted_by_a_command(tmp_path):
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     assert "an exact check refutes: 0 of 5, declared 0" in result.output
-    assert "| both stages reject: an accusation | 10 | 0.01 |" in page.read_text("utf-8")
+    assert "| both stages reject: a refutation | 10 | 0.01 |" in page.read_text("utf-8")
