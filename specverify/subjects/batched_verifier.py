@@ -69,8 +69,8 @@ def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task,
 def crowd_together(verify: BareVerifier, arguments: Arguments, task: Task, prompt: Tokens) -> EngineProgram:
     """Return a program that decides several random rows in one call, and no certain ones.
 
-    Each row has a draft for every new token of ``task`` but the last one. If ``verify`` takes lengths, the first and the
-    last of more than two rows have no drafts. There is one row for each position of ``prompt``: it follows the prompt
+    Each row has a draft for every new token of ``task`` but the last one. If ``verify`` takes lengths, the first and
+    the last of more than two rows have no drafts. There is one row for each position of ``prompt``: it follows the prompt
     with token 1 at this position. The outcome is the tuple of the texts of all rows, in order.
     """
     last = len(prompt) - 1

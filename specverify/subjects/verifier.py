@@ -57,7 +57,8 @@ def verifier_subject(
     * ``form``: One row or a batch, of probabilities or logits.
 
     A verifier of logits is examined with several settings of sampling parameters, all but the first only at the largest
-    of ``gammas``; each of a few more settings (``COMBINED``) has one scenario. A verifier of batches also decides two random rows together, and a batch of one row.
+    of ``gammas``; each of a few more settings (``COMBINED``) has one scenario. A verifier of batches also decides
+    several random rows together, and a batch of one row.
     """
     settings: tuple[Setting, ...] = settings_of(verify) if form.logits else ((),)
     combined = combined_of(verify) if form.logits else ()
