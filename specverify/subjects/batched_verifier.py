@@ -70,8 +70,8 @@ def crowd_together(verify: BareVerifier, arguments: Arguments, task: Task, promp
     """Return a program that decides several random rows in one call, and no certain ones.
 
     Each row has a draft for every new token of ``task`` but the last one. If ``verify`` takes lengths, the first and
-    the last of more than two rows have no drafts. There is one row for each position of ``prompt``: it follows the prompt
-    with token 1 at this position. The outcome is the tuple of the texts of all rows, in order.
+    the last of more than two rows have no drafts. There is one row for each position of ``prompt``: it follows the
+    prompt with token 1 at this position. The outcome is the tuple of the texts of all rows, in order.
     """
     last = len(prompt) - 1
     without = {0, last} if takes_lengths(verify) and last > 1 else set[int]()
