@@ -72,6 +72,14 @@ def test_rows_of_other_texts_beside_a_named_rule_are_not_told_unless_the_rule_ha
     assert without_other_cause(words, "draft 2 is tested with p after (0, 1) (without the last token)") == words
     coin = "rejected (u >= 0.2; expected 0.5 = min(1, p/q); this is p and q after (0, 1) (another text))"
     assert without_other_cause(coin, "x") == "rejected (u >= 0.2; expected 0.5 = min(1, p/q))"
+    cut = (
+        "replaced by 3 (drawn from p cut to its 4 largest entries (as by top-k) = (0.5, 0.5), expected p = (0.2, 0.8))"
+    )
+    row = "replaced by 3 (drawn from (0.5, 0.5), expected p = (0.2, 0.8))"
+    assert without_other_cause(cut, "a rejected draft is replaced by a draw from the last row of p") == row
+    assert without_other_cause(cut, "the row is p cut to its 4 largest entries (as by top-k), expected p") == cut
+    plain = "replaced by 1 (drawn from p = (0.2, 0.8), expected q)"
+    assert without_other_cause(plain, "x") == plain
 
 
 def paths_with_certain_first_test(early):

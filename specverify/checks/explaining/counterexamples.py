@@ -213,7 +213,7 @@ def program_counterexample(
     if not named:
         return example._replace(fault=difference.fault, rows=difference.rows, named=False)
     own = rounds if rounds is not None and named == rounds.fault else EngineRounds([], "")
-    let = _with_contexts(example.let, own.contexts)
+    let = _with_contexts(example.let, own.contexts if trace else ())  # else the prompt of these texts is not known
     rows, sure = (difference.fault, *difference.rows), program.is_probe and own.named
     return example._replace(let=let, fault=named, rows=rows, sure=sure)
 

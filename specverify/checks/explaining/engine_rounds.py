@@ -284,17 +284,25 @@ def without_unseen_row(said: str) -> str:
     return _AS_BY.sub("", said)
 
 
-def without_other_cause(words: str, fault: str) -> str:
-    """Return the ``words`` about a round without rows of other texts that the sentence ``fault`` does not name.
+_PLAIN_ROWS = ("p", "q", "norm(max(p - q, 0))")
+_DRAWN_FROM = re.compile(r"\bdrawn from (?P<row>(?:(?! after | = ).)+) = (?=\()")
+"""Matches the name of a changed row of p or q in the words of a round."""
 
-    One bound of one draft may fit the rows of a text by chance. If a rule that fits all paths is named, such a phrase
+
+def without_other_cause(words: str, fault: str) -> str:
+    """Return the ``words`` about a round without rows of other texts, or changed rows, that ``fault`` does not name.
+
+    The numbers of one draft may fit such a row by chance. If a rule that fits all paths is named, such a phrase
     would be a second cause.
     """
 
     def kept(match: re.Match[str]) -> str:
         return match.group() if match["kind"] and match["kind"] in fault else ""
 
-    return _BY_ROWS.sub(kept, words)
+    def kept_row(match: re.Match[str]) -> str:
+        return match.group() if match["row"] in _PLAIN_ROWS or match["row"] in fault else "drawn from "
+
+    return _DRAWN_FROM.sub(kept_row, _BY_ROWS.sub(kept, words))
 
 
 def is_by_other_text(said: str) -> bool:
