@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from specverify.checks.explaining.engine_paths import PathDraw
-from specverify.checks.explaining.engine_rounds import drawn_again, engine_rounds
+from specverify.checks.explaining.engine_rounds import drawn_again, engine_rounds, without_other_cause
 from specverify.checks.explaining.round_readings import Models
 from test_support.checks.recorded_rounds import P, Q, coin, model, token
 
@@ -59,3 +61,52 @@ def test_draws_of_an_engine_without_recorded_queries_are_at_no_known_position():
     again = [path_of_two_draws(0, 1, 1), path_of_two_draws(1, 0, 0)]
     unknown = [(draws, new, models._replace(prompt=(), queries=())) for draws, new, models in again]
     assert drawn_again(unknown) == ""
+
+
+def test_rows_of_other_texts_beside_a_named_rule_are_not_told_unless_the_rule_has_them():
+    words = (
+        "drafted 0, accepted (without a test, as by p after (0, 1) (without the last token); expected u < 0.7 = p/q)"
+    )
+    plain = "drafted 0, accepted (without a test; expected u < 0.7 = p/q)"
+    assert without_other_cause(words, "drafts are accepted by one random number for all drafts") == plain
+    assert without_other_cause(words, "draft 2 is tested with p after (0, 1) (without the last token)") == words
+    coin = "rejected (u >= 0.2; expected 0.5 = min(1, p/q); this is p and q after (0, 1) (another text))"
+    assert without_other_cause(coin, "x") == "rejected (u >= 0.2; expected 0.5 = min(1, p/q))"
+    cut = (
+        "replaced by 3 (drawn from p cut to its 4 largest entries (as by top-k) = (0.5, 0.5), expected p = (0.2, 0.8))"
+    )
+    row = "replaced by 3 (drawn from (0.5, 0.5), expected p = (0.2, 0.8))"
+    assert without_other_cause(cut, "a rejected draft is replaced by a draw from the last row of p") == row
+    assert without_other_cause(cut, "the row is p cut to its 4 largest entries (as by top-k), expected p") == cut
+    plain = "replaced by 1 (drawn from p = (0.2, 0.8), expected q)"
+    assert without_other_cause(plain, "x") == plain
+
+
+def paths_with_certain_first_test(early):
+    """Return paths of two drafts, of which the first surely passes, and the second is tested with the row of the first.
+
+    ``early``: whether both drafts are queried before the target, so that they are of one round.
+    """
+    p = {(0,): (0.1, 0.3, 0.6), (0, 2): (0.5, 0.2, 0.3), (0, 2, 1): (0.4, 0.3, 0.3), (0, 2, 0): (0.2, 0.2, 0.6)}
+    q = {(0,): (0.2, 0.3, 0.5), (0, 2): (0.3, 0.6, 0.1)}
+    target, draft = (lambda text, rows=rows: np.array(rows.get(text, (0.2, 0.3, 0.5))) for rows in (p, q))
+    names = ("draft", "draft", "target", "target") if early else ("draft", "target", "draft", "target")
+    texts = ((0,), (0, 2), (0,), (0, 2)) if early else ((0,), (0,), (0, 2), (0, 2))
+    moments = (0, 1, 2, 2) if early else (0, 1, 1, 2)
+    models = Models(target, draft, (0,), 3, queries=tuple(zip(moments, names, texts, strict=True)))
+    result = []
+    for second in (1, 0):
+        after = (0, 2, second)
+        draws = [token(2, *q[0,]), token(second, *q[0, 2])]
+        seen = min(1.0, p[0, 2][second] / q[0,][second])
+        draws += [coin(0.0, seen)] if seen < 1 else []
+        draws.append(token(0, *p[after]))
+        draws = [item._replace(before=(0,) * at) for at, item in enumerate(draws)]
+        result.append((draws, (2, second, 0), models))
+    return result
+
+
+def test_two_drafts_before_a_query_to_the_target_are_of_one_round():
+    for early, rounds in ((True, 1), (False, 2)):
+        readings = engine_rounds(paths_with_certain_first_test(early)).readings
+        assert [len(reading.rounds) for reading in readings] == [rounds] * 2

@@ -6,6 +6,7 @@ import numpy as np
 
 from specverify.checks.explaining.engine_traces import (
     argmax_without_draw,
+    context_with_draft,
     exchanged_answers,
     round_around,
     text_of_other_request,
@@ -135,3 +136,25 @@ def test_a_request_that_is_decoded_with_p_after_the_text_of_another_one_is_named
     assert text_of_other_request(trace._replace(queries=tuple(own)), 1) == ""
     assert text_of_other_request(trace._replace(queries=tuple(queries[:5])), 1) == ""
     assert text_of_other_request(trace._replace(texts=(one, one, two)), 2) == ""
+
+
+def test_the_round_of_a_bonus_from_the_draft_model_ends_before_its_query():
+    queries = (("draft", (0,)), ("draft", (0, 1)), ("target", (0,)), ("target", (0, 1)), ("draft", (0, 1)))
+    queries = (*queries, ("draft", (0, 1, 3)), ("draft", (0, 1, 3, 2)), ("target", (0, 1, 3, 2)))
+    trace = Trace((((0,), (1, 3, 2, 0)),), queries, lambda tokens: np.eye(4)[(1, 3, 2, 0)[len(tokens) - 1]])
+    said = "round from new token 1: drafted 1 3, accepted 2 (inferred from the tokens)"
+    assert round_around(trace, 0, (1, 3, 1, 0), bonus=True) == said
+    assert round_around(trace, 0, (1, 3, 1, 0)) != said
+
+
+def test_a_context_with_a_rejected_draft_is_proved_by_the_queries():
+    rows = {(0, 1, 2): (1, 0, 0), (0, 2, 1, 2): (0, 0.5, 0.5)}
+    target = lambda tokens: np.array(rows.get(tokens, (1, 0, 0)))  # noqa: E731
+    draft = lambda tokens: np.array((0.5, 0, 0.5) if tokens == (0,) else (1, 0, 0))  # noqa: E731
+    queries = (("draft", (0,)), ("target", (0,)), ("target", (0, 2, 1, 2)))
+    trace = Trace((((0,), (1, 2, 1)),), queries, draft, target)
+    assert context_with_draft(trace, 0, (1, 2, 1)) == ((0, 2, 1, 2), 2)
+    assert context_with_draft(trace, 0, (1, 2, 0)) is None
+    asked = trace._replace(queries=(*queries, ("target", (0, 1, 2))))
+    assert context_with_draft(asked, 0, (1, 2, 1)) is None
+    assert context_with_draft(trace._replace(queries=queries[1:]), 0, (1, 2, 1)) is None

@@ -179,6 +179,29 @@ def test_rules_that_two_drafts_do_not_tell_apart_are_both_named():
     assert fault_of_rounds(here).sentence.startswith(f"a rejected draft is replaced by a draw from {names}")
 
 
+def test_numbers_that_are_p_are_told_as_p():
+    """In one round the replacement is drawn from p, in another from the residual, so no formula fits both."""
+    cases = (
+        ((0.5, 0.2, 0.3), (0.7, 0.2, 0.1), {0: 0.5, 1: 0.2, 2: 0.3}),
+        ((0.1, 0.4, 0.5), (0.8, 0.1, 0.1), {1: 3 / 7, 2: 4 / 7}),
+    )
+    rounds = []
+    for p, q, law in cases:
+        rows = ModelRows((p, p), (q, q))
+        rounds.append(GivenDrafts((0,), (0,), rows, None, (p[0] / q[0],), {0: law}, None, False, {}, 1e-9))
+    sentence = named_fault(rounds, "").sentence
+    assert "replaced by a draw from (0.5, 0.2, 0.3) = p, expected (0, 0, 1) = norm(max(p - q, 0))" in sentence
+
+
+def test_a_fault_has_the_rows_after_the_text_of_its_example():
+    fault = fault_of_rounds(in_scenario(verifier(replace=lambda p, q: p)))
+    here = in_scenario(verifier()).prompt
+    (context,) = fault.contexts
+    assert context.text[: len(here)] == here
+    assert context.q is not None
+    assert (in_scenario(verifier()).task.target(context.text) == context.p).all()
+
+
 def keeps_up_to_the_last_failure(p, q, draft_tokens):
     tokens = draft_tokens.tolist()
     failed = [i for i, token in enumerate(tokens) if RNG.random() >= p[i, token] / q[i, token]]
@@ -200,7 +223,7 @@ def test_a_fault_of_a_later_round_is_named():
     assert fault_of_rounds(here) is None
     law = decoder_law(here.remembering, here.prompt, 20_000)
     told = law_counterexample(here, law.probabilities, target_law(here.task, here.prompt))
-    assert told.fault.startswith("draft 1, token 0, is rejected and replaced by a draw from (0.333, 0.667) (test_round")
+    assert told.fault.startswith("draft 1, token 0, is rejected and replaced by a draw from (0.333, 0.667) = p (test_")
 
 
 def divides_by_the_largest_q(p, q, draft_tokens):

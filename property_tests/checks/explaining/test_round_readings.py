@@ -33,6 +33,20 @@ def test_a_bonus_from_q_and_a_replacement_from_p_are_named():
     )
 
 
+def test_a_rejected_draft_that_is_kept_for_the_next_position_is_named():
+    p, q = {**P, (0, 0): (0.75, 0.25)}, Q
+    texts = (("draft", (0,)), ("target", (0,)), ("draft", (0, 0)), ("target", (0, 0)))
+    queries = tuple((at, *text) for at, text in zip((0, 1, 2, 2), texts, strict=True))
+    models = Models(model(p), model(q), (0,), 2, queries=queries)
+    drafted, rejected = token(1, *Q[0,]), coin(0.625, 1.0)._replace(before=(0,))
+    kept = [drafted, rejected, coin(0.0, 0.5)._replace(before=(0, 0))]
+    said = "the draft at new token 2 is 1, which was rejected at new token 1 and kept: it is not drawn from q again"
+    assert reading_of(kept, models, (0, 1)).fault == said
+    drawn = token(1, *Q[0, 0])._replace(before=(0, 0))
+    again = [drafted, rejected, drawn, coin(0.0, 0.5)._replace(before=(0, 0, 0))]
+    assert reading_of(again, models, (0, 1)).fault == ""
+
+
 def test_a_last_accepted_draft_that_is_missing_is_named():
     reading = read([token(1, 0.2, 0.8), coin(0.625, 1.0), token(1, 0.5, 0.5)], (0,))
     assert reading.fault == "all drafts of a round are accepted and the last accepted draft, 1, is missing"

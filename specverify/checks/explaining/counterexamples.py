@@ -32,11 +32,14 @@ from specverify.checks.explaining.engine_rounds import (
     engine_rounds,
     is_by_other_text,
     model_of_law,
+    without_other_cause,
     without_unseen_row,
 )
 from specverify.checks.explaining.engine_traces import (
     KEPT,
+    OF_DRAFT_MODEL,
     argmax_without_draw,
+    context_with_draft,
     drafts_of_first_round,
     exchanged_answers,
     listed_tokens,
@@ -47,7 +50,7 @@ from specverify.checks.explaining.engine_traces import (
 from specverify.checks.explaining.first_difference import CERTAIN, END, Difference, first_difference, text_fault
 from specverify.checks.explaining.given_drafts import GENERIC
 from specverify.checks.explaining.reused_rows import REUSED
-from specverify.checks.explaining.round_faults import RoundFault, fault_of_rounds
+from specverify.checks.explaining.round_faults import Context, RoundFault, fault_of_rounds
 from specverify.checks.explaining.round_readings import (
     ROLES,
     UNDRAWN_WORDS,
@@ -78,6 +81,8 @@ SEARCHED, EVIDENCE, EVIDENCE_OF_PROBE = 8, 16, 36
 """The number of paths of an engine that are searched for the fault, and the number of further paths as evidence; the
 third number is that of a setting that explains a refutation."""
 SEARCHED_TREES, MOST_TREE_PATHS = 40, 400
+LEAST_PROOFS = 2
+"""The least number of paths whose queries prove that a context keeps a rejected draft."""
 PATHS_ALONE = 2000
 """The largest number of paths that are followed of one request alone."""
 NEAR, NEAR_LAW = 1e-9, 1e-6
@@ -111,6 +116,7 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
     row = here.variant.label.partition(", ")[2]
     where = f"{row}: " if row.startswith("row") else ""
     named = fault.sentence if fault else where + (f"{read}: {difference.fault}" if read else difference.fault)
+    example = example._replace(let=_with_contexts(example.let, fault.contexts if fault else ()))
     return example._replace(fault=named, rows=difference.rows)
 
 
@@ -177,7 +183,7 @@ def program_counterexample(
     texts = [*[worst] * len(heaviest), *(max(outcomes_of(path.outcome), key=lambda end: end[1])[0] for path in more)]
     open_ends = [len(outcomes_of(path.outcome)) > 1 for path in (*(path for _, path in heaviest), *more)]
     rounds = or_none(_rounds_of, program, drawn, traces, texts, expected, open_ends)
-    readings = _told_as_rounds(rounds.readings[: len(heaviest)], traces) if rounds else [None] * len(heaviest)
+    readings = _told_as_rounds(rounds, traces)[: len(heaviest)] if rounds else [None] * len(heaviest)
     because, shown = _stories_of(heaviest, drawn[: len(heaviest)], readings)
     example = Counterexample(
         let=(described(program), *_rows({**program.rows(worst), **_rows_used(trace, shown)}, shown)),
@@ -206,8 +212,10 @@ def program_counterexample(
         named = _token_named(difference, program.rows(worst), paths_drawn, size, read)
     if not named:
         return example._replace(fault=difference.fault, rows=difference.rows, named=False)
-    sure = program.is_probe and rounds is not None and rounds.named and named == rounds.fault
-    return example._replace(fault=named, rows=(difference.fault, *difference.rows), sure=sure)
+    own = rounds if rounds is not None and named == rounds.fault else EngineRounds([], "")
+    let = _with_contexts(example.let, own.contexts if trace else ())  # else the prompt of these texts is not known
+    rows, sure = (difference.fault, *difference.rows), program.is_probe and own.named
+    return example._replace(let=let, fault=named, rows=rows, sure=sure)
 
 
 def _varied_paths(engine: KeptPaths) -> list[Path[Any]]:
@@ -245,8 +253,35 @@ def _named_beside(
     if rule:
         return f"{rule}{decided or (_line_of_tests(engine) if ' test' in rule else '')}", shown, *difference.rows
     if not alone:
-        return None
+        kept = or_none(_kept_draft, program, difference, engine)
+        return (f"{kept}: {difference.fault}", *difference.rows) if kept else None
     return f"{shown}{decided}", *difference.rows
+
+
+def _kept_draft(program: EngineProgram, difference: Difference, engine: KeptPaths) -> str:
+    """Return the sentence that p of the first wrong token is computed after a text that keeps a rejected draft.
+
+    Returns "" unless the queries on at least two paths of ``engine`` prove it, and no such path has another text.
+    ``difference`` has the first wrong token.
+    """
+    if program.trace is None or program.split is None or difference.request is None or difference.wrong is None:
+        return ""
+    index, wrong = difference.request, difference.wrong
+    proofs = list[tuple[Trace, tuple[Tokens, int]]]()
+    for path in engine:
+        new = program.split(outcomes_of(path.outcome)[0][0])[index]
+        if new[: len(wrong)] == wrong and len(proofs) < EVIDENCE:
+            trace = program.trace(path.choices)
+            proof = context_with_draft(trace, index, wrong)
+            proofs += [(trace, proof)] if proof else []
+    if len(proofs) < LEAST_PROOFS or len({proof for _, proof in proofs}) > 1:
+        return ""
+    trace, (asked, draft) = proofs[0]
+    if trace.target is None:
+        return ""
+    text, row = (*trace.texts[index][0], *wrong[:-1]), short_row(trace.target(asked).tolist())
+    said = f"the context keeps the rejected draft {draft}: p of new token {len(wrong)} is computed after {asked}"
+    return f"{said}, where p = {row}, not after {text}"
 
 
 def _line_of_tests(engine: KeptPaths) -> str:
@@ -377,16 +412,24 @@ def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
     return or_none(program.trace, path.choices) if program.trace else None
 
 
-def _told_as_rounds(readings: Sequence[Reading | None], traces: Sequence[Trace | None]) -> list[Reading | None]:
-    """Return ``readings``, but None for each path without recorded queries whose reading has a token without a draw.
+def _told_as_rounds(rounds: EngineRounds, traces: Sequence[Trace | None]) -> list[Reading | None]:
+    """Return the readings of ``rounds``, but None for each path whose reading only fails to find a draw.
 
-    Such a reading may be wrong: some programs draw all tokens first, and all coins later. ``traces`` has the queries of
-    each path, or None.
+    Such a reading has a token without a draw, and no queries are recorded or no rule is named: some programs draw all
+    tokens first, and all coins later, or keep a token of an earlier draw. ``traces`` has the queries of each path, or
+    None. If a rule is named, the words about a path have no other cause.
     """
-    return [
-        None if reading is not None and trace is None and UNDRAWN_WORDS in reading.fault else reading
-        for reading, trace in zip(readings, traces, strict=False)
-    ]
+    result: list[Reading | None] = []
+    for reading, trace in zip(rounds.readings, traces, strict=False):
+        unread = reading is not None and UNDRAWN_WORDS in reading.fault and (trace is None or not rounds.fault)
+        if reading is None or unread:
+            result.append(None)
+            continue
+        words = reading.words
+        if rounds.named:
+            words = tuple(without_other_cause(said, rounds.fault) for said in words)
+        result.append(reading._replace(words=words))
+    return result
 
 
 def _stories_of(
@@ -617,10 +660,10 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
                 f"expected {listed_tokens(should)}",
                 f"got {listed_tokens(does)}",
             ]
-            lines += [round_around(trace, index, should)]
+            why = wrong_row(trace, index, should)
+            lines += [round_around(trace, index, should, bonus=why.startswith(OF_DRAFT_MODEL))]
             if len(texts) > 1:
                 lines = [f"{program.each} {index + 1} of {len(texts)}", *lines]
-            why = wrong_row(trace, index, should)
             alone = or_none(right_alone, program, index) if index else ""
             wrong = text_fault(should, does, trace.eos)
             other = exchanged_answers(texts, [new for _, new in trace.texts], program.each, trace.batches)
@@ -866,6 +909,15 @@ def _rows(seen: Mapping[Tokens, Mapping[str, Pmf]], shown: Sequence[Reading] = (
         f"after {tokens}: " + "   ".join(f"{letter} = {shown_pmf(rows[letter])}" for letter in sorted(rows))
         for tokens, rows in ordered
     ]
+
+
+def _with_contexts(let: tuple[str, ...], contexts: Sequence[Context]) -> tuple[str, ...]:
+    """Return the lines ``let`` with a line for each of ``contexts`` whose text has none."""
+    lines = list(let)
+    for text, p, q in contexts:
+        if not any(line.startswith(f"after {text}:") for line in lines):
+            lines.append(f"after {text}: p = {short_row(p)}" + (f"   q = {short_row(q)}" if q else ""))
+    return tuple(lines)
 
 
 def _recording(task: Task, seen: dict[Tokens, dict[str, Pmf]]) -> Task:

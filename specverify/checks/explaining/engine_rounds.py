@@ -18,7 +18,7 @@ import numpy as np
 from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.given_drafts import GivenDrafts
 from specverify.checks.explaining.one_number_rules import further_temperature, powered
-from specverify.checks.explaining.round_faults import GUESSED, named_fault
+from specverify.checks.explaining.round_faults import GUESSED, Context, named_fault
 from specverify.checks.explaining.round_readings import UNDRAWN_WORDS, Models, Reading, ReadRound, reading_of
 from specverify.checks.explaining.round_rules import ModelRows, Row, same_row
 from specverify.checks.explaining.wording import listed, short
@@ -48,6 +48,8 @@ class EngineRounds(NamedTuple):
     """A sentence about the deviation that all paths share; "" if there is none."""
     named: bool = False
     """Whether the sentence names the wrong rule; False if it only quotes numbers of one path."""
+    contexts: tuple[Context, ...] = ()
+    """The texts of the numbers in the sentence, with their rows of p and q."""
 
 
 def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
@@ -273,6 +275,8 @@ _OTHER_TEXT = re.compile(
 
 _AS_BY = re.compile(r", as by [pq].*? after .*?(?=; expected)")
 """Matches the phrase about the rows with which a draft, accepted without a draw, would pass surely."""
+_BY_ROWS = re.compile(r"(, as by|; this is) [pq][^;]*? after \([^()]*\)( \((?P<kind>[^()]*)\))?")
+"""Matches the phrase in the words of a round about the rows of another text that give the observed acceptance."""
 
 
 def without_unseen_row(said: str) -> str:
@@ -280,48 +284,78 @@ def without_unseen_row(said: str) -> str:
     return _AS_BY.sub("", said)
 
 
+_PLAIN_ROWS = ("p", "q", "norm(max(p - q, 0))")
+_DRAWN_FROM = re.compile(r"\bdrawn from (?P<row>(?:(?! after | = ).)+) = (?=\()")
+"""Matches the name of a changed row of p or q in the words of a round."""
+
+
+def without_other_cause(words: str, fault: str) -> str:
+    """Return the ``words`` about a round without rows of other texts, or changed rows, that ``fault`` does not name.
+
+    The numbers of one draft may fit such a row by chance. If a rule that fits all paths is named, such a phrase
+    would be a second cause.
+    """
+
+    def kept(match: re.Match[str]) -> str:
+        return match.group() if match["kind"] and match["kind"] in fault else ""
+
+    def kept_row(match: re.Match[str]) -> str:
+        return match.group() if match["row"] in _PLAIN_ROWS or match["row"] in fault else "drawn from "
+
+    return _DRAWN_FROM.sub(kept_row, _BY_ROWS.sub(kept, words))
+
+
 def is_by_other_text(said: str) -> bool:
     """Return whether the sentence ``said`` explains a draw by the row of another text."""
     return _OTHER_TEXT.search(said) is not None
 
 
-def _rule(read: Sequence[tuple[Reading, Models]]) -> tuple[str, bool]:
+def _rule(read: Sequence[tuple[Reading, Models]]) -> tuple[str, bool, tuple[Context, ...]]:
     """Return the sentence about the wrong rule that the rounds in ``read`` follow, and whether it names the rule.
 
-    The sentence is "" if no rule is recognised.
+    The sentence is "" if no rule is recognised. The third value has the rows after the texts of its numbers.
 
     ``read`` has (reading, models) of each path. The rounds of a path count up to its first deviation.
     """
     given = _all_given(read)
     fault = named_fault(given, "") if given else None
+    if fault is not None and not fault.named:  # numbers of a token without a draw show no row
+        given = _all_given(read, undrawn=False)
+        fault = named_fault(given, "") if given else None
+        fault = None if fault is None or fault.named else fault  # a rule must fit all rounds
     if fault is not None and not fault.named:
         faults = [reading.fault for reading, _ in read if reading.fault]
         by_text = [(match.group(1), said) for said in faults if (match := _OTHER_TEXT.search(said))]
         if by_text:
             agree = len({kind for kind, _ in by_text}) == 1 and 2 * len(by_text) > len(faults)
             if agree and all(_AS_BY.search(said) for _, said in by_text):
-                return without_unseen_row(by_text[0][1]), False  # no bound tells one text from another
-            return (by_text[0][1], True) if agree else ("", False)
+                return without_unseen_row(by_text[0][1]), False, ()  # no bound tells one text from another
+            return (by_text[0][1], True, ()) if agree else ("", False, ())
         if 2 * sum(UNDRAWN_WORDS in said for said in faults) > len(faults):
-            return "", False  # the readings only fail to find a draw
+            return "", False, ()  # the readings only fail to find a draw
     sure = fault is not None and (fault.named or any(models.queries or models.guesses for _, models in read))
     if fault is None or not sure:
-        return "", False
-    return f"{fault.sentence}{_as_with_q(read) if GUESSED in fault.sentence else ''}", fault.named
+        return "", False, ()
+    sentence = f"{fault.sentence}{_as_with_q(read) if GUESSED in fault.sentence else ''}"
+    return sentence, fault.named, fault.contexts
 
 
-def _all_given(read: Sequence[tuple[Reading, Models]]) -> list[GivenDrafts]:
+def _all_given(read: Sequence[tuple[Reading, Models]], *, undrawn: bool = True) -> list[GivenDrafts]:
     """Return the rounds of all paths from which a wrong rule may be inferred.
 
     Such a round has drafts, has no step that is impossible in a right round, and follows no deviation in its path.
-    ``read`` has (reading, models) of each path.
+    ``read`` has (reading, models) of each path. Without ``undrawn``, rounds with an unexplained token that no draw
+    produced are left out.
     """
     learned = _learned([reading for reading, models in read if models.q is None])
     return [
         _given(one, before, models, learned)
         for reading, models in read
         for one, before in _evidence(reading)
-        if one.drafts and not one.structure and all(sum(_of(models.p)(text)) > 0 for text in _texts_of(one))
+        if one.drafts
+        and not one.structure
+        and (undrawn or UNDRAWN_WORDS not in one.fault)
+        and all(sum(_of(models.p)(text)) > 0 for text in _texts_of(one))
     ]
 
 
@@ -356,6 +390,8 @@ def _given(one: ReadRound, before: ReadRound | None, models: Models, learned: Ma
     end, row = one.end
     law = {token: mass for token, mass in enumerate(row) if mass > 0}
     places = {("accept" if role == "test" else role, i): place for role, i, place in one.places if place}
+    if models.q is not None:  # a draft that is certain in q needs no draw
+        places |= {("draft", i): "" for i, text in enumerate(texts[:-1]) if max(_of(models.q)(text)) >= 1}
     rows = ModelRows(tuple(map(p, texts)), (*one.q, _last_q(texts[-1], models, learned, len(one.q[0]))))
     return GivenDrafts(
         one.text,

@@ -12,6 +12,8 @@ from specverify.subjects.subject import Trace
 
 KEPT = "the context "
 """The beginning of a sentence about a token that the context of a row should not contain."""
+OF_DRAFT_MODEL = "the token after accepted drafts is the draft model's"
+"""The beginning of the sentence about a bonus for which p is not computed."""
 LEAST_CHOSEN = 2
 """The least number of different tokens from which it is inferred that a program chooses the argmax."""
 LEAST_SHOWN = 3
@@ -79,11 +81,12 @@ def _prompt_of(trace: Trace, text: Tokens) -> Tokens:
     return max((prompt for prompt, _ in trace.texts if _begins(text, prompt)), key=len, default=())
 
 
-def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
+def round_around(trace: Trace, index: int, wanted: Tokens, *, bonus: bool = False) -> str:
     """Describe the round that emits the first wrong token of request ``index``: its drafts and how many are accepted.
 
     Returns "" if the round cannot be inferred from the draft-model queries. ``wanted`` is the right text, and ``trace``
-    has the texts and the model queries of the run.
+    has the texts and the model queries of the run. With ``bonus``, the wrong token is a bonus from the draft model: its
+    query and later ones are no drafts of the round, and neither is a repeated query.
     """
     prompt, new = trace.texts[index]
     if sum(other == prompt for other, _ in trace.texts) > 1:
@@ -95,7 +98,7 @@ def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
     text = prompt + new
     starts = [
         (len(drafted[0]) - len(prompt), drafted)
-        for drafted in _rounds(trace, prompt)
+        for drafted in _rounds(_without_bonus(trace, len(prompt) + wrong) if bonus else trace, prompt)
         if drafted[0] == text[: len(drafted[0])] and len(drafted[0]) - len(prompt) <= wrong
     ]
     if not starts:
@@ -111,6 +114,17 @@ def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
         behind = f"draft {wrong - begin + 1} is the end token {trace.eos}, and the tokens after it are emitted too"
         return f"round from {number}: drafted {listed_tokens(drafts)}, accepted {accepted}: {behind}"
     return f"round from {number}: drafted {listed_tokens(drafts)}, accepted {accepted} (inferred from the tokens)"
+
+
+def _without_bonus(trace: Trace, length: int) -> Trace:
+    """Return ``trace`` without its repeated draft-model queries and those with at least ``length`` tokens."""
+    seen = set[tuple[str, Tokens]]()
+    kept = []
+    for query in trace.queries:
+        if query[0] != "draft" or (query not in seen and len(query[1]) < length):
+            kept.append(query)
+        seen.add(query)
+    return trace._replace(queries=tuple(kept))
 
 
 def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
@@ -220,6 +234,34 @@ def _are_drafts(trace: Trace, later: Sequence[tuple[str, Tokens]], asked: Tokens
     )
 
 
+def context_with_draft(trace: Trace, index: int, new: Tokens) -> tuple[Tokens, int] | None:
+    """Return the only text with a rejected draft whose p gives the last token of ``new``, and this draft; or None.
+
+    ``new`` is the beginning of the text of request ``index``. The recorded queries in ``trace`` prove the text:
+
+    * The target was never queried with the right text. There, p and q of the token are 0.
+    * It was queried with exactly one text that is the right one with one more token, and p of the token is positive.
+    * The additional token is a draft: the draft model was queried before it, and gives it a positive probability.
+    """
+    *before, token = new
+    text = trace.texts[index][0] + tuple(before)
+    target, draft = trace.target, trace.draft
+    if target is None or draft is None or ("target", text) in trace.queries or target(text)[token] > 0:
+        return None
+    if draft(text)[token] > 0:
+        return None
+    prompt = len(trace.texts[index][0])
+    fitting = dict[Tokens, int]()
+    for asked in dict.fromkeys(asked for name, asked in trace.queries if name == "target"):
+        for start in range(prompt, len(text)):
+            extra = asked[start : start + 1]
+            if asked == text[:start] + extra + text[start:] and extra != text[start : start + 1]:
+                is_draft = ("draft", text[:start]) in trace.queries and draft(text[:start])[extra[0]] > 0
+                if is_draft and target(asked)[token] > 0:
+                    fitting[asked] = extra[0]
+    return next(iter(fitting.items())) if len(fitting) == 1 else None
+
+
 def _unqueried(later: Sequence[tuple[str, Tokens]], text: Tokens) -> str:
     """Return the sentence that the token after ``text`` is the draft model's, and p is not computed for it.
 
@@ -230,7 +272,7 @@ def _unqueried(later: Sequence[tuple[str, Tokens]], text: Tokens) -> str:
         return ""
     drafted, tested = later.index(("draft", text)), ("target", text[:-1])
     if tested in later and later.index(tested) < drafted:
-        return "the token after accepted drafts is the draft model's, and p is not computed for it"
+        return f"{OF_DRAFT_MODEL}, and p is not computed for it"
     return "it is a draft that is not tested: p is not computed for it"
 
 

@@ -39,6 +39,7 @@ from specverify.checks.explaining.round_rules import (
     ACCEPT,
     ACCEPT_OF_ROW,
     BONUS,
+    ONE_NUMBER,
     POINTS,
     REPLACE,
     REPLACE_OF_ROW,
@@ -59,8 +60,16 @@ PADDED_ROW = "(1, 0, ...), the row that p has at padded positions"
 LEAST_OPEN_DRAFTS = 3
 MOST_NAMES = 3
 """The largest number of formulas that a sentence names if several fit all observations."""
-GUESSED = ", as it is not drawn"
+GUESSED = " because no draw chooses the draft"
 """Follows "q = 1" in a message about a draft for which an engine draws nothing."""
+
+
+class Context(NamedTuple):
+    """The rows of the models after a text."""
+
+    text: Tokens
+    p: Row
+    q: Row | None = None
 
 
 class RoundFault(NamedTuple):
@@ -71,6 +80,8 @@ class RoundFault(NamedTuple):
     """The wrong parts: a subset of ``accept``, ``replace`` and ``bonus``."""
     named: bool = True
     """Whether another rule that fits all numbers is named; else the sentence only quotes numbers."""
+    contexts: tuple[Context, ...] = ()
+    """The texts of the numbers in the sentence, with their rows of p and q."""
 
 
 def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> RoundFault | None:
@@ -133,12 +144,14 @@ def _named(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault:
         return RoundFault(goes_on, frozenset(wrong))
     other = _other_rows(all_given, parameters)
     if other:
-        return RoundFault(f"{other}: {_example(all_given, wrong[0])}", frozenset(wrong))
+        contexts = _contexts(all_given, wrong[:1])
+        return RoundFault(f"{other}: {_example(all_given, wrong[0])}", frozenset(wrong), contexts=contexts)
     if (alike := _same_row_twice(all_given, wrong, parameters) or _same_number_twice(all_given, wrong)) is not None:
-        return RoundFault(alike, frozenset(wrong))
+        return RoundFault(alike, frozenset(wrong), contexts=_contexts(all_given, ("replace", "bonus"), briefly=True))
     names = [part for part in wrong if _rule_sentence(all_given, part, parameters)]
-    said = "; ".join(_sentence(all_given, part, parameters) for part in (names or wrong[:1])[:2])
-    return RoundFault(said, frozenset(wrong), bool(names))
+    told = (names or wrong[:1])[:2]
+    said = "; ".join(_sentence(all_given, part, parameters) for part in told)
+    return RoundFault(said, frozenset(wrong), bool(names), _contexts(all_given, told, briefly=bool(names)))
 
 
 def _same_row_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str], parameters: str) -> str | None:
@@ -206,7 +219,8 @@ def _rule_sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str)
     name = _name(all_given, part, parameters)
     if part == "accept":
         name = name or ("" if all_given[0].of_engine else _depends_on_later(all_given))
-        return f"drafts are accepted {name}, expected min(1, p/q)" if name else ""
+        at = _line_of_test(all_given) if name == ONE_NUMBER else ""
+        return f"drafts are accepted {name}{at}, expected min(1, p/q)" if name else ""
     if name in POINTS:
         if part == "replace":
             return f"a rejected draft is replaced by {name}, expected a draw from norm(max(p - q, 0))"
@@ -216,6 +230,12 @@ def _rule_sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str)
     if part == "replace":
         return f"a rejected draft is replaced by a draw from {name}, expected norm(max(p - q, 0))" if name else ""
     return f"the bonus token is drawn from {name}, expected p after the last draft" if name else ""
+
+
+def _line_of_test(all_given: Sequence[GivenDrafts]) -> str:
+    """Return the program line of the tests in the rounds ``all_given``, in brackets; "" if there is not exactly one."""
+    lines = {place for given in all_given for (role, _), place in given.places.items() if role == "accept" and place}
+    return f" ({lines.pop()})" if len(lines) == 1 else ""
 
 
 def _row_of_bonus(all_given: Sequence[GivenDrafts]) -> str:
@@ -512,22 +532,51 @@ def _example(all_given: Sequence[GivenDrafts], part: str, *, briefly: bool = Fal
     ``part`` is "accept", "replace" or "bonus", and ``all_given`` are the rounds. ``briefly``: leave out what another
     sentence already states about the wrong formula.
     """
-    found = [
-        (given, i, seen, said)
-        for given in all_given
-        for i, seen in values_of(given, part)
-        if not fits(seen, said := expected(given, part, i, given.rows), error_of(given, part, i))
-    ]
-    shows = [one for one in found if part != "replace" or all(mass > 0 for mass in one[0].rows.q[one[1]])]
-    if not found:
+    first = _first_wrong(all_given, part, briefly=briefly)
+    if first is None:
         return ""
-    given, i, seen, said = (shows if briefly and shows else found)[0]
+    given, i, seen, said = first
     told = _numbers(given, part, i, seen, said, briefly=briefly)
     same = len(given.rows.p[0]) == len(all_given[0].rows.p[0]) and given.rows.p[0] == all_given[0].rows.p[0]
     if same or part != "replace" or given.of_engine:
         return told
     rows = f"p = {short_row(given.rows.p[i])} and q = {short_row(given.rows.q[i])}"
     return f"{told}, {'in another case, with' if given.elsewhere else 'where'} {rows}"
+
+
+def _first_wrong(
+    all_given: Sequence[GivenDrafts], part: str, *, briefly: bool
+) -> tuple[GivenDrafts, int, Any, Any] | None:
+    """Return (round, position, observed value, expected value) of the example for ``_example``; None without one."""
+    found = [
+        (given, i, seen, said)
+        for given in all_given
+        for i, seen in values_of(given, part)
+        if not fits(seen, said := expected(given, part, i, given.rows), error_of(given, part, i))
+    ]
+    shows = [one for one in found if part == "bonus" or _is_telling(one[0], part, one[1])]
+    return next(iter(shows if briefly and shows else found), None)
+
+
+def _contexts(all_given: Sequence[GivenDrafts], parts: Sequence[str], *, briefly: bool = False) -> tuple[Context, ...]:
+    """Return the texts of the examples of ``parts``, with their rows; those of other scenarios are left out.
+
+    After the last draft only p is returned.
+    """
+    result = []
+    for part in parts:
+        first = _first_wrong(all_given, part, briefly=briefly)
+        if first is not None and not first[0].elsewhere:
+            given, i, _, _ = first
+            q = given.rows.q[i] if i < len(given.drafts) else None
+            result.append(Context(given.prefix + given.drafts[:i], given.rows.p[i], q))
+    return tuple(result)
+
+
+def _is_telling(given: GivenDrafts, part: str, i: int) -> bool:
+    """Return whether draft ``i`` of a round is a good example of ``part``: a draft with q < 1, a row of q without 0."""
+    q = given.rows.q[i]
+    return all(mass > 0 for mass in q) if part == "replace" else q[given.drafts[i]] < 1
 
 
 def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any, *, briefly: bool) -> str:
@@ -551,6 +600,10 @@ def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any, *, bri
         which = f"in place of {draft}: " if part == "replace" else "" if given.drafts else "without drafts "
         return f"{which}{does} instead of {ought}{at}"
     if part == "replace":
+        p, q = given.rows.p[i], given.rows.q[i]
+        near = error_of(given, part, i)
+        row = next((name for name, row in (("p", p), ("q", q)) if not outside and fits(seen, row, near)), "")
+        does += f" = {row}" if row else ""
         return f"{draft}, is rejected and replaced by a draw from {does}{at}, expected {ought} = norm(max(p - q, 0))"
     if not given.drafts:
         return f"the token of a row without drafts is drawn from {does}{at}, expected {ought} = p"

@@ -145,6 +145,8 @@ class _DraftReading(NamedTuple):
     places: tuple[str, ...] = ()
     drawn: bool = False
     """Whether the last draft was drawn, and did not have probability 1."""
+    kept: bool = False
+    """Whether the first draft is one that an earlier round rejected."""
 
 
 class _RoundReading(NamedTuple):
@@ -176,10 +178,11 @@ class _RoundReading(NamedTuple):
         drafted = self.drafted
         places = (*self.places, *(("draft", i, at) for i, at in enumerate(drafted.places)))
         last = (end, len(self.accept) - (end == "replace"), place)
-        tokens = drafted.tokens
+        shown = not drafted.kept or any(role == "test" and i == 0 for role, i, _ in self.places)
         return ReadRound(
-            self.text, tokens, drafted.q, self.accept, (end, row), (*places, last), fault, self.structure, self.dropped
-        )
+            self.text, drafted.tokens, drafted.q, self.accept, (end, row), (*places, last), fault, self.structure,
+            self.dropped, shown,
+        )  # fmt: skip
 
 
 class _Alternative(NamedTuple):
@@ -313,6 +316,7 @@ class _PathReader:
         self.longest = [max((len(text) for at, _, text in counted if at <= start), default=0) for start in starts]
         self.first: dict[tuple[str, Tokens], int] = {}
         self.order: dict[tuple[str, Tokens], int] = {}
+        self.of_target = [number for number, (_, name, _) in enumerate(own) if name == "target"]
         for number, (moment, name, text) in enumerate(own):
             self.first.setdefault((name, text), moment)
             self.order.setdefault((name, text), number)
@@ -394,10 +398,10 @@ class _PathReader:
         """
         certain = UNLIKELY / 10 if _certain(self.p(text)) is not None and not self.asks_draft else 2 * UNLIKELY
         yield from self._without_draft(at, _RoundReading(text, _DraftReading((), (), at), rejected, certain))
-        for drafted in self._drafts(at, text):
-            yield from self._decided(
-                drafted.next, _RoundReading(text, drafted, rejected, drafted.cost, fault=drafted.fault)
-            )
+        for drafted in self._drafts(at, text, rejected):
+            odd = drafted.fault if drafted.kept else ""
+            now = _RoundReading(text, drafted, rejected, drafted.cost, fault=drafted.fault, structure=odd)
+            yield from self._decided(drafted.next, now)
             if drafted.drawn:
                 yield from self._dropped(drafted, text, rejected)
 
@@ -440,15 +444,35 @@ class _PathReader:
         else:
             yield from self._without_draft(drafted.next, now)
 
-    def _drafts(self, at: int, text: Tokens) -> Iterator[_DraftReading]:
-        """Yield every reading of the draws from index ``at`` on as the drafts of a round after ``text``."""
-        open_ones = [_DraftReading((), (), at)]
+    def _drafts(self, at: int, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_DraftReading]:
+        """Yield every reading of the draws from index ``at`` on as the drafts of a round after ``text``.
+
+        ``rejected`` are texts that end in a rejected draft.
+        """
+        open_ones = [_DraftReading((), (), at), *self._kept_draft(at, text, rejected)]
         while open_ones:
             drafted = open_ones.pop(0)
             if drafted.tokens:
                 yield drafted
             if len(drafted.tokens) < MOST_DRAFTS:
                 open_ones += self._one_more(drafted, text)
+
+    def _kept_draft(self, at: int, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_DraftReading]:
+        """Yield the last rejected draft as the first draft after ``text``, without a draw.
+
+        Queries must be recorded, q must not be certain, and draw ``at`` must not come from q. ``rejected`` are texts
+        that end in a rejected draft.
+        """
+        if not rejected or not self.models.unshown or self.models.q is None or ("draft", text) not in self.first:
+            return
+        row, token = self.q(text), rejected[-1][-1]
+        item = self.items[at] if at < len(self.items) else None
+        if _certain(row) is not None or not row[token] > 0 or (item and item.token_from(row, NEAR) is not None):
+            return
+        number, before = (len(one) - len(self.models.prompt) for one in ((*text, token), rejected[-1]))
+        said = f"the draft at new token {number} is {token}, which was rejected at new token {before} and kept: it is "
+        said += "not drawn from q again"
+        yield _DraftReading((token,), (row,), at, OTHER_NUMBER, said, ("",), kept=True)
 
     def _one_more(self, drafted: _DraftReading, text: Tokens) -> Iterator[_DraftReading]:
         here, at = text + drafted.tokens, drafted.next
@@ -503,6 +527,14 @@ class _PathReader:
         first, target, this = (self.order.get(key, -1) for key in (("draft", text), ("target", text), ("draft", here)))
         return 0 <= first < target < this
 
+    def _is_chained(self, text: Tokens, here: Tokens) -> bool:
+        """Return whether the draft model is queried with ``here`` after ``text``, and the target not between them.
+
+        Then the token after ``here`` is a draft of the round that begins after ``text``.
+        """
+        begin, end = (self.order.get(("draft", asked), -1) for asked in (text, here))
+        return 0 <= begin < end and not any(begin < number < end for number in self.of_target)
+
     def _guesses(self, drafted: _DraftReading, here: Tokens) -> Iterator[_DraftReading]:
         """Yield ``drafted`` with one more draft that no draw produced.
 
@@ -528,7 +560,7 @@ class _PathReader:
     ) -> _DraftReading:  # fmt: skip
         return _DraftReading(
             (*drafted.tokens, token), (*drafted.q, row), after, drafted.cost + cost, drafted.fault or fault,
-            (*drafted.places, place), drawn,
+            (*drafted.places, place), drawn, drafted.kept,
         )  # fmt: skip
 
     def _decided(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
@@ -547,7 +579,7 @@ class _PathReader:
         bound = float(ratio(p[token], q[token]))
         line = drafted.places[i]
         inside = f"q = {short(q[token])}{f', {line}' if line else ''}" if q[token] < 1 - NEAR else ""
-        word = f"drafted {token}" + (f" ({inside})" if inside else "")
+        word = f"{'kept draft' if drafted.kept and i == 0 else 'drafted'} {token}" + (f" ({inside})" if inside else "")
         if len(text) + i >= self.end:
             accepts = [(at + (self._next(at, lookup=False) is not None), True, 0.0, "", "", bound)]
         else:
@@ -600,9 +632,10 @@ class _PathReader:
             if seen_in_text or self.models.unshown:
                 yield from self._emitted(last, text, emitted, words, more, fault, used, None, gone, record)
             if i + 1 < len(drafts):
+                line = next((at for role, k, at in now.places if (role, k) == ("test", i)), "")
                 wrong = (
-                    f"the round goes on with draft {i + 2} ({drafts[i + 1]}) after draft {i + 1} ({drafts[i]}) "
-                    "was rejected"
+                    f"the round goes on with draft {i + 2} (token {drafts[i + 1]}) after draft {i + 1} (token "
+                    f"{drafts[i]}) was rejected{f' ({line})' if line else ''}"
                 )
                 on = then._replace(out=(*now.out, new), structure=wrong, fault=now.fault or wrong)
                 yield from self._decided(last, on._replace(cost=then.cost + DROPPED))
@@ -663,7 +696,7 @@ class _PathReader:
             yield from self._emitted(at, text, now.out, words, now.cost, now.fault, used, None, (), record)
             return
         inside = len(here) < self.end
-        none = UNLIKELY if inside and ("draft", here) not in self.first else 0.0
+        none = UNLIKELY if inside and (("draft", here) not in self.first or self._is_chained(text, here)) else 0.0
         alone = now.record("", (), "", now.fault)
         yield from self._emitted(at, text, drafts, words, now.cost + none, now.fault, used, drafts, (), alone)
         for new, after, cost, row, place in self._token(at, here, self.p(here), "p", now.rejected):

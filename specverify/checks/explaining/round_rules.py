@@ -137,6 +137,7 @@ def _inside(index: int, rows: Sequence[Row]) -> int:
     return min(max(index, 0), len(rows) - 1)
 
 
+ONE_NUMBER = "by one random number for all drafts"
 ACCEPT_OF_ROW: Mapping[str, AcceptFormula] = {
     "with probability min(1, q/p)": lambda rows, drafts, i: ratio(rows.q[i][drafts[i]], rows.p[i][drafts[i]]),
     "always": lambda rows, drafts, i: 1,
@@ -149,7 +150,7 @@ ACCEPT_OF_ROW: Mapping[str, AcceptFormula] = {
     ),
     "whenever p > 0": lambda rows, drafts, i: int(rows.p[i][drafts[i]] > 0),
     "only if the draft is the argmax of p": lambda rows, drafts, i: int(drafts[i] == _argmax(rows.p[i])),
-    "by one random number for all drafts": _one_coin,
+    ONE_NUMBER: _one_coin,
     "with probability min(1, p/max(q)), by the largest entry of q": lambda rows, drafts, i: ratio(
         rows.p[i][drafts[i]], max(rows.q[i])
     ),
