@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 from reference import ALGORITHMS
@@ -53,6 +54,26 @@ def test_an_engine_that_keeps_something_from_call_to_call_is_told_what_to_do():
     grounds, *others = check_engine(lambda: Engine().decode(), law)
     assert all(verdict.status is Status.HOLDS for verdict in (grounds, *others))
     assert (grounds.figures["coupled_runs"], grounds.figures["fed_runs"]) == (LEAST, 3)
+
+
+def test_rows_of_a_ragged_batch_may_be_lists_of_what_was_drawn():
+    """The examined row stays symbolic and is read after the last row, although its token is drawn before."""
+    rng = np.random.default_rng()
+
+    def verify(p, q, draft_tokens, lengths):
+        answer = []
+        for b, length in enumerate(lengths):
+            row, left = [], p[b, length]
+            for i, token in enumerate(draft_tokens[b, :length]):
+                if rng.random() >= p[b, i, token] / q[b, i, token]:
+                    left = np.maximum(p[b, i] - q[b, i], 0)
+                    break
+                row.append(token)
+            answer.append([*row, rng.choice(len(left), p=left / left.sum())])
+        return answer
+
+    (found,) = check_verifier(verify, checks=["program_is_its_draws"], quick=True)
+    assert found.status is Status.HOLDS
 
 
 class Ahead:

@@ -14,7 +14,14 @@ from specverify.laws.certain_tables import (
     certain_pair,
     is_certain,
 )
-from specverify.laws.deep_scenarios import CROWDED, LONG_SCENARIOS, ONE_ROW_SCENARIOS, deep_scenarios
+from specverify.laws.deep_scenarios import (
+    CROWDED,
+    LONG_SCENARIOS,
+    ONE_ROW_SCENARIOS,
+    PAIRED,
+    TRUNCATED,
+    deep_scenarios,
+)
 from specverify.laws.scenarios import SCENARIOS
 
 [ALL_POSSIBLE] = [scenario for scenario in ONE_ROW_SCENARIOS if scenario.shape.startswith(MANY)]
@@ -64,6 +71,6 @@ def test_tiles_leave_a_token_over_and_a_row_without_a_draft_is_open_too():
 
 
 def test_their_names_are_their_own():
-    everything = (*SCENARIOS, *deep_scenarios(8), CROWDED, *LONG_SCENARIOS, *ONE_ROW_SCENARIOS)
+    everything = (*SCENARIOS, *deep_scenarios(8), CROWDED, PAIRED, TRUNCATED, *LONG_SCENARIOS, *ONE_ROW_SCENARIOS)
     assert len({scenario.name for scenario in everything}) == len(everything)
     assert not any(is_certain(scenario.shape) for scenario in SCENARIOS)

@@ -160,7 +160,42 @@ def test_rows_that_are_no_tokens_are_said_to_be_none():
 def test_certain_texts_end_at_every_place_of_a_block():
     certain = [item for item in ENDING_SCENARIOS if item.shape == "certain"]
     lengths = [len(next(iter(target_law(handed_task(item, rational=False), item.prompt)))) for item in certain]
-    assert lengths == [*range(1, 9), 12]
+    assert lengths == [*range(1, 9), 12, 4, *range(6, 10)]
+
+
+def test_a_text_ends_at_every_place_of_rounds_that_are_accepted_whole():
+    ends = set()
+    for scenario in (item for item in ENDING_SCENARIOS if item.shape == "certain"):
+        task = handed_task(scenario, rational=False)
+        (new,) = target_law(task, scenario.prompt)
+        texts = [scenario.prompt + new[:place] for place in range(len(new))]
+        if len(new) < scenario.horizon and all((task.target(text) == task.draft(text)).all() for text in texts):
+            ends.add(len(new))
+    assert ends == set(range(1, 10))
+
+
+@pytest.mark.parametrize(("gamma", "place"), [(gamma, place) for gamma in (3, 5, 8) for place in (gamma - 1, gamma)])
+def test_an_end_at_one_place_of_a_block_that_is_overlooked_is_refuted(gamma, place):
+    def make(scenario):
+        def decode(prompt):
+            text = tuple(prompt)
+            while len(text) < len(prompt) + scenario.horizon:
+                new = ()
+                while len(new) <= gamma and len(text + new) < len(prompt) + scenario.horizon:
+                    p, q = scenario.target(text + new), scenario.draft(text + new)
+                    new = (*new, int(np.argmax(p)))
+                    if new[-1] != int(np.argmax(q)):
+                        break
+                end = next((at for at, token in enumerate(new) if token == scenario.eos and at != place), None)
+                if end is not None:
+                    return text[len(prompt) :] + new[: end + 1]
+                text += new
+            return text[len(prompt) :]
+
+        return Made(decode, stops=True)
+
+    names = [item for item in ENDING_SCENARIOS if item.shape == "certain"]
+    assert verdict_of(make, names).status is Status.REFUTED
 
 
 def test_texts_laid_end_to_end_are_told_apart():

@@ -10,6 +10,8 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.checks import check_named
+from specverify.laws.deep_scenarios import CROWDED, PAIRED, TRUNCATED
+from specverify.reference import warped
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.forms import BATCHED, BATCHED_LOGITS, LOGITS, Form
 from specverify.subjects.made_engine import made_subject
@@ -143,6 +145,97 @@ def test_what_goes_wrong_in_a_later_row_is_refuted(wrong, check):
     assert (
         status_of(verifier_subject(partial(verify_rows, **wrong), "a verifier", form=BATCHED), check) is Status.REFUTED
     )
+
+
+def verify_several(p, q, draft_tokens, row_of):
+    """The same for a batch, all acceptances before all last tokens; ``row_of`` may return a wrong row for the last."""
+    rows, gamma = draft_tokens.shape
+    accepted = []
+    for b in range(rows):
+        coins = [random.random() * q[b, i, token] < p[b, i, token] for i, token in enumerate(draft_tokens[b])]
+        accepted.append([*coins, False].index(False))
+    answer = np.full((rows, gamma + 1), -1)
+    for b, count in enumerate(accepted):
+        left = p[b, gamma] if count == gamma else np.maximum(p[b, count] - q[b, count], 0)
+        row = left if left.sum() > 0 else p[b, count]
+        wrong = row_of(b, accepted, p, q)
+        answer[b, : count + 1] = [*draft_tokens[b, :count], drawn(row if wrong is None else wrong)]
+    return answer
+
+
+def _all_accepted(b, accepted, p, q):
+    return p[b, -2] if len(accepted) > 1 and min(accepted) == q.shape[1] > 1 else None
+
+
+def _all_reject_one(b, accepted, p, q):
+    return p[b, 1] if len(accepted) > 1 and {*accepted} == {1} and q.shape[1] > 1 else None
+
+
+def _first_of_batch(b, accepted, p, q):
+    left = np.maximum(p[b, 1] - q[b, 0], 0) if q.shape[1] > 1 else np.zeros(1)
+    return left if len(accepted) > 1 and b == 0 and accepted[0] == 1 < q.shape[1] and left.sum() > 0 else None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [
+        (lambda b, accepted, p, q: None, Status.HOLDS),
+        (_all_accepted, Status.REFUTED),
+        (_all_reject_one, Status.REFUTED),
+        (_first_of_batch, Status.REFUTED),
+    ],
+    ids=["right", "all rows accept all", "all rows reject the second", "the first row rejects the second"],
+)
+def test_what_goes_wrong_if_no_row_of_a_batch_is_certain(wrong, expected):
+    subject = verifier_subject(partial(verify_several, row_of=wrong), "a verifier", form=BATCHED)
+    cases = tuple(case for case in subject.deep() if case[1] == PAIRED)
+    assert status_of(subject._replace(deep=lambda: cases), "rows_are_independent") is expected
+
+
+@pytest.mark.parametrize(("wrong", "expected"), [(None, Status.HOLDS), (0, Status.REFUTED), (-1, Status.REFUTED)])
+def test_rows_without_drafts_at_the_ends_of_a_batch(wrong, expected):
+    def verifier(p, q, draft_tokens, lengths):
+        answer = [list(verify(p[b, : n + 1], q[b, :n], draft_tokens[b, :n])) for b, n in enumerate(lengths)]
+        if wrong is not None and len(answer) > 1 and lengths[wrong] == 0:
+            answer[wrong] = [drawn(p[wrong, -1])]
+        return answer
+
+    subject = verifier_subject(verifier, "a verifier", form=BATCHED)
+    cases = tuple(case for case in subject.deep() if case[1] == CROWDED)
+    assert status_of(subject._replace(deep=lambda: cases), "rows_are_independent") is expected
+
+
+def verify_truncated(target_logits, draft_logits, draft_tokens, temperature, top_k, top_p, min_p, wrong):
+    given = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+    given.update(wrong(given, target_logits.shape[1]))
+
+    def rows(logits):
+        return np.array([warped(lambda _, row=row: row, **given)(()) for row in logits])
+
+    return verify(rows(target_logits), rows(draft_logits) if len(draft_logits) else draft_logits, draft_tokens)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [
+        (lambda given, size: {}, Status.HOLDS),
+        (lambda given, size: {"top_p": 1.0} if given["min_p"] > 0 else {}, Status.REFUTED),
+        (lambda given, size: {"min_p": 0.0} if given["top_p"] < 1 else {}, Status.REFUTED),
+        (lambda given, size: {"top_k": size} if given["min_p"] > 0 else {}, Status.REFUTED),
+        (lambda given, size: {"min_p": 0.0} if given["top_k"] < size else {}, Status.REFUTED),
+        (lambda given, size: {"top_p": 1.0} if given["top_k"] == size else {}, Status.REFUTED),
+        (lambda given, size: {"top_k": size, "min_p": 0.0} if given["temperature"] == 1 else {}, Status.REFUTED),
+    ],
+    ids=["right", "min-p or top-p", "top-p or min-p", "min-p or top-k", "top-k or min-p", "top-p after top-k", "at 1"],
+)
+def test_each_two_truncations_are_given_together(wrong, expected):
+    def verifier(target_logits, draft_logits, draft_tokens, temperature, top_k, top_p, min_p):
+        return verify_truncated(target_logits, draft_logits, draft_tokens, temperature, top_k, top_p, min_p, wrong)
+
+    subject = verifier_subject(verifier, "a verifier", form=LOGITS)
+    cases = tuple(case for case in subject.deep() if case[1] == TRUNCATED)
+    assert len(cases) == 5
+    assert status_of(subject._replace(deep=lambda: cases)) is expected
 
 
 @pytest.mark.thorough(keep=2)

@@ -16,7 +16,7 @@ from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions, ExaminedPart, Need, by, in_deep_scenarios, in_scenarios
 from specverify.checks.compared_laws import Probabilities, compare, of_engine
 from specverify.checks.explaining.counterexamples import described, readable
-from specverify.laws.deep_scenarios import CROWDED
+from specverify.laws.deep_scenarios import CROWDED, PAIRED
 from specverify.laws.law import Law
 from specverify.laws.paths import estimated_paths
 from specverify.laws.scenarios import Scenario
@@ -34,8 +34,8 @@ def _two_rounds_long(scenario: Scenario) -> bool:
 
 def _small_pairs(subject: Subject) -> Iterator[InScenario]:
     """Yield the variants of ``subject`` that decide several rows, in the scenarios in which these have few paths."""
-    crowded = (situation for situation in in_deep_scenarios(subject) if situation.scenario == CROWDED)
-    for situation in chain(in_scenarios(_two_rounds_long)(subject), crowded):
+    crowded = (situation for situation in in_deep_scenarios(subject) if situation.scenario in {CROWDED, PAIRED})
+    for situation in chain(crowded, in_scenarios(_two_rounds_long)(subject)):
         if situation.variant.joint is not None:
             with situation.variant.joint(situation.task, situation.prompt).open() as run:
                 few = estimated_paths(run) <= MOST_PATHS

@@ -44,15 +44,18 @@ class _Outcomes:
             self._left[decision.site].append(decision)
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the next recorded outcome at ``site``.
+        """Return the next recorded outcome at ``site`` that was drawn from ``pmf``; if there is none, the next one.
 
-        Raises ``_Elsewhere`` if there is none, or if it was drawn from another number of outcomes than ``pmf`` has.
+        Draws of one line may be read in another order than in the first run, in which the last one of a batch stays
+        symbolic. Raises ``_Elsewhere`` if no outcome is left, or if it was drawn from another number of outcomes than
+        ``pmf`` has.
         """
         left = self._left.get(site)
         self._asked.add(site)
         if not left:
             raise _Elsewhere(f"an outcome is drawn at {site} that was not drawn before")
-        decision = left.pop(0)
+        weights = np.asarray(pmf, dtype=float)
+        decision = left.pop(next((place for place, item in enumerate(left) if _are(item.weights, weights)), 0))
         if len(pmf) != len(decision.weights):
             raise _Elsewhere(f"an outcome of {len(pmf)} is drawn at {site}, of {len(decision.weights)} before")
         return decision.outcome
@@ -60,6 +63,10 @@ class _Outcomes:
     def left(self) -> frozenset[Site]:
         """Return the sites at which only some of the recorded outcomes were drawn again."""
         return frozenset(site for site in self._asked if self._left.get(site))
+
+
+def _are(weights: Sequence[Any], others: Any) -> bool:
+    return len(weights) == len(others) and np.allclose(np.asarray(weights, dtype=float), others)
 
 
 def with_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:

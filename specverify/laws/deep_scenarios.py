@@ -69,6 +69,11 @@ WIDE: Final = Scenario(open_after(1), 4, (0,), 2, seed=38)
 """Rows whose residual of p is positive after three rejections."""
 CROWDED: Final = Scenario(open_after(5), 2, (0,) * 5, 2, seed=30)
 """A scenario with an open draft and a one-hot last token. It has few paths although one call draws from five rows."""
+PAIRED: Final = Scenario(open_after(2, 3, 4), 2, (0, 0), 3, seed=388)
+"""A scenario with two open drafts and an open last token, for two rows of which none is certain: both may accept all
+drafts, or reject the same one. The residual of the second draft is neither its row of p nor that of the first draft."""
+TRUNCATED: Final = Scenario(many_after(1), 8, (0,), 2, seed=39)
+"""A scenario with an open draft among many tokens, of which truncations keep different ones."""
 LONG_SCENARIOS: Final = (
     *(Scenario(CERTAIN, 4, prompt, 16, seed=31 + seed) for prompt in ((0,), (1, 1, 1, 1)) for seed in range(3)),
     *(Scenario(CERTAIN, 4, (0, 1, 2, 0, 1, 2, 0, 1), 16, seed=seed) for seed in (34, 35)),

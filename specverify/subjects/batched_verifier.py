@@ -67,12 +67,18 @@ def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task,
 
 
 def crowd_together(verify: BareVerifier, arguments: Arguments, task: Task, prompt: Tokens) -> EngineProgram:
-    """Return a program that decides several random rows in one call, each with one draft.
+    """Return a program that decides several random rows in one call, and no certain ones.
 
-    There is one row for each position of ``prompt``: it follows the prompt with token 1 at this position. The outcome
-    is the tuple of the texts of all rows, in order.
+    Each row has a draft for every new token of ``task`` but the last one. If ``verify`` takes lengths, the first and
+    the last of more than two rows have no drafts. There is one row for each position of ``prompt``: it follows the
+    prompt with token 1 at this position. The outcome is the tuple of the texts of all rows, in order.
     """
-    rows = [((*prompt[:place], 1, *prompt[place + 1 :]), 1) for place in range(len(prompt))]
+    last = len(prompt) - 1
+    without = {0, last} if takes_lengths(verify) and last > 1 else set[int]()
+    rows = [
+        ((*prompt[:place], 1, *prompt[place + 1 :]), 0 if place in without else task.horizon - 1)
+        for place in range(len(prompt))
+    ]
     return _of_random_rows(verify, arguments, task, rows)
 
 

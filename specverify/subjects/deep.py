@@ -29,6 +29,7 @@ def deep_of(
     gammas: tuple[int, ...] | None,
     more: tuple[Scenario, ...] = (),
     plain: AtGamma | None = None,
+    cases: Cases = (),
 ) -> Deep:
     """Return a function that returns the cases of a verifier with many drafts: pairs (variant, scenario).
 
@@ -38,8 +39,9 @@ def deep_of(
     * ``more``: Further scenarios.
     * ``plain``: ``plain(gamma)`` returns the variant without truncation of p, for scenarios in which p and q are nearly
       equal. None: ``variant`` is used there too.
+    * ``cases``: Further cases, of any number of drafts.
     """
-    return partial(_deep, variant, gammas, more, plain or variant)
+    return partial(_deep, variant, gammas, more, plain or variant, cases)
 
 
 def where_it_runs(variant: Variant, scenarios: Sequence[Scenario]) -> Cases:
@@ -58,12 +60,15 @@ def _runs_in(variant: Variant, scenario: Scenario) -> bool:
     return True
 
 
-def _deep(variant: AtGamma, gammas: tuple[int, ...] | None, more: tuple[Scenario, ...], plain: AtGamma) -> Cases:
+def _deep(
+    variant: AtGamma, gammas: tuple[int, ...] | None, more: tuple[Scenario, ...], plain: AtGamma, cases: Cases
+) -> Cases:
     most = max(gammas) if gammas else _most(variant)
     scenarios = (*(deep_scenarios(most) if most > ORDINARY else ()), *more)
     return (
         *((variant(most), scenario) for scenario in scenarios),
         *((plain(most), scenario) for scenario in ONE_ROW_SCENARIOS),
+        *cases,
     )
 
 

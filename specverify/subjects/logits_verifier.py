@@ -38,6 +38,15 @@ SETTINGS: tuple[Mapping[str, float], ...] = (
     {"temperature": 0.0},
     {"temperature": 0.7, "top_k": 1},
 )
+COMBINED: tuple[Mapping[str, float], ...] = (
+    {"temperature": 1.0, "top_p": 0.9},
+    {"temperature": 1.0, "top_k": 6, "min_p": 0.6},
+    {"temperature": 1.0, "top_k": 3, "min_p": 0.2},
+    {"temperature": 0.7, "top_p": 0.9, "min_p": 0.4},
+    {"temperature": 0.7, "top_p": 0.6, "min_p": 0.2},
+)
+"""Further settings, each for one scenario. With ``SETTINGS`` there is each truncation alone and every two of them, of
+which the first or the second removes more tokens, and truncations at temperature 1."""
 FORBIDDEN = -2000.0
 UNTIED = 0.01
 
@@ -68,6 +77,16 @@ def settings_of(verify: BareVerifier) -> tuple[Setting, ...]:
         return bool(TRUNCATIONS & set(dict(setting))) or not truncated
 
     return tuple(filter(is_needed, kept))
+
+
+def combined_of(verify: BareVerifier) -> tuple[Setting, ...]:
+    """Return the settings in ``COMBINED`` all of whose parameters but the temperature the verifier takes."""
+    mine = parameters_of(verify)
+    return tuple(
+        tuple((parameter, value) for parameter, value in setting.items() if parameter in mine)
+        for setting in COMBINED
+        if TRUNCATIONS & set(setting) <= set(mine)
+    )
 
 
 @lru_cache(maxsize=1024)

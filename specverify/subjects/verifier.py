@@ -23,7 +23,7 @@ import numpy as np
 
 from specverify.base.callables import first_line
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.laws.deep_scenarios import CROWDED
+from specverify.laws.deep_scenarios import CROWDED, PAIRED, TRUNCATED
 from specverify.reference import Claim, Decoder, Draft, Draws, State, Task, Tokens
 from specverify.subjects.array_kinds import BareVerifier
 from specverify.subjects.batch_call import (
@@ -40,7 +40,7 @@ from specverify.subjects.batched_verifier import crowd_together, place_of, toget
 from specverify.subjects.deep import deep_of
 from specverify.subjects.emitted import drawn_row, ends_left_open
 from specverify.subjects.forms import ROW, Form
-from specverify.subjects.logits_verifier import Setting, processed, settings_of
+from specverify.subjects.logits_verifier import Setting, combined_of, processed, settings_of
 from specverify.subjects.remembered_calls import remembered
 from specverify.subjects.subject import Context, Subject, Variant
 from specverify.subjects.verifier_rounds import rounds, setting_of_decoder, variant_of
@@ -57,9 +57,11 @@ def verifier_subject(
     * ``form``: One row or a batch, of probabilities or logits.
 
     A verifier of logits is examined with several settings of sampling parameters, all but the first only at the largest
-    of ``gammas``. A verifier of batches also decides two random rows together, and a batch of one row.
+    of ``gammas``; each of a few more settings (``COMBINED``) has one scenario. A verifier of batches also decides
+    several random rows together, and a batch of one row.
     """
     settings: tuple[Setting, ...] = settings_of(verify) if form.logits else ((),)
+    combined = combined_of(verify) if form.logits else ()
     chosen = gammas or ((1, 2, 3) if form == ROW else (2,))
     most, first, full = max(chosen), settings[0], settings[min(2, len(settings) - 1)]
     at = partial(variant_at, verify, form)
@@ -76,7 +78,11 @@ def verifier_subject(
         intercepted=True,
         kind=form.kind,
         deep=deep_of(
-            partial(large, setting=full), gammas, (CROWDED,) if form.batched else (), partial(large, setting=first)
+            partial(large, setting=full),
+            gammas,
+            (CROWDED, PAIRED) if form.batched else (),
+            partial(large, setting=first),
+            tuple((at(most, setting, joint=False), TRUNCATED) for setting in combined),
         ),
         situations=(
             *((at(most, full, company=None),) if form.batched else ()),

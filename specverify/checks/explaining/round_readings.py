@@ -309,6 +309,7 @@ class _PathReader:
         self.end = len(models.prompt) + models.horizon
         self.size = len(models.p(models.prompt))
         own = [query for query in models.queries if query[2][: len(models.prompt)] == models.prompt]
+        self.without_coins = all(item.is_lookup for item in items)  # a draft may then be rejected without a test
         self.asks_draft = any(name == "draft" for _, name, _ in own)
         counted = [query for query in own if query[1] == "draft" or not self.asks_draft]
         starts = [len(item.before) for item in items]
@@ -678,7 +679,7 @@ class _PathReader:
             with_one = " with q = 1, as the draft is certain" if guessed else ""
             expected = f"{how}{as_by}; expected u < {short(bound)} = min(1, p/q){with_one}"
             yield at, True, UNDRAWN if guessed else NO_TEST, expected, f"accepted {expected}", 1.0
-            if not guessed:
+            if not guessed and self.without_coins and self.final[len(here) : len(here) + 1] != (token,):
                 never = f"with probability 1; expected u < {short(bound)} = min(1, p/q)"
                 yield at, False, NO_TEST, never, f"rejected {never}", 0.0
 
