@@ -146,6 +146,8 @@ IN_TURN: Final = (
     ),
 )
 """Requests in turn. With one-hot pmfs they have one path; if one is random, the first text may end in a rejection."""
+_AGREED: Final = open_after(1000)
+"""The kind of tables whose rows are one-hot after every text here, with p = q: no draft is rejected."""
 _ROWS: Final[tuple[tuple[Tokens, ...], ...]] = (
     ((0, 1, 2, 3, 0), (2, 0)),
     ((2, 0), (0, 1, 2, 3, 0)),
@@ -161,6 +163,7 @@ AT_ONCE: Final = (
         for number, rows in enumerate(_ROWS)
         for again in range(2)
     ),
+    Requests(Scenario(_AGREED, 4, (0,), _LONG_HORIZON, seed=92), ((0, 1, 2), (3, 2)), at_once=True),
     *(
         Requests(Scenario(shape, vocabulary, rows[0], horizon, seed=90), rows[1:], at_once=True)
         for shape, vocabulary, horizon, rows in (
@@ -175,7 +178,8 @@ AT_ONCE: Final = (
 """Batches. Random rows of the same prompt are equal too often if they share random numbers.
 
 In the first batch with random rows the first row accepts its drafts and ends, while the other two may reject theirs and
-draw again. An engine that then finds the values of a row by its old place in the batch uses those of another row.
+draw again. An engine that then finds the values of a row by its old place in the batch uses those of another row. In
+the batch of agreeing models all rows accept all drafts in every round.
 """
 BATCHES_IN_TURN: Final = tuple(
     Requests(Scenario(CERTAIN, 4, prompts[0], _HORIZON, seed=130 + 10 * again + number), prompts[1:], True, rows)
@@ -209,12 +213,14 @@ ENDING_AT_ONCE: Final = (
         for rows in (((0, 1), (2, 0)), ((2, 0), (0, 1, 3)), ((0,), (0, 1, 2), (3, 2, 1, 0, 1)))
     ),
     *(_ending(((0,), (0, 1, 2), (3, 2, 1, 0, 1)), seed, 3, at_once=True, horizon=_LONG_HORIZON) for seed in (220, 138)),
+    Requests(Scenario(_AGREED, 4, (0,), _LONG_HORIZON, (1,), seed=1155), ((0, 1, 2),), at_once=True),
     Requests(Scenario(open_after(2, 3), 2, (0, 0), 3, (1,), seed=91), ((0, 0),), at_once=True),
 )
 """Batches in which some rows end before others.
 
 In the two with a longer horizon the first row ends at once, and the third or the second ends in a later round, when the
-rows that are left have other places than in the batch.
+rows that are left have other places than in the batch. In the batch of agreeing models the first row ends at once, and
+the second one, alone from then on, accepts all drafts.
 """
 
 
