@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from specverify.checks.explaining.given_drafts import GivenDrafts, expected, fits
@@ -161,18 +161,31 @@ def changed_row(seen: Row, rows: Mapping[str, Row], near: float) -> str:
     Only changes of the row itself are compared: temperatures, truncations and other orders of the tokens. ``near`` is
     the rounding error. At least three entries of ``seen``, or two after a truncation, must be positive.
     """
-    if len(seen) < 3:
+    if len(seen) < 3 or sum(OPEN < mass < 1 - OPEN for mass in seen) < LEAST_OPEN:
         return ""
-    fitting = []
-    for name, row in rows.items():
-        for one in CHANGES:
-            if "mean" in one.words or "position" in one.words or "draft" in one.words or "not divided" in one.words:
-                continue
-            said = one.change([row], (), 0)
-            if len(said) == len(seen) and all(abs(a - b) < near for a, b in zip(seen, said, strict=True)):
-                fitting.append(one.words.format(m=name))
-    open_entries = sum(OPEN < mass < 1 - OPEN for mass in seen)
-    return fitting[0] if len(fitting) == 1 and open_entries >= LEAST_OPEN else ""
+    return _changed(tuple(seen), tuple((name, tuple(row)) for name, row in rows.items()), near)
+
+
+@lru_cache(maxsize=4096)
+def _changed(seen: tuple[float, ...], rows: tuple[tuple[str, tuple[float, ...]], ...], near: float) -> str:
+    fitting = [
+        words.format(m=name)
+        for name, right in rows
+        for words, row in _changes_of(right)
+        if len(row) == len(seen) and all(abs(a - b) < near for a, b in zip(seen, row, strict=True))
+    ]
+    return fitting[0] if len(fitting) == 1 else ""
+
+
+@lru_cache(maxsize=1024)
+def _changes_of(row: tuple[float, ...]) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    """Return (words, changed row) for each change that concerns ``row`` alone."""
+    of_several = ("mean", "position", "draft", "not divided")
+    return tuple(
+        (one.words, tuple(one.change([row], (), 0)))
+        for one in CHANGES
+        if not any(word in one.words for word in of_several)
+    )
 
 
 def kept_draft(seen: Sequence[Observation]) -> str:
