@@ -7,7 +7,7 @@ the search of ``intercept.outside.look_around`` would visit them again for each 
 from __future__ import annotations
 
 from specverify.checks import check, compared_laws, round_laws, verifier_calls
-from specverify.checks.explaining import given_drafts
+from specverify.checks.explaining import changed_rows, given_drafts
 
 _KEPT = (
     check.law_in,
@@ -21,6 +21,8 @@ _KEPT = (
     round_laws.first_rounds,
     given_drafts.rounds_given_drafts,
     given_drafts.given_from_state,
+    changed_rows.changes_of,
+    changed_rows.only_change,
 )
 
 

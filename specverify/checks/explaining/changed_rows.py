@@ -163,22 +163,23 @@ def changed_row(seen: Row, rows: Mapping[str, Row], near: float) -> str:
     """
     if len(seen) < 3 or sum(OPEN < mass < 1 - OPEN for mass in seen) < LEAST_OPEN:
         return ""
-    return _changed(tuple(seen), tuple((name, tuple(row)) for name, row in rows.items()), near)
+    return only_change(tuple(seen), tuple((name, tuple(row)) for name, row in rows.items()), near)
 
 
 @lru_cache(maxsize=4096)
-def _changed(seen: tuple[float, ...], rows: tuple[tuple[str, tuple[float, ...]], ...], near: float) -> str:
+def only_change(seen: tuple[float, ...], rows: tuple[tuple[str, tuple[float, ...]], ...], near: float) -> str:
+    """Return the name of the only change of one of ``rows``, pairs (name, row), that gives ``seen``; "" if none does."""
     fitting = [
         words.format(m=name)
         for name, right in rows
-        for words, row in _changes_of(right)
+        for words, row in changes_of(right)
         if len(row) == len(seen) and all(abs(a - b) < near for a, b in zip(seen, row, strict=True))
     ]
     return fitting[0] if len(fitting) == 1 else ""
 
 
 @lru_cache(maxsize=1024)
-def _changes_of(row: tuple[float, ...]) -> tuple[tuple[str, tuple[float, ...]], ...]:
+def changes_of(row: tuple[float, ...]) -> tuple[tuple[str, tuple[float, ...]], ...]:
     """Return (words, changed row) for each change that concerns ``row`` alone."""
     of_several = ("mean", "position", "draft", "not divided")
     return tuple(
