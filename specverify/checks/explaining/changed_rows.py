@@ -168,7 +168,7 @@ def changed_row(seen: Row, rows: Mapping[str, Row], near: float) -> str:
 
 @lru_cache(maxsize=4096)
 def only_change(seen: tuple[float, ...], rows: tuple[tuple[str, tuple[float, ...]], ...], near: float) -> str:
-    """Return the name of the only change of one of ``rows``, pairs (name, row), that gives ``seen``; "" if none does."""
+    """Return the name of the only change of one of ``rows``, (name, row), that gives ``seen``; "" if none does."""
     fitting = [
         words.format(m=name)
         for name, right in rows
