@@ -34,6 +34,8 @@ class _Changed(NamedTuple):
 
     words: str
     change: Change
+    of_one_row: bool = True
+    """Whether the result is a pmf that depends on the row alone, not on drafts or other positions."""
 
 
 def _tempered(temperature: float, rows: Sequence[Row], drafts: Tokens, i: int) -> Row:
@@ -91,14 +93,18 @@ CHANGES = (
         for count in range(1, MOST_KEPT + 1)
     ),
     *(
-        _Changed(f"{{m}} cut to its {count} largest entries, not divided by their sum", partial(_unscaled_top, count))
+        _Changed(
+            f"{{m}} cut to its {count} largest entries, not divided by their sum",
+            partial(_unscaled_top, count),
+            of_one_row=False,
+        )
         for count in range(1, MOST_KEPT + 1)
     ),
-    _Changed("the mean of the rows of {m} at all positions", _mean),
-    _Changed("the mean of the rows of {m} before each draft", _mean_of_drafts),
-    _Changed("the mean of the rows of {m} at this and the next position", _mean_with_next),
-    _Changed("{m} without the draft, divided by its sum again", _without_draft),
-    _Changed("the row of {m} one position late (at the last draft its own row)", _late_inside),
+    _Changed("the mean of the rows of {m} at all positions", _mean, of_one_row=False),
+    _Changed("the mean of the rows of {m} before each draft", _mean_of_drafts, of_one_row=False),
+    _Changed("the mean of the rows of {m} at this and the next position", _mean_with_next, of_one_row=False),
+    _Changed("{m} without the draft, divided by its sum again", _without_draft, of_one_row=False),
+    _Changed("the row of {m} one position late (at the last draft its own row)", _late_inside, of_one_row=False),
     _Changed("the entries of {m} sorted by size, no longer in the order of the tokens", _sorted),
     _Changed("the row of {m} in reversed order of the tokens", _reversed),
     _Changed("the row of {m} shifted by one token", _rolled),
@@ -181,12 +187,7 @@ def only_change(seen: tuple[float, ...], rows: tuple[tuple[str, tuple[float, ...
 @lru_cache(maxsize=1024)
 def changes_of(row: tuple[float, ...]) -> tuple[tuple[str, tuple[float, ...]], ...]:
     """Return (words, changed row) for each change that concerns ``row`` alone."""
-    of_several = ("mean", "position", "draft", "not divided")
-    return tuple(
-        (one.words, tuple(one.change([row], (), 0)))
-        for one in CHANGES
-        if not any(word in one.words for word in of_several)
-    )
+    return tuple((one.words, tuple(one.change([row], (), 0))) for one in CHANGES if one.of_one_row)
 
 
 def kept_draft(seen: Sequence[Observation]) -> str:
