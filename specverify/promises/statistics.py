@@ -30,7 +30,7 @@ from typing import Any, Final, NamedTuple
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks.check import NO_ENGINE, Check, Conditions, ExaminedPart, by
 from specverify.checks.explaining.wording import short, short_row
-from specverify.promises.values import Kind, Off, absent, edges_of, followed, listed_names, refuted
+from specverify.promises.values import Kind, Off, absent, edges_of, figures_of, followed, listed_names, refuted
 from specverify.reference import Tokens
 from specverify.subjects.answering import Answering, Facts
 from specverify.subjects.beside import Answer, Unreadable
@@ -309,7 +309,7 @@ def examine(answering: Answering, promises: Mapping[str, Kind], conditions: Cond
     if doubt:
         return Examination(doubt, unknown=True, rational=False, figures={"runs": runs})
     said = f"on every path the reported {listed_names(promises)} fit the run"
-    return Examination(said, rational=False, figures={"runs": runs, **({"edges": edges[:1]} if edges else {})})
+    return Examination(said, rational=False, figures=figures_of(runs, edges))
 
 
 def _refuted(answering: Answering, answer: Answer, facts: Facts | None, off: Off, runs: int) -> Examination:

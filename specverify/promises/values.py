@@ -108,8 +108,13 @@ def examine(answering: Answering, promises: Mapping[str, Kind], conditions: Cond
     return Examination(
         f"on every path the {listed_names(promises)} are those promised",
         rational=False,
-        figures={"runs": runs, **({"edges": edges[:1]} if edges else {})},
+        figures=figures_of(runs, edges),
     )
+
+
+def figures_of(runs: int, edges: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the figures of a check that holds: the number of runs, and the first edge if there is one."""
+    return {"runs": runs, **({"edges": edges[:1]} if edges else {})}
 
 
 def edges_of(answering: Answering, off: Off | None, rarest: float) -> list[Mapping[str, Any]]:

@@ -50,8 +50,8 @@ class _RowRound(NamedTuple):
     p: tuple[Row, ...]
     q: tuple[Row, ...]
     passed: tuple[bool, ...]
-    left: tuple[tuple[Row, Row], ...] = ()
-    """The rows of p and q of the residual at each draft; () if they are the right ones."""
+    left: tuple[tuple[Row, Row], ...]
+    """The rows of p and q whose residual replaces each draft."""
 
     @property
     def accepted(self) -> int:
@@ -60,9 +60,7 @@ class _RowRound(NamedTuple):
 
     def last(self, count: int) -> Row:
         """Return the pmf of the token after ``count`` accepted drafts: the residual, or p after the last draft."""
-        if count == len(self.drafts):
-            return self.p[count]
-        return excess(*self.left[count]) if self.left else excess(self.p[count], self.q[count])
+        return self.p[count] if count == len(self.drafts) else excess(*self.left[count])
 
     def cut(self, count: int) -> Row:
         """Return ``last(count)``, or, if the row has fewer than ``count`` drafts, the pmf after all of them."""
@@ -370,7 +368,7 @@ def _rows(
     tests = _tests(hypothesis, rounds, draws)
     left = _pairs(rounds, hypothesis.in_residual)
     for (drafts, p, q), passed, pairs in zip(rounds, tests, left, strict=True):
-        yield _RowRound(drafts, p, q, passed, pairs if hypothesis.in_residual is not _own else ())
+        yield _RowRound(drafts, p, q, passed, pairs)
 
 
 def _pairs(rounds: Sequence[tuple[Any, ...]], change: RowsOfTest) -> list[tuple[tuple[Row, Row], ...]]:
