@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.checks.explaining.engine_traces import in_another_order
-from specverify.checks.explaining.round_rules import Row, excess, ratio
+from specverify.checks.explaining.round_rules import Row, excess, mean, ratio
 from specverify.laws.enumeration import program_law
 from specverify.laws.paths import Path
 from specverify.laws.tables import as_dtype
@@ -132,7 +132,7 @@ def _own(pairs: Sequence[tuple[Row, Row]], b: int) -> tuple[Row, Row]:
 
 
 def _mean_p(pairs: Sequence[tuple[Row, Row]], b: int) -> tuple[Row, Row]:
-    return [sum(column) / len(pairs) for column in zip(*(p for p, _ in pairs), strict=True)], pairs[b][1]
+    return mean([p for p, _ in pairs]), pairs[b][1]
 
 
 def _p_of(by: int, pairs: Sequence[tuple[Row, Row]], b: int) -> tuple[Row, Row]:

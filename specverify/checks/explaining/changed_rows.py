@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from specverify.checks.explaining.given_drafts import GivenDrafts, expected, fits
-from specverify.checks.explaining.round_rules import ModelRows, Row, excess, ratio, scaled
+from specverify.checks.explaining.round_rules import ModelRows, Row, excess, mean, ratio, scaled
 from specverify.checks.explaining.wording import short
 from specverify.reference import Tokens
 
@@ -35,7 +35,9 @@ class _Changed(NamedTuple):
     words: str
     change: Change
     of_one_row: bool = True
-    """Whether the result is a pmf that depends on the row alone, not on drafts or other positions."""
+    """Whether the result depends on the row alone, not on drafts or other positions."""
+    is_pmf: bool = True
+    """Whether the entries of the result sum to 1."""
 
 
 def _tempered(temperature: float, rows: Sequence[Row], drafts: Tokens, i: int) -> Row:
@@ -53,15 +55,15 @@ def _unscaled_top(count: int, rows: Sequence[Row], drafts: Tokens, i: int) -> Ro
 
 
 def _mean(rows: Sequence[Row], drafts: Tokens, i: int) -> Row:
-    return [sum(column) / len(rows) for column in zip(*rows, strict=True)]
+    return mean(rows)
 
 
 def _mean_of_drafts(rows: Sequence[Row], drafts: Tokens, i: int) -> Row:
-    return _mean(rows[: len(drafts)], drafts, i)
+    return mean(rows[: len(drafts)])
 
 
 def _mean_with_next(rows: Sequence[Row], drafts: Tokens, i: int) -> Row:
-    return _mean(rows[i : i + 2], drafts, i)
+    return mean(rows[i : i + 2])
 
 
 def _without_draft(rows: Sequence[Row], drafts: Tokens, i: int) -> Row:
@@ -96,7 +98,7 @@ CHANGES = (
         _Changed(
             f"{{m}} cut to its {count} largest entries, not divided by their sum",
             partial(_unscaled_top, count),
-            of_one_row=False,
+            is_pmf=False,
         )
         for count in range(1, MOST_KEPT + 1)
     ),
@@ -111,18 +113,43 @@ CHANGES = (
 )
 
 
-def _models(one: _Changed) -> Iterator[tuple[str, Callable[[ModelRows, Tokens], ModelRows]]]:
-    """Yield (words, function) for the change in p, in q, and in both; the function returns the changed rows."""
+class _ChangedModels(NamedTuple):
+    """A round in which the rows of p, of q, or of both are changed."""
+
+    rows: str
+    """The name of the changed rows, for example "p at temperature 0.5"."""
+    replaced: str
+    """The rows that the changed rows replace: "p", "q" or "p and q"."""
+    change: Callable[[ModelRows, Tokens], ModelRows]
+    """``change(rows, drafts)`` returns the rows of p and q that such a round uses."""
+    is_pmf: bool
+    """Whether the entries of each changed row sum to 1."""
+
+    def draws_bonus(self) -> bool:
+        """Return whether a bonus token can be drawn from the changed rows: pmfs in place of p alone."""
+        return self.replaced == "p" and self.is_pmf
+
+    def words(self) -> str:
+        return f"{self.rows} in place of {self.replaced}"
+
+
+def _models(one: _Changed) -> Iterator[_ChangedModels]:
+    """Yield the change made in p, in q, and in both."""
 
     def changed(rows: Sequence[Row], drafts: Tokens) -> tuple[Row, ...]:
         return tuple(one.change(rows, drafts, i) for i in range(len(rows)))
 
-    yield one.words.format(m="p") + " in place of p", lambda rows, drafts: rows._replace(p=changed(rows.p, drafts))
-    yield one.words.format(m="q") + " in place of q", lambda rows, drafts: rows._replace(q=changed(rows.q, drafts))
-    both = " and ".join(one.words.format(m=m) for m in "pq")
-    yield (
-        f"{both} in place of p and q",
-        lambda rows, drafts: ModelRows(changed(rows.p, drafts), changed(rows.q, drafts)),
+    def in_p(rows: ModelRows, drafts: Tokens) -> ModelRows:
+        return rows._replace(p=changed(rows.p, drafts))
+
+    def in_q(rows: ModelRows, drafts: Tokens) -> ModelRows:
+        return rows._replace(q=changed(rows.q, drafts))
+
+    of_p, of_q = (one.words.format(m=m) for m in "pq")
+    yield _ChangedModels(of_p, "p", in_p, one.is_pmf)
+    yield _ChangedModels(of_q, "q", in_q, one.is_pmf)
+    yield _ChangedModels(
+        f"{of_p} and {of_q}", "p and q", lambda rows, drafts: in_p(in_q(rows, drafts), drafts), one.is_pmf
     )
 
 
@@ -146,19 +173,17 @@ def name_of_change(seen: Sequence[Observation], part: str) -> str:
     """
     if len(deviating(seen, part)) < LEAST_OPEN:
         return ""
-    fitting = []
-    for one in CHANGES:
-        for words, change in _models(one):
-            if part == "bonus" and (not words.endswith(" in place of p") or "not divided" in words):
-                continue
-            if all(_follows(given, part, i, value, change(given.rows, given.drafts)) for given, i, value in seen):
-                fitting.append(words)
-    if not fitting or len(fitting) > 1:
+    models = (model for one in CHANGES for model in _models(one) if part != "bonus" or model.draws_bonus())
+    fitting = [
+        model
+        for model in models
+        if all(_follows(given, part, i, value, model.change(given.rows, given.drafts)) for given, i, value in seen)
+    ]
+    if len(fitting) != 1:
         return ""
-    (words,) = fitting
     if part == "accept":
-        return f"with probability min(1, p/q) with {words}"
-    return words.removesuffix(" in place of p") if part == "bonus" else f"norm(max(p - q, 0)) with {words}"
+        return f"with probability min(1, p/q) with {fitting[0].words()}"
+    return fitting[0].rows if part == "bonus" else f"norm(max(p - q, 0)) with {fitting[0].words()}"
 
 
 def changed_row(seen: Row, rows: Mapping[str, Row], near: float) -> str:
@@ -187,7 +212,7 @@ def only_change(seen: tuple[float, ...], rows: tuple[tuple[str, tuple[float, ...
 @lru_cache(maxsize=1024)
 def changes_of(row: tuple[float, ...]) -> tuple[tuple[str, tuple[float, ...]], ...]:
     """Return (words, changed row) for each change that concerns ``row`` alone."""
-    return tuple((one.words, tuple(one.change([row], (), 0))) for one in CHANGES if one.of_one_row)
+    return tuple((one.words, tuple(one.change([row], (), 0))) for one in CHANGES if one.of_one_row and one.is_pmf)
 
 
 def kept_draft(seen: Sequence[Observation]) -> str:
@@ -299,42 +324,71 @@ def step_rule(seen: Sequence[Observation]) -> str:
 
     The observations must determine the threshold: drafts on both sides of it deviate from the rule or follow it.
     """
-    values = [
-        (float(given.rows.p[i][given.drafts[i]]), float(given.rows.q[i][given.drafts[i]]), float(value), given.slack)
+    tested = [
+        _Tested(
+            float(given.rows.p[i][given.drafts[i]]), float(given.rows.q[i][given.drafts[i]]), float(value), given.slack
+        )
         for given, i, value in seen
         if given.rows.q[i][given.drafts[i]] > 0
     ]
-    rules = [
-        ("p/q", [(p / q, min(1.0, p / q), value, slack) for p, q, value, slack in values]),
-        ("p", [(p, min(1.0, p / q), value, slack) for p, q, value, slack in values]),
-        ("q", [(q, min(1.0, p / q), value, slack) for p, q, value, slack in values]),
-    ]
-    fitting = [said for name, observed in rules for said in _steps(name, observed)]
+    fitting = [rule for quantity in QUANTITIES for rule in _steps(quantity, tested)]
     return fitting[0] if len(fitting) == 1 else ""
 
 
-def _steps(name: str, observed: Sequence[tuple[float, float, float, float]]) -> Iterator[str]:
-    """Yield the threshold rules on one quantity that fit ``observed``: (quantity, rule, seen, rounding error)."""
-    never = [key for key, rule, value, _ in observed if value < OPEN < rule]
-    surely = [key for key, rule, value, _ in observed if value > 1 - OPEN > rule]
-    as_rule = [key for key, rule, value, slack in observed if abs(value - rule) <= 4 * slack]
-    other = len(observed) - sum(
-        value < OPEN or value > 1 - OPEN or abs(value - rule) <= 4 * slack for _, rule, value, slack in observed
-    )
-    shown = len({round(key, 9) for key in (*never, *surely)})
-    if other or shown < LEAST_OPEN or len(set(as_rule)) < LEAST_OPEN:
+class _Tested(NamedTuple):
+    """A draft: its probabilities under p and q > 0, the probability of its acceptance, and the rounding error."""
+
+    p: float
+    q: float
+    accepted: float
+    slack: float
+
+    def rule(self) -> float:
+        """Return min(1, p/q)."""
+        return min(1.0, self.p / self.q)
+
+    def follows_rule(self) -> bool:
+        return abs(self.accepted - self.rule()) <= 4 * self.slack
+
+
+class _Quantity(NamedTuple):
+    """A number that a verifier may compare with a threshold."""
+
+    name: str
+    value: Callable[[_Tested], float]
+    is_ratio: bool = False
+    """Whether the number is p/q. A threshold of p/q alone then decides, in place of a random number."""
+
+
+QUANTITIES = (
+    _Quantity("p/q", lambda draft: draft.p / draft.q, is_ratio=True),
+    _Quantity("p", lambda draft: draft.p),
+    _Quantity("q", lambda draft: draft.q),
+)
+
+
+def _steps(quantity: _Quantity, tested: Sequence[_Tested]) -> Iterator[str]:
+    """Yield the threshold rules on ``quantity`` that fit all of ``tested``."""
+    name, value = quantity.name, quantity.value
+    never = [value(draft) for draft in tested if draft.accepted < OPEN < draft.rule()]
+    surely = [value(draft) for draft in tested if draft.accepted > 1 - OPEN > draft.rule()]
+    as_rule = [draft for draft in tested if draft.follows_rule()]
+    certain = [draft for draft in tested if draft.accepted < OPEN or draft.accepted > 1 - OPEN]
+    deviating_values = len({round(number, 9) for number in (*never, *surely)})
+    if any(draft not in certain and draft not in as_rule for draft in tested) or deviating_values < LEAST_OPEN:
         return
-    sure = [key for key, _, value, _ in observed if value > 1 - OPEN]
-    is_step = all(value < OPEN or value > 1 - OPEN for _, _, value, _ in observed)
-    if never and surely and sure and max(never) < min(sure) and is_step:
-        if name == "p/q":
+    if len({value(draft) for draft in as_rule}) < LEAST_OPEN:
+        return
+    sure = [value(draft) for draft in tested if draft.accepted > 1 - OPEN]
+    if never and surely and max(never) < min(sure) and len(certain) == len(tested):
+        if quantity.is_ratio:
             yield f"without a random number, if {name} is at least {_between(max(never), min(sure))}"
         return
-    open_rule = [key for key, rule, value, slack in observed if abs(value - rule) <= 4 * slack and value > OPEN]
-    if never and not surely and open_rule and max(never) < min(open_rule) and name != "p/q":
+    open_rule = [value(draft) for draft in as_rule if draft.accepted > OPEN]
+    if never and not surely and open_rule and max(never) < min(open_rule) and not quantity.is_ratio:
         below = _between(max(never), min(open_rule))
         yield f"never if {name} is below {below}, and otherwise with probability min(1, p/q)"
-    below_all = [key for key, rule, value, slack in observed if abs(value - rule) <= 4 * slack and rule < 1 - OPEN]
+    below_all = [value(draft) for draft in as_rule if draft.rule() < 1 - OPEN]
     if surely and not never and below_all and max(below_all) < min(surely):
         yield f"always if {name} is at least {_between(max(below_all), min(surely))}, and below by min(1, p/q)"
 

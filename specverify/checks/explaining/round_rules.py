@@ -62,6 +62,11 @@ def scaled(row: Row) -> Row:
     return [value / total for value in row] if total > 0 else list(row)
 
 
+def mean(rows: Sequence[Row]) -> Row:
+    """Return the mean of the rows, entry by entry."""
+    return [sum(column) / len(rows) for column in zip(*rows, strict=True)]
+
+
 def _one_coin(rows: ModelRows, drafts: Tokens, i: int) -> Any:
     """Return P(draft i is accepted | all earlier drafts are) of a wrong rule that uses one uniform for all tests.
 
