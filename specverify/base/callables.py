@@ -1,4 +1,4 @@
-"""User callables: keys by identity, and the first line of their docstrings."""
+"""Functions for callables of users: make them keys of caches, compared by identity, and read their docstrings."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ _EQUAL_IF_THE_SAME = (MethodType, BuiltinMethodType)
 
 
 def told_apart(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a callable that calls ``function``, and that a cache can use as a key.
+    """Return a callable that does the same as ``function`` and is a safe key of a cache.
 
-    The result is hashable, and equal only to results for the identical object ``function``.
+    A user's class may define ``__eq__``, so that two different callables are equal or one is not hashable. The result
+    is hashable, and two results are equal only if they belong to the same object ``function``.
     """
     equal: object = type(function).__eq__
     if equal is object.__eq__ or isinstance(function, _EQUAL_IF_THE_SAME):

@@ -32,9 +32,10 @@ def edge_of(fault: str, when: str, probability: float) -> dict[str, Any]:
 
 
 def merged_edges(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the edges of the lists ``one`` and ``other`` as one list, with one edge for each random number.
+    """Return all edges of the lists ``one`` and ``other``, with duplicates merged.
 
-    Of two edges at the same random number and value, the likelier is kept, with the sum of both numbers of cases.
+    Two edges are duplicates if they have the same ``when`` (the random number and its value). The one with the larger
+    probability is kept, and its ``cases`` becomes the sum of both.
     """
     merged = {edge["when"]: edge for edge in one}
     for edge in other:

@@ -13,7 +13,7 @@ from specverify.base.edges import merged_edges
 
 
 class Figure(NamedTuple):
-    """A figure of a check: its meaning in words, and the function that merges its values from two cases."""
+    """A count or measurement of a check: its meaning in words, and the function that merges two of its values."""
 
     meaning: str
     merged: Callable[[Any, Any], Any]

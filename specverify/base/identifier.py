@@ -19,8 +19,8 @@ LONGEST = 1_000_000
 class Replay(NamedTuple):
     """The content of a replay identifier: the names that select one case of one check on one subject, and the seed.
 
-    ``variant`` names a variant of the subject, ``scenario`` the models with the prompt, and ``setting`` the setting of
-    a sampled check; each may be "".
+    ``variant`` names the options of the subject, ``scenario`` the models with the prompt, and ``setting`` the options
+    of a check that samples. Each of these three may be "".
     """
 
     subject: str

@@ -19,12 +19,18 @@ _NANOSECOND = 1e-9
 
 
 def own_clock() -> AbstractContextManager[Clock]:
-    """Return the context manager that provides the clock of the current thread. Any thread may read the clock."""
+    """Return a context manager that yields a clock of the current thread, which leaves out its waiting time.
+
+    The clock is a function that returns seconds. It may be called from any thread.
+    """
     return _clock(f"/proc/self/task/{threading.get_native_id()}/schedstat")
 
 
 def clock_of_process(process: int) -> AbstractContextManager[Clock]:
-    """Return the context manager that provides the clock of the main thread of the process with the id ``process``."""
+    """Return a context manager that yields a clock of the main thread of the process with the id ``process``.
+
+    The clock is a function that returns seconds. It leaves out the time in which that thread waits for a processor.
+    """
     return _clock(f"/proc/{process}/schedstat")
 
 
@@ -52,9 +58,10 @@ def _opened(name: str) -> int | None:
 
 
 def _waiting_seconds(file: int | None) -> float:
-    """Return the seconds in which a thread has waited for a processor since its beginning.
+    """Return the seconds in which a thread has waited for a processor since the thread began.
 
-    ``file`` is a descriptor of its file ``schedstat``. The result is 0 if that is None or cannot be read.
+    ``file`` is a descriptor of the thread's file ``schedstat`` in ``/proc``. The result is 0 if ``file`` is None or
+    cannot be read.
     """
     if file is not None:
         with suppress(OSError, IndexError, ValueError):

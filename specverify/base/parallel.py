@@ -55,9 +55,11 @@ def as_finished(
 ) -> Iterator[tuple[int, Result]]:
     """Yield (index, result) for each of ``works`` as it finishes, from ``jobs`` processes.
 
-    ``works`` are functions without arguments, started in their order. Without a cluster, this process calls
-    them if ``jobs`` is 1 or there is only one. Raises ``WorkerDied`` if a worker ends before its work is finished, or
-    if no work finishes for ``patience`` seconds (None: no limit, on a cluster ``ELSEWHERE`` seconds).
+    ``works`` are functions without arguments, started in their order. Without a cluster, the current process calls them
+    itself if ``jobs`` is 1 or if there is only one function.
+
+    Raises ``WorkerDied`` if a worker process ends before its work is finished, or if no function finishes for
+    ``patience`` seconds. None means no limit, but on a cluster the limit ``ELSEWHERE``.
     """
     cluster = _cluster.get()
     if cluster is None and (jobs == 1 or len(works) < 2):

@@ -92,7 +92,10 @@ def changes_since(before: ProcessState) -> Changes:
 
 @contextmanager
 def own_workers() -> Iterator[None]:
-    """Context manager for work of specverify itself: threads and processes started in its block are no changes."""
+    """Context manager for work of specverify itself: threads and processes started in its block are not reported.
+
+    Without it, ``changes_since`` attributes these threads and processes to the subject.
+    """
     threads, children = _threads(), _children()
     try:
         yield

@@ -122,10 +122,11 @@ def _of_position(rounding: Rounding) -> float:
 
 
 def _masses(seen: Seen) -> tuple[dict[DraftContext, dict[int, float]], dict[DraftContext, dict[int, float]]]:
-    """Return two mappings, ``drafted`` and ``emitted``, from the recorded runs ``seen``.
+    """Return how probable each draft is to be made, and to be emitted, as two mappings ``drafted`` and ``emitted``.
 
-    ``drafted[context][token]`` is the probability that ``token`` is drafted in ``context``, a ``DraftContext``.
-    ``emitted[context][token]`` is the probability that it is drafted and emitted there.
+    A context is a pair (number of new tokens at the start of each round so far, new tokens before the draft).
+    ``drafted[context][token]`` is the probability that ``token`` is the draft in this context, and
+    ``emitted[context][token]`` that it is also emitted. ``seen`` holds the recorded runs of an engine.
     """
     drafted: dict[DraftContext, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     emitted: dict[DraftContext, dict[int, float]] = defaultdict(lambda: defaultdict(float))

@@ -1,7 +1,7 @@
 """The type of a check: a property, with the cases in which it is examined and a function that examines each case.
 
-A *situation* is anything in which a subject can be examined, for example a variant in a scenario, an engine's program,
-a setting to sample, or a single call.
+A *situation* is the input of one examination: a variant of a subject in a scenario, the program of an engine, options
+of a subject that is sampled, or a single call of a verifier.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ Examine = Callable[[Any, Conditions], Examination]
 
 
 class Need(NamedTuple):
-    """A condition that a situation must meet to be examined by a check."""
+    """A condition that a situation (the input of an examination) must meet, or else the check leaves it out."""
 
     holds: Callable[[Subject, Any], object]
     """``holds(subject, situation)`` returns whether the situation meets the condition."""
@@ -94,7 +94,10 @@ class Need(NamedTuple):
 
 
 class ExaminedPart(NamedTuple):
-    """The situations of one kind that a check examines, and the function that examines each of them."""
+    """The situations of one type that a check examines, and the function that examines each of them.
+
+    A situation is the input of one examination, for example a verifier in a scenario.
+    """
 
     kind: type[SubjectSituation] | None
     """None: the check brings its own situations, and applies to every subject."""
@@ -110,7 +113,7 @@ class ExaminedPart(NamedTuple):
     """
 
     def obstacle(self, subject: Subject) -> str | None:
-        """Return why no situation of ``subject`` is examined; None if some are."""
+        """Return the reason why no situation of ``subject`` can be examined; None if at least one can."""
         return None if self.kind is None else self._meeting(subject, self.kind)[1]
 
     def cases(self, subject: Subject) -> Iterator[Case]:
@@ -124,7 +127,10 @@ class ExaminedPart(NamedTuple):
         return (Case(subject, here, partial(examine, here)) for here in within)
 
     def _meeting(self, subject: Subject, kind: type[Any]) -> tuple[tuple[Any, ...], str | None]:
-        """Return the situations of type ``kind`` that meet all needs, and why there are none, or None."""
+        """Return (situations of type ``kind`` that meet all needs, reason), where the reason is None if there are any.
+
+        The reason states why ``subject`` has no such situation: none of the type, or the first need that leaves none.
+        """
         kept, reason = subject.of(kind), self.absent
         for need in self.needs:
             if kept:
@@ -169,9 +175,10 @@ def by(examine: Callable[[Any, Conditions], Examination]) -> Callable[[Subject],
 
 
 def of_names(examinations: Mapping[str, Callable[[Conditions], Examination]]) -> ExaminedPart:
-    """Return the part of a check that has situations of its own, the same for every subject.
+    """Return the part of a check that makes its own situations instead of those of the subject.
 
-    ``examinations`` maps the name of each situation to the function that examines it.
+    ``examinations`` maps the name of each situation to the function that examines it. Every subject gets the same
+    situations.
     """
     return ExaminedPart(
         None, by(lambda here, conditions: examinations[here.name](conditions)), "", (),
@@ -210,7 +217,7 @@ def _unequal_variants(variants: Iterable[Variant], horizon: int) -> Iterator[Var
 
 
 def in_deep_scenarios(subject: Subject) -> Iterator[InScenario]:
-    """Yield the additional situations of the subject (``Subject.deep``), with longer drafts or more tokens."""
+    """Yield the situations that ``subject`` adds to the usual ones: scenarios with longer drafts or more new tokens."""
     for variant, scenario in subject.deep():
         yield InScenario(variant, scenario, subject.rational)
 
@@ -248,8 +255,8 @@ def only_sampled(subject: Subject, reason: object) -> str:
 def law_in(here: InScenario, runs: int) -> Law:
     """Return the law of the new tokens of the decoder ``here``, from at most ``runs`` runs; cached for all checks.
 
-    All rounds are enumerated, except for a verifier with memoised calls in a long scenario that is not greedy. There
-    only the first round is enumerated, and the target draws the later tokens.
+    Usually all rounds are enumerated. If the calls of a verifier are memoised, and the scenario is long and not greedy,
+    only the first round is enumerated; then the later tokens are drawn from the target model.
     """
     has_few_paths = here.scenario.greedy or here.scenario.horizon <= SEVERAL_ROUNDS
     if here.variant.remembered is None or has_few_paths:
@@ -273,9 +280,9 @@ def beyond_reach(case: Case) -> bool:
 
 
 def may_be_refused(case: Case) -> bool:
-    """Return whether a case may be skipped if one of its draws has too many outcomes to enumerate.
+    """Return whether a case may be skipped if the enumeration refuses a draw because of its many outcomes.
 
-    Only cases in ``ONE_ROW_SCENARIOS`` may: all other scenarios have smaller vocabularies.
+    True only for the scenarios with large vocabularies, ``ONE_ROW_SCENARIOS``.
     """
     return isinstance(case.situation, InScenario) and case.situation.scenario in ONE_ROW_SCENARIOS
 

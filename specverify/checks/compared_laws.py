@@ -47,7 +47,7 @@ class Comparison(NamedTuple):
 
 
 class LawBearing(NamedTuple):
-    """A case whose law can be enumerated, with the expected law."""
+    """What a comparison of laws needs of a case: functions that enumerate its law, and the expected laws."""
 
     law: Callable[[Conditions], Law]
     """Returns the law, by enumeration."""
@@ -70,12 +70,15 @@ class LawBearing(NamedTuple):
 
 
 def bearing_of(situation: InScenario | EngineProgram) -> LawBearing:
-    """Return the enumerated and the expected law of a decoder in a scenario, or of an engine at one setting."""
+    """Return the functions and laws with which ``situation`` is compared with its expected law.
+
+    ``situation`` is a decoder in a scenario, or the program of an engine.
+    """
     return of_decoder(situation) if isinstance(situation, InScenario) else of_engine(situation)
 
 
 def of_decoder(situation: InScenario) -> LawBearing:
-    """Return the enumerated and the expected law of ``situation``, a decoder in a scenario."""
+    """Return the functions and laws with which the decoder ``situation`` is compared with its expected law."""
     declared = situation.variant.declared_law
     return LawBearing(
         law=lambda conditions: law_in(situation, conditions.runs),
@@ -101,7 +104,7 @@ def _covered(law: Law) -> Mapping[str, Any]:
 
 
 def of_engine(program: EngineProgram) -> LawBearing:
-    """Return the enumerated and the expected law of ``program``, an engine at one setting."""
+    """Return the functions and laws with which the engine ``program`` is compared with its expected law."""
 
     def explain(law: Probabilities, expected: Probabilities) -> Counterexample:
         with program.open() as run:
@@ -239,9 +242,10 @@ class Overheard(NamedTuple):
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def overheard_of(opened: OpenProgram) -> list[Overheard]:
-    """Return the list in which the enumeration of a program stores its ``Overheard``; empty until then.
+    """Return the list of the program ``opened`` in which its enumeration stores an ``Overheard``; empty until then.
 
-    The list is cached by ``opened``, which opens the program, so that other checks find the record.
+    The same list is returned for the same ``opened``, so a later check finds what an earlier enumeration has stored.
+    ``opened`` is the function that opens the program.
     """
     return []
 

@@ -1,15 +1,14 @@
 """No random number is used twice: no uniform decides two things, and no two draws use the same generator state.
 
 ``intercept.audit`` defines which decisions count as two, and what cannot be detected. All rounds of a decode are
-followed as one block: a verifier that seeds its generator again in each call decides every round by the same numbers.
-The law of one round does not show this, and laws of several rounds are composed of single rounds. A verifier that
-derives its seed from its arguments has different numbers in different rounds but no randomness of its own, so one round
-is also called twice.
+followed as one block, because a verifier that seeds its generator again in each call decides every round by the same
+numbers. Laws of single rounds do not show this fault. A verifier that derives its seed from its arguments has no
+randomness of its own, although its rounds use different numbers. So one round is also called twice.
 
-A number may be used twice without harm: folded before it is compared, looked up again with the same answer, noise that
-belongs to a position of the text. So if reuse is found, the law of that block is enumerated with the reuse and decides:
-a wrong law refutes; if the law is right, the check holds with a note about the reuse. An engine with models of its own
-is left undecided then, because its law is not examined with other models.
+Some reuse is harmless, for example noise that belongs to a position of the text, or a number that is looked up again
+with the same result. So the law decides: if a number is used twice, the law of the whole block is enumerated. A wrong
+law refutes. If the law is right, the check holds, with a note about the reuse. An engine with models of its own is then
+undecided, because its law is not examined with other models.
 """
 
 from __future__ import annotations
@@ -334,8 +333,9 @@ def _put_twice(here: InScenario, known: frozenset[str]) -> str:
 def _follow(run: Callable[[Draws], Any], found: list[Reuse], most: int) -> tuple[NeedsValue | None, int, int]:
     """Follow about ``most`` paths of the program ``run``, up to the first that uses a random number twice.
 
-    The paths are divided equally among the outcomes of the first two draws. The audit of the caller appends each reuse
-    to ``found``. Returns (why a path could not be followed or None, number of paths, number of draws).
+    The paths are divided equally among the outcomes of the first two draws. The caller runs this function while an
+    audit is active, which appends each reuse to ``found``. Returns (why a path could not be followed or None, number of
+    paths, number of draws).
     """
     runs = draws = 0
     try:

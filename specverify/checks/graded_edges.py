@@ -53,16 +53,16 @@ def probability_of(look: Callable[[float], Look], least: float) -> float:
 
 
 def is_below(edge: float, look: Callable[[float], Look], numbers: int, least: float) -> bool:
-    """Return whether one further search shows that a fault has a probability per draft below ``edge``.
+    """Return whether a fault at an end of a random number's range has a probability per draft below ``edge``.
 
-    It searches at a distance from the end that is chosen so that numbers closer to the end have a probability below
-    ``edge``. The fault must not occur there.
+    One further search decides: with the random numbers at a distance from the end, chosen so that numbers closer to the
+    end have a total probability below ``edge``. The fault must not occur at this distance.
 
     Args:
         edge: The probability.
         look: ``look(apart)`` searches for the fault with random numbers at the distance ``apart`` from the end.
-        numbers: How many random numbers are at the end together.
-        least: The largest probability with which one of them has its extreme value.
+        numbers: The number of random numbers that are at the end at the same time.
+        least: The largest probability of the extreme value of one of these numbers.
     """
     if not 0 < numbers * least < edge:
         return False

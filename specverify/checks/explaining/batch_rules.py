@@ -144,7 +144,7 @@ def _q_of(by: int, pairs: Sequence[tuple[Row, Row]], b: int) -> tuple[Row, Row]:
 
 
 class _Hypothesis(NamedTuple):
-    """A fault of a batch: ``words`` name it, and each other field states a difference from the right decoder."""
+    """A fault of a batch: ``words`` name the fault, and each other field is a way to differ from the right decoder."""
 
     words: str
     ending: EndingRule = _right
@@ -284,7 +284,10 @@ def _explains(hypothesis: _Hypothesis, batch: RequestBatch, law: Mapping[Tokens,
 
 
 def _has_law(decode: Callable[[Draws], Tokens], law: Mapping[Tokens, Any]) -> bool:
-    """Return whether ``decode`` has the law ``law``; the enumeration ends at a text that is too probable."""
+    """Return whether the program ``decode`` has the law ``law``, a mapping from texts to probabilities.
+
+    The enumeration stops as soon as a text has a larger probability than in ``law``.
+    """
     left = {text: float(mass) for text, mass in law.items()}
 
     def take(path: Path[Tokens]) -> None:
@@ -372,10 +375,11 @@ def _rows(
 
 
 def _pairs(rounds: Sequence[tuple[Any, ...]], change: RowsOfTest) -> list[tuple[tuple[Row, Row], ...]]:
-    """Return, for each row of a batch, the rows of p and q at each of its drafts after the change ``change``.
+    """Return, for each row of a batch, the pair (row of p, row of q) with which a wrong decoder tests each draft.
 
-    ``rounds`` has (drafts, rows of p, rows of q) of each row of the batch. Only rows with a draft at the same position
-    count as other rows.
+    ``rounds`` has (drafts, rows of p, rows of q) for each row of the batch. ``change(pairs, place)`` returns the pair
+    that the wrong decoder uses for row ``place``; ``pairs`` are the right pairs of all batch rows with a draft at this
+    position.
     """
     result: list[list[tuple[Row, Row]]] = [[] for _ in rounds]
     for k in range(max((len(drafts) for drafts, _, _ in rounds), default=0)):

@@ -238,11 +238,17 @@ def _named_beside(
     difference: Difference,
     engine: KeptPaths,
 ) -> tuple[str, ...] | None:
-    """Return a sentence that a request is wrong because of others, then table lines; None if this is not shown.
+    """Return lines that attribute a wrong request to the other requests of its batch; None if this is not shown.
 
-    A text that continues after its end comes first: no rule explains it better. If one row of a batch decides about
-    another, this rule comes next. ``laws`` are the observed and the expected law, and ``difference`` is their first
-    difference. ``trace`` has the model queries of a path, and ``engine`` all paths.
+    The first line is a sentence, and lines of a table follow. The sentence is the first of these that applies:
+
+    * The request continues after its end.
+    * A named fault lets one row of the batch decide about another.
+    * The request is right if it is served alone.
+    * p is computed after a text that keeps a rejected draft.
+
+    ``laws`` are the observed and the expected law, and ``difference`` is their first difference. ``trace`` has the
+    model queries of one path, and ``engine`` all paths of ``program``.
     """
     if difference.expected.get(END, 0) >= CERTAIN:
         return difference.fault, *difference.rows
@@ -285,7 +291,10 @@ def _kept_draft(program: EngineProgram, difference: Difference, engine: KeptPath
 
 
 def _line_of_tests(engine: KeptPaths) -> str:
-    """Return the program line of the coins of an engine in brackets; "" if there are several lines, or none."""
+    """Return the program line of an engine's accept tests, in brackets; "" if there is not exactly one line.
+
+    Every draw on the paths ``engine`` that is no draw of a token counts as an accept test.
+    """
     paths = engine.heaviest(lambda _: 1, EVIDENCE)
     items = (item for _, path in paths for item in draws_of(path.decisions) if item.high - item.low < 1 - NEAR)
     places = {item.place for item in items if not item.is_lookup and item.place}
@@ -293,12 +302,16 @@ def _line_of_tests(engine: KeptPaths) -> str:
 
 
 def _decided_by(program: EngineProgram, trace: Trace | None, engine: KeptPaths, difference: Difference) -> str:
-    """Return a clause about a wrong draw that decides the first wrong token, with its program line; "" if none does.
+    """Return a clause about the wrong draw that decides the first wrong token, with its program line; "" if none does.
 
-    A draw decides the token if the token is the same on all paths with the same outcomes up to this draw. Of the paths
-    with the wrong token, the most probable one is taken whose deciding draw is no draw of speculative decoding: a coin
-    that passes with another probability than min(1, p/q), or a token from another row than p, q and their residual. The
-    other arguments are those of ``_named_beside``.
+    A draw decides the token if all paths with the same outcomes up to this draw have the same token. The draw is wrong
+    in two cases:
+
+    * It is a coin whose probability is not min(1, p/q).
+    * It is a token from a row that is not p, q or their residual.
+
+    The paths with the wrong token are searched, the most probable first. ``difference`` has the first wrong token,
+    ``engine`` the paths of ``program``, and ``trace`` the model queries of one path.
     """
     index = difference.request
     models = trace is not None and trace.target is not None and trace.draft is not None
@@ -385,7 +398,10 @@ def _models_of(trace: Trace, horizon: int) -> Models | None:
 
 
 def _with_rows_of_law(traces: list[Trace | None], expected: Mapping[Any, Any], size: int) -> list[Trace | None]:
-    """Return ``traces``, but only None if ``expected`` has other rows than the target model of the first one."""
+    """Return ``traces``, or None for each path if the first trace has other rows of p than the law ``expected``.
+
+    ``size`` is the vocabulary size.
+    """
     first = next(iter(traces), None)
     return traces if first is None or has_law_of_target(first, expected, size) else [None] * len(traces)
 
@@ -413,11 +429,11 @@ def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
 
 
 def _told_as_rounds(rounds: EngineRounds, traces: Sequence[Trace | None]) -> list[Reading | None]:
-    """Return the readings of ``rounds``, but None for each path whose reading only fails to find a draw.
+    """Return the reading of each path as rounds; None where the words of a reading would be about a missing draw only.
 
-    Such a reading has a token without a draw, and no queries are recorded or no rule is named: some programs draw all
-    tokens first, and all coins later, or keep a token of an earlier draw. ``traces`` has the queries of each path, or
-    None. If a rule is named, the words about a path have no other cause.
+    ``traces`` has the model queries of each path, or None. A reading with a token that no draw explains becomes None if
+    the path has no queries, or if no wrong rule is known. Such a program may be right: it may draw all tokens before
+    all coins, or keep a token that was drawn earlier. If a rule is named, other causes are removed from the words.
     """
     result: list[Reading | None] = []
     for reading, trace in zip(rounds.readings, traces, strict=False):
@@ -541,7 +557,7 @@ def _where_in_calls(name: str, index: int) -> str:
 
 
 class _Paths(NamedTuple):
-    """The most probable paths of an engine."""
+    """The most probable paths of an engine, with the draws on each of them."""
 
     engine: KeptPaths
     decisions: Sequence[Sequence[Decision]]
@@ -555,14 +571,14 @@ class _Paths(NamedTuple):
 def _token_named(
     difference: Difference, rows: Mapping[Tokens, Mapping[str, Pmf]], heaviest: _Paths, size: int, read: str
 ) -> str:
-    """Return the sentence that explains the law of the first wrong token: a wrong rule, or else ``read``.
+    """Return the sentence that explains the law of the first wrong token; "" if no explanation fits.
 
-    If ``read`` is "" and q is not known, the sentence is about the row that the token is drawn from, or about missing
-    draws. It is "" if nothing fits.
+    A wrong rule that gives this law comes first, then the sentence ``read``. If ``read`` is "" and q is not known, the
+    sentence names the row that the token is drawn from, or states that draws are missing.
 
     Args:
         difference: The observed and the expected law of the token.
-        rows: Text -> its rows of p and q. The row of q is that of the text whose p is the expected law.
+        rows: Text -> {"p": row, "q": row}. Of a text whose p equals the expected law, the row of q is used.
         heaviest: The most probable paths.
         size: The vocabulary size.
         read: A sentence about the first deviation from the rule on these paths, or "".
@@ -913,7 +929,10 @@ def _rows(seen: Mapping[Tokens, Mapping[str, Pmf]], shown: Sequence[Reading] = (
 
 
 def _with_contexts(let: tuple[str, ...], contexts: Sequence[Context]) -> tuple[str, ...]:
-    """Return the lines ``let`` with a line for each of ``contexts`` whose text has none."""
+    """Return the lines ``let``, with further lines for those of ``contexts`` that have no line yet.
+
+    A context is (text, row of p, row of q), and its line begins with "after" and the text.
+    """
     lines = list(let)
     for text, p, q in contexts:
         if not any(line.startswith(f"after {text}:") for line in lines):

@@ -47,8 +47,8 @@ class KeptPaths:
     def heaviest(self, share: Callable[[Any], Any], number: int) -> list[tuple[Any, Path[Any]]]:
         """Return the ``number`` paths with the largest weights, as (weight, path); paths with weight 0 are left out.
 
-        The weight is the probability of the path times ``share(outcome)``: the part of the path that has the searched
-        outcome. It is a fraction if the last token was never read.
+        The weight is the probability of the path times ``share(outcome)``. If the last token was never read, a path
+        stands for several outcomes; ``share`` returns which fraction of them the caller searches for.
         """
         if sum(1 for _ in self) == MOST_PATHS:
             return heaviest_paths(self._run, share, number, SEARCHED_PATHS)
@@ -138,15 +138,16 @@ def draws_of(decisions: Sequence[Decision]) -> list[PathDraw]:
 def with_pmfs(
     engine: Iterable[Path[Any]], drawn: Sequence[PathDraw], vocabulary: int, known: dict[tuple[int, ...], Any]
 ) -> list[PathDraw]:
-    """Return ``drawn``, the draws of a path, with the pmf of each lookup of a uniform.
+    """Return ``drawn``, the draws of a path, with the pmf of each token that is looked up by a uniform.
 
-    The pmf follows from the intervals of the uniform on all paths.
+    The entries of the pmf are the lengths of the intervals in which the uniform lies on the paths with the same earlier
+    decisions.
 
     Args:
         engine: Yields all paths.
         drawn: The draws of one path.
         vocabulary: The number of tokens.
-        known: Outcomes of all decisions before a draw -> intervals of its uniform; filled here if it is empty.
+        known: A cache, filled if it is {}: outcomes of all decisions before a draw -> intervals of its uniform.
     """
     if not known:
         known.update(_cells(engine))
@@ -169,7 +170,10 @@ def with_pmfs(
 
 
 def _cells(engine: Iterable[Path[Any]]) -> dict[tuple[int, ...], set[tuple[float, float]]]:
-    """Return outcomes before a draw -> the intervals of its uniform on all paths; ``engine`` yields the paths."""
+    """Return, for each draw, the intervals in which its uniform lies on all paths.
+
+    A draw is identified by the outcomes of the earlier decisions on its path. ``engine`` yields the paths.
+    """
     result: dict[tuple[int, ...], set[tuple[float, float]]] = {}
     for path in engine:
         for item in draws_of(path.decisions):
@@ -182,8 +186,8 @@ def is_drawn_from_q(
 ) -> bool:
     """Return whether, on some path, token x is drawn from ``seen`` and then tested with the bound p(x)/seen(x).
 
-    So the program uses the row ``seen`` as q. ``p`` is the row of the target. ``engine`` yields all paths, and
-    ``known`` is as in ``with_pmfs``.
+    If so, the program uses the row ``seen`` as q. ``p`` is the row of the target. ``engine`` yields all paths, and
+    ``known`` is the cache of ``with_pmfs``.
     """
     for path in engine:
         drawn = with_pmfs(engine, draws_of(path.decisions), len(seen), known)
@@ -197,10 +201,10 @@ def is_drawn_from_q(
 
 
 def drawn_together(engine: Iterable[Path[Any]], decisions: Sequence[Decision], number: int) -> list[PathDraw]:
-    """Return the draws that determine the first ``number`` tokens of a path, if fewer tokens than that are drawn.
+    """Return the draws that determine the first ``number`` tokens of a path, if they are fewer than ``number``.
 
-    A right program draws each new token; a coin draws none. ``engine`` yields all paths, and ``decisions`` are those of
-    this path. Returns [] in three cases:
+    Such a program is wrong, because a right one draws each new token. Draws that select no token are coins. ``engine``
+    yields all paths, and ``decisions`` are those of this path. Returns [] in three cases:
 
     * At least ``number`` tokens are drawn, or none.
     * There are more coins than drawn tokens.

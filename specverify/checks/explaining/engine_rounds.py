@@ -1,8 +1,9 @@
 """Read many paths of one engine as rounds: the role of each program line, and the rule that the rounds follow.
 
-The *reading* of a path gives each draw a role: draft, test, replacement or bonus. One path can be read in several ways.
-Further passes resolve this: on every path, a line of the program gets the roles that it has on most paths. On each
-path, the rounds up to the first deviation are evidence. A rule is named if it fits all of this evidence.
+The *reading* of a path gives each draw a role: draft, test, replacement or bonus. Often several readings of a path are
+possible. So the paths are read again, and each program line then prefers the roles that it had on most paths. The
+rounds of each path up to its first deviation from speculative sampling are evidence. A wrong rule is named if it fits
+the evidence of all paths.
 """
 
 from __future__ import annotations
@@ -109,13 +110,16 @@ def _draft_row(read: Sequence[tuple[Reading, Models]]) -> str:
 
 
 def _is_unshown(best: Sequence[Reading | None]) -> bool:
-    """Return whether the readings ``best`` have a step that no right round has, and no path shows such a step."""
+    """Return whether readings have an impossible step, for example a token without a draw, that no path proves.
+
+    Such readings may be misreadings of a right program. ``best`` has the reading of each path, or None.
+    """
     odd = [one for reading in best if reading for one in reading.rounds if one.structure]
     return bool(odd) and not any(one.shown for one in odd)
 
 
 def _with_temperature(all_paths: Sequence[NewPath], read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return the sentence that the engine raises p to a power, as a second temperature does; "" if it does not.
+    """Return the sentence that the engine applies a temperature to p a second time; "" if it does not.
 
     Every path of ``all_paths`` must follow the rule with such a p. ``read`` has (reading, models) of the paths that
     could be read.
@@ -156,8 +160,8 @@ def _is_evidence(readings: Sequence[Reading | None]) -> bool:
 def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
     """Return the reading of each path of ``all_paths``; None for a path that cannot be read.
 
-    The paths are read repeatedly: once more if model queries are recorded, else up to ``PASSES`` times more. A role of
-    a draw then has an extra cost if its program line rarely had this role before.
+    The paths are read repeatedly: once more if model queries are recorded, else up to ``PASSES`` times more. In a
+    repetition a draw gets a role less easily if its program line rarely had this role before.
     """
     readings = [reading_of(*path[:1], path[2], path[1]) for path in all_paths]
     known: Any = ({}, {})
@@ -237,10 +241,10 @@ def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
 
 
 def _dropped(dropped: Sequence[ReadRound], read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return the sentence that a drafted token is left out without a test.
+    """Return the sentence that a program draws a draft and then leaves the draft out without a test.
 
-    If other tokens are tested after the same text, it states that the value of the draft decides. ``dropped`` are the
-    rounds that leave out a draft. ``read`` has (reading, models) of each path.
+    If other tokens are tested after the same text, the sentence adds that the value of the token decides about the
+    test. ``dropped`` are the rounds that leave out a draft. ``read`` has (reading, models) of each path.
     """
     first = min(dropped, key=lambda one: len(one.text))
     here, number = first.text + first.drafts, len(first.drafts) + 1
@@ -280,7 +284,10 @@ _BY_ROWS = re.compile(r"(, as by|; this is) [pq][^;]*? after \([^()]*\)( \((?P<k
 
 
 def without_unseen_row(said: str) -> str:
-    """Return the sentence ``said`` without its phrase about rows with which a draft would certainly be accepted."""
+    """Return the sentence ``said`` without its phrase "as by ...", which names the row of another text.
+
+    Call this if the named row would accept the draft with certainty. Several rows would, so the phrase proves nothing.
+    """
     return _AS_BY.sub("", said)
 
 
@@ -290,10 +297,10 @@ _DRAWN_FROM = re.compile(r"\bdrawn from (?P<row>(?:(?! after | = ).)+) = (?=\()"
 
 
 def without_other_cause(words: str, fault: str) -> str:
-    """Return the ``words`` about a round without rows of other texts, or changed rows, that ``fault`` does not name.
+    """Return the description ``words`` of a round without the rows that it names as causes, but ``fault`` does not.
 
-    The numbers of one draft may fit such a row by chance. If a rule that fits all paths is named, such a phrase
-    would be a second cause.
+    ``fault`` names the rule that explains all paths. A row named in ``words``, such as that of another text, explains
+    one path only, and may fit by chance.
     """
 
     def kept(match: re.Match[str]) -> str:
@@ -311,11 +318,11 @@ def is_by_other_text(said: str) -> bool:
 
 
 def _rule(read: Sequence[tuple[Reading, Models]]) -> tuple[str, bool, tuple[Context, ...]]:
-    """Return the sentence about the wrong rule that the rounds in ``read`` follow, and whether it names the rule.
+    """Return (sentence about the wrong rule in the rounds of all paths, whether it names the rule, rows to show).
 
-    The sentence is "" if no rule is recognised. The third value has the rows after the texts of its numbers.
-
-    ``read`` has (reading, models) of each path. The rounds of a path count up to its first deviation.
+    The sentence is "" if no rule is recognised. It quotes numbers, and the rows to show are those of p and q from which
+    a reader can compute the numbers. ``read`` has (reading, models) of each path. The rounds of a path count up to its
+    first deviation from speculative sampling.
     """
     given = _all_given(read)
     fault = named_fault(given, "") if given else None
@@ -421,8 +428,8 @@ def _of(model: LanguageModel) -> Callable[[Tokens], Row]:
 def _last_q(text: Tokens, models: Models, learned: Mapping[Tokens, Row], size: int) -> Row:
     """Return the row of q after ``text``, which ends in the last draft of a round.
 
-    It is that of the draft model in ``models``; if there is none, that of ``learned``, a mapping from texts to rows;
-    else zeros ``[size]``.
+    The row comes from the draft model in ``models``. If there is none, it comes from ``learned``, a mapping from texts
+    to rows, or is zeros ``[size]``.
     """
     if models.q is not None:
         return _of(models.q)(text)
@@ -500,7 +507,7 @@ def _last_queried(models: Models, draws: int) -> Tokens | None:
 def model_of_law(law: Mapping[Any, Any], size: int) -> LanguageModel:
     """Return the model whose next-token pmfs are the conditionals of ``law``, a law of texts.
 
-    Its row is all zeros, ``[size]``, after tokens that begin no text of ``law``.
+    After tokens with which no text of ``law`` begins, the model returns zeros ``[size]``.
     """
     masses: dict[Tokens, Any] = defaultdict(float)
     for text, mass in law.items():

@@ -85,8 +85,8 @@ def round_around(trace: Trace, index: int, wanted: Tokens, *, bonus: bool = Fals
     """Describe the round that emits the first wrong token of request ``index``: its drafts and how many are accepted.
 
     Returns "" if the round cannot be inferred from the draft-model queries. ``wanted`` is the right text, and ``trace``
-    has the texts and the model queries of the run. With ``bonus``, the wrong token is a bonus from the draft model: its
-    query and later ones are no drafts of the round, and neither is a repeated query.
+    has the texts and the model queries of the run. With ``bonus``, the draft model also chooses the wrong token, as a
+    bonus; the query for this token and the later queries are then not counted as drafts of the round.
     """
     prompt, new = trace.texts[index]
     if sum(other == prompt for other, _ in trace.texts) > 1:
@@ -117,7 +117,11 @@ def round_around(trace: Trace, index: int, wanted: Tokens, *, bonus: bool = Fals
 
 
 def _without_bonus(trace: Trace, length: int) -> Trace:
-    """Return ``trace`` without its repeated draft-model queries and those with at least ``length`` tokens."""
+    """Return ``trace`` without two kinds of draft-model queries: repeated ones, and those for late tokens.
+
+    A query is for a late token if its text has at least ``length`` tokens. Such queries belong to a bonus or to later
+    rounds.
+    """
     seen = set[tuple[str, Tokens]]()
     kept = []
     for query in trace.queries:
@@ -217,11 +221,12 @@ def _draft_or_cache(
 
 
 def _are_drafts(trace: Trace, later: Sequence[tuple[str, Tokens]], asked: Tokens, text: Tokens, extra: Tokens) -> bool:
-    """Return whether all tokens of ``extra`` are drafts, the first of which the text does not have at its position.
+    """Return whether the tokens ``extra``, which a queried text has in addition to the right text, are all drafts.
 
-    ``asked`` is ``text`` with ``extra`` inserted. A token is a draft if the draft model was queried with the tokens of
-    ``asked`` before it, and chooses it. ``later`` are the queries (model, text) of the request; ``trace`` has the draft
-    model.
+    ``asked`` is the queried text: the right text ``text`` with ``extra`` inserted at one position. A token of ``extra``
+    is a draft if the draft model was queried with the part of ``asked`` before it, and chooses it. The first token of
+    ``extra`` must differ from the token of ``text`` at its position. ``later`` are the queries (model, text) of the
+    request; ``trace`` has the draft model.
     """
     starts = (i for i in range(len(text)) if asked == text[:i] + extra + text[i:] and text[i] != extra[0])
     return any(
@@ -235,12 +240,14 @@ def _are_drafts(trace: Trace, later: Sequence[tuple[str, Tokens]], asked: Tokens
 
 
 def context_with_draft(trace: Trace, index: int, new: Tokens) -> tuple[Tokens, int] | None:
-    """Return the only text with a rejected draft whose p gives the last token of ``new``, and this draft; or None.
+    """Return the wrong text after which p is computed, and the rejected draft that this text still has; or None.
 
-    ``new`` is the beginning of the text of request ``index``. The recorded queries in ``trace`` prove the text:
+    ``new`` is the beginning of the text of request ``index``, up to its first wrong token. The queries in ``trace``
+    must prove that the program computes p of this token after a wrong text:
 
-    * The target was never queried with the right text. There, p and q of the token are 0.
-    * It was queried with exactly one text that is the right one with one more token, and p of the token is positive.
+    * The target was never queried with the right text, after which p and q of the token are 0.
+    * The target was queried with exactly one text that has one more token than the right text and gives the wrong token
+      a positive p.
     * The additional token is a draft: the draft model was queried before it, and gives it a positive probability.
     """
     *before, token = new
@@ -415,7 +422,7 @@ def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
 def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, prompt: int) -> str:
     """Return the sentence that p is computed after a text that still has a rejected draft; "" if this is not shown.
 
-    An earlier query must have the replacement of this draft already.
+    The program must know that the draft was replaced: an earlier query has the right token at this position.
 
     Args:
         trace: The models.

@@ -193,10 +193,11 @@ def _goes_on(drafts: Tokens, runs: Sequence[Any]) -> str:
 
 
 def _under_other_parameters(here: InScenario, prefix: Tokens, tokens: Tokens) -> dict[str, ModelRows]:
-    """Return description -> rows of p and q for sampling parameters that are applied wrongly, such as one left out.
+    """Return the rows of p and q that result from wrongly applied sampling parameters, by a description of the mistake.
 
-    The rows are those after ``prefix`` and along the drafts ``tokens``. Returns {} if the variant of ``here`` sets no
-    sampling parameters.
+    A mistake is for example a parameter that is left out, or a top-k that is too large by one. Each value has the rows
+    after ``prefix`` and after each of the drafts ``tokens``. Returns {} if the variant of ``here`` sets no sampling
+    parameters.
     """
     setting = _setting(here.variant.label)
     target, draft = here.task.target, here.task.draft
@@ -281,9 +282,9 @@ def _unprocessed(model: Processed) -> LanguageModel:
 def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
     """Return the number of accepted drafts of the round ``done``.
 
-    A decoder reports this number. A verifier reports only tokens: if ``bonus`` states that its rounds can have a bonus,
-    the tokens before the last one count as accepted, as far as they equal the drafts. ``here`` is the decoder in its
-    scenario.
+    A decoder reports this number. A verifier reports only tokens. If ``bonus`` (its rounds can have a bonus), the
+    number is then inferred: the tokens before the last one are compared with the drafts, up to the first difference.
+    ``here`` is the decoder in its scenario.
     """
     if not (here.variant.intercepted and bonus):
         return done.accepted
@@ -330,7 +331,10 @@ def is_coin(decision: Decision, mass: Any) -> bool:
 
 
 def place_of(decision: Decision) -> str:
-    """Return the file and line of a decision; "" if unknown. If several lines call it, the caller's is added."""
+    """Return the file and line of a decision, such as "engine.py:9"; "" if unknown.
+
+    If a function that draws is called from several lines, the line of the call is added.
+    """
     where = decision.site[1] if len(decision.site) > 1 else ""
     if not isinstance(where, str) or ":" not in where:
         return ""

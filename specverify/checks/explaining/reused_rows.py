@@ -1,8 +1,9 @@
 """Explain a wrong token of a greedy engine by a row of p that the engine computed after another text.
 
-An engine that stores rows finds them by a key, such as the length of the text and its last tokens. If two texts have
-one key, the second gets the row of the first. The recorded queries show which texts have no query of their own, and
-each key is tested on all of them. The key itself is not named, because other keys may fit as well.
+Such an engine stores rows under a key of the text, for example the length and the last tokens. If two texts have the
+same key, the second text gets the row of the first. The recorded queries show for which texts no row was computed. A
+key is an explanation if it gives the emitted token after each of these texts. The key itself is not named, because
+other keys may fit as well.
 """
 
 from __future__ import annotations
@@ -38,10 +39,11 @@ KEYS = _keys()
 
 
 def reused_row(trace: Trace, index: int, wrong: int) -> str:
-    """Return the sentence that new token ``wrong`` of request ``index`` comes from a row of another text.
+    """Return the sentence that new token ``wrong`` of request ``index`` comes from a row of p of another text.
 
-    It names the text if the fitting ``KEYS`` lead to only one; otherwise it states that p is not computed for the
-    token. Returns "" if p is computed for the token. ``trace`` has the texts and the model queries of the run.
+    ``wrong`` is the index of the token. If all ``KEYS`` that explain the run lead to one other text, the sentence names
+    this text. Otherwise it only states that p is not computed for the token. Returns "" if p is computed for the token.
+    ``trace`` has the texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
     asked = list(dict.fromkeys(text for name, text in trace.queries if name == "target"))

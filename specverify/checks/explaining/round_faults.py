@@ -239,9 +239,9 @@ def _line_of_test(all_given: Sequence[GivenDrafts]) -> str:
 
 
 def _row_of_bonus(all_given: Sequence[GivenDrafts]) -> str:
-    """Return the name of the first wrong row, of those in ``BONUS``, from which every bonus token may be drawn; or "".
+    """Return the name of the first wrong row in ``BONUS`` from which every observed bonus may be drawn; "" if none.
 
-    A row that is certain gives the same tokens as a formula in ``POINTS``. ``all_given`` are the rounds.
+    Formulas in ``POINTS``, which give one token with certainty, are not tried here. ``all_given`` are the rounds.
     """
     seen = [(given, i, law) for given in all_given for i, law in values_of(given, "bonus")]
     rows = (name for name in BONUS if name not in POINTS and "row" in name)
@@ -300,10 +300,11 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
 
 
 def _further_rule(seen: Sequence[tuple[GivenDrafts, int, Any]], part: str, parameters: str) -> str:
-    """Return the name of a rule with a free number, or one that is wrong in some rounds only; "" if none fits.
+    """Return the name of a wrong rule that fits all observations ``seen`` of one part of a round; "" if none fits.
 
-    ``seen`` has (round, position, observed value), ``part`` is "accept", "replace" or "bonus", and ``parameters`` are
-    the sampling parameters as text.
+    The rules tried here have a free number, use a changed row, or are wrong in some rounds only. ``seen`` has (round,
+    position, observed value), ``part`` is "accept", "replace" or "bonus", and ``parameters`` are the sampling
+    parameters as text.
     """
     changed = further_formula(seen, part) or name_of_change(seen, part)
     if part == "accept":
@@ -394,10 +395,11 @@ def _joined(fitting: Sequence[str], part: str) -> str:
 
 
 def _unprocessed_part(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Return the sentence that wrong sampling parameters explain the observed values of ``part``; "" if none do.
+    """Return the sentence that one part of the rounds follows the rule with wrongly applied sampling parameters.
 
-    They change the rows of p or q with which the rule is computed. ``part`` is "replace" or "bonus"; for "accept" the
-    result is "". ``all_given`` are the rounds, and ``parameters`` the right parameters as text.
+    The parameters change p or q, for example if a truncation is left out. Returns "" if no such change explains all
+    observed values of ``part``, which is "replace" or "bonus"; for "accept" always "". ``all_given`` are the rounds,
+    and ``parameters`` the right parameters as text.
     """
     if part == "accept" or not _tells(all_given, (part,)):
         return ""
@@ -547,7 +549,11 @@ def _example(all_given: Sequence[GivenDrafts], part: str, *, briefly: bool = Fal
 def _first_wrong(
     all_given: Sequence[GivenDrafts], part: str, *, briefly: bool
 ) -> tuple[GivenDrafts, int, Any, Any] | None:
-    """Return (round, position, observed value, expected value) of the example for ``_example``; None without one."""
+    """Return the observation of ``part`` that ``_example`` quotes as wrong; None if all are right.
+
+    The result is (round, position, observed value, expected value). With ``briefly``, an instructive observation is
+    preferred to the first one (``_is_telling``).
+    """
     found = [
         (given, i, seen, said)
         for given in all_given
@@ -562,9 +568,9 @@ def _first_wrong(
 
 
 def _contexts(all_given: Sequence[GivenDrafts], parts: Sequence[str], *, briefly: bool = False) -> tuple[Context, ...]:
-    """Return the texts of the examples of ``parts``, with their rows; those of other scenarios are left out.
+    """Return a text and its rows of p and q for each quoted observation of ``parts``, for the reader to check by hand.
 
-    After the last draft only p is returned.
+    Observations of other scenarios are left out. A bonus has no row of q.
     """
     result = []
     for part in parts:
@@ -577,7 +583,10 @@ def _contexts(all_given: Sequence[GivenDrafts], parts: Sequence[str], *, briefly
 
 
 def _is_telling(given: GivenDrafts, part: str, i: int) -> bool:
-    """Return whether draft ``i`` of a round is a good example of ``part``: a draft with q < 1, a row of q without 0."""
+    """Return whether an observation of ``part`` at position ``i`` shows more than a trivial value.
+
+    A replacement needs a q without zeros, a draft a q below 1.
+    """
     q = given.rows.q[i]
     return all(mass > 0 for mass in q) if part == "replace" else q[given.drafts[i]] < 1
 

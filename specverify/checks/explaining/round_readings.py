@@ -186,10 +186,11 @@ class _RoundReading(NamedTuple):
 
 
 class _Alternative(NamedTuple):
-    """One reading of the next draws as a round.
+    """One way to read the next draws of a path as a round.
 
-    ``next`` is the index of the draw after it, and ``text`` the text. ``rejected`` are texts that end in a rejected
-    draft. ``used`` are the texts whose rows of p and q decide the round. ``ended``: no round follows.
+    ``next`` is the index of the first draw after the round, and ``text`` the text after the round. ``rejected`` are
+    texts that end in a rejected draft. ``used`` are the texts whose rows of p and q decide the round. ``ended`` is True
+    if the path has no further round.
     """
 
     next: int
@@ -204,7 +205,7 @@ class _Alternative(NamedTuple):
 
 
 def items_of_decisions(decisions: Sequence[Decision]) -> list[PathDraw]:
-    """Return the labelled draws of a decoder as path draws; accept decisions become coins."""
+    """Return the decisions of a decoder that labels its draws, as path draws; those labelled "accept" become coins."""
     items = []
     for number, decision in enumerate(decisions):
         weights = tuple(float(weight) for weight in decision.weights)
@@ -265,9 +266,10 @@ def are_candidates(one: PathDraw, other: PathDraw, moments: Sequence[int]) -> bo
 
 
 def _drafts_twice(items: Sequence[PathDraw], models: Models) -> bool:
-    """Return whether two of the draws ``items`` are drafts for one position, as of a program with several chains.
+    """Return whether two of the draws ``items`` are drafts for the same position, as in a program with several chains.
 
-    Both have the same row, and a query to the draft model with the same text before each. ``models`` has the queries.
+    Such draws have the same row, and before each the draft model is queried with the same text. ``models`` has the
+    queries.
     """
     drafted: list[tuple[int, Tokens, Row]] = []
     for item in items:
@@ -458,10 +460,10 @@ class _PathReader:
                 open_ones += self._one_more(drafted, text)
 
     def _kept_draft(self, at: int, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_DraftReading]:
-        """Yield the last rejected draft as the first draft after ``text``, without a draw.
+        """Yield the reading in which the first draft after ``text`` is the last rejected draft of an earlier round.
 
-        Queries must be recorded, q must not be certain, and draw ``at`` must not come from q. ``rejected`` are texts
-        that end in a rejected draft.
+        No draw produced this draft. Nothing is yielded if no queries are recorded, if q is certain, or if draw ``at``
+        can be a draft. ``rejected`` are texts that end in a rejected draft.
         """
         if not rejected or not self.models.unshown or self.models.q is None or ("draft", text) not in self.first:
             return
@@ -512,9 +514,9 @@ class _PathReader:
             yield self._with(drafted, token, row, at, late + OTHER_NUMBER, said)
 
     def _may_draw(self, item: PathDraw) -> bool:
-        """Return whether ``item``, which compares a uniform, may draw one of two tokens.
+        """Return whether the comparison ``item`` of a uniform may be a draw of one of two tokens, not a test.
 
-        With recorded queries the result is False: they distinguish a draw from a test.
+        Returns False if queries are recorded, because they distinguish a draw from a test.
         """
         return not self.models.queries and item.outcome is None and len(item.widths) == self.size
 
@@ -843,11 +845,11 @@ class _PathReader:
         self, at: int, text: Tokens, new: Tokens, words: str, cost: float, fault: str,
         used: tuple[Tokens, ...], all_accepted: Tokens | None, rejected: tuple[Tokens, ...], record: ReadRound,
     ) -> Iterator[_Alternative]:  # fmt: skip
-        """Yield the reading of a round that emits ``new`` after ``text``; nothing if the final text differs.
+        """Yield the reading of a round that emits ``new`` after ``text``; nothing if the path ends with other tokens.
 
-        Exception: a last round whose drafts are all accepted may miss its last token, as a deviation. ``all_accepted``
-        are its drafts if all are accepted, else None. ``at`` is the index of the next draw. The other arguments become
-        fields of ``_Alternative``.
+        Exception: the last round of a path may lack its last token if all its drafts are accepted. This counts as a
+        deviation. ``all_accepted`` are the drafts if all are accepted, else None. ``at`` is the index of the next draw.
+        The other arguments become fields of ``_Alternative``.
         """
         after = text + new
         kept = after[: len(self.final)]
