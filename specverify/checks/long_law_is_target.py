@@ -1,4 +1,7 @@
-"""The joint law of long texts is the target's law, tested by fingerprints of merged rounds (``laws.long_texts``)."""
+"""The joint law of long texts is the target's law, tested by a random fingerprint of the law (``laws.long_texts``).
+
+Equal laws have equal fingerprints, and different laws have different ones except with a stated, tiny probability.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +42,10 @@ def _situations(subject: Subject) -> Iterator[InScenario]:
 
 
 def _rounds(situation: InScenario, budget: int) -> Rounds:
-    """Return the rounds of a decode as a graph in which states with the same last tokens are merged.
+    """Return the rounds of a decode as a graph in which states with equal last tokens are one node.
 
-    Their number is that of the last tokens that the models read, or slightly more. At most ``budget`` runs are made.
-    Raises ``DoesNotApply`` if states cannot be merged.
+    The number of these tokens is the number that the models read, or slightly more. At most ``budget`` runs are made.
+    Raises ``DoesNotApply`` if states cannot be merged in this way.
     """
     for more in MORE:
         try:
@@ -60,9 +63,10 @@ def _plain(scenario: Scenario) -> Rounds:
 
 
 def examine(situation: InScenario, conditions: Conditions) -> Examination:
-    """Compare the fingerprint of the law of the output with that of the target's law.
+    """Compare the law of the output with the target's law by a random fingerprint; a difference refutes.
 
-    ``situation`` is a decoder in a scenario. ``conditions`` has the largest number of runs and the seed.
+    ``situation`` is a decoder in a scenario. ``conditions`` has the largest number of runs and the seed of the
+    fingerprint.
     """
     rounds, plain = _rounds(situation, min(RUNS, conditions.runs // 4)), _plain(situation.scenario)
     pattern = difference(rounds, plain, situation.scenario.vocabulary, conditions.seed)

@@ -115,9 +115,9 @@ def _scenarios(subject: Subject) -> Iterator[InScenario]:
 
 
 def _in_turn(number: int, situations: tuple[InScenario, ...]) -> Iterator[InScenario]:
-    """Yield the ``situations`` of one scenario, with only one of the variants that differ in their number of drafts.
+    """Yield the ``situations`` of one scenario without most variants that differ only in their number of drafts.
 
-    ``number``, the index of the scenario, selects this variant.
+    One of these variants is kept; ``number``, the index of the scenario, selects it. So the scenarios take turns.
     """
     lengths = [here for here in situations if here.variant.drafts is not None]
     chosen = lengths[number % len(lengths)] if lengths else None
@@ -261,10 +261,11 @@ def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> 
 
 
 def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: bool = True) -> tuple[Replays, Found]:
-    """Replay a foreign program ``number`` times with other generator states, clocks and system bytes.
+    """Search a foreign program for hidden randomness: replay it ``number`` times in a changed environment.
 
-    Returns the replays, and, with ``probe``, the calls that may draw without interception. If such a draw is found, or
-    a run is refused, no replay is made. ``seed`` samples the paths.
+    A replay has other generator states, clocks and system bytes. Returns (replays, calls that may draw without
+    interception); the second is empty without ``probe``. No replay is made if there is such a call, or if an operation
+    of the program is not supported. ``seed`` samples the paths.
     """
     try:
         result = looked_at(run, seed) if probe else Found()

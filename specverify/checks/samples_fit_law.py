@@ -89,10 +89,11 @@ def fit_row(
 
 
 def fit_rows(subject: str, setting: SampledSetting, conditions: Conditions) -> list[FitRow]:
-    """Return the results of testing ``setting``, the first against its own law.
+    """Return the results of the tests of ``setting``: one against its own law, and maybe one against the target's law.
 
-    If this differs enough from the target's law, a second is against the target's. ``subject`` names the subject.
-    ``conditions`` has the error probabilities and the seed.
+    The second test is made if the setting declares another law than the target's, and both differ by more than the
+    detectable total variation. It should refute. ``subject`` names the subject. ``conditions`` has the error
+    probabilities and the seed.
     """
     law = setting.law()
     rows = [fit_row(subject, setting, law, "declared" if setting.target else "target", conditions)]
@@ -116,8 +117,9 @@ def tests_of(setting: SampledSetting) -> int:
 def examine(subject: str, setting: SampledSetting, conditions: Conditions) -> Examination:
     """Test samples of one setting against its law.
 
-    If the setting has a first look, a smaller test is made first; if it refutes, the other is not made. Both share the
-    alarm. ``subject`` names the subject. ``conditions`` has the error probabilities and the seed.
+    If ``setting.first_look`` is set, a smaller test for this larger total variation comes first, with half of the
+    false-alarm rate. If the first test refutes, the second is not made. ``subject`` names the subject. ``conditions``
+    has the error probabilities and the seed.
     """
     if setting.first_look is None:
         return _examined(subject, setting, conditions)

@@ -1,8 +1,8 @@
 """The number of accepted drafts of a tree, compared with the best known rule for trees that are drawn the same way.
 
-No practical rule reaches a closed form if siblings are drawn, and the optimum for a tree as a whole is not known. So
-the comparison is with a rule: for candidate sets, the draw from p that is looked up among them, which no lossless rule
-can surpass; for drawn siblings, recursive rejection (SpecInfer, arXiv 2305.09781; RSD, arXiv 2402.14160).
+The optimum for a whole tree is not known, so a rule is the standard. If the children of a node are a fixed candidate
+set, the rule is a draw from p, which is then searched among the children; no lossless rule accepts more. If the
+children are drawn, the rule is recursive rejection (SpecInfer, arXiv 2305.09781; RSD, arXiv 2402.14160).
 """
 
 from __future__ import annotations

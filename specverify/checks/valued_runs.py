@@ -1,8 +1,9 @@
 """Runs of a program with plain values in place of symbolic random numbers: its behaviour must be the same.
 
-A path is sampled with symbolic numbers, and each of them gets a value that satisfies the path's constraints. The
-program then runs again with plain floats of these values, and with the same outcomes of draws whose outcome is
-returned. If it emits anything else, it behaves differently when it is examined, and the computed law is not its law.
+A path is sampled with symbolic numbers, and each number gets a value that satisfies the constraints of the path. The
+program then runs again with these values as plain floats. Draws that return an outcome, such as a multinomial, return
+the outcome of the path again. If the second run emits other tokens, the program behaves differently when it is
+examined, so the computed law is not the law of the program.
 """
 
 from __future__ import annotations

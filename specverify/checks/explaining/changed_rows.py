@@ -1,7 +1,7 @@
 """Formulas of wrong rounds in which one row of p or q is changed: tempered, truncated, averaged, or of another place.
 
-Every part of a round (``given_drafts``) uses a row of p, and the test and the replacement use a row of q too. A change
-is named if the part follows the rule with the changed row in all observations, and if no other change does.
+A round has three parts: test, replacement and bonus. A changed row is named as the fault of a part if the part follows
+speculative sampling with this row in all observations, and if no other changed row explains them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ Change = Callable[[Sequence[Row], Tokens, int], Row]
 
 
 class _Changed(NamedTuple):
-    """A changed row: its ``words``, in which ``{m}`` is p or q."""
+    """A way to change a row of p or q, for example by a temperature.
+
+    ``words`` name the changed row; ``{m}`` in them stands for p or q.
+    """
 
     words: str
     change: Change
@@ -134,7 +137,7 @@ class _ChangedModels(NamedTuple):
 
 
 def _models(one: _Changed) -> Iterator[_ChangedModels]:
-    """Yield the change made in p, in q, and in both."""
+    """Yield the change ``one`` applied to p, to q, and to both."""
 
     def changed(rows: Sequence[Row], drafts: Tokens) -> tuple[Row, ...]:
         return tuple(one.change(rows, drafts, i) for i in range(len(rows)))
@@ -154,9 +157,10 @@ def _models(one: _Changed) -> Iterator[_ChangedModels]:
 
 
 def deviating(seen: Sequence[Observation], part: str) -> list[float]:
-    """Return the different open probabilities, neither 0 nor 1, in observations of ``part`` that deviate from the rule.
+    """Return the observed probabilities of ``part`` that deviate from speculative sampling, sorted, without duplicates.
 
-    ``part`` is "accept", "replace" or "bonus".
+    Probabilities of 0 and 1 are left out, because many wrong formulas give them. ``part`` is the part of a round that
+    was observed: "accept", "replace" or "bonus".
     """
     result = set[float]()
     for given, i, value in seen:
@@ -167,9 +171,11 @@ def deviating(seen: Sequence[Observation], part: str) -> list[float]:
 
 
 def name_of_change(seen: Sequence[Observation], part: str) -> str:
-    """Return words for the only changed row with which ``part`` follows the rule in all of ``seen``; "" if none.
+    """Return words for the changed row that explains all observations ``seen`` of one part of a round.
 
-    ``part`` is "accept", "replace" or "bonus". The words complete "drafts are accepted by", or "is drawn from".
+    With this row in place of p or q, the part follows speculative sampling. Returns "" if no row or several rows do so.
+    ``part`` is "accept", "replace" or "bonus". The words complete the sentence "drafts are accepted ..." or "... is
+    drawn from".
     """
     if len(deviating(seen, part)) < LEAST_OPEN:
         return ""
@@ -240,7 +246,11 @@ def _follows(given: GivenDrafts, part: str, i: int, value: Any, rows: ModelRows)
 
 
 def _flattened(rows: ModelRows, drafts: Tokens, i: int) -> Row:
-    """Return the law of the token index if one entry of all residuals from position ``i`` on is drawn."""
+    """Return the law of a replacement that is drawn from the residuals of position ``i`` and all later ones together.
+
+    A wrong program flattens the array of these residuals, draws one entry with the probabilities max(p - q, 0), and
+    keeps only the token of the entry.
+    """
     total: list[Any] = [0 for _ in rows.p[i]]
     for k in range(i, len(drafts)):
         total = [mass + max(a - b, 0) for mass, a, b in zip(total, rows.p[k], rows.q[k], strict=True)]
@@ -299,9 +309,10 @@ FURTHER_ACCEPT: Mapping[str, Callable[[ModelRows, Tokens, int], Any]] = {
 
 
 def further_formula(seen: Sequence[Observation], part: str) -> str:
-    """Return the name of the only further formula that fits all observations ``seen`` of ``part``; "" if none does.
+    """Return the name of the only formula in the tables of further formulas that fits all of ``seen``; "" if none does.
 
-    A formula of the acceptance that uses several drafts needs a deviating round of two drafts or more.
+    The tables are ``FURTHER_ACCEPT`` and ``FURTHER_REPLACE``, and ``part`` selects one. ``seen`` are observations of
+    this part of a round. For "accept" at least one observed round must have two drafts or more.
     """
     formulas: Mapping[str, Any] = {"accept": FURTHER_ACCEPT, "replace": FURTHER_REPLACE}.get(part, {})
     if part == "accept" and not any(len(given.drafts) > 1 for given, _, _ in seen):
@@ -320,9 +331,10 @@ def further_formula(seen: Sequence[Observation], part: str) -> str:
 
 
 def step_rule(seen: Sequence[Observation]) -> str:
-    """Return the rule that accepts by a threshold, in part or without a random number; "" if none fits ``seen``.
+    """Return words for an acceptance rule with a threshold on p/q, p or q; "" if none or several fit ``seen``.
 
-    The observations must determine the threshold: drafts on both sides of it deviate from the rule or follow it.
+    Such a rule accepts always, never, or without a random number, on one side of the threshold. There must be
+    observations on both sides of it.
     """
     tested = [
         _Tested(
@@ -368,7 +380,7 @@ QUANTITIES = (
 
 
 def _steps(quantity: _Quantity, tested: Sequence[_Tested]) -> Iterator[str]:
-    """Yield the threshold rules on ``quantity`` that fit all of ``tested``."""
+    """Yield words for each acceptance rule with a threshold on ``quantity`` that fits all of ``tested``."""
     name, value = quantity.name, quantity.value
     never = [value(draft) for draft in tested if draft.accepted < OPEN < draft.rule()]
     surely = [value(draft) for draft in tested if draft.accepted > 1 - OPEN > draft.rule()]

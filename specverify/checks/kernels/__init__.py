@@ -65,7 +65,7 @@ def checks_of_uniforms(
 
 
 class Precision(NamedTuple):
-    """The detectable differences and error probabilities of samples of a kernel."""
+    """The total variations that samples of a kernel detect, and the error probabilities of the tests."""
 
     tv: float
     """Detectable total variation of the law."""
@@ -82,8 +82,9 @@ class Precision(NamedTuple):
 def precision_of(tv: float, alarm: float, seed: int) -> Precision:
     """Return the precision of samples that detect a total variation of ``tv`` between laws.
 
-    Tables of independence detect 10 times this value, and larger vocabularies 30 times, at most ``COARSEST``. ``alarm``
-    is the probability that any test refutes a right kernel. Raises ``ValueError`` for an invalid number.
+    Other tests are coarser: tests of independence detect 10 times ``tv``, and tests at larger vocabularies 30 times
+    ``tv``; neither value exceeds ``COARSEST``. ``alarm`` is the probability that any test refutes a right kernel.
+    Raises ``ValueError`` for an invalid number.
     """
     check_number(tv, "tv", "a total variation above 0 and at most 0.2", lambda value: 0 < value <= COARSEST)
     check_probability(alarm, "alarm")

@@ -1,4 +1,4 @@
-"""Every row of a kernel's output is a round: accepted drafts, one more token, then padding."""
+"""Every row of a kernel's output is a possible result of a round: accepted drafts, one more token, then padding."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The random numbers of a kernel's row are independent: the uniforms of several tests, and that of the last token.
+"""Within one row of a kernel, the last token is drawn independently of the accept tests, and these of each other.
 
-A row shows a draw only if the tests before it lead to it. So rows are compared in which those tests have other
-probabilities and the draw has the same law: if the outcome depends on the probabilities, they share a random number.
+The check compares rows of two kinds. The examined draw has the same law in both, but the accept tests before it have
+other probabilities. If the frequency of an outcome of the draw differs, the draw and a test share a random number.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from specverify.subjects.kernel_tables import SIZE
 
 
 def tables(kernel: Kernel, designs: dict[str, Design], calls: Calls, samples: int, seed: int) -> dict[str, object]:
-    """Return name -> contingency table, one for each design.
+    """Return one contingency table for each of ``designs``: how often rows of each kind show each value of a bit.
 
-    A design is a batch of several kinds of rows that show one draw as a bit. The table counts the bits for each kind.
+    A design is a batch with rows of several kinds, each of which shows one random draw of the kernel as a bit. If draws
+    are independent, the bit has the same law for all kinds.
 
     Args:
         kernel: The kernel.
@@ -57,7 +58,7 @@ def _table(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int
 
 
 def _share_seen(design: Design) -> float:
-    """Return the probability that a row of ``design`` shows its bit, because the examined draw takes place."""
+    """Return the probability that a row of ``design`` shows its bit, that is, that the examined draw is made at all."""
     share = 0.0
     for weight, kind in zip(design.shares, design.kinds, strict=True):
         kept = [float(p[0] / q[0]) for p, q in zip(kind.p, kind.q, strict=False)]
@@ -75,10 +76,10 @@ def _design(kernel: Kernel, kinds: Sequence[RowKind]) -> Design:
 
 
 def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Calls) -> tuple[Check, ...]:
-    """Return the checks of a kernel with ``gamma`` drafts per row.
+    """Return two checks of a kernel: of its last draws, and, if ``gamma`` is above 1, of its accept tests.
 
-    ``samples`` is the number of samples per table, and ``alarm`` the false-alarm rate of each check. ``calls`` states
-    how the rows are divided among calls of the kernel.
+    ``gamma`` is the number of drafts per row, ``samples`` the number of samples per table, and ``alarm`` the
+    false-alarm rate of each check. ``calls`` states how the rows are divided among calls of the kernel.
     """
     last = {
         "replacement": _design(kernel, replacements_after_coins() if gamma == 1 else _longer(gamma)),
@@ -114,9 +115,9 @@ def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Cal
 
 
 def _longer(gamma: int) -> list[RowKind]:
-    """Return the rows of ``replacements_after_coins``, with drafts appended up to ``gamma``.
+    """Return the rows of ``replacements_after_coins``, which have one draft, with further drafts up to ``gamma``.
 
-    The rule accepts the appended drafts with certainty.
+    The further drafts are accepted with certainty.
     """
     longer = []
     for kind in replacements_after_coins():

@@ -76,7 +76,10 @@ def found_laws(rounds: KernelRounds) -> SituationLaws:
 
 
 def _of_one_situation(rounds: KernelRounds, cells: Sequence[GridCell]) -> list[GridCell]:
-    """Return the first of ``cells`` and all others of its situation, which follow it; [] if there are no cells."""
+    """Return the cells at the beginning of ``cells`` that belong to the same situation as the first one.
+
+    The cells are ordered by situation, so these are all cells of this situation that are left.
+    """
     situations = [rounds.cases[cell.case].situation.name for cell in cells]
     return list(cells[: situations.count(situations[0])]) if cells else []
 
@@ -332,7 +335,10 @@ def _acceptance(rounds: KernelRounds, name: str) -> Counter[int]:
 
 
 def checks_of(all_rounds: Sequence[KernelRounds]) -> tuple[Check, Check]:
-    """Return the two checks of one kernel; ``all_rounds`` are its settings. Both use one evaluation of the cells."""
+    """Return the checks ``law_is_target`` and ``acceptance_is_optimal`` of one kernel, which share one evaluation.
+
+    ``all_rounds`` are the settings (gamma, vocabulary) of the kernel.
+    """
     result = {described_rounds(rounds): (rounds, cache(partial(found_laws, rounds))) for rounds in all_rounds}
     return (
         kernel_check(

@@ -53,10 +53,10 @@ def _by_rule(rounds: KernelRounds, case: int, uniforms: Any) -> str:
 
 
 def _arrangements(rounds: KernelRounds, rows: int, rng: Any) -> Iterator[tuple[str, KernelRounds, Any]]:
-    """Yield (description, rounds, row indices) for each arrangement in which the rows are decided again.
+    """Yield (description, rounds, row indices) for each arrangement in which the kernel is called again.
 
-    The rows are reversed, shuffled, reduced to fewer, or get other padding. The indices, below ``rows``, are the
-    decided rows in their order. ``rng`` shuffles them.
+    The rows are reversed, shuffled, reduced to fewer, or get other padding. The indices, below ``rows``, are the rows
+    of the call, in their order. ``rng`` shuffles them.
     """
     everything = np.arange(rows)
     yield "in the opposite order", rounds, everything[::-1]

@@ -192,7 +192,11 @@ def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[S
 
 
 def checks_of(all_sampled: Sequence[SampledKernel], alarm: float) -> tuple[Check, ...]:
-    """Return the checks of the situations ``all_sampled``; ``alarm`` is the false-alarm rate of each check."""
+    """Return the checks of samples of a kernel: of the law of the output, and of the number of accepted drafts.
+
+    Situations with a large vocabulary get a check of the law of their own. ``all_sampled`` are the situations, and
+    ``alarm`` is the false-alarm rate of each check.
+    """
     small = [sampled for sampled in all_sampled if sampled.vocabulary == SIZE]
     large = [sampled for sampled in all_sampled if sampled.vocabulary != SIZE]
     fits = {

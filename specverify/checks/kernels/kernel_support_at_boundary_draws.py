@@ -176,7 +176,10 @@ def _forbidden(batch: KernelBatch, answers: Any) -> Iterator[tuple[int, tuple[in
 
 
 def checks_of(all_rounds: Sequence[KernelRounds]) -> tuple[Check, Check]:
-    """Return the two checks of one kernel; ``all_rounds`` are its settings (gamma, vocabulary)."""
+    """Return the two checks of one kernel at boundary draws: on rows of rational models, and on rounded float32 rows.
+
+    ``all_rounds`` are the settings (gamma, vocabulary) of the kernel.
+    """
     kernel = all_rounds[0].kernel
     tables = [partial(table_rows, rounds) for rounds in all_rounds if rounds.vocabulary == SIZE]
     rounded = [partial(rounded_rows, kernel, rounds.gamma, max(8, rounds.vocabulary)) for rounds in all_rounds]

@@ -60,9 +60,9 @@ def _row(pmf: Any) -> str:
 
 
 def told(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
-    """Return the token ids of ``tokens``, a row of the result of ``launched``, without its padding.
+    """Return the token ids in ``tokens``, one row of a kernel's output, without its padding.
 
-    ``launched`` numbers the tokens with positive probability; ``rounds`` has their ids.
+    The output counts only tokens with positive probability, 0, 1, ...; ``rounds`` has the token id of each.
     """
     kept = list(tokens)
     while kept and kept[-1] == -1:

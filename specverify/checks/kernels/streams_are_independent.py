@@ -74,9 +74,10 @@ def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: in
 
 
 def _found(seen: Any, length: int, keys: Sequence[tuple[int, int]]) -> tuple[str, str]:
-    """Return two descriptions of repeated bits, in different rows and in different calls; "" if there are none.
+    """Return two descriptions of repeated bits: in different rows, and in different calls; "" if there are none.
 
-    If two calls are equal in all rows, equal rows are reported only if bits also repeat within one call.
+    If calls repeat each other, two rows that agree in one call agree in all of them. So if two calls are equal in all
+    rows, equal rows are reported only if bits also repeat within one call.
 
     Args:
         seen: The bits ``[calls, rows]``.

@@ -90,7 +90,8 @@ def couples_seen(
 ) -> IndependenceFound:
     """Return the evidence ``found`` with the pairs ``(left[i], right[i])`` added.
 
-    An odd last pair waits for the next batch. ``plan`` has the settings of the test.
+    Pairs are evaluated by two: if their number is odd, the last pair is stored until the next call. ``plan`` has the
+    settings of the test.
     """
     cells = [*found.waiting, *((plan.cell(one), plan.cell(other)) for one, other in zip(left, right, strict=True))]
     number = len(cells) - len(cells) % 2
