@@ -262,10 +262,11 @@ def _rounds(
 
 
 def _of_true_zeros(rows: BoundaryCalls, faults: set[str]) -> tuple[BoundaryCalls, set[str]]:
-    """Return calls with logits of -inf for impossible tokens, and those of ``faults`` that occur with them too.
+    """Repeat faulty calls with logits of -inf for impossible tokens; return the calls and the faults that remain.
 
-    The calls ``rows`` have the logit -2000 instead, which lets right verifiers accept an impossible token at u = 0.
-    Without faults or sampling parameters, both arguments are returned.
+    The calls ``rows`` have the logit -2000 for these tokens, with which even a right verifier may accept an impossible
+    token at u = 0. If ``faults`` is empty, or if the verifier applies no sampling parameters, both arguments are
+    returned unchanged.
     """
     variant = rows.called.situation.variant
     if not faults or variant.process is None:

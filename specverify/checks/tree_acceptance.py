@@ -47,9 +47,9 @@ def examine_tree(situation: InScenario, best: Callable[[Task], Decoder]) -> Exam
 
 
 def _accepted_by(decoder: Decoder, state: State) -> tuple[Any, int, int]:
-    """Return (mean number of accepted drafts, number of paths, most drafts) of one round.
+    """Return (mean number of accepted drafts, number of paths, most drafts) of one round of ``decoder``.
 
-    It is the round of ``decoder`` from ``state``.
+    The round begins in ``state``.
     """
     mean, runs, nodes = 0, 0, 0
     for path in paths(lambda draws: decoder.step(draws, state)):

@@ -112,7 +112,7 @@ def check_check(name: str) -> None:
 
 
 def check_classes(letters: Sequence[str]) -> None:
-    """Raise ``ValueError`` unless all ``letters`` are letters of bug classes."""
+    """Raise ``ValueError`` unless all ``letters`` are names of classes of planted bugs, such as "A"."""
     from specverify.mutants import CATEGORIES
 
     check_names(letters, "class", list(CATEGORIES))
@@ -129,8 +129,8 @@ def check_backend(name: str) -> None:
 def shared(backend: str, scheduler: str | None, jobs: int) -> Iterator[int]:
     """In the ``with`` block, run parallel work on ``backend``; yield how many tasks run at the same time.
 
-    ``scheduler`` is the address of a cluster, None for ``loky``, for which ``jobs`` is the number of processes. Stops
-    the command if the backend is not available.
+    For ``loky``, processes of this machine, ``jobs`` is their number, and ``scheduler`` must be None. For a cluster,
+    ``scheduler`` is its address. Stops the command if the two do not fit, or if the backend is not available.
     """
     from specverify.base.parallel import shared_among
 

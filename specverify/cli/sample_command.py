@@ -222,10 +222,10 @@ def _with_notes(verdicts: Sequence[Verdict], notes: Sequence[str]) -> Sequence[V
 
 
 def _prefixes(after: Sequence[str], prompt: Any, law: Path | None) -> list[tuple[int, ...]]:
-    """Return the token ids of each of the ``--after`` options ``after``, to be appended to ``prompt``.
+    """Return the token ids in each of the ``--after`` options ``after``, to be appended to ``prompt``.
 
-    If there is one, stops the command unless ``prompt`` and the options are token ids, and if ``law``, the file of
-    ``--law``, is given.
+    With such an option, the prompt and all options must be token ids, and ``law``, the file of ``--law``, must not be
+    given. Otherwise the command stops.
     """
     if after and (law is not None or not isinstance(prompt, tuple)):
         stop("--after needs a prompt of token ids, and --logprobs or --reference: each prefix has its own law")

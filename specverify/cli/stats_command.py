@@ -138,8 +138,9 @@ def _draw(rows: list[FitRow], file: Path) -> None:
 def _summed_up(rows: list[FitRow], interrupted: str) -> int:
     """Print how many of the results ``rows`` are as expected, and each unexpected one; return the exit status.
 
-    The status is 1 if a result is unexpected and not unknown, else 3 if one is unknown or the run was interrupted, else
-    0. ``interrupted`` names the number of finished settings; "": not interrupted.
+    The status is 1 if a result is unexpected and not unknown. Otherwise it is 3 if a result is unknown or the run was
+    interrupted, else 0. ``interrupted`` is a text such as "7 of 40", the number of finished settings, or "" for a
+    complete run.
     """
     unexpected = [row for row in rows if not row.as_expected]
     for row in unexpected:

@@ -229,9 +229,9 @@ def exit_status(verdicts: Sequence[Verdict]) -> int:
 def _names(subjects: Sequence[str], every: bool) -> list[str]:
     """Return the names of the subjects to examine, each once.
 
-    ``subjects`` are the names of the command line; that of a table stands for all of its subjects. ``every`` adds all
-    reference algorithms. Stops the command if no subject is named, a name is empty or repeated, or a table cannot be
-    read.
+    ``subjects`` are the names on the command line. The name of a table of subjects stands for all subjects in the
+    table. ``every`` adds all reference algorithms. Stops the command if no subject is named, a name is empty or
+    repeated, or a table cannot be read.
     """
     from specverify.run.catalogue import default_subjects, expanded, kinds_of_names
     from specverify.subjects.subject import UnusableSubject

@@ -1,7 +1,7 @@
 """Planted bugs, class A: a wrong rule accepts or rejects drafts.
 
-A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are those of that
-algorithm.
+A function with the decorator ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are
+those of that algorithm.
 
 A function of ``p``, ``q`` and ``draft_tokens`` verifies a round: ``p`` has gamma + 1 rows of the target and ``q`` gamma
 rows of the drafter. It returns the accepted drafts and one more token, for a batch (a leading dimension of the arrays)
@@ -193,7 +193,7 @@ def _stays(draws: Draws, p: object, draft: Draft, i: int) -> bool:
     examples=SHORT,
 )
 def block_mode_token_formulas(task: Task, gamma: int = 4) -> Decoder:
-    """Block verification with the formulas of token verification: a prefix is tested by its last draft alone."""
+    """Block verification (2403.10444) with a wrong test: a prefix of the drafts is tested by its last draft alone."""
     return with_verifier(block_mode_token_formulas_verify)(task, gamma)
 
 
@@ -263,9 +263,9 @@ def block_ratio_token_residual_heads(w: Any, p: Any, q: Any) -> Any:
 )
 @with_verifier
 def block_ratio_token_residual(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Block verification whose replacement is drawn from (p - q)+ instead of (w p - q)+.
+    """Block verification (2403.10444) whose replacement is drawn from (p - q)+ instead of (w p - q)+.
 
-    w is the product of ratios by which drafts are accepted.
+    w is the product of p/q over the accepted drafts, capped at 1 after each draft.
     """
     gamma, q = len(draft.tokens), draft.pmfs
     p = [target(prefix + draft.tokens[:i]) for i in range(gamma + 1)]
@@ -288,9 +288,10 @@ def block_ratio_token_residual(draws: Draws, target: LanguageModel, prefix: Toke
     killed_by="law_is_declared",
 )
 def cascade_defers_the_wrong_way(task: Task, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
-    """Speculative cascade with p and q exchanged in the deferral rule.
+    """Speculative cascade with a bug: the rule that chooses between the small and the large model exchanges p and q.
 
-    ``rule`` and ``alpha`` select the deferral rule, as in ``reference.algorithms.speculative_cascade``.
+    A speculative cascade samples from a mixture of p and q, which this rule determines. ``rule`` and ``alpha`` select
+    the rule, as in ``reference.algorithms.speculative_cascade``.
     """
     exchanged = cascade(task._replace(target=draft_model(task), draft=task.target), rule, alpha)
     return with_verifier(speculative_sampling)(task._replace(target=exchanged), gamma)
@@ -305,9 +306,10 @@ def cascade_defers_the_wrong_way(task: Task, rule: str = "opt", alpha: Any = Fra
     killed_by="law_is_declared",
 )
 def cascade_residual_of_target(task: Task, alpha: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
-    """Token cascade that tests drafts by the mixture of p and q, but replaces a rejected draft from (p - q)+.
+    """Token cascade that tests drafts by its mixture of p and q, but replaces a rejected draft from (p - q)+.
 
-    The right residual is (mixture - q)+. ``alpha`` is the parameter of the mixture.
+    The cascade should emit the mixture, so the right residual is (mixture - q)+. ``alpha`` is the parameter of the
+    mixture.
     """
     mixed = token_cascade(task, alpha)
 
@@ -365,9 +367,10 @@ def choice_accepted_against_q(task: Task, branching: tuple[int, ...] = (2, 1)) -
     killed_by="law_is_declared",
 )
 def clip_without_floor(task: Task, clip: Any = 2, gamma: int = 4) -> Decoder:
-    """Mentored decoding that limits q from above by ``b p`` (b is ``clip``), but not from below by ``a p``.
+    """Mentored decoding with a wrong mixture of p and q: q is limited from above, but not from below.
 
-    The mass above the limit is added in proportion to p; the right rule raises q to the lower limit with it.
+    The right mixture keeps q between ``a p`` and ``b p``, where b is ``clip`` and a follows from b. Here the mass above
+    ``b p`` is given to all tokens in proportion to p instead.
     """
     draft = draft_model(task)
 
@@ -527,9 +530,9 @@ def dropped_by_target(draws: Draws, target: LanguageModel, prefix: Tokens, draft
 )
 @from_parts
 def dropped_confidence_token(task: Task, threshold: Any = 0.4, gamma: int = 4) -> Parts:
-    """Stop drafting at the first token whose q is below ``threshold``, and drop this token.
+    """Stop drafting at the first token whose q is below ``threshold``, and drop this token: the bug.
 
-    The right algorithm keeps it as the last draft.
+    The right algorithm keeps the token as the last draft.
     """
     rule = confidence(threshold, gamma)
     return Parts(dropping_last(model_drafter(draft_model(task)), rule.stop_after), rule, speculative_sampling)
@@ -545,7 +548,10 @@ def dropped_confidence_token(task: Task, threshold: Any = 0.4, gamma: int = 4) -
 )
 @as_part("kangaroo", "verifier")
 def exit_believed_once(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Kangaroo that emits the first draft without verification, and matches greedily from the second draft on."""
+    """Greedy matching that emits the first draft of each round without a test, and tests the others.
+
+    The original is Kangaroo, whose drafts come from an early exit of the target.
+    """
     first = draft.tokens[:1]
     rest = greedy_match(draws, target, prefix + first, chain(draft.tokens[1:], draft.pmfs[1:]))
     return Verified(first + rest.tokens, len(first) + rest.accepted)
@@ -562,7 +568,10 @@ def exit_believed_once(draws: Draws, target: LanguageModel, prefix: Tokens, draf
 )
 @with_verifier
 def gamma_from_this_round(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Treat a rejected draft as if it had not been drafted: draw from p in its place, never from the residual."""
+    """Speculative sampling with a wrong replacement: a rejected draft is replaced by a draw from p.
+
+    The replacement should come from the residual. Here the rejected draft counts as if it had not been drafted.
+    """
     first = speculative_sampling(draws, target, prefix, draft)
     if first.accepted == len(draft.tokens):
         return first
@@ -624,9 +633,10 @@ def inverted_ratio(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
     killed_by="law_is_declared",
 )
 def judge_sees_the_prompt(task: Task, correct: Pairs = (), gamma: int = 4) -> Decoder:
-    """Judge decoding whose judge reads the last committed token instead of the token before the draft.
+    """Judge decoding with a bug: every draft is judged by the last committed token, not by the token before the draft.
 
-    ``correct`` are the pairs (token before the draft, draft) that the judge accepts.
+    Judge decoding also accepts a draft if a judge calls it correct. ``correct`` are the pairs (token before the draft,
+    draft) that the judge accepts.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -647,7 +657,7 @@ def judge_sees_the_prompt(task: Task, correct: Pairs = (), gamma: int = 4) -> De
     killed_by="law_is_declared",
 )
 def lenient_residual(task: Task, lenience: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
-    """Lenient speculative sampling that uses p / ``lenience`` instead of p in the residual too, not only in the test.
+    """Speculative sampling with lenience: p is divided by ``lenience`` in the residual too, not only in the test.
 
     The declared law has the residual of p and q.
     """
@@ -681,7 +691,8 @@ likelier_strictly = planted(
 def match_then_fresh_sample(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Sample and match that draws from p a second time if the first draw differs from the draft.
 
-    The first draw should be emitted.
+    Sample and match draws a token from p and accepts the draft if both are equal. If not, the drawn token should be
+    emitted.
     """
     for i, token in enumerate(draft.tokens):
         p = target(prefix + draft.tokens[:i])
@@ -701,7 +712,10 @@ def match_then_fresh_sample(draws: Draws, target: LanguageModel, prefix: Tokens,
 )
 @from_parts
 def predicted_rejection_dropped(task: Task, threshold: Any = 0, gamma: int = 20) -> Parts:
-    """SpecDec++ that drops the last drafted token if its q is below ``threshold``, instead of keeping it as a draft."""
+    """Speculative sampling that drops the last drafted token if its q is below ``threshold``.
+
+    The original, SpecDec++, stops drafting there too, but keeps the token as a draft.
+    """
     parts = specdec_pp.build.parts(task, threshold, gamma)
     assert isinstance(parts, Parts)
     return parts._replace(drafter=dropping_last(parts.drafter, lambda q, token: q[token] < threshold))
@@ -717,10 +731,10 @@ def predicted_rejection_dropped(task: Task, threshold: Any = 0, gamma: int = 20)
     examples=({"window": 2, "threshold": 0.5, "gamma": 3},),
 )
 def release_for_vllm(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 8) -> Decoder:
-    """FLy in which one draft fewer than in vLLM must pass after an excused draft.
+    """FLy, as vLLM runs it, with a bug: one draft fewer must pass after an excused draft.
 
-    In vLLM, a rejected draft is excused if the ``window`` drafts after it pass their tests and the target's entropy is
-    at least ``threshold``. Here ``window - 1`` drafts must pass, as in the authors' release.
+    FLy keeps a rejected draft (excuses it) if the ``window`` drafts after it pass their tests and the target's entropy
+    is at least ``threshold``. Here ``window - 1`` drafts must pass, as in the authors' release.
     """
     return with_parts("fly-vllm", verifier=deferring(window - 1, threshold))(task, window, threshold, gamma)
 
@@ -759,9 +773,10 @@ lossless, so its law is not the declared, biased one."""
 )
 @from_parts
 def rollback_one_too_far(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Parts:
-    """BiLD whose rollback removes one token too many: also the one before the first with ``-log p > rollback``.
+    """BiLD with a bug: its rollback removes one token too many.
 
-    The small model stops where its largest q is below ``fallback``.
+    In BiLD a small model writes until its largest q is below ``fallback``. Then the large model removes the first token
+    with ``-log p > rollback`` and all after it. Here the token before the first one is removed too.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -802,7 +817,10 @@ def row_off_by_one(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
 )
 @as_part("nasd-seed-rule", "verifier")
 def seed_rule_top_two(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """NASD's seed rule that accepts the two most probable tokens of the target instead of the most probable one."""
+    """Accept n-gram drafts that are among the two most probable tokens of the target, instead of only the first.
+
+    The original is the seed rule of NASD. The last token of a round is a draw from p.
+    """
     accepted = 0
     while accepted < len(draft.tokens):
         if draft.tokens[accepted] not in top_tokens(target(prefix + draft.tokens[:accepted]), 2):
@@ -821,9 +839,10 @@ def seed_rule_top_two(draws: Draws, target: LanguageModel, prefix: Tokens, draft
     killed_by="law_is_declared",
 )
 def small_model_first(task: Task, **options: Any) -> Decoder:
-    """Released BiLD that begins with the small model, as in the paper; the release begins with the large model.
+    """BiLD, as released, with a bug: the small model writes the first token, as in the paper.
 
-    ``options`` are those of ``reference.algorithms.bild_released``.
+    In the release the large model writes the first token. ``options`` are those of
+    ``reference.algorithms.bild_released``.
     """
     decoder = bild_released.build(task, **options)
     return decoder._replace(init=lambda prompt: decoder.init(prompt)._replace(drafter=False))
@@ -889,7 +908,7 @@ def sure_misses_excused(task: Task, window: int = 6, threshold: float = 0.3, gam
     """FLy without its entropy test.
 
     FLy excuses a mismatching draft if the drafts after it, in a ``window``, match and the target's entropy is at least
-    ``threshold``. This mutant ignores the entropy.
+    ``threshold``. Here the entropy is ignored.
     """
     parts = fly.build.parts(task, window, threshold, gamma)
     assert isinstance(parts, Parts)
@@ -906,9 +925,10 @@ def sure_misses_excused(task: Task, window: int = 6, threshold: float = 0.3, gam
 )
 @from_parts
 def surprise_for_entropy(task: Task, threshold: float = 0.3, scale: float = 0.15, gamma: int = 40) -> Parts:
-    """SVIP that stops drafting by the surprise -log q of the drafted token instead of the entropy of q.
+    """Speculative sampling that stops drafting by the surprise -log q of the drafted token, and drops this token.
 
-    It stops if ``sqrt(scale * surprise)`` is above ``threshold``, and drops that token.
+    It stops if ``sqrt(scale * surprise)`` is above ``threshold``. The original, SVIP, uses the entropy of q instead of
+    the surprise, and keeps the token.
     """
     parts = svip.build.parts(task, threshold, scale, gamma)
     assert isinstance(parts, Parts)
@@ -926,9 +946,10 @@ def surprise_for_entropy(task: Task, threshold: float = 0.3, scale: float = 0.15
     killed_by="law_is_declared",
 )
 def tolerance_in_bits(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> Decoder:
-    """SpecDec that reads its tolerance ``tau`` in bits, although it is given in nats.
+    """SpecDec with a wrong unit: the tolerance ``tau`` is read in bits, although it is given in nats.
 
-    ``beta`` is the number of most probable tokens among which a draft must be.
+    SpecDec accepts a draft that is among the ``beta`` most probable tokens of the target and whose log p is at most
+    ``tau`` below the largest.
     """
     return correct("specdec").build(task, beta=beta, tau=tau * math.log(2), gamma=gamma)
 
@@ -942,10 +963,10 @@ def tolerance_in_bits(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 
     killed_by="law_is_declared",
 )
 def turn_ends_with_rollback(task: Task, **options: Any) -> Decoder:
-    """Released BiLD in which the small model writes the next token after every round.
+    """BiLD, as released, with a bug: the small model writes the next token after every round.
 
-    After a rollback, the release lets the large model write a second token. ``options`` are those of
-    ``reference.algorithms.bild_released``.
+    In the release the large model writes a second token after a rollback (its removal of bad tokens). ``options`` are
+    those of ``reference.algorithms.bild_released``.
     """
     decoder = bild_released.build(task, **options)
 
@@ -965,9 +986,9 @@ def turn_ends_with_rollback(task: Task, **options: Any) -> Decoder:
     killed_by="law_is_declared",
 )
 def typical_against_p(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Decoder:
-    """Medusa's sampled typical acceptance that matches drafts with draws from the whole p instead of the truncated p.
+    """Typical acceptance of Medusa, sampled, with a bug: drafts are matched with draws from p, not from a truncated p.
 
-    The truncated p has only the tokens above the threshold of ``epsilon`` and ``delta``.
+    The truncated p has only the tokens above the threshold that ``epsilon`` and ``delta`` determine.
     """
     verify = accept_or_replace(
         lambda prefix, p, q, token: p[token],
@@ -986,9 +1007,9 @@ def typical_against_p(task: Task, epsilon: float = 0.09, delta: float = 0.3, gam
     killed_by="law_is_declared",
 )
 def typical_in_bits(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Decoder:
-    """Typical acceptance with the entropy H in bits instead of nats in its threshold min(epsilon, delta exp(-H)).
+    """Typical acceptance with a bug: the entropy H in its threshold min(epsilon, delta exp(-H)) is in bits, not nats.
 
-    The entropy is then larger, so the threshold is too low.
+    The entropy is then larger, so the threshold is too low and too many drafts are accepted.
     """
 
     def threshold(p: Pmf) -> float:
@@ -1021,10 +1042,10 @@ def unsure_candidates_dropped(
     layers: int = 4,
     window: int = 32,
 ) -> Decoder:
-    """SWIFT that removes the last drafted position if its first candidate has a low probability.
+    """SWIFT with a bug: the last drafted position is removed if its first candidate has a low probability.
 
-    The right rule stops drafting there too, but keeps the position. The parameters are those of
-    ``reference.algorithms.swift``.
+    In SWIFT the target without some layers drafts several candidates for each position. It stops drafting there too,
+    but keeps the position. The parameters are those of ``reference.algorithms.swift``.
     """
     models = [partial_model(task.target, draft_model(task), run, layers) for run in sets]
     drafter = layer_drafter(models, depth, stop, widths, window)
@@ -1049,10 +1070,10 @@ def unsure_candidates_dropped(
     killed_by="law_is_target",
 )
 def rows_blind_to_the_drafts(task: Task, block: int = 4, window: int = 4) -> Decoder:
-    """Self-speculative diffusion that verifies drafts with the same rows from which they were drawn.
+    """Self-speculative masked diffusion that verifies drafts with the same rows from which they were drawn.
 
-    So every draft is accepted. ``block`` is the number of masked positions, ``window`` the number of positions drafted
-    in a pass.
+    So every draft is accepted. The right rows for verification depend on the drafts before each position. ``block`` is
+    the number of masked positions, ``window`` the number of positions drafted in a pass.
     """
     model = masked_model(task.target)
 

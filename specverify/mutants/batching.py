@@ -1,9 +1,10 @@
 """Planted bugs of batches: order of rows, mixed-up rows, rows of different lengths, shared arrays.
 
-A function below ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
-which documents its parameters. A function below ``planted_verifier`` is a whole verifier: ``p`` and ``q`` are the rows
-of the target and the draft model, ``draft_tokens`` the drafts, and ``lengths`` the numbers of drafts of the rows of a
-batch. It returns, for each row of the batch, the accepted drafts and one more token.
+A function with the decorator ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine
+(``mutants.serving``), which documents its parameters. A function with the decorator ``planted_verifier`` is a whole
+verifier: ``p`` and ``q`` are the rows of the target and the draft model, ``draft_tokens`` the drafts, and ``lengths``
+the numbers of drafts of the rows of a batch. It returns, for each row of the batch, the accepted drafts and one more
+token.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def answer_of_the_last_call(p: Any, q: Any, draft_tokens: Any) -> Any:
     form=BATCHED,
 )
 def argmax_of_candidates(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Speculative sampling that returns a rank instead of a token id as the bonus token of a row at temperature 0."""
+    """Speculative sampling with a wrong bonus token at temperature 0: its rank by probability instead of its id."""
     rng, result = np.random.default_rng(), []
     for row, drafts in enumerate(draft_tokens.tolist()):
         *stayed, last = decided(rng, p[row], q[row], drafts)
@@ -149,9 +150,9 @@ confidence_sees_its_draft = planted(
     killed_by="law_is_target",
 )
 def bonus_behind_the_whole_block(task: Task, gamma: int = 7, **options: Any) -> Decoder:
-    """D-Cut that draws the bonus token after the whole drafted block, including drafts that were cut from it.
+    """D-Cut with a bug: the bonus token is drawn after the whole drafted block, including drafts that were cut from it.
 
-    ``options`` are those of ``reference.algorithms.d_cut``.
+    D-Cut verifies only the most promising drafts of a block. ``options`` are those of ``reference.algorithms.d_cut``.
     """
     q = draft_model(task)
 

@@ -2,8 +2,9 @@
 
 The cause is a wrong acceptance rule or a fault of the drafter's cache.
 
-A function below ``drafting_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
-which documents its parameters. A function below ``drafting_from`` is a ``See``.
+A function with the decorator ``drafting_part(NAME, ...)`` replaces the function NAME of the serving engine
+(``mutants.serving``), which documents its parameters. A function with the decorator ``drafting_from()`` returns the
+wrong text that the drafter reads (type ``See``).
 """
 
 from __future__ import annotations
@@ -95,9 +96,10 @@ def always_reject(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Dr
 )
 @drafting_from
 def bonus_slot_of_another(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return the text ``tokens`` with token 0 in place of the last committed token, if a draft follows it.
+    """Return the text that the drafter reads: ``tokens`` with token 0 in place of the last committed token.
 
-    ``known`` are the committed tokens, with which the text begins. The text is unchanged in the ``first`` round.
+    The text is right in the ``first`` round, and before the first draft of each round. ``known`` are the committed
+    tokens, with which ``tokens`` begins.
     """
     n = len(known)
     return tokens if first or len(tokens) == n else (*tokens[: n - 1], 0, *tokens[n:])
@@ -114,16 +116,17 @@ def bonus_slot_of_another(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
 )
 @drafting_from
 def cache_trimmed_for_nothing(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return the text ``tokens`` without the second to last of the committed tokens ``known``.
+    """Return the text that the drafter reads: ``tokens`` without the second to last of the committed tokens.
 
-    The text is unchanged in the ``first`` round, and if there are fewer than three committed tokens.
+    The text is right in the ``first`` round, and if there are fewer than three committed tokens. ``known`` are these
+    tokens, with which ``tokens`` begins.
     """
     n = len(known)
     return tokens if first or n < 3 else tokens[: n - 2] + tokens[n - 1 :]
 
 
 def drafts_before_the_last_token_see(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return the text ``tokens`` without its last token; a text of one token is unchanged.
+    """Return the text that the drafter reads: ``tokens`` without the last one; a text of one token is unchanged.
 
     The other parameters are not used.
     """
@@ -174,9 +177,9 @@ first_draft_alone = planted_engine(
 )
 @drafting_from
 def keys_of_the_last_step(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return only the first token and the new drafts as the drafter's text, in every round but the ``first``.
+    """Return the text that the drafter reads: only the first token and the new drafts, except in the ``first`` round.
 
-    ``known`` are the committed tokens, with which the text ``tokens`` begins.
+    ``known`` are the committed tokens, with which the right text ``tokens`` begins.
     """
     return tokens if first else tokens[:1] + tokens[len(known) :]
 
@@ -218,9 +221,9 @@ def lookup_of_another_request(task: Task, max_ngram: int = 3, gamma: int = 4) ->
 )
 @drafting_from
 def padding_in_the_drafter(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return the drafter's text ``tokens`` with two padding tokens (0) before it, which the drafter reads as tokens.
+    """Return the text that the drafter reads: ``tokens`` with two padding tokens (0) before it, in every round.
 
-    The other parameters are not used, so this happens in every round.
+    The other parameters are not used.
     """
     return (0, 0, *tokens)
 

@@ -1,7 +1,7 @@
 """Planted bugs of grammar-constrained decoding: advancing the grammar's matcher, its rollback, its mask.
 
-A function below ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
-which documents its parameters.
+A function with the decorator ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine
+(``mutants.serving``), which documents its parameters.
 """
 
 from __future__ import annotations

@@ -93,7 +93,8 @@ class Control(NamedTuple):
 def of_algorithm(row: Algorithm, original: str, category: str, citation: str, killed_by: str) -> Mutant:
     """Return the mutant that decodes by ``row``, a changed copy of the registry algorithm ``original``.
 
-    Its control is the original with the examples of ``row``. The other parameters are fields of ``Mutant``.
+    The control of the mutant, its correct counterpart, is the original with the options in the ``examples`` of ``row``.
+    The other parameters are fields of ``Mutant``.
     """
     return Mutant(
         row.name,

@@ -210,7 +210,7 @@ def processed(logits: Any, temperature: float, top_k: float) -> Any:
 def nan_as_zero_logit_control(
     target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float, top_k: float
 ) -> list[int]:
-    """Speculative sampling of logits cut to the ``top_k`` largest, without NaN: the control."""
+    """Speculative sampling of logits cut to the ``top_k`` largest: the correct counterpart of ``nan_as_zero_logit``."""
     p, q = (likeliest(softmax_rows(rows, temperature), top_k) for rows in (target_logits, draft_logits))
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
 
@@ -273,9 +273,10 @@ def noise_in_another_type_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]
 
 
 def coarsely_sampled(noise_in_another_type_verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject of a verifier, whose samples detect only a total variation of 0.3 or more.
+    """Return the subject of a verifier, examined by samples that detect a total variation of 0.3 or more.
 
-    ``noise_in_another_type_verify`` is the verifier, and ``gammas`` are its numbers of drafts.
+    So few samples suffice, because the planted bug is a large one. ``noise_in_another_type_verify`` is the verifier,
+    and ``gammas`` are its numbers of drafts.
     """
     subject = verifier_subject(noise_in_another_type_verify, name, gammas)
     return subject.with_situations(SampledSetting, tuple(setting._replace(detect=0.3) for setting in subject.settings))
@@ -311,7 +312,10 @@ def decide(p: Any, q: Any, drafts: list[int]) -> list[int]:
 def overflow_near_temperature_zero_control(
     target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float
 ) -> list[int]:
-    """Speculative sampling of softmax(logits / T) with the largest logit subtracted first: the control."""
+    """Speculative sampling of softmax(logits / T), with the largest logit subtracted before exp, which is correct.
+
+    It is the correct counterpart of ``overflow_near_temperature_zero``.
+    """
     p, q = (softmax_rows(rows, temperature) for rows in (target_logits, draft_logits))
     return decide(p, q, draft_tokens.tolist())
 

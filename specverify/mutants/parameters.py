@@ -1,7 +1,7 @@
 """Planted bugs of sampling parameters, and of logits processors on the rows that verify drafts.
 
-A function below ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
-which documents its parameters.
+A function with the decorator ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine
+(``mutants.serving``), which documents its parameters.
 
 A function of ``p``, ``q`` and ``draft_tokens`` verifies a round: ``p`` has gamma + 1 rows of the target and ``q`` gamma
 rows of the drafter. It returns the accepted drafts and one more token, for a batch (a leading dimension of the arrays)

@@ -1,8 +1,8 @@
 """Engines with the right law of tokens that break another promise: a returned value, a statistic, a seed.
 
 ``returning(fault, scenario)`` is a small engine at temperature 1/2 that also returns every value that can be requested.
-Without a fault it is right. ``VALUES`` and ``STATISTICS`` are its faults, each with the record of the defect or
-"plausible".
+With the fault "" it is right. ``VALUES`` and ``STATISTICS`` map each of its faults to a citation of a real defect of
+this kind, or to "plausible" if none is recorded.
 """
 
 from __future__ import annotations

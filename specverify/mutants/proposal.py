@@ -1,7 +1,7 @@
 """Planted bugs, class B: the declared q is not the law from which the draft was drawn.
 
-A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are those of that
-algorithm.
+A function with the decorator ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are
+those of that algorithm.
 
 A function of ``p``, ``q`` and ``draft_tokens`` verifies a round: ``p`` has gamma + 1 rows of the target and ``q`` gamma
 rows of the drafter. It returns the accepted drafts and one more token, for a batch (a leading dimension of the arrays)
@@ -219,10 +219,11 @@ def filter_drawn_twice(task: Task, gamma: int = 4) -> Parts:
 )
 @from_parts
 def inner_rounds_biased(task: Task, large: int = 4, small: int = 3, inner: int = 3, max_ngram: int = 3) -> Parts:
-    """Cascade drafting whose inner verification replaces a rejected token by a draw from the draft model's whole pmf.
+    """Cascade drafting with a bug: the inner verification replaces a rejected token by a draw from the whole q.
 
-    The draw must come from the residual. ``large`` and ``inner`` are the numbers of drafts of an outer and an inner
-    round, and ``max_ngram`` is the longest n-gram of the lookup. ``small`` is not used.
+    In cascade drafting an inner round verifies n-gram drafts by the draft model, and its tokens are the drafts of the
+    outer round. The replacement must come from the residual. ``large`` and ``inner`` are the numbers of drafts of an
+    outer and an inner round, and ``max_ngram`` is the longest n-gram of the lookup. ``small`` is not used.
     """
     shortcut = accept_or_replace(lambda _, p, q, token: accept_probability(p, q, token), lambda p, q, token: p)
     drafter = vertical(draft_model(task), prompt_lookup_drafter(max_ngram, task.eos), inner, shortcut)
@@ -293,9 +294,9 @@ def raw_draft_declared(task: Task, gamma: int = 4) -> Decoder:
     killed_by="law_is_target",
 )
 def row_of_this_sweep(task: Task, **options: Any) -> Decoder:
-    """Speculative Jacobi decoding that tests a draft with the q of this sweep, not with the q from which it was drawn.
+    """Speculative Jacobi decoding that tests a draft with a row of this sweep, not with the row it was drawn from.
 
-    A sweep is one Jacobi iteration over the block.
+    A sweep is one Jacobi iteration over the block: the tokens drawn in one sweep are the drafts of the next.
     """
     decoder = speculative_jacobi.build(task, **options)
 
@@ -318,9 +319,10 @@ def row_of_this_sweep(task: Task, **options: Any) -> Decoder:
     killed_by="law_is_target",
 )
 def kept_draft_declares_its_old_row(task: Task, **options: Any) -> Decoder:
-    """SJD-PAC that tests a draft kept after a rejection with the q of the previous sweep.
+    """SJD-PAC with a bug: a draft kept after a rejection is tested with the q of the previous sweep.
 
-    A sweep is one Jacobi iteration over the block.
+    SJD-PAC is speculative Jacobi decoding that keeps some drafts after a rejection for the next sweep (iteration). The
+    right q of such a draft is the row by which it was kept.
     """
     decoder = sjd_pac.build(task, **options)
 
@@ -367,9 +369,10 @@ scalar_q = planted(
     examples=({"paths": 2, "depth": 1},),
 )
 def selected_path_declared_as_drawn(task: Task, paths: int = 3, depth: int = 8) -> Decoder:
-    """Greedy multi-path block verification that declares q for the selected path.
+    """Block verification of the best of several drafted paths that declares q as the law of this path.
 
-    The selected path does not have the law q. ``paths`` is the number of drafted paths, and ``depth`` their length.
+    A selected path does not have the law q. The original is greedy multi-path block verification (2602.16961).
+    ``paths`` is the number of drafted paths, and ``depth`` their length.
     """
     model = draft_model(task)
 

@@ -1,7 +1,7 @@
 """Planted bugs, class D: random numbers are used twice, are correlated, or come from another generator.
 
-A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are those of that
-algorithm.
+A function with the decorator ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are
+those of that algorithm.
 
 A function of ``p``, ``q`` and ``draft_tokens`` verifies a round: ``p`` has gamma + 1 rows of the target and ``q`` gamma
 rows of the drafter. It returns the accepted drafts and one more token, for a batch (a leading dimension of the arrays)
@@ -95,9 +95,10 @@ def link(draws: Draws, service: Service) -> Link:
     examples=SHORT,
 )
 def answers_drawn_again(task: Task, gamma: int = 4) -> Decoder:
-    """Sparse-q over an unreliable link, with a cloud that draws an answer again instead of remembering it.
+    """Edge-cloud decoding in which the cloud, asked again, draws its answer again instead of repeating it.
 
-    Only answers without an accepted draft are lost, so rejections become too rare.
+    The link loses only answers without an accepted draft, so rejections become too rare. The edge drafts and sends q
+    (mode ``sparse-q``); the cloud verifies.
     """
     return edge_cloud_decoder(task, "sparse-q", constant(gamma), link=link)
 
@@ -180,7 +181,10 @@ def hidden_randomness(draws: Draws, target: LanguageModel, prefix: Tokens, draft
 
 
 class _OneKey:
-    """Draws in which the replacement of a draft uses the watermark key of the draft again."""
+    """Draws in which the replacement of a draft uses the watermark key of the draft again.
+
+    A watermark key is a random number that reweights a pmf. All other draws are made by the inner ``Draws``.
+    """
 
     def __init__(self, draws: Draws) -> None:
         self._draws, self._keys = draws, dict[object, int]()
@@ -204,9 +208,10 @@ class _OneKey:
     examples=({"keep": "efficiency", "gamma": 1},),
 )
 def key_of_the_draft_again(task: Task, keep: str = "efficiency", gamma: int = 4) -> Decoder:
-    """Watermarked speculative decoding that uses a draft's key again for its replacement.
+    """Watermarked speculative decoding that uses the watermark key of a rejected draft again for its replacement.
 
-    ``keep`` is "efficiency": the mode that keeps the acceptance of the drafts.
+    A key is a random number that reweights p and q at a position. ``keep`` is "efficiency": the mode that keeps the
+    acceptance of the drafts.
     """
     decoder = watermarked.build(task, keep, gamma)
     return decoder._replace(step=lambda draws, state: decoder.step(_OneKey(draws), state))
@@ -221,9 +226,9 @@ def key_of_the_draft_again(task: Task, keep: str = "efficiency", gamma: int = 4)
     killed_by="law_is_target",
 )
 def list_believed(task: Task, **options: Any) -> Decoder:
-    """Gumbel list sampling that emits the first draft of the list if the target's token is not in the list of drafts.
+    """Gumbel list sampling with a bug: if no draft of the list equals the target's token, the first draft is emitted.
 
-    The target's own token should be emitted.
+    Drafts and target share Gumbel noise, so that their tokens often agree. The target's own token should be emitted.
     """
     decoder = gumbel_list.build(task, **options)
 
@@ -266,10 +271,10 @@ def noise_never_filled(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
 
 
 class _OneRace:
-    """Draws in which the first race at each position reuses the noise of the first race at the position before.
+    """Draws in which each position uses the noise of the position before again: Gumbel noise, as an exponential race.
 
-    Each winner is drawn from its law given the winner before. Second races at a position, whose sites end in ``other``,
-    are unchanged.
+    The token of a position is the winner of a race, and is drawn given the winner at the position before. Only the
+    first race of a position is changed; sites of second races end in ``other``.
     """
 
     def __init__(self, draws: Draws) -> None:
@@ -302,13 +307,17 @@ def noise(draws: Draws) -> SharedNoise:
 def noise_of_the_round(task: Task, gamma: int = 4) -> Decoder:
     """Edge-cloud decoding that indexes the shared noise by round instead of by position.
 
-    So all tokens of a round share one race.
+    Edge and cloud draw their tokens with the same noise, so that the tokens often agree. Here all tokens of a round use
+    the same noise.
     """
     return edge_cloud_decoder(task, "gumbel", constant(gamma), noise=noise)
 
 
 class _Paired:
-    """Draws in which an odd position uses the noise of the position before it again."""
+    """Draws in which an odd position uses the noise of the position before it again.
+
+    The other draws are made by the inner ``Draws``.
+    """
 
     def __init__(self, draws: Draws, state: State, task: Task) -> None:
         self._draws, self._task = draws, task
@@ -336,7 +345,10 @@ class _Paired:
     examples=SHORT,
 )
 def noise_of_two_positions(task: Task, gamma: int = 4) -> Decoder:
-    """Gumbel coupling that indexes its noise by position // 2, so two successive tokens share one race."""
+    """Gumbel coupling that indexes its noise by position // 2, so two successive tokens use the same noise.
+
+    In Gumbel coupling, draft model and target choose their tokens with the same Gumbel noise.
+    """
     inner = correct("gumbel-coupling").build(task, gamma=gamma)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
@@ -448,7 +460,7 @@ def rows_of_one_seed_decide(rng: Any, p: Any, q: Any, drafts: list[int]) -> list
 
 
 def control(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Verify all rows of a batch with one stream of uniforms from one seed: the control, which is correct."""
+    """Verify all rows of a batch with one stream of uniforms from one seed: the correct counterpart of the bug."""
     rng = np.random.default_rng(ROWS_OF_ONE_SEED_SEED)
     return [rows_of_one_seed_decide(rng, *row) for row in zip(p, q, draft_tokens.tolist(), strict=True)]
 

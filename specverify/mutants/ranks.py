@@ -1,8 +1,8 @@
 """Planted bugs, class P: the ranks (processes) of an engine disagree.
 
-The module has mutants of the serving engine, and ``ranked(fault, scenario)``: a small engine on one of the ranks of
-``scenario.group``. Without a fault rank 0 decides each round and the ranks agree. ``RANKS`` are its faults, each with
-the record of the defect or "plausible".
+Some are mutants of the serving engine. The others are faults of ``ranked(fault, scenario)``: a small engine on one of
+the ranks of ``scenario.group``. With the fault "", rank 0 decides each round and the ranks agree. ``RANKS`` maps each
+of these faults to a citation of a real defect of this kind, or to "plausible".
 
 A function of ``p``, ``q`` and ``draft_tokens`` verifies a round: ``p`` has gamma + 1 rows of the target and ``q`` gamma
 rows of the drafter. It returns the accepted drafts and one more token, for a batch (a leading dimension of the arrays)
@@ -69,7 +69,10 @@ def ranks_draw_alone(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:
     citation="vLLM issue #52071",
 )
 def scheduled_while_in_flight(ready: Sequence[int], step: int, rotates: bool) -> tuple[int, ...]:
-    """Return every one of the ``ready`` requests twice in one step."""
+    """Return the requests of one step's batch: every one of the ``ready`` requests twice, which is the bug.
+
+    ``step`` and ``rotates`` are not used.
+    """
     return (*ready, *ready)
 
 

@@ -1,7 +1,7 @@
 """Planted bugs of the values that are returned with the tokens, such as log-probabilities.
 
-A function below ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
-which documents its parameters.
+A function with the decorator ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine
+(``mutants.serving``), which documents its parameters.
 """
 
 from __future__ import annotations

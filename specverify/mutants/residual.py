@@ -1,7 +1,7 @@
 """Planted bugs, class C: the token after a rejection, or after the last draft, has a wrong law.
 
-A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are those of that
-algorithm.
+A function with the decorator ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are
+those of that algorithm.
 
 A function of ``p``, ``q`` and ``draft_tokens`` verifies a round: ``p`` has gamma + 1 rows of the target and ``q`` gamma
 rows of the drafter. It returns the accepted drafts and one more token, for a batch (a leading dimension of the arrays)
@@ -117,9 +117,10 @@ def bonus_from_row_before(draws: Draws, target: LanguageModel, prefix: Tokens, d
 )
 @from_parts
 def cactus_residual_of_target(task: Task, delta: Any = 1, gamma: int = 10) -> Parts:
-    """Cactus that accepts a draft by a changed p, but replaces it from ``norm((p - q)+)`` of the original p.
+    """Cactus with a bug: a rejected draft is replaced from ``norm((p - q)+)`` of the original p.
 
-    The residual should use the changed p too. ``delta`` limits the change.
+    Cactus raises p at the draft before the test; ``delta`` limits this change. The residual should use the changed p
+    too.
     """
     parts = cactus.build.parts(task, delta, gamma)
     assert isinstance(parts, Parts)
@@ -143,8 +144,8 @@ def cactus_residual_of_target(task: Task, delta: Any = 1, gamma: int = 10) -> Pa
 def fuzzy_residual(task: Task, threshold: Any = 0, gamma: int = 5) -> Parts:
     """Fuzzy speculative decoding that replaces a rejected draft by a draw from p without the draft.
 
-    The declared rule draws from the whole p. The draft, the argmax of q, is rejected if the total variation of p and q
-    is above ``threshold``.
+    Fuzzy decoding drafts the argmax of q, and rejects a draft if the total variation of p and q is above ``threshold``.
+    The replacement should be drawn from the whole p.
     """
     draft = draft_model(task)
     verify = accept_or_replace(
@@ -175,10 +176,11 @@ def without(p: Pmf, token: int, neighbours: int) -> Pmf:
 )
 @from_parts
 def neighbours_excluded_as_added(task: Task, neighbours: int = 1, delta: Any = 0, gamma: int = 4) -> Parts:
-    """Released LANTERN that excludes one image code too few from the replacement of a rejected draft.
+    """LANTERN, as released, with a bug: one image code too few is excluded from the replacement of a rejected draft.
 
-    Only the ``neighbours`` nearest codes are excluded. A draft is tested with its own p plus that of these codes, added
-    while their sum is at most ``delta``.
+    LANTERN tests a draft, an image code, with its own p plus that of its ``neighbours`` nearest codes, added while
+    their sum is at most ``delta``. A replacement should exclude one code more than these; here only the ``neighbours``
+    nearest codes are excluded.
     """
     parts = lantern_released.build.parts(task, neighbours, delta, gamma)
     assert isinstance(parts, Parts)
@@ -357,9 +359,9 @@ def residual_of_last_row(draws: Draws, target: LanguageModel, prefix: Tokens, dr
     examples=SHORT,
 )
 def row_of_another_position(task: Task, gamma: int = 4) -> Decoder:
-    """Two-phase edge-cloud decoding in which the edge always sends the row of q of position 0.
+    """Edge-cloud decoding in which the edge sends the wrong row of q after a rejection: always that of position 0.
 
-    The cloud requests the row of the rejected position.
+    In the mode ``two-phase`` the cloud requests the row of the rejected position, to compute the residual.
     """
     q = draft_model(task)
 
@@ -409,8 +411,8 @@ def small_residual_dropped(p: Pmf, q: Pmf) -> Pmf:
 def step_rewritten_without_the_draft(task: Task, rewarded: Any = ()) -> Decoder:
     """Reward-guided decoding that replaces a rejected step by a draw from p without this step.
 
-    The right rule draws from the whole p. ``rewarded`` has the pairs (token before, drafted step) for which the draft
-    is kept.
+    A drafted step (here one token) is kept if its reward is high enough. If not, a step should be drawn from the whole
+    p. ``rewarded`` has the pairs (token before, drafted step) for which the draft is kept.
     """
     decoder = reward_guided.build(task, rewarded)
     draft = draft_model(task)

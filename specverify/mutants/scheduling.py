@@ -1,8 +1,8 @@
 """Planted bugs of scheduling: placeholders, prompt chunks, preemption and aborted requests.
 
-A function below ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
-which documents its parameters. A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and
-its options are those of that algorithm.
+A function with the decorator ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine
+(``mutants.serving``), which documents its parameters. A function with the decorator ``planted(ORIGINAL, ...)`` changes
+the registry algorithm ORIGINAL, and its options are those of that algorithm.
 """
 
 from __future__ import annotations
@@ -128,9 +128,10 @@ def prefilling_rows_counted(lengths: Sequence[int], rectangular: bool, prefillin
     killed_by="law_is_target",
 )
 def prepared_for_another_outcome(task: Task, gamma: int = 4, ahead: int = 4) -> Decoder:
-    """Speculative sampling that uses drafts prepared during the last round, although they may belong to another text.
+    """Speculative sampling that uses drafts prepared during the last round, although they may continue another text.
 
-    The last tokens of the two texts are not compared. ``ahead`` is the number of prepared drafts.
+    The drafts were prepared for a guess of this round's text. The guess and the text are compared without their last
+    tokens: the bug. ``ahead`` is the number of prepared drafts.
     """
     return pre_drafting(task, gamma, ahead, lambda prepared, text: prepared[:-1] == text[:-1])
 

@@ -1,8 +1,8 @@
 """Planted bugs of recurrent and sliding-window state, and of state that one round leaves for the next.
 
-A function below ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
-which documents its parameters. A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and
-its options are those of that algorithm.
+A function with the decorator ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine
+(``mutants.serving``), which documents its parameters. A function with the decorator ``planted(ORIGINAL, ...)`` changes
+the registry algorithm ORIGINAL, and its options are those of that algorithm.
 """
 
 from __future__ import annotations
@@ -87,7 +87,10 @@ def link(draws: Draws, service: Service) -> Link:
     examples=SHORT,
 )
 def cloud_reads_a_rejected_draft(task: Task, gamma: int = 4) -> Decoder:
-    """Sparse-q with a cloud whose cropped cache ends with the entry of a rejected draft, which the next round reads."""
+    """Edge-cloud decoding in which the cloud's cropped cache ends with the entry of a rejected draft.
+
+    The next round reads this entry. The edge drafts and sends q (mode ``sparse-q``); the cloud verifies.
+    """
     return edge_cloud_decoder(task, "sparse-q", constant(gamma), link=link)
 
 
@@ -205,7 +208,10 @@ def prefix_fed_twice(task: Task, gamma: int = 4) -> Decoder:
     examples=SHORT,
 )
 def reply_taken_twice(task: Task, gamma: int = 4) -> Decoder:
-    """Edge-cloud decoding (mode sparse-q) whose edge commits a repeated reply again; one reply in four is repeated."""
+    """Edge-cloud decoding in which the edge commits the tokens of a repeated reply a second time.
+
+    One reply of the cloud in four is repeated. The mode is ``sparse-q``: the edge sends its rows of q.
+    """
     inner = correct("edge-cloud-sparse-q").build(task, gamma=gamma)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:

@@ -1,8 +1,8 @@
 """Planted bugs of the end of a text, and of its stream of chunks.
 
-A function below ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
-which documents its parameters. A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and
-its options are those of that algorithm.
+A function with the decorator ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine
+(``mutants.serving``), which documents its parameters. A function with the decorator ``planted(ORIGINAL, ...)`` changes
+the registry algorithm ORIGINAL, and its options are those of that algorithm.
 """
 
 from __future__ import annotations
@@ -173,9 +173,10 @@ def drafts_beyond_context(gamma: int, left: int) -> int:
 )
 @stopping_at
 def eos_by_id_order(eos: Tokens, done: Round) -> int | None:
-    """Return an index in the round ``done`` at which an id of ``eos`` stands: the id that comes first in ``eos``.
+    """Return the index of the end-of-sequence token at which the round ``done`` is cut; None without such a token.
 
-    Returns None if no id occurs. The right index is the first at which any of the ids occurs.
+    If several ids of ``eos`` occur, the one that comes first in ``eos`` decides: the bug. The right index is the
+    smallest at which any of them occurs.
     """
     return next((done.tokens.index(token) for token in eos if token in done.tokens), None)
 
@@ -228,9 +229,9 @@ def eos_of_the_target_ignored(eos: Tokens, done: Round) -> int | None:
 def first_token_not_checked(
     task: Task, order: int = 3, gamma: int = 4, filler_top_k: int = 1, backoff: bool = True
 ) -> Decoder:
-    """Speculation by n-grams (NASD) that does not test its first token for the end of sequence.
+    """Speculation by n-grams that does not test its first token for the end of sequence.
 
-    The parameters are those of the registry algorithm.
+    The parameters are those of the original, the registry algorithm ``nasd``.
     """
     inner = correct("nasd").build(task, order, gamma, filler_top_k, backoff)
 

@@ -20,8 +20,8 @@ PAIR = ({"branching": (2,)},)
 def with_tree(verify: Verifier = recursive_rejection, pick: Pick = without_replacement) -> Callable[..., Decoder]:
     """Return the build function of a decoder of trees in which all nodes of one depth have equally many children.
 
-    ``pick`` draws the children of a node, and ``verify`` verifies the tree. The function takes the task and
-    ``branching``, the numbers of children by depth.
+    ``pick`` draws the children of a node, and ``verify`` verifies the tree. The build function takes the task and
+    ``branching``: ``branching[i]`` is the number of children of each node at depth i.
     """
 
     def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:

@@ -1,7 +1,7 @@
 """Planted bugs, class J: trees of drafts.
 
-A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are those of that
-algorithm.
+A function with the decorator ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are
+those of that algorithm.
 
 A function of ``p``, ``q``, ``parents`` and ``tokens`` verifies a tree, or a batch of trees, as described in
 ``subjects.tree_verifier``. A function of ``draws``, ``target``, ``prefix`` and ``draft`` verifies the drafts ``draft``
@@ -99,9 +99,10 @@ from specverify.reference.verifiers.speculative_sampling import speculative_samp
     killed_by="law_is_target",
 )
 def beams_drawn_apart(task: Task, beams: int = 4, depth: int = 4) -> Decoder:
-    """ReDrafter that draws the target's token for a position once for each path, where all paths need one common draw.
+    """Verification of drafted beams that draws the target's token at a position once for each path: the bug.
 
-    ``beams`` is the number of drafted paths, ``depth`` their length.
+    All paths through a position need one common draw. The original is ReDrafter. ``beams`` is the number of drafted
+    paths, ``depth`` their length.
     """
     return tree_decoder(task, beams_drafter(draft_model(task), beams, depth), one_draw_a_row)
 
@@ -140,9 +141,10 @@ bonus_of_the_last_node = planted(
     killed_by="law_is_target",
 )
 def budget_rows_drawn_apart(task: Task, budget: int = 16, depth: int = 8) -> Decoder:
-    """SpecExec that draws the target's token for a position once for each path, where all paths need one common draw.
+    """Verification of the drafter's most probable paths that draws the target's token once for each path: the bug.
 
-    ``budget`` is the number of drafted nodes, ``depth`` their largest depth.
+    All paths through a position need one common draw. The original is SpecExec. ``budget`` is the number of drafted
+    nodes, ``depth`` their largest depth.
     """
     return tree_decoder(task, best_first_drafter(draft_model(task), budget, depth), one_draw_a_row)
 
@@ -206,9 +208,9 @@ def coins_of_all_trees(p: Any, q: Any, parents: Any, tokens: Any) -> list[list[i
 
 
 def duplicates_get_two_chances_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Return the most probable token of q as the next candidate of a node, even if it is a candidate already.
+    """Return the most probable token of q as the next candidate of a node, even if it is a candidate already: the bug.
 
-    The law declared for it is the point mass.
+    The candidate is declared with a point mass as its law. ``earlier`` and ``width`` are not used for the choice.
     """
     return most_likely(draws, q, (), width, site)
 
@@ -272,7 +274,11 @@ def equal_blocks_counted_once_verify(draws: Draws, target: LanguageModel, prefix
     examples=({"candidates": 2, "gamma": 1},),
 )
 def equal_blocks_counted_once(task: Task, candidates: int = 4, gamma: int = 8) -> Decoder:
-    """SpecTr-GBV that merges equal drafted blocks, but uses the acceptance probabilities of ``candidates`` blocks."""
+    """SpecTr-GBV with a bug: equal drafted blocks are merged, but each is tried as if there were ``candidates`` blocks.
+
+    SpecTr-GBV drafts several blocks and tries them with one joint acceptance probability, which depends on their
+    number.
+    """
     return tree_decoder(
         task, sequences_drafter((draft_model(task),) * candidates, gamma), equal_blocks_counted_once_verify
     )
@@ -300,9 +306,10 @@ def exhausted_draft_keeps_q_pick(draws: Draws, q: Pmf, earlier: Tokens, width: i
 def exhausted_draft_keeps_q(
     task: Task, acceptance: tuple[Any, ...] = (0.6, 0.3), size: int = 3, depth: int = 1
 ) -> Decoder:
-    """Sequoia that declares q for children drawn after all tokens with positive q, although they are drawn uniformly.
+    """Sequoia with a wrong declared q for children that are drawn after the tokens with positive q are used up.
 
-    ``acceptance``, ``size`` and ``depth`` describe the tree.
+    Such children are drawn uniformly from the other tokens, but q is declared for them. ``acceptance``, ``size`` and
+    ``depth`` describe the tree.
     """
     parents = sequoia_tree(acceptance, size, depth).parents
     return tree_decoder(
@@ -346,9 +353,9 @@ def hub_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth
     killed_by="law_is_target",
 )
 def hub_pair_turned_round(task: Task, depth: int = 4) -> Decoder:
-    """SpecHub that verifies every pair as (hub token, other token), whichever was drawn first.
+    """SpecHub with a bug: every pair of candidates is verified as (hub token, other token), whichever was drawn first.
 
-    The hub is the most probable token of q. ``depth`` is the number of levels of pairs.
+    The hub is the most probable token of q, and one candidate of each pair. ``depth`` is the number of levels of pairs.
     """
     return tree_decoder(task, hub_drafter(draft_model(task), depth), by_siblings(hub_first))
 
@@ -371,9 +378,10 @@ def k_seq_without_rho_rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf
     examples=({"sequences": 2, "depth": 1, "bits": 8},),
 )
 def k_seq_without_rho(task: Task, sequences: int = 4, depth: int = 4, bits: Any = 16) -> Decoder:
-    """K-SEQ without the divisor rho of the acceptance probabilities: every candidate is accepted with min(1, p/q).
+    """Verification of several drafted sequences that accepts every candidate with min(1, p/q): the bug.
 
-    ``sequences`` is the number of drafted sequences, ``depth`` their length; ``bits`` is not used.
+    The original, K-SEQ, divides this probability by a number rho. ``sequences`` is the number of drafted sequences,
+    ``depth`` their length; ``bits`` is not used.
     """
     return tree_decoder(
         task, sequences_drafter((draft_model(task),) * sequences, depth), by_siblings(k_seq_without_rho_rule)
@@ -383,7 +391,8 @@ def k_seq_without_rho(task: Task, sequences: int = 4, depth: int = 4, bits: Any 
 def likeliest_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
     """Try the siblings of a node by recursive rejection, in decreasing order of p instead of the order drawn.
 
-    The step has the first accepted sibling, or else a draw from the residual.
+    Returns the first accepted sibling, or else a draw from the residual. ``p`` is the target row of the node,
+    ``tokens`` are the siblings, ``pmfs`` the q of each, and ``depth`` is the depth of the node.
     """
     order = sorted(range(len(tokens)), key=lambda k: -p[tokens[k]])
     return try_in_turn(draws, p, tuple(tokens[k] for k in order), tuple(pmfs[k] for k in order), depth)
@@ -398,9 +407,10 @@ def likeliest_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...],
     killed_by="law_is_target",
 )
 def likelier_sibling_first(task: Task, forget: tuple[int, ...] = (0, 1), depth: int = 4) -> Decoder:
-    """SpecInfer that tries siblings in decreasing order of p instead of a random order.
+    """SpecInfer, a tree of several drafters, with a bug: siblings are tried in decreasing order of p.
 
-    ``forget`` has, for each drafter, the number of tokens at the start of the text that the drafter does not read.
+    The right order is random. ``forget`` has one number for each drafter: how many tokens at the start of the text it
+    does not read.
     """
     draft = draft_model(task)
     drafter = sequences_drafter(tuple(forgetful(draft, count) for count in forget), depth)
@@ -641,9 +651,10 @@ def q_of_the_root(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
     killed_by="law_is_target",
 )
 def recycled_rows_drawn_apart(task: Task, template: tuple[Tokens, ...] = ((0,),), width: int = 8) -> Decoder:
-    """Token Recycling that draws the target's token for a position once for each path instead of once for all paths.
+    """Token Recycling with a bug: the target's token at a position is drawn once for each path, not once for all paths.
 
-    ``template`` and ``width`` describe the tree, as in ``reference.algorithms.token_recycling``.
+    The drafted tree has tokens that were probable under the target earlier. ``template`` and ``width`` describe the
+    tree, as in ``reference.algorithms.token_recycling``.
     """
     return tree_decoder(task, recycling_drafter(template, width), one_draw_a_row)
 
@@ -659,7 +670,10 @@ def recycled_rows_drawn_apart(task: Task, template: tuple[Tokens, ...] = ((0,),)
 def released_rows_share_a_draw(
     task: Task, datastore: tuple[Tokens, ...] = (), longest: int = 4, depth: int = 4, nodes: int = 16
 ) -> Decoder:
-    """REST as released, but with one shared draw per position for all paths: lossless, but not the declared law."""
+    """REST, as released, with one shared draw per position for all paths: lossless, but not the declared law.
+
+    The release makes a draw for each path, which is biased, and declares this biased law.
+    """
     return tree_decoder(task, retrieval_drafter(datastore, longest, depth, nodes), candidate_set)
 
 
@@ -896,9 +910,10 @@ def ties_to_the_first_path_verify(draws: Draws, target: LanguageModel, prefix: T
     examples=({"paths": 2, "depth": 1},),
 )
 def ties_to_the_first_path(task: Task, paths: int = 3, depth: int = 1) -> Decoder:
-    """Greedy multi-path block verification that breaks ties by the drafting order, but declares the law for ties by id.
+    """Block verification of the best of several paths that breaks ties by drafting order, but declares ties by id.
 
-    ``paths`` is the number of drafted paths. They have one token each, or none if ``depth`` is 0.
+    The original is greedy multi-path block verification (2602.16961). ``paths`` is the number of drafted paths. They
+    have one token each, or none if ``depth`` is 0.
     """
     return tree_decoder(
         task, sequences_drafter((draft_model(task),) * paths, min(depth, 1)), ties_to_the_first_path_verify
@@ -924,7 +939,7 @@ top_k_tree_soft_q = planted(
 
 
 def traversal_keeps_its_weight_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Verify a tree by traversal, without updating the weight of a node after one of its children is rejected."""
+    """Verify a tree from its leaves up (traversal), without updating the weight of a node after a rejected child."""
 
     def enter(node: int, weight: Any) -> Verified | None:
         text = path_tokens(draft, node)
@@ -956,7 +971,11 @@ def traversal_keeps_its_weight_verify(draws: Draws, target: LanguageModel, prefi
 def traversal_keeps_its_weight(
     task: Task, branching: tuple[int, ...] = (2, 2, 1), replacement: bool = False
 ) -> Decoder:
-    """Traversal verification that gives the next child of a node the same weight as its first child."""
+    """Traversal verification with a bug: after a rejected child, the next child is tried with the old weight.
+
+    Traversal verifies a tree from the leaves up. The weight of a node is the probability with which the part of the
+    tree below the node accepts, and falls with each rejected child.
+    """
     return tree_decoder(
         task,
         tree_drafter(draft_model(task), regular_tree(branching), without_replacement),

@@ -1,8 +1,8 @@
 """Planted bugs, class N: the drafter has another vocabulary than the target.
 
-A function below ``engine_part(NAME, ...)`` or ``drafting_part(NAME, ...)`` replaces the function NAME of the serving
-engine (``mutants.serving``), which documents its parameters. A function below ``drafting_from`` is a
-``draft_side.See``.
+A function with the decorator ``engine_part(NAME, ...)`` or ``drafting_part(NAME, ...)`` replaces the function NAME of
+the serving engine (``mutants.serving``), which documents its parameters. A function with the decorator
+``drafting_from()`` returns the wrong text that the drafter reads (type ``draft_side.See``).
 
 A function of ``p``, ``q`` and ``draft_tokens`` verifies a round: ``p`` has gamma + 1 rows of the target and ``q`` gamma
 rows of the drafter. It returns the accepted drafts and one more token, for a batch (a leading dimension of the arrays)
@@ -109,7 +109,7 @@ def block_edge_off_by_one(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 )
 @drafting_from
 def bos_at_every_round(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return the drafter's text ``tokens`` with one more begin-of-sequence token (0) before it, from round 2 on.
+    """Return the text that the drafter reads: from round 2 on, ``tokens`` with one more begin token (0) before it.
 
     ``first`` states whether this is the first round; ``known`` is not used.
     """
@@ -127,9 +127,9 @@ def bos_at_every_round(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
 )
 @drafting_from
 def drafts_not_mapped(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return the drafter's text ``tokens`` with 0 and 1 exchanged: the target's ids are not mapped to the drafter's.
+    """Return the text that the drafter reads: ``tokens`` with 0 and 1 exchanged, as if ids were not mapped.
 
-    The other parameters are not used.
+    The target's ids should be mapped to the drafter's. The other parameters are not used.
     """
     return tuple((token + 1) % 2 if token < 2 else token for token in tokens)
 
@@ -190,9 +190,10 @@ def forgetting(draft: LanguageModel, pieces: Pieces) -> Drafter:
     examples=({"pieces": ((0, (0, 1)), (1, (0, 0))), "gamma": 2},),
 )
 def every_place_begins_a_piece(task: Task, pieces: Pieces = (), gamma: int = 4) -> Decoder:
-    """SLRS that declares the law of a first token for every target token, also inside a piece.
+    """Verification over two vocabularies that declares the law of the first token of a piece at every position.
 
-    A piece is a token of the drafter that stands for several target tokens.
+    A piece is a token of the drafter that stands for several target tokens. Inside a piece the law is another one. The
+    original is SLRS.
     """
     return with_parts("slrs", drafter=forgetting(draft_model(task), pieces))(task, pieces, gamma)
 
@@ -332,9 +333,10 @@ def residual_within_the_subset(task: Task, gamma: int = 4) -> Parts:
     examples=tli.ALGORITHM.examples,
 )
 def shared_part_not_renormalised(task: Task, missing: Tokens = (), gamma: int = 4) -> Decoder:
-    """Token-level intersection (TLI) that drafts from the shared part of q, renormalised, but declares the whole q.
+    """Speculative sampling that drafts from the tokens of q that both vocabularies share, but declares the whole q.
 
-    ``missing`` are the tokens of the drafter that the target does not share.
+    The original is TLI (token-level intersection). ``missing`` are the tokens of the drafter that the target does not
+    share.
     """
     inner, q = shared_tokens_drafter(draft_model(task), missing), draft_model(task)
 
@@ -356,10 +358,10 @@ def shared_part_not_renormalised(task: Task, missing: Tokens = (), gamma: int = 
     examples=token_timing.ALGORITHM.examples,
 )
 def aligned_probability_for_q(task: Task, pieces: Pieces = (), gamma: int = 4) -> Decoder:
-    """TokenTiming that declares a wrong q for each re-spelled token: the drafter's own q of this token, 0 elsewhere.
+    """TokenTiming with a wrong declared q: the drafter's own probability of each draft, and 0 for other tokens.
 
-    The drafter's tokens are re-spelled in the target's tokens; the right q of each is a point mass. ``pieces`` is as in
-    ``reference.algorithms.token_timing``.
+    TokenTiming spells the drafter's text again in tokens of the target. The right q of each of these is a point mass.
+    ``pieces`` is as in ``reference.algorithms.token_timing``.
     """
     q = draft_model(task)
     inner = respelled_sample_drafter(q, pieces)

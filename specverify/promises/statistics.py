@@ -255,7 +255,10 @@ def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
 
 
 def _draft_queries(answer: Answer) -> list[Tokens]:
-    """Return the texts that the engine passed to the draft model until ``answer``, in order."""
+    """Return the texts with which the engine queried the draft model up to the end of this request, in order.
+
+    ``answer`` has all queries of the engine so far.
+    """
     return [tokens for model, tokens in answer.queries if model == "draft"]
 
 

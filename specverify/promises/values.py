@@ -113,14 +113,18 @@ def examine(answering: Answering, promises: Mapping[str, Kind], conditions: Cond
 
 
 def figures_of(runs: int, edges: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the figures of a check that holds: the number of runs, and the first edge if there is one."""
+    """Return the figures of a check that holds: the number of runs, and the first of ``edges`` if there is one.
+
+    An edge is a fault that needs a very improbable random number; it becomes a note of the verdict.
+    """
     return {"runs": runs, **({"edges": edges[:1]} if edges else {})}
 
 
 def edges_of(answering: Answering, off: Off | None, rarest: float) -> list[Mapping[str, Any]]:
-    """Return the fault ``off`` of a path as a list of one edge; [] if there is none, or if rounding may explain it.
+    """Return the fault ``off`` as a list of one edge (a fault that needs an improbable draw), [] without a fault.
 
-    ``rarest`` is the probability of the least probable draw on the path of the engine program ``answering``.
+    Returns [] also if rounding may explain the fault. ``rarest`` is the probability of the least probable draw on the
+    path of the engine program ``answering``, on which the fault occurred.
     """
     if off is None or off.undecided:
         return []
@@ -647,8 +651,9 @@ def _log_softmax(row: Sequence[float]) -> list[float]:
 def _text_of(answer: Answer, known: KnownValues, names: Sequence[str]) -> str | None:
     """Return the right text of an answer, or None if it is not known.
 
-    ``names`` are values that contain the text. It is computed from the tokens by the first promise in ``known`` that is
-    a function. If there is none, it is the first that the call without speculation returns with these tokens.
+    ``names`` are values that contain the text, such as "text" and "chunks". If the promise for one of them is a
+    function, this function computes the text from the tokens. Otherwise the text is the first of these values that the
+    call without speculation returns with the same tokens.
     """
     for name in names:
         kind = known.promises.get(name)

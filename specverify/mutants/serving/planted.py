@@ -27,12 +27,11 @@ def text_asked(
 ) -> Callable[[Draws], Tokens] | None:
     """Return the program that decodes the text of a test vector as the first request of the situation ``setup``.
 
-    ``target`` and ``draft`` are the models of the vector, ``inputs`` its inputs. Returns None if the situation does not
-    fit:
+    ``target`` and ``draft`` are the models of the vector, ``inputs`` its inputs. Returns None in three cases:
 
-    * it has several ranks;
-    * the vocabulary of the vector has more than 5 tokens;
-    * it has other requests or draft ids, and another vocabulary.
+    * The situation has several ranks.
+    * The vocabulary of the vector has more than 5 tokens.
+    * The situation has further requests or a map of draft ids, and another vocabulary than the vector.
     """
     size = inputs["vocabulary"]
     tied = len(setup.bodies) > 1 or setup.draft_ids
