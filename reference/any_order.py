@@ -2,9 +2,9 @@
 
 A masked diffusion model predicts every masked position of a block from the text before the block and the filled
 positions. This model is exact: its rows are the conditionals of the joint law that the left-to-right model gives the
-block. By the chain rule, filling one position after another with draws from these conditionals yields that joint law,
-in any order, as long as the next position is chosen by the filled positions alone. Filling two positions from one pass
-does not: their draws are independent, but the joint law need not be a product.
+block. If the positions are filled one after another by draws from these rows, the block has that joint law (chain
+rule). The order is arbitrary, if the next position is chosen by the filled positions alone. Two positions may not be
+filled from the rows of one pass: these draws are independent, but the joint law need not be a product.
 """
 
 from __future__ import annotations

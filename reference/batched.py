@@ -1,20 +1,21 @@
 """Chain verifiers of whole batches without data-dependent branches, with the uniforms as arguments.
 
-Leviathan et al. 2211.17192, Algorithm 1; Chen et al. 2302.01318, Algorithm 2; greedy: 2211.17192, Section 2.2. Row b of
-the result is that of ``reference.verifiers.speculative_sampling`` (``greedy_match``) on row b, with its draws answered
-by inverse CDF: ``accept_uniforms[b, i]`` at the site ``("accept", i)``, ``final_uniforms[b]`` at ``("residual", i)`` or
-``("bonus",)``; a row uses exactly one of the two.
+``verify_batched`` is speculative sampling (Leviathan et al. 2211.17192, Algorithm 1; Chen et al. 2302.01318, Algorithm
+2), ``greedy_batched`` its greedy form (2211.17192, Section 2.2). Row b has the result of
+``reference.verifiers.speculative_sampling`` (or ``greedy_match``) if the draws of that function are looked up by
+inverse CDF: ``accept_uniforms[b, i]`` decides draft i, and ``final_uniforms[b]`` the residual or bonus token, of which
+a row has one.
 
 Every array namespace of array-api-compat is supported, on any device. No Python branch depends on data, so
-``torch.compile`` accepts a verifier as a whole (``fullgraph=True``). It warns that it traces the cached look-up of the
-namespace, which is a pure function of the array's type.
+``torch.compile`` accepts a verifier as a whole (``fullgraph=True``). It prints a warning about a cached function, the
+look-up of the array namespace; that is harmless, because its result depends only on the array's type.
 
 Precision. Every comparison, difference and sum is float64, whatever the inputs; the rows of p and q that are used are
 widened first. A cumulative sum over V entries, added in any order, then has an error of at most V 1.1e-16 of its total:
-2e-11 for 150 000 tokens. A float32 sum has steps of 6e-8 near 1, where rarer tokens lose their interval or get their
-neighbour's. Uniforms should be float64 too: 24 random bits skip such tokens. A result differs from exact arithmetic
-only if a uniform is within these roundings of a breakpoint; there, a device whose scan adds in no fixed order may
-return different results in two runs.
+2e-11 for 150 000 tokens. A float32 sum has steps of 6e-8 near 1; rarer tokens would lose their interval or get their
+neighbour's. Uniforms should be float64 too, because 24 random bits would skip such tokens. A result differs from exact
+arithmetic only if a uniform is within these roundings of a boundary between two outcomes. There, a device whose scan
+adds in no fixed order may return different results in two runs.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Requests served in one batch: the choice of drafts to verify, and decoding several texts at once.
 
 A target pass can verify ``budget`` drafts of a batch. Every draft position (slot) of every request has a confidence,
-its survival is the product of the confidences up to it, and the slots of largest survival are verified (DSpark
+and its survival is the product of the confidences up to it. The slots with the largest survival are verified (DSpark
 2607.05147; vLLM's adaptive verification; vllm-ascend's ``DynamicSpecScheduler``). Survival decreases along a request,
 so the verified slots are a prefix of its block. Ties go to the earlier request, then to the earlier slot.
 
-If the confidence of a slot does not depend on its own draft, the slots can be taken one after another, the best first,
-each drawn after it was taken. Then the schedule is a length rule for every request, whatever it depends on in the other
-requests, and the texts are independent and have the target's law. A confidence that depends on the draft, such as q(d),
-selects drafts by their values, which is biased.
+If the confidence of a slot does not depend on its own draft, the choice of a slot does not either: one could choose the
+slots one after another, the best first, and draw each draft after its choice. So for each request the schedule is a
+length rule. The texts are independent and have the target's law, although a request's draft length depends on the other
+requests. A confidence that depends on the draft, such as q(d), selects drafts by their values, which is biased.
 """
 
 from __future__ import annotations
@@ -116,14 +116,14 @@ def beginning(draft: Draft, count: int) -> Draft:
 
 
 class OfRequest:
-    """The draws of one request of a batch: its sites begin with the request's number."""
+    """The draws of one request of a batch: each decision has the request's number in its name."""
 
     def __init__(self, draws: Draws, request: int) -> None:
         """Pass every draw on to ``draws``, with ``request`` in its site, so that the sites of two requests differ."""
         self._draws, self._request = draws, request
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return an outcome of ``pmf``, drawn at ``site`` with the number of this request before it."""
+        """Return an outcome of ``pmf``, drawn at the site ``("request", request, *site)``."""
         return self._draws.categorical(pmf, ("request", self._request, *site))
 
 
@@ -159,14 +159,14 @@ def served_together(
     drafter: Drafter | None = None,
     verify: Verifier = speculative_sampling,
 ) -> Callable[[Draws], Texts]:
-    """Return the program that decodes ``prompts`` in one batch, round by round; it returns their new tokens.
+    """Return a program that decodes ``prompts`` in one batch, round by round, and returns the new tokens of each.
 
     Args:
         task: The decoding task.
         prompts: Prompt of each request.
         gamma: Number of drafts of a request in a round.
-        plan: Maps the drafts of all requests to the number of verified drafts of each.
-        commits: Maps all results to the tokens that each request commits.
+        plan: Maps the drafts of all requests to the number of drafts that are verified, one number for each request.
+        commits: Maps the verified results of all requests to the tokens that each request commits.
         drafter: A drafter without state; None draws from q.
         verify: The verifier.
     """

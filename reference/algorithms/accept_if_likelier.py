@@ -1,8 +1,9 @@
-"""Accept d iff p(d) >= q(d), else draw from p: the acceptance ratio used as a condition. Declared bias.
+"""Accept d iff p(d) >= q(d), else draw from p: the acceptance ratio used as a condition.
 
-Given d, acceptance is deterministic. The law of a drafted token is ``q 1[p >= q] + q{p < q} p``, where ``q{p < q}`` is
-the mass under q of the tokens with p < q. A draft that the drafter overrates is never accepted. With p = q every draft
-is accepted. If p and q are equal except for rounding by two kernels, about a third of the drafts is rejected.
+Not lossless: ``declared_law`` returns the law of the output. A drafted position emits token v with probability ``q(v)
+1[p(v) >= q(v)] + c p(v)``. Here c is the probability that the draft is rejected: the mass under q of the tokens with p
+< q. A draft with q(d) > p(d) is never accepted. With p = q every draft is accepted. If p and q are equal except for
+rounding by two kernels, about a third of the drafts is rejected.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def build(task: Task, gamma: int = 4) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, gamma: int = 4) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability, with the options of ``build``."""
+    """Return the law that the algorithm promises, new tokens -> probability; the options are those of ``build``."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         kept = q * (p >= q)

@@ -1,15 +1,15 @@
 """SGLang's two acceptance thresholds: a draft is accepted by a scaled p(d), or because p(d) is large enough.
 
-Read in sgl-project/sglang, ``sgl-kernel/csrc/speculative/speculative_sampling.cuh``, the kernel
+The rule is that of sgl-project/sglang, ``sgl-kernel/csrc/speculative/speculative_sampling.cuh``, the kernel
 ``TreeSpeculativeSamplingTargetOnly``; here drafts form a chain instead of a tree. With
 ``speculative_accept_threshold_single`` (``single``) and ``speculative_accept_threshold_acc`` (``acc``) a uniform u
 accepts the draft d if
 
     u <= p(d)/acc   or   p(d) >= single
 
-and the first rejected draft is replaced by a draw from p without d. With both thresholds at their default of 1 this is
-sample and match for a deterministic draft. The kernel does not read q: it treats every draft as a point mass. In a
-tree, p is added up over the siblings tried so far before it is compared; a chain has no siblings.
+and the first rejected draft is replaced by a draw from p without d. If both thresholds have their default of 1, a draft
+is accepted with probability p(d), which is lossless. The kernel does not read q: it treats every draft as a point mass.
+In a tree, p is added up over the siblings tried so far before it is compared; a chain has no siblings.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def build(task: Task, single: Any = 1, acc: Any = 1, gamma: int = 4) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, single: Any = 1, acc: Any = 1, gamma: int = 4) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability.
+    """Return the law that the algorithm promises, new tokens -> probability.
 
     A token is the argmax d of q if that is accepted, else a draw from p without d. The options are those of ``build``.
     """

@@ -1,15 +1,15 @@
 """BiLD: a small model decodes greedily; the large model takes over and rolls back (Kim et al. 2302.07863).
 
-Deterministic.
+Both models decode greedily, so the output is deterministic.
 
 Fallback: the small model stops before a token with ``max q < fallback``, or after gamma tokens; then the large model is
 called once. Rollback: the first small-model token with ``-log p(d) > rollback`` that is not the argmax of p is replaced
 by that argmax, and everything after it is discarded. If there is none, the argmax of p is appended.
 
-Where both argmaxes agree, a rollback would replace a token by itself, so only disagreements end a block here. rollback
-= 0 is greedy decoding of the large model, and so is fallback > 1 (no drafts); with rollback = infinity all small-model
-tokens are kept. A rational p(d) is compared exactly with ``exp(-rollback)``, which is one float64. ``bild_released``
-has the loop of the published code.
+A token that is the argmax of p is kept even if it is unlikely, because a rollback would replace it by itself. The
+output is the greedy text of the large model if rollback = 0, or if fallback > 1 (no drafts). With rollback = infinity
+all small-model tokens are kept. A rational p(d) is compared exactly with ``exp(-rollback)``, which is one float64.
+``bild_released`` has the loop of the published code.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from ..verifiers.accept_or_replace import accept_or_replace
 
 
 def confident_drafter(draft: LanguageModel, fallback: Any) -> Drafter:
-    """Return a drafter of argmaxes of ``draft``, as long as their probability is at least ``fallback``.
+    """Return a drafter that proposes argmaxes of ``draft`` and stops before one with a probability below ``fallback``.
 
-    Each draft is declared as a point mass.
+    Each drafted token has the pmf None, the point mass on this token.
     """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
@@ -59,8 +59,7 @@ def confident_drafter(draft: LanguageModel, fallback: Any) -> Drafter:
 def confident(draft: LanguageModel, prefix: Tokens, fallback: Any, most: int, eos: Tokens = ()) -> Tokens:
     """Return at most ``most`` greedy tokens of ``draft`` after ``prefix``.
 
-    They end with the first token that is in ``eos``, or before the first that is unsure by ``fallback``
-    (``is_unsure``).
+    They end after the first token in ``eos``, or before the first token whose row of q has ``max q < fallback``.
     """
     drafted: Tokens = ()
     while len(drafted) < most and not (drafted and drafted[-1] in eos):
@@ -105,7 +104,7 @@ def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 1
 def declared_law(
     task: Task, prompt: Tokens, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10
 ) -> dict[Tokens, Any]:
-    """Return the declared law of the output: a point mass, because decoding is deterministic.
+    """Return the law that the algorithm promises: a point mass, because decoding is deterministic.
 
     The options are those of ``build``.
     """

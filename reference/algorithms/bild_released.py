@@ -9,9 +9,9 @@ Four points differ from the paper (``bild``), all in that function of ``modeling
 * Length and end of sequence are tested after every token, so a text may end with tokens of the small model that the
   large model never verified.
 
-So the output is not the large model's greedy text even for one-hot targets, and nothing is claimed. A prompt stands for
-the encoder's input: the release compares only the tokens after it. In the release an end of sequence written by a
-rollback is not noticed, and the text continues; here it ends the text.
+So the output is not the large model's greedy text even for one-hot targets, and the algorithm has no claims. A prompt
+stands for the encoder's input: the release compares only the tokens after it. If a rollback writes an end of sequence,
+the release continues the text; here the text ends.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 1
 
 
 def looked_at(large: LanguageModel, prefix: Tokens, drafted: Tokens, rollback: float) -> tuple[int, bool]:
-    """Return the number of the drafts ``drafted`` that the large model keeps, and whether it then rolls back.
+    """Return how many of the drafts ``drafted`` the large model keeps, and whether it rolls back after these.
 
     Let d be the first draft with ``-log p(d) > rollback``. If it is not the argmax of p, the drafts before it are kept,
     and a rollback follows. In any other case all drafts are kept.
@@ -68,7 +68,7 @@ def looked_at(large: LanguageModel, prefix: Tokens, drafted: Tokens, rollback: f
 def declared_law(
     task: Task, prompt: Tokens, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10
 ) -> dict[Tokens, Any]:
-    """Return the declared law of the output: a point mass on the text that the two models write in turn.
+    """Return the law that the algorithm promises: a point mass on the text that the two models write in turn.
 
     The text is computed token by token, without the decoder. The options are those of ``build``.
     """

@@ -1,17 +1,19 @@
 """Two-step sampling of several candidates: choose one, then speculative sampling (Khisti et al. 2410.18234).
 
-Given the set S of candidates, step one picks x in S with a probability beta(x | S), so that x has a law p_I. Step two
-accepts x with ``min(1, p(x)/p_I(x))`` and otherwise emits a draw from ``norm((p - p_I)+)``. Every such pair is
-lossless, and by the paper's decomposition theorem the best beta accepts as often as the optimal transport of
-``transport-optimum``. Here beta comes from an optimal plan: the mass that S gives to x, with the rest of S given to its
-first token. Then ``min(p, p_I)`` equals the plan's acceptance, token by token. For K independent candidates the
-acceptance is
+Step one picks x from the set S of candidates with a probability beta(x | S). Let p_I be the law of x over all sets S.
+Step two accepts x with ``min(1, p(x)/p_I(x))`` and otherwise emits a draw from ``norm((p - p_I)+)``. This is lossless
+for every beta. By the paper's decomposition theorem the best beta accepts as often as the optimal transport of
+``transport-optimum``.
 
-    min over H of  p(H) + 1 - q(H)^K
+Here beta is computed from an optimal transport plan: beta(x | S) is proportional to the mass that the plan moves from S
+to x, and the mass of S that is rejected is added to the smallest token of S. Then ``min(p(x), p_I(x))`` is the mass
+with which the plan accepts x. For K independent candidates the acceptance is
 
-the closed form that the paper states for K = 2. The paper's truncated programmes for large vocabularies are left out.
-(Global Resolution, arXiv 2511.15898, computes the same optimum for independent candidates by convex minimisation; its
-algorithm was not available.)
+    min over sets of tokens H of  p(H) + 1 - q(H)^K
+
+which the paper states for K = 2. Not covered: the paper's truncated programmes for large vocabularies. (Global
+Resolution, arXiv 2511.15898, computes the same optimum for independent candidates by convex minimisation; its algorithm
+was not available.)
 """
 
 from __future__ import annotations
@@ -34,9 +36,10 @@ from ..types import Algorithm, Claim, Decoder, Draws, Pmf, Reduction, Task, Toke
 
 @by_values
 def selection(p: Pmf, q: Pmf, count: int, _: int) -> tuple[dict[TokenSet, Pmf], Pmf]:
-    """Return the probabilities beta with which a candidate is selected, and the law p_I of the selected candidate.
+    """Return the selection probabilities beta of each candidate set, and the law p_I of the selected token.
 
-    beta maps every set S of ``count`` candidates drawn from q to a pmf ``[V]``. The last parameter is not used.
+    beta is a dict: set S of at most ``count`` tokens, drawn from q -> pmf ``[V]`` of the token selected from S. The
+    last parameter is not used.
     """
     sets = candidate_set_law(q, count, replacement=True)
     plan = optimal_plan(p, sets)

@@ -1,10 +1,12 @@
 """Cascade speculative drafting, its sampling form: n-gram look-ups draft for the drafter, and continue after it.
 
-Vertical: the drafter's tokens come from inner rounds that verify Max-Gram look-ups against q exactly. Horizontal: after
-``large`` such tokens, ``small`` more are looked up, as point masses. Lossless, because each token declares its own law.
-The released code is greedy. It relaxes the inner verification by a leniency factor, never the last one, so its output
-is exact too. Max-Gram is the search of ``prompt-lookup`` here, without the corpus bigrams that it uses if nothing
-matches.
+The first ``large`` tokens of a draft come from inner rounds: tokens of a Max-Gram look-up are verified against q by
+speculative sampling, so that the result has the law q (the vertical cascade). Then ``small`` more tokens are looked up,
+as point masses (the horizontal cascade). The decoder is lossless, because the pmf recorded for each token is the one
+from which it was really drawn.
+
+The released code is greedy. A leniency factor relaxes its inner verification, but not the last one, so its output is
+exact too. The look-up is that of ``prompt-lookup``, without the corpus bigrams that Max-Gram uses if nothing matches.
 """
 
 from __future__ import annotations

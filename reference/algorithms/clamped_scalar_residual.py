@@ -1,8 +1,9 @@
-"""The residual of a verifier that receives only the number q(d): ``norm((p - 1[d] q(d))+)``. Declared bias.
+"""The residual of a verifier that receives only the number q(d): ``norm((p - 1[d] q(d))+)``.
 
-A rejection implies q(d) > p(d), so the residual is p without d. It is exact for two tokens, where q(d) determines q.
-For three or more tokens no verifier that receives only (p, d, q(d)) is lossless and accepts more than sample-and-match.
-The law of a drafted token is ``min(p, q)(v) + p(v) sum_(y != v) (q - p)+(y) / (1 - p(y))``.
+Not lossless: ``declared_law`` returns the law of the output. A rejection implies q(d) > p(d), so the residual is p
+without d. The rule is exact for a vocabulary of two tokens, where q(d) determines q. For larger vocabularies no
+verifier that receives only (p, d, q(d)) is lossless and accepts more than sample-and-match. A drafted position emits
+token v with probability ``min(p, q)(v) + p(v) sum_(y != v) (q - p)+(y) / (1 - p(y))``.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def build(task: Task, gamma: int = 4) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, gamma: int = 4) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability, with the options of ``build``."""
+    """Return the law that the algorithm promises, new tokens -> probability; the options are those of ``build``."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         rejected = positive_part(q - p).tolist()

@@ -1,8 +1,8 @@
 """CLLM: Jacobi decoding of a model that was fine-tuned to converge in few sweeps (Kou et al. 2403.00835).
 
-The output is exactly the greedy text of the fine-tuned model, which is declared; the target is the model before
-fine-tuning. Here q stands for the fine-tuned model. Not covered: that training saves sweeps, which needs a trained
-model.
+The output is the greedy text of the fine-tuned model, not of the target, which is the model before fine-tuning. So the
+algorithm declares this text as its law. Here q stands for the fine-tuned model. Not covered: that training saves
+sweeps, which needs a trained model.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
 """D-Cut: choose how many drafts of a batch are verified, by expected gain per cost (2607.14647).
 
-A parallel drafter fills a block with the argmax of each row. The score of slot k of a request is the product of the
-largest entries of its rows up to k, an estimate of the probability that all of these drafts are accepted. For each of a
-few shares, the slots of all requests with the largest scores, up to that share, would be verified; the share with the
-largest sum of scores for its measured cost is chosen. Read in the notes of Tencent/AngelSlim at 67394ce,
-``docs/source/_extra/dcut.html``.
+A parallel drafter fills a block with the argmax of each row. The score of slot k (draft position k) of a request is the
+product of the largest entries of its rows up to k: an estimate of the probability that all drafts up to k are accepted.
+``costs`` lists shares of all slots of the batch, each with the measured cost of verifying it. The gain of a share is
+the sum of its largest scores; the share with the largest gain per cost is verified. The rule is that of the notes of
+Tencent/AngelSlim at 67394ce, ``docs/source/_extra/dcut.html``.
 
 An argmax is not random, and its score is a function of the text. So the cut is a length rule, and matching with draws
-from the target is exact. With sampled drafts the same score would depend on the draft (``scheduled-by-draft``).
+from the target is exact. With sampled drafts the same score would depend on the draft, which is biased
+(``scheduled-by-draft``).
 
-The registry algorithm decodes one request together with another, whose text is ``beside`` in every round; ``batch``
-decodes several to their ends. ``costs`` has pairs of a share and its cost.
+``build`` decodes one request beside a second one, whose text is ``beside`` in every round. ``batch`` decodes several
+requests to their ends.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ COSTS: Costs = ((0.25, 1), (0.5, 1.25), (0.75, 1.5), (1, 2))
 
 @from_parts
 def build(task: Task, gamma: int = 7, costs: Costs = COSTS, beside: Tokens = (0,)) -> Parts:
-    """Return the decoder that drafts ``gamma`` argmaxes for two requests and verifies the share that gains most.
+    """Return the decoder that drafts ``gamma`` argmaxes for each of two requests and verifies a share of all drafts.
 
-    It decodes one of them; ``beside`` is the text of the other one in every round. ``costs`` has pairs (share of the
-    drafts, cost of verifying it).
+    It decodes one of the requests; ``beside`` is the text of the other in every round. ``costs`` has pairs (share of
+    the drafts, cost of verifying it); the share with the largest expected acceptance per cost is verified.
     """
     check_gamma(gamma, "gamma")
     draft, plan = draft_model(task), best_gain(costs, largest)
@@ -54,9 +55,9 @@ def build(task: Task, gamma: int = 7, costs: Costs = COSTS, beside: Tokens = (0,
 def batch(
     task: Task, prompts: Sequence[Tokens], gamma: int = 7, costs: Costs = COSTS, beside: Tokens = (0,)
 ) -> Callable[[Draws], Texts]:
-    """Return the program that decodes all ``prompts`` in one batch; it returns their new tokens.
+    """Return a program that decodes all ``prompts`` in one batch and returns the new tokens of each.
 
-    ``gamma`` and ``costs`` are those of ``build``; ``beside`` is not used.
+    ``gamma`` and ``costs`` are those of ``build``. ``beside`` is not used.
     """
     draft = draft_model(task)
 

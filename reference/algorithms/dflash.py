@@ -1,11 +1,13 @@
 """DFlash: a block-diffusion model drafts a whole block at once (2602.06036).
 
-Read in the released code, z-lab/dflash at 44947fb, ``dflash/model.py``, ``dflash_generate``: in one pass the masked
-positions of a block are filled with the argmax of their own row (``sample(draft_logits)`` at its default temperature
-0), independent of each other. The target draws a token at every row, drafts are accepted while they equal these draws,
-and the first unequal draft is replaced by the target's draw. This is sample and match, exact at every temperature,
-whatever the drafter. The rows of a block are modelled as in ``medusa``: q after its own greedy tokens, a function of
-the text so far.
+The rule is that of the released code, z-lab/dflash at 44947fb, ``dflash/model.py``, ``dflash_generate``. In one pass
+each masked position of a block is filled with the argmax of its own row (``sample(draft_logits)`` at its default
+temperature 0), independent of the other positions. The target draws a token at every row. Drafts are accepted while
+they equal these draws; the first draft that differs is replaced by the target's draw. This is sample and match, exact
+at every temperature, whatever the drafter.
+
+The block-diffusion model is replaced by a model of it: row i is q after the text and the i most probable tokens of q
+that follow it, as in ``medusa``. So each row is a function of the text so far.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """DSpark: a parallel drafter with a Markov head, and a block that ends where a confidence is low (2607.05147).
 
-Read in the released code, deepseek-ai/DeepSpec at afdfa7c: ``VanillaMarkov.sample_block_tokens``
+The rule is that of the released code, deepseek-ai/DeepSpec at afdfa7c. ``VanillaMarkov.sample_block_tokens``
 (``deepspec/modeling/dspark/markov_head.py``) adds to the parallel logits of a slot a bias that depends on the token
-before it, and draws; ``build_dspark_proposal`` (``deepspec/eval/dspark/draft_ops.py``) declares the softmax of these
-logits as q. The confidence head of slot i reads its hidden state and the token before it, not draft i
-(``_predict_confidence_logits``). The first slot below the threshold ends the block before verification. This is a
-length rule that does not depend on the token about which it decides, so it is exact. The rows and confidences are
-modelled in ``drafters.block_rows``.
+before it, and draws from their softmax. ``build_dspark_proposal`` (``deepspec/eval/dspark/draft_ops.py``) passes this
+softmax to the verifier as q. The confidence head of slot i reads its hidden state and the token before it, not draft i
+(``_predict_confidence_logits``). The first slot below the threshold ends the block before verification.
+
+So the decision to draft slot i does not depend on its token: this is a length rule, which is exact. The rows and
+confidences are modelled in ``drafters.block_rows``.
 """
 
 from __future__ import annotations

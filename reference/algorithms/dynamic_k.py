@@ -1,6 +1,6 @@
 """Dynamic k: speculative sampling whose draft length k follows the last round's share of accepted drafts.
 
-The rule is that of an edge-cloud guide.
+The rule for k is that of the edge-cloud guide (note EC in ``docs/errata.md``).
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Edge and cloud with a gate: blocks that the drafter finds easy are committed without verification. Declared bias.
+"""Edge and cloud with a gate: blocks that the drafter finds easy are committed without verification.
 
-A token is hard by the signals of ``reference.lengths.gating``; a block is easy if its share of hard tokens is at most
-``most`` (.3 in the edge-cloud guide). Easy blocks have the law of q given that they pass the gate, the others are
-verified exactly, so the output has neither the law q nor p. ``most`` < 0 is ``edge-cloud-sparse-q``. The guide's rules
-that always ask the cloud (numbers, names, rare words) are left out: they would be one more reason to call a token hard.
+Not lossless: ``declared_law`` returns the law of the output. A token is hard by the signals of
+``reference.lengths.gating``; a block is easy if its share of hard tokens is at most ``most`` (.3 in the edge-cloud
+guide). Easy blocks have the law of q, conditioned on an easy block. The others are verified exactly. So the output has
+neither the law q nor p. With ``most`` < 0 every block is verified, as in ``edge-cloud-sparse-q``. Not covered: the
+guide's rules that always ask the cloud (numbers, names, rare words).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Edge and cloud at temperature 0: only token ids are sent up, and the output is the target's greedy text."""
+"""Edge and cloud at temperature 0: the edge sends only token ids, and the output is the target's greedy text."""
 
 from __future__ import annotations
 

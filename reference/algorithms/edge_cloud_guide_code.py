@@ -1,7 +1,7 @@
-"""Edge and cloud as the guide's code has it: accept d iff p(d)/q(d) >= 1, else draw from p. Declared bias.
+"""Edge and cloud as the guide's code has it: accept d iff p(d)/q(d) >= 1, else draw from p.
 
-The law is that of ``accept_if_likelier``. The guide's code emits no bonus token if all drafts are accepted; here one is
-emitted, which does not change the law of a drafted token.
+Not lossless. The law is that of ``accept_if_likelier``. The guide's code emits no bonus token if all drafts are
+accepted; here one is emitted, which does not change the law of a drafted token.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""Edge and cloud with one seed: both read the same noise, only token ids are sent up (2408.07978).
+"""Edge and cloud with one seed: both read the same noise, and the edge sends only token ids (2408.07978).
 
-Daliri, Musco and Suresh. The draft d and the cloud's draw y are the winners of races over the same exponential noise,
-so they agree with probability ``sum_i 1/sum_v max(p_v/p_i, q_v/q_i)``, at least (1 - TV)/(1 + TV), instead of ``sum p
-q``. The text depends on the seed and the target alone, so a cloud that forgot its draw draws the same token again. Laws
-are computed with noise drawn by the decisions it determines (``shared_noise.DrawnNoise``); between processes it is
-``SeededNoise``.
+Daliri, Musco and Suresh. The draft d and the cloud's draw y are the winners of races over the same exponential noise.
+So they agree with probability ``sum_i 1/sum_v max(p_v/p_i, q_v/q_i)``, at least (1 - TV)/(1 + TV); independent draws
+would agree with ``sum p q``. The text depends on the seed and the target alone, so a cloud that forgot its draw draws
+the same token again.
+
+Between processes the noise is ``shared_noise.SeededNoise``. For exact laws it is ``shared_noise.DrawnNoise``, which
+draws only the winners of the races.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Edge and cloud, only token ids are sent up: sample-and-match, lossless for every drafter, accepts with ``sum p q``.
+"""Edge and cloud, where the edge sends only token ids: sample-and-match, lossless for every drafter.
 
-For three or more tokens no lossless verifier accepts more if only the numbers q(y_i) are added (see
-``clamped_scalar_residual``).
+A draft is accepted with probability ``sum p q``. If the edge also sends the numbers q(y_i) of its drafts y_i, no
+lossless verifier accepts more, for three or more tokens (see ``clamped_scalar_residual``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Edge and cloud with only q(d) sent: the guide's "strictly unbiased" residual, clamped at 0. Declared bias.
+"""Edge and cloud with only q(d) sent: the guide's "strictly unbiased" residual, clamped at 0.
 
-The law is that of ``clamped_scalar_residual``; the distance between edge and cloud does not change it.
+Not lossless. The law is that of ``clamped_scalar_residual``; the distance between edge and cloud does not change it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Edge and cloud with only q(d) sent: after a rejection the cloud draws from p. Declared bias.
+"""Edge and cloud with only q(d) sent: after a rejection the cloud draws from p.
 
-This is a shortcut of the edge-cloud guide; the law is that of ``resample_from_target``.
+Not lossless. This is a shortcut of the edge-cloud guide; the law is that of ``resample_from_target``.
 """
 
 from __future__ import annotations

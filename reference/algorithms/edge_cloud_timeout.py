@@ -1,7 +1,8 @@
-"""Edge and cloud, exact except after a timeout: then the edge commits its first draft unverified. Declared bias.
+"""Edge and cloud, exact except after a timeout: then the edge commits its first draft unverified.
 
-A round with drafts has a timeout with probability ``late``, whatever the drafts. Its token then has law q instead of p,
-which adds ``late TV(p, q)`` at that position. Sending the request again would be exact.
+Not lossless: ``declared_law`` returns the law of the output. A round with drafts has a timeout with probability
+``late``, whatever the drafts. Its token then has law q instead of p, which adds ``late TV(p, q)`` at that position.
+Sending the request again would be exact.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def build(task: Task, late: Any = Fraction(1, 4), gamma: int = 4) -> Decoder:
 
 
 def declared_law(task: Task, prompt: Tokens, late: Any = Fraction(1, 4), gamma: int = 4) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability.
+    """Return the law that the algorithm promises, new tokens -> probability.
 
     At the start of a round, a token of mass ``late q`` is committed alone. The remaining mass continues by speculative
     sampling: ``min(p, q)`` is accepted, and ``(p - q)+`` ends the round. The options are those of ``build``.

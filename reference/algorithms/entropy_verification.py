@@ -1,16 +1,16 @@
 """Entropy verification: accept with p/(t q), t < 1 if the target is uncertain (vllm-ascend).
 
-Option ``enable_entropy_verify``, read in vllm-project/vllm-ascend at 182b75e,
-``vllm_ascend/sample/rejection_sampler.py``, ``rejection_random_sample_pytorch``: the uniform is multiplied by
+The rule is that of the option ``enable_entropy_verify`` of vllm-project/vllm-ascend at 182b75e,
+``vllm_ascend/sample/rejection_sampler.py``, ``rejection_random_sample_pytorch``. The uniform is multiplied by
 
     t = min(posterior_threshold, exp(-posterior_alpha H(p)))          H in nats
 
-before it is compared with p(d)/q(d), so that a draft is accepted with probability ``min(1, p/(t q))``. This is
-``lenience`` with a parameter that follows the entropy. The replacement comes from ``norm((p - q)+)``, as without it.
-The threshold is at most 1. At its default .95 even a one-hot p is lenient, which has no effect there.
+before it is compared with p(d)/q(d), so a draft is accepted with probability ``min(1, p/(t q))``. This is ``lenience``
+with a parameter that follows the entropy. The replacement of a rejected draft comes from ``norm((p - q)+)``, as in
+speculative sampling. The threshold is at most 1, by default .95.
 
 The release computes H from p before truncation and adds 1e-10 inside the logarithm; here H is that of the task's p. The
-second bound needs an exponential, so it is one float64, with which rationals are compared exactly.
+exponential is computed in float64, and the rationals are compared with this float exactly.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .lenience import lenient_probability
 
 
 def bar(p: Pmf, threshold: Any, alpha: float) -> Any:
-    """Return t = min(threshold, exp(-alpha H(p))) in the arithmetic of p.
+    """Return t = min(threshold, exp(-alpha H(p))): a ``Fraction`` if p has fractions, else a float.
 
     Raises ``ValueError`` unless 0 < ``threshold`` <= 1 and ``alpha`` >= 0.
     """
@@ -59,7 +59,7 @@ def build(task: Task, threshold: Any = 0.95, alpha: float = 0.4, gamma: int = 4)
 def declared_law(
     task: Task, prompt: Tokens, threshold: Any = 0.95, alpha: float = 0.4, gamma: int = 4
 ) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability, with the options of ``build``."""
+    """Return the law that the algorithm promises, new tokens -> probability; the options are those of ``build``."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         raised = p / bar(p, threshold, alpha)

@@ -52,10 +52,11 @@ def top_entropy(p: Pmf) -> float:
 
 
 def staying(met: tuple[bool, ...], unsure: tuple[bool, ...], window: int) -> int:
-    """Return the number of accepted drafts: those before the first draft that neither matches nor is excused.
+    """Return the number of accepted drafts: all before the first one that neither matches nor is excused.
 
-    ``met`` states which drafts match, ``unsure`` where the target is uncertain. A mismatch is excused if the target is
-    uncertain, the next ``window`` - 1 drafts match, and it is not one of the last ``window`` drafts.
+    ``met[i]`` states whether draft i matches, ``unsure[i]`` whether the target is uncertain there. A mismatch is
+    excused if the target is uncertain, the next ``window`` - 1 drafts match, and it is not one of the last ``window``
+    drafts.
     """
     for place, meets in enumerate(met):
         excused = place < len(met) - window and all(met[place + 1 : place + window]) and unsure[place]

@@ -1,12 +1,13 @@
 """Fuzzy speculative decoding: accept a draft where p and q are close, whatever the draft is (2502.20704).
 
-Holsman et al., read in the released code, maxholsman/fsd at e92a157, ``fsd_utils.py``,
+Holsman et al.; the rule is that of the released code, maxholsman/fsd at e92a157, ``fsd_utils.py``,
 ``_speculative_backoff_sampling``. A draft is accepted if the divergence of p and q at its position is at most a
-threshold. The first rejected draft is replaced by a draw from p itself (``p_prime = p_n_plus_1``). Here the divergence
-is the total variation, the release's ``tv_div``; the release also offers KL and JS. The release computes the divergence
-of the two softmaxes before temperature and truncation, but draws from the processed pmfs. Here both are the task's p
-and q, which is the release without processing. Drafts are the draft model's argmax (``do_sample = False`` in the
-release's candidate generator).
+threshold. The first rejected draft is replaced by a draw from p itself (``p_prime = p_n_plus_1``). Drafts are the draft
+model's argmax (``do_sample = False`` in the release's candidate generator).
+
+Here the divergence is the total variation, the release's ``tv_div``; the release also offers KL and JS. The release
+computes the divergence before temperature and truncation, but draws from the pmfs after them. Here both use the task's
+p and q; this is the release without temperature and truncation.
 
 The law is known: where TV(p, q) <= threshold the token is the argmax of q, elsewhere it has the law p. With a target at
 temperature 0 the output need not be the target's text, because q may have a different argmax within the threshold.
@@ -42,7 +43,7 @@ def build(task: Task, threshold: Any = Fraction(1, 5), gamma: int = 5) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, threshold: Any = Fraction(1, 5), gamma: int = 5) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability, with the options of ``build``."""
+    """Return the law that the algorithm promises, new tokens -> probability; the options are those of ``build``."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         near = total_variation(p, q) <= parameter(threshold, p)

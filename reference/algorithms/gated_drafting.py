@@ -1,7 +1,8 @@
 """Gated drafting: speculative sampling that stops after a token that the drafter's own signals call hard.
 
-The token is kept. The edge-cloud guide's gates decide here about the length of a draft, where they are exact. Gates
-that never close give ``speculative-sampling``; gates that always close give one draft a round.
+The signals are the gates of the edge-cloud guide (note EC in ``docs/errata.md``), see ``lengths.gating``. The hard
+token is kept, and the gates decide only the length of a draft. So the output is exact. If no token is hard, this is
+``speculative-sampling``; if every token is hard, each round drafts one token.
 """
 
 from __future__ import annotations

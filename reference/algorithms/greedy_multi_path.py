@@ -1,19 +1,20 @@
 """Greedy multi-path block verification (GBV): of K drafted paths verify the best by p/q, as a block (2602.16961).
 
-K paths of L tokens are drawn from q independently. At every position the tokens are ordered by p/q, ties by id. The
-paths are compared token by token from the first, and the highest is selected. With F(x) the mass of all paths that are
-not above x, a selected path is at most x with probability F(x)^K, so its next token has the law
+K paths of L tokens are drawn from q independently. At every position the tokens are ordered by p/q, ties by id. So the
+paths have a lexicographic order, and the largest path is selected. The probability that all K paths are at most s is
+F(s)^K, where F(s) is the mass under q of the paths up to s. So the next token of the selected path has the law
 
     q'(v) = ((A + y_v + x q(v))^K - (A + y_v)^K) / ((A + x)^K - A^K)
 
-with x the mass under q of the text selected so far, A that of all texts of its length below it, and y_v that of its
-continuations below v. Block verification (arXiv 2403.10444) of the selected path, with q' in place of q, is lossless,
-because block verification is lossless for every known law of drafts. With one path it is block verification itself.
+Here x is the mass under q of the text selected so far, A the mass of all smaller texts of this length, and y_v the mass
+of the continuations of the selected text by tokens below v. Block verification (arXiv 2403.10444) of the selected path,
+with q' in place of q, is lossless, because block verification is lossless for every known law of drafts. With one path
+it is block verification itself.
 
 The formula and the order are those of the authors' implementation (``gbv_verify``, ``compute_skew``), read in two
-copies. One of them caps p/q at 1 before it orders. Capped ratios are often equal, and then the path drafted first is
-selected although the formula orders by id, so q' is not the law of the path. Any order is right if selection and
-formula share it.
+copies. One copy caps p/q at 1 before it orders the paths. Capped ratios are often equal. This copy then selects the
+path drafted first, although the formula orders equal ratios by id, so q' is not the law of its path. Any order is right
+if selection and formula share it.
 """
 
 from __future__ import annotations
@@ -78,9 +79,9 @@ def _like(values: list[Any], like: Pmf) -> Pmf:
 
 
 def selection(target: LanguageModel, prefix: Tokens, draft: Draft) -> Draft:
-    """Return the selected path, which is the largest drafted path in the lexicographic order by p/q, as a chain.
+    """Return the selected path as a chain: the largest drafted path in the lexicographic order by p/q.
 
-    The pmf that it declares for a token is q' (see ``selected_pmf``), not the q from which the token was drawn.
+    The pmf of each of its tokens is q' (see ``selected_pmf``), not the q from which the token was drawn.
     """
     result = {path_tokens(draft, leaf): leaf for leaf in leaves(draft.parents)}
     count = len(leaves(draft.parents))

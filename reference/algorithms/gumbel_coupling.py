@@ -1,15 +1,17 @@
 """Drafter-invariant speculative decoding: both models read the same noise (Daliri, Musco, Suresh 2408.07978).
 
-Position t has its own noise. The drafter drafts the winner d of its race, the target emits the winner y of its own
-race, and the round continues while they agree. Neither needs the other's pmf. Here the noise is drawn by the decisions
-it determines: y from p at the site ``("noise", t)``, then d given y from the joint law of the two winners
-(``verifiers.gumbel_coupling``), so every draw is finite and exact. y_t depends only on the answer at its site and the
-emitted text. So the text is the same, draw for draw, for every drafter and every gamma, and for decoding without
-drafts.
+Every position t of the text has its own noise. With this noise the drafter draws its token d from q, and the target its
+token y from p. The target's token is emitted, and the round continues while y = d. Neither model needs the other's pmf.
+y_t depends only on the noise at t and the text so far. So the text is the same, draw for draw, for every drafter and
+every gamma, and for decoding without drafts.
 
-After the first disagreement drafts are drawn from q alone. The real scheme would correlate them with later noise, but
-the emitted and accepted tokens do not depend on them. The acceptance ``sum_i 1/sum_v max(p_v/p_i, q_v/q_i)`` is below
-that of a maximal coupling, so no optimal coupling is claimed.
+Here no noise is drawn, only its consequences: y from p at the site ``("noise", t)``, then d from its law given y
+(``verifiers.gumbel_coupling``). So every draw is finite and exact. After the first disagreement of a round, drafts are
+drawn from q alone. The real scheme would correlate them with later noise, but the emitted and accepted tokens do not
+depend on them.
+
+The acceptance ``sum_i 1/sum_v max(p_v/p_i, q_v/q_i)`` is below that of a maximal coupling, so no optimal coupling is
+claimed.
 """
 
 from __future__ import annotations

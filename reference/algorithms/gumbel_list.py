@@ -1,11 +1,13 @@
 """Gumbel list sampling: K drafts and the target race over shared noise (Rowan et al. 2506.05632, Algorithm 1).
 
-The token y of the target is emitted whatever is drafted, and the round continues if y is in the list of drafts. So the
-output is exact, and the text is the same for every drafter, draw for draw. As in ``gumbel-coupling`` the noise is drawn
-by the decisions it determines: y from p, then the list given y from the joint law (``verifiers.gumbel_list``). The
-paper's list matching lemma (Theorem 1) bounds the acceptance from below; the acceptance here is exact. The list is one
-position deep; Algorithm 2 repeats it after a match with the drafts that still agree (Section 4.2). The paper calls the
-draft's pmf p and the target's q.
+The K drafts are candidates for one position. The token y of the target is emitted whatever is drafted, and the round
+continues if y is one of the drafts. So the output is exact, and the text is the same for every drafter, draw for draw.
+As in ``gumbel-coupling`` no noise is drawn: y is drawn from p, then the drafts from their joint law given y
+(``verifiers.gumbel_list``).
+
+The paper's list matching lemma (Theorem 1) is a lower bound of the acceptance; the acceptance here is exact. Not
+covered: Algorithm 2, which repeats this for later positions with the drafts that still agree (Section 4.2). The paper
+calls the draft's pmf p and the target's q.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Hydra's heads as a chain: head i also reads the drafts before its own (Ankner et al. 2402.05109, Section 3).
 
-Heads that depend on the earlier drafts form an autoregressive drafter. If all heads are one q, this is
-``speculative-sampling`` with that q and as many drafts as heads. With q = p nothing is rejected, which independent
-heads cannot achieve.
+Heads that depend on the earlier drafts form an autoregressive drafter. Here every head is the draft model q, applied to
+the text and the earlier drafts. So the algorithm is ``speculative-sampling`` with as many drafts as heads. With q = p
+nothing is rejected, which independent heads cannot achieve.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Kangaroo: an early exit of the target drafts greedily until its confidence is low (Liu et al. 2404.18911).
 
-Read in the released code, Equationliu/Kangaroo at 4f0949d, ``evaluation/inference_kangaroo.py``: the exit's argmax is
-drafted up to 6 times, and not further after a token whose probability is below the threshold, which remains in the
-block; the other layers verify greedily. The adapter after the exit is a trained network; here the exit is modelled as
-in ``layerskip``. The release writes its first token with the whole model, which does not change the text.
+The rule is that of the released code, Equationliu/Kangaroo at 4f0949d, ``evaluation/inference_kangaroo.py``. The early
+exit drafts its argmax, at most 6 times. Drafting stops after a token whose probability is below the threshold; this
+token stays in the block. The whole model verifies greedily. The adapter after the exit is a trained network; here the
+exit is modelled as in ``layerskip``. The release writes its first token with the whole model, which does not change the
+text.
 """
 
 from __future__ import annotations

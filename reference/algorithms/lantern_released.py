@@ -1,15 +1,17 @@
 """LANTERN as released: the acceptance of a token includes its neighbours in the latent space of images (2410.03355).
 
-Jang et al., read in jadohu/LANTERN at 3a56e45, ``models/ea_model_anole.py``, ``evaluate_posterior``. For a candidate d
-(a point mass: ``qx = 1.0``) the probabilities of the ``neighbours`` nearest image codes are added up, nearest first, as
-long as their sum is at most ``delta``; d is accepted with p(d) plus that sum. After a rejection d and its nearest codes
-lose all their mass, one code more than were added up (``[:lantern_k + 1]``, if the table does not hold d itself). The
-replacement is drawn from the rest of p, or uniformly if nothing is left. With delta below every p it is sample and
-match except for the replacement: the excluded neighbours still bias it.
+Jang et al.; the rule is that of jadohu/LANTERN at 3a56e45, ``models/ea_model_anole.py``, ``evaluate_posterior``. A
+candidate d (a point mass: ``qx = 1.0``) has ``neighbours`` nearest image codes. Their probabilities are added up,
+nearest first, as long as the sum is at most ``delta``; d is accepted with p(d) plus this sum. After a rejection, d and
+its nearest codes are removed from p. Their number is one larger than above (``[:lantern_k + 1]``, if the table does not
+hold d itself). The replacement is drawn from the rest of p, or uniformly if nothing is left.
 
-Codes have no latent vectors here: their distance is that of their numbers, ties to the lower one. One candidate a
-position, the draft's argmax; the release has a tree of them. Only delta <= 1, the absolute bound, is declared; above 1
-the release reads delta as a factor.
+If delta is below every p, the acceptance is p(d), as in sample and match. But the replacement excludes the neighbours,
+so the law is still biased.
+
+Three points are simplified. Codes have no latent vectors here: the distance of two codes is that of their numbers, ties
+to the lower one. There is one candidate a position, the draft's argmax; the release has a tree of them. Only delta <= 1
+is supported; above 1 the release reads delta as a factor.
 """
 
 from __future__ import annotations
@@ -79,7 +81,7 @@ def build(task: Task, neighbours: int = 1, delta: Any = Fraction(1, 10), gamma: 
 def declared_law(
     task: Task, prompt: Tokens, neighbours: int = 1, delta: Any = Fraction(1, 10), gamma: int = 4
 ) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability, with the options of ``build``."""
+    """Return the law that the algorithm promises, new tokens -> probability; the options are those of ``build``."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         guess = argmax(q)

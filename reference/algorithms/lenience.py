@@ -47,7 +47,7 @@ def build(task: Task, lenience: Any = Fraction(1, 2), gamma: int = 4) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, lenience: Any = Fraction(1, 2), gamma: int = 4) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability, with the options of ``build``."""
+    """Return the law that the algorithm promises, new tokens -> probability; the options are those of ``build``."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         raised = p / parameter(lenience, p)

@@ -1,12 +1,12 @@
 """A batch in lockstep: every request commits as many tokens as the request that commits fewest.
 
-This is the simplest way to avoid rows of different lengths (2510.22876; its own remedy lets rows differ and repairs the
-padding): accepted drafts beyond the shortest row are discarded. It is exact although accepted drafts are discarded:
-whether the i-th token of a block is committed depends on the acceptance of the tokens before it and on the other
-request, not on the token itself.
+This is the simplest way to avoid rows of different lengths: accepted tokens beyond the shortest row are discarded. (The
+remedy of 2510.22876 lets rows differ and repairs the padding.) The rule is exact: whether the i-th token of a block is
+committed depends on the acceptance of the tokens before it and on the other requests, not on the token itself. A round
+may end with a draft, because the token drawn from the target after it is discarded.
 
-The registry algorithm decodes one request together with another, whose text is ``beside`` in every round; ``batch``
-decodes several to their ends. A round may therefore end with a draft, without a token drawn from the target.
+``build`` decodes one request beside a second one, whose text is ``beside`` in every round. ``batch`` decodes several
+requests to their ends.
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ def cut_to_the_other(q: LanguageModel, beside: Tokens, gamma: int) -> Verifier:
 
 @from_parts
 def build(task: Task, gamma: int = 4, beside: Tokens = (0,)) -> Parts:
-    """Return the decoder that drafts ``gamma`` tokens for two requests and commits as many tokens as both can.
+    """Return the decoder that drafts ``gamma`` tokens for each of two requests and commits equally many for both.
 
-    ``beside`` is the text of the other request in every round.
+    It commits as many as the shorter result of the two has. It decodes one of the requests; ``beside`` is the text of
+    the other in every round.
     """
     check_gamma(gamma, "gamma")
     draft = draft_model(task)
@@ -63,7 +64,7 @@ def build(task: Task, gamma: int = 4, beside: Tokens = (0,)) -> Parts:
 
 
 def batch(task: Task, prompts: Sequence[Tokens], gamma: int = 4, beside: Tokens = (0,)) -> Callable[[Draws], Texts]:
-    """Return the program that decodes all ``prompts`` in one batch; it returns their new tokens.
+    """Return a program that decodes all ``prompts`` in one batch and returns the new tokens of each.
 
     ``gamma`` is the number of drafts of each request; ``beside`` is not used.
     """

@@ -1,9 +1,11 @@
 """Lookahead decoding: a window of Jacobi guesses fills a pool of n-grams, which one target pass verifies.
 
-Candidates are point masses that depend on the past only. So drawing from the target and looking the draw up among them
-is lossless, and greedy where the target is. A round commits 1 to N tokens. The released code emits no bonus token after
-a whole match; this does. It is not Jacobi decoding at N = 2: at most two tokens a round, and guesses are not tied to a
-position. Not covered: how often n-grams repeat, which needs a trained model.
+The candidates are point masses that depend on the past only. At each position a token is drawn from the target, and the
+round continues if a candidate has this token. So the output is lossless, and greedy if the target is one-hot. A round
+commits 1 to N tokens. After a candidate that matches whole, a bonus token is drawn; the released code emits none.
+
+With N = 2 this is not Jacobi decoding: a round commits at most two tokens, and a guess may be used at any position. Not
+covered: how often n-grams repeat, which needs a trained model.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Medusa with exact verification: a tree with all combinations of the heads' top tokens, verified by draws from p.
 
-The full product is the paper's; the release keeps a list of paths of ranks out of it (FasterDecoding/Medusa at e2a5d20,
-``medusa/model/utils.py``, ``generate_medusa_buffers``). Medusa's typical acceptance is another rule, which is not
-lossless. A task has no heads: head i is modelled as q after its own greedy tokens, which like a head is a function of
-the text so far.
+The tree of all combinations is the paper's. The release keeps only some of its paths, listed by the ranks of their
+tokens (FasterDecoding/Medusa at e2a5d20, ``medusa/model/utils.py``, ``generate_medusa_buffers``). Medusa's typical
+acceptance is another rule, which is not lossless (``typical-acceptance``). A trained head is modelled by a model: head
+i appends the i most probable tokens of q to the text, one after the other, and returns q after the result. Like a
+trained head it is a function of the text so far.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Multi-token prediction: modules in sequence, each with its own weights (DeepSeek-V3, 2412.19437, Section 2.2).
 
-Module i reads the state of module i - 1 and the token before its own, so it depends on the text and all earlier drafts;
-here module i is modelled as q without the first i tokens. One module is ``speculative-sampling`` with its q and gamma
-1. The parallel heads of 2404.19737 read less: they are ``medusa-heads``.
+Module i reads the state of module i - 1 and the token before its own, so it depends on the text and all earlier drafts.
+Here module i returns q after the text and these drafts, of which the first i tokens are left out. So the modules
+differ, as trained ones do. One module is ``speculative-sampling`` with its q and gamma 1. The parallel heads of
+2404.19737 read less: they are ``medusa-heads``.
 """
 
 from __future__ import annotations

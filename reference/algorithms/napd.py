@@ -1,9 +1,10 @@
 """NAPD: adaptive n-gram drafts verified greedily (Ou et al. 2404.08698). Exact at temperature 0.
 
-The table is that of NASD with filler 1: every committed token counts once. Ties go to the token first seen last, as in
-the released code (see ``drafters.ngram``). So at temperature 0 the outputs of NAPD and NASD agree, but their drafts may
-differ. The release marks an unknown context by a special token id and counts a prompt twice; here the draft ends there,
-and a prompt is counted once.
+The n-gram table counts every committed token once, as in ``nasd`` with ``filler_top_k`` = 1. Of continuations with
+equal counts the newest is drafted: the one whose first occurrence is latest, as in the released code (see
+``drafters.ngram``). So at temperature 0 the outputs of NAPD and NASD agree, but their drafts may differ. In an unknown
+context the release drafts a special token id, and it counts a prompt twice; here the draft ends there, and a prompt is
+counted once.
 """
 
 from __future__ import annotations

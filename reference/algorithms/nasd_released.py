@@ -1,12 +1,16 @@
-"""NASD as released: a guess is compared with one draw from p; after a mismatch another draw is emitted. Declared bias.
+"""NASD as released: a guess is compared with one draw from p; after a mismatch another draw is emitted.
 
-romsto/Speculative-Decoding at db7db67. ``ngram_assisted.py``: a sample of p is compared with every guess, and after the
-last match the token is sampled anew, so a guess d comes out with probability ``p(d) (2 - p(d))``. In an unseen context
-a token is drafted uniformly from the vocabulary and drafting continues (``stop_if_unknown`` is off).
-``ngram_storage.py``, ``NGramStorage``: contexts have 2 to n - 1 tokens, never one, although its comment says 2-grams,
-so n = 2 stores nothing; a tie goes to the token that reached the count first. The theory document's rule is
-``nasd-seed-rule``, the lossless one ``nasd``. The release can take the first token from the target alone
-(``first_target``); this option is left out.
+Not lossless: ``declared_law`` returns the law of the output. The code is romsto/Speculative-Decoding at db7db67.
+
+``ngram_assisted.py``: every guess is compared with a sample of p. After the last match the token is sampled anew, so a
+guess d is emitted with probability ``p(d) (2 - p(d))``. In an unseen context a token is drafted uniformly from the
+vocabulary, and drafting continues (``stop_if_unknown`` is off).
+
+``ngram_storage.py``, ``NGramStorage``: contexts have 2 to n - 1 tokens. A context never has one token, although a
+comment announces 2-grams, so n = 2 stores nothing. Of equal counts the one that was reached first wins.
+
+The theory document's rule is ``nasd-seed-rule``, the lossless one ``nasd``. Not covered: the option ``first_target``,
+with which the first token comes from the target alone.
 """
 
 from __future__ import annotations
@@ -43,10 +47,10 @@ def contexts_of(order: int) -> NgramTable:
 
 
 def guessing_drafter(target: LanguageModel, order: int, filler_top_k: int) -> Drafter:
-    """Return a drafter of the n-gram table's predictions; in an unseen context it draws uniformly from the vocabulary.
+    """Return a drafter that drafts the predictions of an n-gram table; in an unseen context it draws a token uniformly.
 
-    ``order`` is that of the table. ``filler_top_k`` above 1: the table also counts, at each position, the
-    ``filler_top_k`` most probable tokens of ``target``.
+    The table has n = ``order``. If ``filler_top_k`` is above 1, it also counts, at each position, the ``filler_top_k``
+    most probable tokens of ``target``.
     """
     known = ngram_drafter(contexts_of(order), filler_top_k)
 
@@ -79,9 +83,9 @@ def build(task: Task, order: int = 3, gamma: int = 5, filler_top_k: int = 3) -> 
 def declared_law(
     task: Task, prompt: Tokens, order: int = 3, gamma: int = 5, filler_top_k: int = 3
 ) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability; it follows the n-gram table from round to round.
+    """Return the law that the algorithm promises, new tokens -> probability.
 
-    The options are those of ``build``.
+    Every sequence of rounds is followed with its own n-gram table. The options are those of ``build``.
     """
     law: dict[Tokens, Any] = {}
     observe: Callable[..., Any] = ngram_drafter(contexts_of(order), filler_top_k).observe

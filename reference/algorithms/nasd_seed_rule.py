@@ -1,7 +1,8 @@
-"""NASD exactly as its theory document states it: accept iff the guess is argmax p, else draw from p. Declared bias.
+"""NASD exactly as its theory document states it: accept iff the guess is argmax p, else draw from p.
 
-Acceptance is not random, so a round is a fixed prefix of guesses followed by one draw. The probability of a text is the
-product of the target's probabilities at the last tokens of its rounds.
+Not lossless: ``declared_law`` returns the law of the output. Acceptance is not random, so a round is a fixed prefix of
+guesses followed by one draw. The probability of a text is the product of the target's probabilities at the last tokens
+of its rounds.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ def build(task: Task, order: int = 3, gamma: int = 4) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, order: int = 3, gamma: int = 4) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability: matched guesses are certain, the next token is drawn.
+    """Return the law that the algorithm promises, new tokens -> probability.
 
-    The options are those of ``build``.
+    In each round the guesses that equal the argmax of p are kept with probability 1, and the next token is drawn from
+    p. The options are those of ``build``.
     """
     law: dict[Tokens, Any] = {}
 

@@ -1,9 +1,9 @@
 """Online speculative decoding: the drafter learns from its rejections while it serves (Liu et al. 2310.07177).
 
-After a rejection the target's row is known, so storing it costs nothing: (context, p) is added to a buffer, and every
-``interval`` rounds the drafter learns from the buffer, which is then emptied. Exact at every moment: a round drafts and
-verifies with one table, which depends only on earlier rounds. A drafter that is updated between a draw and its
-verification declares rows that it did not draw from, and is biased.
+After a rejection the target's row is known, so (context, p) is added to a buffer at no cost. Every ``interval`` rounds
+the drafter learns from the buffer, which is then emptied. The output is exact at every moment: a round drafts and
+verifies with one table, which depends only on earlier rounds. If the drafter were updated between a draw and its
+verification, the token would be verified with a q from which it was not drawn, and the output would be biased.
 
 The update here is ``mixture_step``, which is rational; ``online_decoder`` takes any other, such as a gradient step.
 """

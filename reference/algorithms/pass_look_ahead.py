@@ -1,10 +1,11 @@
 """PaSS: one pass of the target with look-ahead tokens drafts, a second one verifies (Monea et al. 2311.13581).
 
-The first drafted token is the target's own draw, so it is always accepted; look-ahead token i gives the law of the
-token i positions after it, given the text but not the tokens drawn. Two target passes a round, hence at least two
-tokens a round where the length allows. Without look-ahead tokens this is plain decoding. That the first token is taken
-from the target and left out of the verified draft was read in a summary of the paper. Look-ahead embeddings are
-learned; here they are modelled by tables.
+The first drafted token is drawn from the target's own row, so it is always accepted. Look-ahead token i gives the law
+of the token i positions after it. This law depends on the text, but not on the drafted tokens. A round has two target
+passes, so it emits at least two tokens unless the text ends. Without look-ahead tokens this is plain decoding.
+
+The look-ahead embeddings of the paper are learned; here the draft model replaces them. That the first token comes from
+the target, and is not verified again, was read in a summary of the paper only.
 """
 
 from __future__ import annotations

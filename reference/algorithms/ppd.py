@@ -1,11 +1,13 @@
 """Predictive pipelined decoding: passes for the next token start before this one is finished (Yang et al. 2307.05908).
 
-At layer e of d the k most probable next tokens are read from an early exit, and k passes for the token after each are
-started. When the token is finished, drawn from p, the pass of the candidate that equals it continues; the others are
-discarded. The text is the target's own; only the time changes: after a guessed token d - e layers are already computed.
-If a token is guessed with probability h, it takes ``d - (d - e) h`` layers on average, with up to k additional passes.
-A round is a token; its trace has the number of layers it took and whether it was guessed. The state is whether the last
-token was guessed.
+After layer e of d layers an early exit gives the k most probable values of the current token, and for each of them a
+pass for the following token is started. When the current token is finished, drawn from p, the pass of the value that
+equals it continues; the others are discarded. The text is the target's own; only the time changes: after a guessed
+token the first e layers overlap with the pass before. If a token is guessed with probability h, it takes ``d - (d - e)
+h`` layers on average, with up to k additional passes.
+
+A round emits one token; its trace has the number of layers it took and whether it was guessed. ``State.drafter`` is
+True if the last token was guessed.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Pre-drafted rounds: while the target verifies, the next draft is prepared for likely outcomes.
 
-Speculative speculative decoding (Saguaro, Kumar et al. 2603.03251) caches drafts made meanwhile, by the outcome of the
-round: the number of accepted drafts and the token after them. PEARL (2408.11850) and DSI (2405.14105) draft on after a
-block that is assumed to be accepted. A prepared draft is used if its outcome occurs; otherwise a new draft is made.
-Exact because a draft after a text is drawn from q after exactly this text, whenever it is drawn; the law must not
-depend on whether it was prepared. A draft that is prepared for one outcome and used for another was drawn from other
-rows than it declares.
+Speculative speculative decoding (Saguaro, Kumar et al. 2603.03251) prepares drafts for several outcomes of the current
+round. An outcome is the number of accepted drafts and the token after them. PEARL (2408.11850) and DSI (2405.14105)
+continue to draft after a block as if the whole block were accepted. A prepared draft is used if its outcome occurs;
+otherwise a new draft is made. The output is exact: a draft after a text is drawn from q after exactly this text, at
+whatever time it is drawn. A draft that is prepared for one outcome and used for another would be biased, because it
+would be verified with rows from which it was not drawn.
 
-Here a draft is prepared for every number of accepted drafts, with the most probable token of q there that is not the
-draft, and ``ahead`` tokens are drafted after it. A prepared draft has ``ahead`` tokens, a new one gamma.
+Here one draft is prepared for each number i of accepted drafts. The token assumed after them is the most probable token
+of q there that differs from draft i. A prepared draft has ``ahead`` tokens, a new one gamma.
 """
 
 from __future__ import annotations

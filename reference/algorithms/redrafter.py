@@ -3,9 +3,10 @@
 The drafter's beam search keeps, level by level, the ``beams`` paths with the largest product of q. All of them are
 verified in one pass, shared prefixes once (the paper's dynamic tree attention). The released code does so too,
 apple/ml-recurrent-drafter at bd8586b, ``recurrent_drafting/modeling_drafter.py``, ``beam_search_candidates``: the
-logarithms of every beam and its next token are added, and the largest of all are kept. As candidate sets the beams are
-exact at every temperature; the release accepts their tokens with ``min(1, p/q)`` as if they were draws. The recurrent
-head, which reads the target's last state, is any model here.
+logarithms of every beam and its next token are added, and the largest of all are kept. Here the beams are candidate
+sets, verified by draws from p, which is exact at every temperature. The release accepts their tokens with ``min(1,
+p/q)`` as if they were draws from q. The paper's drafter is a recurrent head on the target's last state; here it is any
+model.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """Relaxed acceptance: while the model thinks, a draft may be any of the target's top tokens (TensorRT-LLM).
 
-Read in NVIDIA/TensorRT-LLM, ``cpp/tensorrt_llm/kernels/speculativeDecoding/mtpKernels.cu``,
-``mtpRelaxedAcceptanceKernel``, and ``_torch/speculative/mtp.py``: with v_1 >= v_2 >= .. the probabilities of the
-``top`` most probable tokens, a draft is accepted if it is the first, or the j-th and ``v_1 - delta <= v_j`` for it and
-all before it. The token after the accepted drafts is the argmax. Outside the thinking phase delta is 0, so a draft tied
-with the argmax is accepted. ``torch.topk`` fills up with tokens of probability 0: a delta above v_1 accepts these too.
+The rule is that of NVIDIA/TensorRT-LLM, ``cpp/tensorrt_llm/kernels/speculativeDecoding/mtpKernels.cu``,
+``mtpRelaxedAcceptanceKernel``, and ``_torch/speculative/mtp.py``. A draft is accepted if it is the argmax of p, or if
+it is one of the ``top`` most probable tokens and p(draft) >= max p - delta. The token after the accepted drafts is the
+argmax. Outside the thinking phase delta is 0, so a draft tied with the argmax is accepted. ``torch.topk`` fills up with
+tokens of probability 0: a delta above max p accepts these too.
 
-The phase, and so delta, is decided by the text before the round: by the last of the tokens ``begin`` and ``end`` in it.
-The release looks only for ``begin`` in a prompt. Nothing is drawn, so the law is a point mass.
+The text is in the thinking phase if the last of the marks ``begin`` and ``end`` in it is ``begin``. This is decided
+once for a round, by the text before it. In a prompt the release looks only for ``begin``. Nothing is drawn, so the law
+is a point mass.
 """
 
 from __future__ import annotations
@@ -58,10 +59,10 @@ def is_near(p: Pmf, token: int, top: int, delta: Any) -> bool:
 
 
 def relaxed(top: int, delta: Any, begin: int, end: int) -> Verifier:
-    """Return the verifier that accepts a draft among the ``top`` tokens of p, near the largest probability.
+    """Return the verifier that accepts a draft if it is one of the ``top`` tokens of p and near the largest one.
 
-    Near means within ``delta`` after the mark ``begin``. After the mark ``end``, and without a mark, it means a tie.
-    The token after the accepted drafts is the argmax of p.
+    After the mark ``begin``, near means that the probabilities differ by at most ``delta``. After the mark ``end``, or
+    without a mark, near means equal. The token after the accepted drafts is the argmax of p.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -88,7 +89,7 @@ def build(task: Task, top: int = 10, delta: Any = 0.6, begin: int = 0, end: int 
 def declared_law(
     task: Task, prompt: Tokens, top: int = 10, delta: Any = 0.6, begin: int = 0, end: int = 1, gamma: int = 3
 ) -> dict[Tokens, Any]:
-    """Return the declared law of the output: a point mass, because decoding is deterministic.
+    """Return the law that the algorithm promises: a point mass, because decoding is deterministic.
 
     The options are those of ``build``.
     """

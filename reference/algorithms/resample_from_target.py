@@ -1,8 +1,9 @@
-"""Speculative sampling without the residual: after a rejection the token is drawn from p. Declared bias.
+"""Speculative sampling without the residual: after a rejection the token is drawn from p.
 
-This is the "skip the sample adjustment" shortcut of tutorials and edge-cloud guides. The law of a drafted token is
-``min(p, q) + TV(p, q) p``, which differs from p by ``TV p - (p - q)+``: a token with p > q stays too rare. The
-acceptance rate is that of speculative sampling, so only the law shows the defect.
+Not lossless: ``declared_law`` returns the law of the output. This is the "skip the sample adjustment" shortcut of
+tutorials and edge-cloud guides. The law of a drafted token is ``min(p, q) + TV(p, q) p``, which differs from p by ``TV
+p - (p - q)+``: a token with p > q stays too rare. The acceptance rate is that of speculative sampling, so only the law
+shows the defect.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def build(task: Task, gamma: int = 4) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, gamma: int = 4) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability, with the options of ``build``."""
+    """Return the law that the algorithm promises, new tokens -> probability; the options are those of ``build``."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         return (p - positive_part(p - q)).tolist(), (total_variation(p, q) * p).tolist()

@@ -1,11 +1,13 @@
-"""REST as released: every path draws its own tokens, and the token after the match is drawn anew. Declared bias.
+"""REST as released: every path draws its own tokens, and the token after the match is drawn anew.
 
-FasterDecoding/REST at 50a5fc1, ``rest/model/utils.py``, the nucleus mode of ``evaluate_posterior``, which is that of
-Medusa: for each path, and each position on it, a token is drawn from p at that position; a path is accepted as far as
-its tokens equal those drawn for it. The path accepted furthest is chosen, the first of several, and the next token is
-drawn from p after it, whatever was drawn there before. Two paths that share a position draw twice for it, and a draft d
-comes out with probability ``p(d) (2 - p(d))`` even if it is the only one. The nucleus is the whole pmf here (top_p =
-1).
+Not lossless: ``declared_law`` returns the law of the output. The rule is that of FasterDecoding/REST at 50a5fc1,
+``rest/model/utils.py``, the nucleus mode of ``evaluate_posterior``, which is also Medusa's.
+
+For each path, and each position on it, a token is drawn from p at that position. A path is accepted as far as its
+tokens equal those drawn for it. The path accepted furthest is chosen, the first of several. The next token is drawn
+from p after it, regardless of what was drawn there before. So two paths that share a position draw twice for it, and a
+draft d is emitted with probability ``p(d) (2 - p(d))`` even if it is the only one. The nucleus is the whole pmf here
+(top_p = 1).
 """
 
 from __future__ import annotations
@@ -72,9 +74,10 @@ def declared_law(
     depth: int = 4,
     nodes: int = 16,
 ) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability.
+    """Return the law that the algorithm promises, new tokens -> probability.
 
-    The accepted lengths of all paths are independent given the text. The options are those of ``build``.
+    The options are those of ``build``. The law is computed from the numbers of accepted tokens of all paths, which are
+    independent of each other given the text.
     """
     target = checked_model(task.target, "target")
 

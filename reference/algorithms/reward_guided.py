@@ -1,13 +1,13 @@
 """Reward-guided speculative decoding: a step of the draft model is kept if its reward is high enough (2501.19324).
 
-Read in the released code, BaohaoLiao/RSD at 933d8e5, ``main_online.py``, ``get_responses``: every step is drafted, kept
-if the process reward model gives it at least ``prm_threshold``, and otherwise written anew by the target. There is no
-bonus step. A step is one token here, and the reward is a table: the (last token, drafted token) pairs that reach the
-threshold. With w(d) = 1 for those and 0 for others, the law of every token is
+The rule is that of the released code, BaohaoLiao/RSD at 933d8e5, ``main_online.py``, ``get_responses``. Every step is
+drafted; it is kept if the process reward model gives it at least ``prm_threshold``, and otherwise written anew by the
+target. There is no bonus step. A step is one token here, and the reward is a table: the (last token, drafted token)
+pairs that reach the threshold. With w(d) = 1 for those and 0 for others, every token has the law
 
     q w + (1 - sum q w) p
 
-which is neither p nor q. The reward may prefer tokens with p = 0, so nothing is claimed.
+which is neither p nor q. The reward may prefer tokens with p = 0, so the algorithm has no claims.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def mixed(task: Task, rewarded: Pairs) -> LanguageModel:
 
 
 def declared_law(task: Task, prompt: Tokens, rewarded: Pairs = ()) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability, with the options of ``build``."""
+    """Return the law that the algorithm promises, new tokens -> probability; the options are those of ``build``."""
     return autoregressive_law(mixed(task, rewarded), task, prompt)
 
 

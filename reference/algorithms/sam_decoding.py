@@ -1,9 +1,9 @@
 """SAM Decoding: copy the tokens after the longest match, found by a suffix automaton (Hu et al. 2411.10666).
 
-The automaton is over the text itself (``drafters.longest_match``). Left out: the static automaton over a corpus, which
-would be more text, and the tree drafter that the release uses below ``len_threshold``; nothing is drafted there. The
-release pads short drafts with token 0; here a short draft ends instead. Verified by sample and match, exact at every
-temperature; the release matches greedily.
+The match is searched in the text itself (``drafters.longest_match``), and verified by sample and match, which is exact
+at every temperature; the release verifies greedily. The release pads short drafts with token 0; here a short draft ends
+instead. Not covered: the static automaton over a corpus, and the tree drafter that the release uses for matches below
+``len_threshold``; here such a match drafts nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""Verification scheduled over a batch by a confidence that depends on the drafts: q(d_i) for slot i. Declared bias.
+"""Verification scheduled over a batch by a confidence that depends on the drafts: q(d_i) for draft i.
 
-The schedule is that of ``scheduled-verification``, with the probability of the drafted token itself as confidence; it
-is used if there is no confidence head. A likely draft is verified more often than an unlikely one, and where a draft is
-not verified the token comes from p. So likely drafts are emitted with more than probability p(d). An argmax draft is
-not random, so its q is known from the row alone, and there is no bias (vllm-ascend's scheduler for DFlash).
+Not lossless: ``declared_law`` returns the law of the output. As in ``scheduled-verification``, a budget of drafts of
+the whole batch is verified, those with the largest product of confidences. Here the confidence is the probability of
+the drafted token itself, which engines use if there is no confidence head. A likely draft is verified more often than
+an unlikely one, and where a draft is not verified the token comes from p. So likely drafts are emitted with more than
+probability p(d). If drafts are argmaxes, q(d) is known from the row alone, and there is no bias (vllm-ascend's
+scheduler for DFlash).
 
 The law of the request is a sum over its block and the other request's block, cut by the schedule; the text of the other
 request is the same in every round.
@@ -40,10 +42,10 @@ def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) ->
 def batch(
     task: Task, prompts: Sequence[Tokens], gamma: int = 7, budget: int = 8, beside: Tokens = (0,)
 ) -> Callable[[Draws], Texts]:
-    """Return the program that decodes all ``prompts`` in one batch; it returns their new tokens.
+    """Return a program that decodes all ``prompts`` in one batch and returns the new tokens of each.
 
-    A round drafts ``gamma`` tokens for each request, and verifies the ``budget`` slots of the batch with the largest
-    product of q(d) up to the slot. ``beside`` is not used.
+    A round drafts ``gamma`` tokens for each request, and verifies the ``budget`` drafts of the batch with the largest
+    product of q(d) up to this draft. ``beside`` is not used.
     """
     return served_together(task, prompts, gamma, best_slots(budget, of_the_draft))
 
@@ -51,9 +53,10 @@ def batch(
 def declared_law(
     task: Task, prompt: Tokens, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)
 ) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability: a sum over pairs of drafted blocks, cut and verified.
+    """Return the law that the algorithm promises, new tokens -> probability.
 
-    The options are those of ``build``.
+    It is a sum over the drafted blocks of both requests; a pair of blocks is cut by the schedule and then verified. The
+    options are those of ``build``.
     """
     draft, plan = draft_model(task), best_slots(budget, of_the_draft)
 

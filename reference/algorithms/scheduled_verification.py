@@ -1,14 +1,15 @@
 """Verification scheduled over a batch by a confidence that does not depend on the drafts.
 
-DSpark (2607.05147) scores every drafted slot by a confidence head. Of all slots of the batch, those with the largest
-survival (product of the confidences up to the slot) are verified, up to a budget. So do vLLM (vllm-project/vllm, pull
-request 47808, ``_assign_draft_token_budget`` of ``adaptive_verification.py``) and vllm-ascend (182b75e,
-``vllm_ascend/spec_decode/utils.py``, ``DynamicSpecScheduler``). The confidence of slot i depends on its row and the
-drafts before it, not on draft i: lossless, for each request and for all jointly (``batches``). In
-``scheduled-by-draft`` it depends on draft i.
+DSpark (2607.05147) scores every drafted slot (a draft position of a request) by a confidence head. The survival of a
+slot is the product of the confidences up to it. Of all slots of the batch, the ``budget`` ones with the largest
+survival are verified. So do vLLM (vllm-project/vllm, pull request 47808, ``_assign_draft_token_budget`` of
+``adaptive_verification.py``) and vllm-ascend (182b75e, ``vllm_ascend/spec_decode/utils.py``, ``DynamicSpecScheduler``).
 
-The registry algorithm decodes one request together with another, whose text is ``beside`` in every round; ``batch``
-decodes several to their ends. The confidence head is modelled by the largest entry of q.
+The confidence of slot i depends on its row and the drafts before it, not on draft i. So the output is lossless, for
+each request and for all jointly (``batches``). In ``scheduled-by-draft`` the confidence depends on draft i.
+
+``build`` decodes one request beside a second one, whose text is ``beside`` in every round. ``batch`` decodes several
+requests to their ends. The confidence head is modelled by the largest entry of q.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def scheduled_drafter(task: Task, gamma: int, budget: int, beside: Tokens, confidence: Confidence) -> Drafter:
-    """Return a drafter of the part of a block that the schedule verifies.
+    """Return a drafter that returns only the tokens that the schedule verifies.
 
-    ``gamma`` tokens are drafted for this request and for another one with the text ``beside``. The schedule verifies
-    the ``budget`` slots of both with the largest survival, by ``confidence``.
+    ``gamma`` tokens are drafted for this request and for another one with the text ``beside``. Of both together the
+    schedule verifies the ``budget`` draft positions with the largest product of confidences. ``confidence(q, token)``
+    is that of one position.
     """
     draft = draft_model(task)
     own, plan = model_drafter(draft), best_slots(budget, confidence)
@@ -57,7 +59,7 @@ def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) ->
 def batch(
     task: Task, prompts: Sequence[Tokens], gamma: int = 7, budget: int = 8, beside: Tokens = (0,)
 ) -> Callable[[Draws], Texts]:
-    """Return the program that decodes all ``prompts`` in one batch; it returns their new tokens.
+    """Return a program that decodes all ``prompts`` in one batch and returns the new tokens of each.
 
     A round drafts ``gamma`` tokens for each request, and verifies the ``budget`` slots of the batch with the largest
     survival. ``beside`` is not used.

@@ -1,19 +1,18 @@
 """Self-speculative masked diffusion: one network drafts masked positions and verifies them (2510.03929).
 
-Campbell et al. An order of the masked positions is drawn. The layers that read all filled positions give every masked
-position a row, and a draft is drawn from each, independently of the others. A last part of the network, which reads the
-positions in the drawn order and so the drafts before each position, gives the verifying rows p. The draft at a position
-is accepted with probability ``min(1, p/q)``; the first rejected one is replaced by a draw from ``norm((p - q)+)``, and
-the pass ends there. In the drawn order this is speculative sampling of a block whose rows do not depend on each other:
-exact for the verifying rows.
+Campbell et al. A pass draws an order of the masked positions. The first part of the network reads all filled positions
+and gives each masked position a row q; a draft is drawn from each row, independently of the others. The last part of
+the network also reads, for each position, the drafts before it in the drawn order, and gives the verifying row p. A
+draft is accepted with probability ``min(1, p/q)``. The first rejected one is replaced by a draw from ``norm((p -
+q)+)``, and the pass ends. This is speculative sampling of a block in the drawn order, so it is exact for the verifying
+rows.
 
-Here the verifying rows are the conditionals of the joint law of p (``any_order.masked_model``), whose product is that
-joint law in every order, and the drafting rows are the same given only the filled positions. A trained network has the
-law of its own verifying rows, which may depend on the order. The first draft of a pass is always accepted.
+Here a verifying row is a conditional of the joint law of p (``any_order.masked_model``), so the product of the rows is
+this joint law in every order. A drafting row is the conditional given only the filled positions. So the first draft of
+a pass is always accepted. The verifying rows of a trained network may depend on the order.
 
-The rule follows the abstract and summaries of the paper; its text and a release were not found. ``window`` bounds the
-number of positions that a pass drafts. Blocks follow each other from left to right, and a round writes one block, in
-several passes.
+The rule follows the abstract and summaries of the paper; its text and a release were not found. A pass drafts at most
+``window`` positions. Blocks follow each other from left to right; a round writes one block, in several passes.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ def build(task: Task, block: int = 4, window: int = 4) -> Decoder:
 def drawn_order(draws: Draws, here: Block, window: int, number: int) -> list[int]:
     """Return at most ``window`` masked positions of the block ``here``, in a uniformly drawn order.
 
-    ``number`` is the number of the pass, which is part of the sites of the draws.
+    ``number`` counts the passes; the names of the random decisions contain it.
     """
     left, places = masked_places(here), list[int]()
     while left and len(places) < window:

@@ -1,11 +1,13 @@
 """Sequoia: a tree of optimal shape, siblings without replacement, recursive rejection sampling (arXiv 2402.12374).
 
-The tree is that of Section 3.1, by dynamic programming. Algorithm 2 draws and verifies siblings one by one: a rejected
-token is removed from q. If nothing is left of q, lines 12 to 16 make it uniform over the tokens that were not rejected.
-So as many siblings as there are tokens accept with probability 1, whatever q is, and so do K siblings if q has K tokens
-and covers p (the cover property, Theorem 3.7). The released code masks the drawn tokens and has a softmax of finite
-logits as q, which becomes empty only by underflow (Infini-AI-Lab/Sequoia at 0ff3ff7, ``Tree/SpecTree.py``,
-``accept_step``).
+The shape of the tree is found by dynamic programming (Section 3.1). Algorithm 2 draws and verifies siblings one by one,
+and removes a rejected token from q. If nothing is left of q, lines 12 to 16 make it uniform over the tokens that were
+not rejected. So one of the siblings is always accepted if they are as many as the vocabulary, whatever q is. The same
+holds for K siblings if q has K tokens of positive probability, among them all tokens of p (the cover property, Theorem
+3.7).
+
+The released code masks the drawn tokens. Its q is a softmax of finite logits, which becomes empty only by underflow
+(Infini-AI-Lab/Sequoia at 0ff3ff7, ``Tree/SpecTree.py``, ``accept_step``).
 """
 
 from __future__ import annotations

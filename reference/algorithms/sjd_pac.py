@@ -1,22 +1,22 @@
 """SJD-PAC: speculative Jacobi decoding that continues to verify after a rejection (Kang et al. 2603.18599).
 
-A sweep of ``speculative-jacobi`` verifies drafts up to the first rejected one, and draws all later positions anew.
-Adaptive continuation verifies every position of the window: the draft at position i is kept with ``min(1, p_i/q_i)`` or
-replaced by a draw from ``norm((p_i - q_i)+)``, where p_i is this sweep's row, conditioned on the old drafts before
-position i. The committed text ends with the first replaced position, as always. The tokens after it, kept or replaced,
-are the next sweep's drafts, with the row p_i, by which they were just verified, as q. Kept drafts occur again, so more
-of them agree with the next sweep.
+A sweep of ``speculative-jacobi`` verifies drafts up to the first rejected one, and draws all later positions anew. Here
+a sweep verifies every position of the window (adaptive continuation). The draft at position i is kept with ``min(1,
+p_i/q_i)`` or replaced by a draw from ``norm((p_i - q_i)+)``, where p_i is this sweep's row given the old drafts before
+position i. The text is committed up to the first replaced position, as in ``speculative-jacobi``. The tokens after it,
+kept or replaced, are the drafts of the next sweep, and p_i becomes their q. Since drafts are kept, more of them agree
+with the next sweep.
 
-A rule that commits a token after a rejection cannot be lossless; this rule commits none. A kept draft is no fresh draw,
-but it has the law that it declares. Position i of a sweep depends on its own draft, its acceptance, and the positions
-before it, never on later positions. Given all sweeps of the positions before i, the draft at i has the law q_i when a
-sweep begins, and by speculative sampling the law p_i when it ends. Whether the sweep reached position i depends only on
-the positions before it. So the law is p.
+A rule that commits a token after a rejection cannot be lossless; this rule commits none. Why the law is p: position i
+of a sweep depends on its own draft, its acceptance, and the positions before it, never on later positions. Suppose that
+all sweeps of the positions before i are given. Then the draft at i has the law q_i when a sweep begins, and by
+speculative sampling the law p_i when it ends. Whether the sweep reached position i depends only on the positions before
+it.
 
-Read in Algorithm 1 of the paper and in the release (KangJialiang/SJD-PAC at 4fbc099,
-``scheduler/sjd_pac_iteration_lumina_mgpt.py``, ``SJDPACSpeculativeSampler``). Proactive drafting, which puts a tree of
-siblings at the first positions after a rejection, is not included. Positions without a draft are filled with uniform
-draws, which declare uniform rows, and the token after a window of accepted drafts is drawn from p.
+The rule is that of Algorithm 1 of the paper and of the release (KangJialiang/SJD-PAC at 4fbc099,
+``scheduler/sjd_pac_iteration_lumina_mgpt.py``, ``SJDPACSpeculativeSampler``). Positions without a draft are filled with
+uniform draws, whose q is uniform. The token after a window of accepted drafts is drawn from p. Not covered: proactive
+drafting, which puts a tree of siblings at the first positions after a rejection.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def build(task: Task, window: int = 16) -> Decoder:
         return (*kept, *fresh)
 
     def judged(draws: Draws, place: int, p: Pmf, draft: tuple[int, Tokens | None]) -> tuple[int, bool]:
-        """Return the token at ``place``, an index in the window, after one verification by the target's row ``p``.
+        """Return the token at ``place``, an index in the window, after its verification by the target's row ``p``.
 
-        The second result states whether the drafted token was kept. ``draft`` has this token, and the text after which
-        it was drawn; None: it was drawn uniformly.
+        The second result is True if the drafted token was kept. ``draft`` is a pair: the drafted token, and the text
+        after which it was drawn (None for a uniform draw).
         """
         token, after = draft
         q: Pmf = uniform(len(p), like=p) if after is None else target(after)

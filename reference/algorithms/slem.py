@@ -2,8 +2,7 @@
 
 The drafter has its own vocabulary. Its text is tokenised again by the target's tokenizer, and a token is accepted if
 the target's draw equals it (Timor et al. 2502.05202). The output consists of the target's draws, so the algorithm is
-exact for any tokenizers. Two tokenizers are modelled by ``drafters.two_vocabularies``; the text is the drafter's greedy
-one.
+exact for any tokenizers. Here the drafter writes greedily, and ``drafters.two_vocabularies`` models the two tokenizers.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
 """SLRS, string-level rejection sampling: accept a target token by the probability that the drafter spells it.
 
-Let psi(t) be the probability that the drafter's text continues with the target token t, summed over all ways in which
-its own tokens spell that. t is accepted with probability ``min(1, p(t)/psi(t))`` and replaced by a draw from ``norm((p
-- psi)+)`` (Timor et al. 2502.05202). psi is the law of the draft in target tokens, so the rule is speculative sampling.
-From the second token on, psi is conditioned on the text before it, not on how the drafter's tokens divide it: this is
-summed out exactly here (``drafters.two_vocabularies``), which is expensive for real vocabularies.
+The drafter has its own vocabulary. Let psi(t) be the probability that its text continues with the target token t: the
+sum over all sequences of drafter tokens that spell t. t is accepted with probability ``min(1, p(t)/psi(t))`` and
+replaced by a draw from ``norm((p - psi)+)`` (Timor et al. 2502.05202). psi is the law of the draft in target tokens, so
+the rule is speculative sampling.
+
+From the second draft on, psi is conditioned on the text before it. The drafter may have spelled this text by several
+token sequences, and psi is a sum over all of them (``drafters.two_vocabularies``). This is exact, but expensive for
+real vocabularies.
 """
 
 from __future__ import annotations
@@ -19,9 +22,10 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, pieces: Pieces = (), gamma: int = 4) -> Parts:
-    """Return the decoder that drafts ``gamma`` target tokens and declares the probability that the drafter spells each.
+    """Return the decoder that drafts ``gamma`` target tokens and verifies them by speculative sampling.
 
-    ``pieces`` are the drafter's tokens that stand for several target tokens.
+    The q of a target token is the probability that the drafter spells it. ``pieces`` are the drafter's tokens that
+    stand for several target tokens.
     """
     return Parts(string_law_drafter(draft_model(task), pieces), constant(gamma), speculative_sampling)
 

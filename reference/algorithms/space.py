@@ -1,9 +1,10 @@
 """SPACE: a semi-autoregressive model drafts after every candidate while it verifies it (Yi et al. 2402.11809).
 
-The input is the last token and k candidates, each followed by k mask tokens: see ``group_mask``. The pass verifies the
-candidates greedily, and the masks after the last accepted candidate give the next candidates, which therefore do not
-depend on the token that the pass adds. Exact for the fine-tuned model, which is the target here. Of (k + 1)^2 positions
-k^2 are masks whose results are not used. Not covered: the benefit of semi-autoregressive tuning, which needs training.
+The input of a pass is the last token and k candidates, each followed by k mask tokens (see ``group_mask``). The pass
+verifies the candidates greedily. The masks after the last accepted candidate give the next k candidates. These do not
+depend on the token that the pass adds, because that token is not yet in the input. The output is exact for the
+fine-tuned model, which is the target here. Of the (k + 1)^2 positions k^2 are masks whose results are not used. Not
+covered: the benefit of semi-autoregressive tuning, which needs training.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """SpecDec: greedy drafts accepted by the target's top-beta and a tolerance (Xia et al. 2203.16487). Deterministic.
 
-Draft d is accepted iff it is among the beta most probable tokens and ``log p(top 1) - log p(d) <= tau``. At the first
-rejection the target's argmax is emitted, and after a full block the argmax of the last row, as in the released code.
-beta = 1 or tau = 0 is greedy decoding of the target (tau = 0: except for ties). Ties go to lower ids. The output is a
-point mass, so its distance to p is 1 minus the target's probability of that text; on one-hot targets it is the target's
-own text.
+Draft d is accepted iff it is among the beta most probable tokens and ``log p(top 1) - log p(d) <= tau``. The target's
+argmax is emitted at the first rejection, and after a block whose drafts are all accepted, as in the released code. beta
+= 1 or tau = 0 is greedy decoding of the target (tau = 0: except for ties). Ties go to lower ids. On one-hot targets the
+output is the target's own text. In general it is a point mass, and its total variation from the target's law is 1 minus
+the target's probability of the text.
 
 The paper's drafter fills the block in one pass. The rule depends only on its tokens, which here are the drafter's
-greedy text. The log ratio is one float64, computed from p alone, for the decoder and its law alike.
+greedy text. The log ratio is one float64, computed from p alone, by the decoder and by ``declared_law`` alike.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def build(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> dict[Tokens, Any]:
-    """Return the declared law of the output: a point mass, because decoding is deterministic.
+    """Return the law that the algorithm promises: a point mass, because decoding is deterministic.
 
     The options are those of ``build``.
     """

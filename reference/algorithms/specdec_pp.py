@@ -61,7 +61,10 @@ def predicting_drafter(draft: LanguageModel, threshold: Any) -> Drafter:
 
 @from_parts
 def build(task: Task, threshold: Any = Fraction(7, 10), gamma: int = 20) -> Parts:
-    """Return the decoder that drafts at most ``gamma`` tokens, ended by a predicted rejection above ``threshold``."""
+    """Return the decoder that drafts at most ``gamma`` tokens and stops earlier if a rejection is predicted.
+
+    Drafting stops if the predicted probability that one of the drafts is rejected is above ``threshold``.
+    """
     return Parts(predicting_drafter(draft_model(task), threshold), constant(gamma), speculative_sampling)
 
 

@@ -1,10 +1,11 @@
 """SpecExec: the most probable paths of the drafter, as many as the budget allows (Svirschevski et al. 2406.02532).
 
-The tree is the set of the ``budget`` token paths with the largest product of q, found best first, as in a search for
-shortest paths: the next path added is the best extension of a path already added. (The paper's Algorithm 1 does it in
-parallel; yandex-research/specexec at c7f24b3 was read only as far as it samples from the target along the tree.) Ties
-go to the path found first. Nothing is drawn, so the tree is verified as candidate sets, and the text has the target's
-law at every temperature.
+The tree has the ``budget`` token paths with the largest product of q. They are found best first, as in a search for
+shortest paths: the next path added is the best extension of a path already added. Ties go to the path found first.
+Nothing is drawn, so the tree is verified as candidate sets, and the text has the target's law at every temperature.
+
+The paper's Algorithm 1 searches in parallel. Of the release, yandex-research/specexec at c7f24b3, only the part was
+read that samples from the target along the tree.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def hub_drafter(draft: LanguageModel, depth: int) -> Drafter:
 
 
 def over(mass: Any, proposed: Any) -> Any:
-    """Return ``min(1, mass/proposed)``, the share of a proposed mass that is accepted; 0 if nothing is proposed."""
+    """Return ``min(1, mass/proposed)``, the acceptance probability of a proposed token; 0 if ``proposed`` is 0."""
     return mass * 0 if not proposed > 0 else mass / proposed if mass < proposed else mass * 0 + 1
 
 

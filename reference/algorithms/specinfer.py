@@ -1,10 +1,12 @@
 """SpecInfer: sequences of several drafters in one token tree, verified by multi-step speculative sampling.
 
-The candidates of one position are drawn independently, each from its own q_k, and tried in random order: Algorithm 2,
-line 29, picks the next sibling uniformly among those left. With different q_k the order changes the acceptance but not
-the law: for p = (.2, .3, .5), q_1 = (.6, .3, .1), q_2 = (.1, .1, .8) the acceptance is 23/25, in the other order
-89/100, and 181/200 in random order. If all q_k are one q, it accepts more often than looking a draw of the target up
-among the candidates (``candidate_set``), the paper's theorem, and less often than K-SEQ.
+The candidates of one position are drawn independently, each from the q_k of its own drafter. They are tried in random
+order: Algorithm 2, line 29, picks the next sibling uniformly among those left. With different q_k the order changes the
+acceptance but not the law: for p = (.2, .3, .5), q_1 = (.6, .3, .1), q_2 = (.1, .1, .8) the acceptance is 23/25, in the
+other order 89/100, and 181/200 in random order.
+
+If all q_k are equal, the acceptance lies between two other rules. It is higher than that of ``candidate_set``, which
+draws from the target and looks the draw up among the candidates (the paper's theorem). It is lower than that of K-SEQ.
 """
 
 from __future__ import annotations

@@ -1,11 +1,15 @@
-"""SpecTr-GBV as released: K drafted blocks, each tried prefix by prefix with one joint probability. Declared bias.
+"""SpecTr-GBV as released: K drafted blocks, each tried prefix by prefix with one joint probability.
 
-The rule is that of ``verifiers.joint_blocks``, read in junemily/SpecTr-GBV at e399f44; the paper, arXiv 2604.25925, was
-not available, and its rule may differ. For K = 1 the rule is the greedy block verification of arXiv 2403.10444: it
-keeps more of a block than block verification does, and requires a modified target in the following rounds. The release
-continues with p, so the text is biased from its second token on: by 1/25 in two tokens for p = (1/5, 3/10, 1/2) and q =
-(3/5, 3/10, 1/10). For K > 1 the first token is biased as well: ``1 - (1 - r)^K`` decides which prefix is kept and ``1 -
-r^K`` the token after it, and the longer prefixes of a block are tried whether or not it begins with the kept prefix.
+Not lossless: ``declared_law`` returns the law of the output. The rule is that of ``verifiers.joint_blocks``, read in
+junemily/SpecTr-GBV at e399f44; the paper, arXiv 2604.25925, was not available, and its rule may differ.
+
+For K = 1 the rule is the greedy block verification of arXiv 2403.10444. It keeps more of a block than block
+verification does, and requires a modified target in the following rounds. The release continues with p, so the text is
+biased from its second token on: by 1/25 in two tokens for p = (1/5, 3/10, 1/2) and q = (3/5, 3/10, 1/10).
+
+For K > 1 the first token is biased as well. The probability of keeping a prefix is computed from ``1 - (1 - r)^K``, but
+the law of the token after it from ``1 - r^K``. And the longer prefixes of a block are tried whether or not the block
+begins with the kept prefix.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ def build(task: Task, candidates: int = 4, gamma: int = 8) -> Decoder:
 
 
 def declared_law(task: Task, prompt: Tokens, candidates: int = 4, gamma: int = 8) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability.
+    """Return the law that the algorithm promises, new tokens -> probability.
 
     It is a sum over all tuples of ``candidates`` blocks of at most ``gamma`` drafts, weighted by their probability, and
     over the prefixes that the released rule may keep.

@@ -1,16 +1,15 @@
 """Speculative Jacobi decoding: the draws of the last sweep are the drafts of this sweep (Teng et al. 2410.01699).
 
-The target is its own drafter. A sweep feeds the text and a window of drafts; draft i is accepted with probability
-``min(1, p_i(d_i)/q_i(d_i))``, where q_i is the row from which d_i was drawn one sweep earlier, after the drafts that
-stood before it then. The first rejected draft is replaced by a draw from ``norm((p_i - q_i)+)``, and all later ones are
-drawn anew from this sweep's rows: they are the next sweep's drafts. Positions that were not drawn yet are filled with
-uniform draws, which the released code declares as point masses (tyshiwo1/Accelerating-T2I-AR-with-SJD at b389cfb,
+The target is its own drafter. A sweep feeds the text and a window of drafts. Draft i was drawn one sweep earlier from
+the row q_i, after the drafts that stood before it then. It is accepted with probability ``min(1, p_i(d_i)/q_i(d_i))``.
+The first rejected draft is replaced by a draw from ``norm((p_i - q_i)+)``, and all later ones are drawn anew from this
+sweep's rows: they are the next sweep's drafts. Positions that were not drawn yet are filled with uniform draws, which
+the released code verifies as point masses (tyshiwo1/Accelerating-T2I-AR-with-SJD at b389cfb,
 ``scheduler/jacobi_iteration_lumina_mgpt.py``, ``SpeculativeSampler`` and ``get_multi_token_for_preparation``).
 
-The law is p, for every p: when draft i is verified, its row q_i is a function of earlier draws, d_i is a fresh draw
-from that row, and no decision since then depends on d_i. That is the condition of the stopping theorem, whatever the
-drafts after a rejection were conditioned on. A point mass on a token that was chosen independently of p satisfies the
-condition too.
+The law is p, for every p. When draft i is verified, its row q_i is a function of earlier draws, d_i is a fresh draw
+from that row, and no decision since then depends on d_i. This is sufficient, whatever the drafts after a rejection were
+conditioned on. A point mass on a token that was chosen independently of p is sufficient too.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
 """Spiffy: blocks of a masked diffusion model, whose rows predict its next states (Agrawal et al. 2509.18085).
 
-A masked diffusion model fills one position of a block in a step; a step costs one pass. Spiffy evaluates the state
-together with a few predicted next states, taken from the rows of the step before. The step is drawn from the rows of
-the state, as without prediction. If the resulting state is a predicted one, its rows are known, and the next step needs
-no pass. Only the draws decide which states occur, so the law of a block is that of the model without prediction.
+A masked diffusion model fills one position of a block in a step, and a step costs one pass. Spiffy evaluates the
+current state together with a few predicted next states, taken from the rows of the step before. The step is drawn from
+the rows of the current state, as without prediction. If the resulting state is a predicted one, its rows are known, and
+the next step needs no pass. Only the draws decide which states occur, so prediction does not change the law of a block.
 
-The model is ``any_order.masked_model``, whose blocks have the law of p, and a step fills one position: the algorithm is
-lossless for p. With more positions a step the model itself has another law, which prediction preserves as well; not
-covered here. The next position is the one whose row has the largest entry, the first of those that tie: a function of
-the filled positions.
+The model here is ``any_order.masked_model``, whose blocks have the law of p, so the algorithm is lossless for p. A step
+fills the position whose row has the largest entry, the first one in a tie: a function of the filled positions. Not
+covered: steps that fill several positions, which change the law of the model itself.
 
 The rule follows the abstract and an account of the paper's Algorithm 1; the text of the paper and a release were not
-found. The directed draft graph is here: the states in which the ``depth`` most confident positions are filled one after
-another, each with one of its ``width`` most probable tokens. Calibration and pruning choose among graphs. Blocks follow
-each other from left to right, and a round writes one block, in several passes.
+found. The predicted states (the paper's directed draft graph) are those in which the ``depth`` most confident positions
+are filled one after another, each with one of its ``width`` most probable tokens. Calibration and pruning only choose
+among such graphs, and are left out. Blocks follow each other from left to right; a round writes one block, in several
+passes.
 """
 
 from __future__ import annotations

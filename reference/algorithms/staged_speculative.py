@@ -1,11 +1,12 @@
 """Staged and polybasic speculative decoding: a chain of models, each drafting for the next (2308.04623, 2510.26527).
 
-The smallest model drafts for q, whose verified tokens are the draft for p. Inner rounds continue until there are
-``least`` tokens, and all tokens of the last inner round are kept, including the one after its drafts. So the length of
-the block depends on earlier accepted and rejected drafts, never on a token not yet drawn. A verified token has the law
-q, and q is declared to the outer rule. ``triforce`` cuts its block at a fixed length. The staged method drafts a tree
-for q; here it is a chain, as in the polybasic method, of three models. The smallest is modelled as q without the first
-token of the text.
+The smallest model drafts for q, and the tokens verified against q are the draft for p. Such a token has the law q,
+which is its pmf in the verification against p. Inner rounds continue until there are ``least`` tokens. All tokens of
+the last inner round are kept, including the one after its drafts. So the length of the block depends on earlier
+accepted and rejected drafts, never on a token not yet drawn. (``triforce`` cuts its block at a fixed length.)
+
+The staged method drafts a tree for q; here it is a chain of three models, as in the polybasic method. The smallest
+model is q without the first token of the text.
 """
 
 from __future__ import annotations

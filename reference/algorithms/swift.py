@@ -1,16 +1,18 @@
 """SWIFT: the target without some of its layers is the drafter, and the choice of layers changes over time (2410.06916).
 
-Read in the released code, hemingkx/SWIFT at 88caed7, ``model/swift/utils.py``. ``swift_draft``: tokens are drawn from q
-after the first token drawn at each position, not further after a token with q below a threshold. ``get_choices_list``:
-that token gets siblings, drawn without replacement, the more the less likely it was; siblings have no children.
-``sample`` and ``evaluate_posterior``: recursive rejection, as in EAGLE. ``swift_optimization``: after a round another
-set of layers is tried on the first tokens of the answer, and is chosen if the argmax of its q equals more of them than
-any before.
+The rule is that of the released code, hemingkx/SWIFT at 88caed7, ``model/swift/utils.py``:
 
-Exact although the number of siblings depends on the first token's own probability: that token is tried first, and the
-residual after its rejection does not depend on it. Exact although the layers change: they change between rounds, by
-committed text. Without search, siblings and stopping it would be ``layerskip``. The release draws the sets of layers or
-proposes them by Bayesian optimisation; here they are given, by how many layers run, and tried in turn.
+* ``swift_draft``: a chain of tokens is drawn from q. It ends after a token with q(token) below a threshold.
+* ``get_choices_list``: each token of the chain gets siblings, drawn without replacement; more siblings if q(token) is
+  smaller. Siblings have no children.
+* ``sample`` and ``evaluate_posterior``: recursive rejection, as in EAGLE.
+* ``swift_optimization``: after a round another set of layers is tested on the first tokens of the answer. It is chosen
+  if more of them are the argmax of its q than for any set before.
+
+The number of siblings depends on the probability of the token drawn first. The output is exact nevertheless: that token
+is tried first, and the residual after its rejection does not depend on it. The layers change only between rounds, by
+committed text, which is exact too. Without search, siblings and stopping it would be ``layerskip``. The release draws
+the sets of layers or proposes them by Bayesian optimisation; here ``sets`` lists them, and they are tried in turn.
 """
 
 from __future__ import annotations
@@ -73,11 +75,11 @@ def candidates(widths: Widths, q: Pmf, token: int) -> int:
 
 
 def layer_drafter(sets: Sequence[LanguageModel], depth: int, stop: Any, widths: Widths, window: int) -> Drafter:
-    """Return a drafter of at most ``depth`` levels by the best of the models ``sets``, which skip different layers.
+    """Return a drafter of at most ``depth`` levels that uses the best of the models ``sets``; each skips other layers.
 
-    Once the answer has ``window`` tokens, one model is scored after each round: by how many of the first ``window``
-    tokens of the answer are its argmax. Drafting ends after a token with probability below ``stop``. ``widths`` gives
-    the number of siblings (see ``candidates``).
+    Once the answer has ``window`` tokens, one more model is scored after each round. Its score is the number of the
+    first ``window`` tokens that are its argmax; the model with the best score drafts. A draft ends after a token with
+    probability below ``stop``. ``widths`` gives the number of siblings (see ``candidates``).
     """
 
     def propose(draws: Draws, state: Search, prefix: Tokens, gamma: int, _: Callable[[Pmf, int], bool]) -> Draft:

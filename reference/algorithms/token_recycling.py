@@ -1,7 +1,8 @@
 """Token Recycling: a tree of tokens that were probable under the target earlier (Luo et al. 2408.08696).
 
-The matrix of tokens and the template of the tree are those of the released code (``drafters.recycled``), which matches
-greedily. As candidate sets they are exact at every temperature, which is claimed here.
+A matrix has, for each token, its most probable successors when the target read it last; a template of ranks makes a
+tree of them. Both are those of the released code (``drafters.recycled``), which verifies greedily. Here the nodes are
+verified by draws from p, which is exact at every temperature.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ SMALL: tuple[Tokens, ...] = ((0,), (1,), (0, 0))
 
 
 def build(task: Task, template: tuple[Tokens, ...] = SMALL, width: int = 8) -> Decoder:
-    """Return the decoder that fills the tree ``template`` from the matrix of tokens.
+    """Return the decoder that drafts a tree of tokens which were probable under the target earlier.
 
-    A node of ``template`` is a path of ranks, each below ``width``.
+    A node of ``template`` is a path of ranks: rank r is the r-th most probable successor of the token above. Ranks are
+    below ``width``, the number of successors that are stored for each token.
     """
     return tree_decoder(task, recycling_drafter(template, width), candidate_set)
 

@@ -4,13 +4,15 @@ The drafter samples a text, which the target's tokenizer spells again. Dynamic t
 transfer the drafter's probabilities to the target's tokens. The release uses the alignment as follows
 (SeabirdShore/TokenTiming at 904b301, ``transformers/generation/candidate_generator.py``,
 ``get_target_logits_with_dtw``): the row of each new token has one finite logit, at that token, the largest of the
-aligned rows. Its softmax is 1 whatever the alignment is. So a draft t declares the point mass on itself and is accepted
-with probability p(t); after a rejection the next token is drawn from p without t. That is exact, since the text is
-complete before any acceptance is decided, and it accepts as often as sample and match.
+aligned rows. Its softmax is 1 whatever the alignment is.
 
-Only the beginning of the paper's text was available. A rule that divides p(t) by the aligned probability of the
-drafter's token is not this algorithm: it is exact only if that is the probability with which t was drafted. Two
-tokenizers are modelled by ``drafters.two_vocabularies``.
+So the q of a draft t is the point mass on t. The draft is accepted with probability p(t); after a rejection the next
+token is drawn from p without t. That is exact, since the text is complete before any acceptance is decided, and it
+accepts as often as sample and match.
+
+Only the beginning of the paper's text was available. Not covered: a rule that divides p(t) by the aligned probability
+of the drafter's token. It is exact only if t was drafted with this probability. ``drafters.two_vocabularies`` models
+the two tokenizers.
 """
 
 from __future__ import annotations

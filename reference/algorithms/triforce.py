@@ -1,9 +1,9 @@
 """TriForce: the target with a partial cache drafts for the target, and a small model drafts for it (2404.11912).
 
-q'' is the small model, q' the target with a partial cache, p the target. The inner round verifies drafts of q'' against
-q' and is lossless for q', at whatever length the block is cut; so the outer round is lossless for p.
-``triforce-released`` differs in one line. A partial cache is modelled by p without the first tokens of the text. If no
-token is left out, q' = p and nothing is rejected.
+q'' is the small model, q' the target with a partial cache, p the target. Inner rounds verify drafts of q'' against q',
+so their tokens have the law q'. The outer round verifies these tokens against p and is lossless for p, also if the last
+inner round is cut. ``triforce-released`` differs in one line. A partial cache is modelled by p without the first tokens
+of the text. If no token is left out, q' = p and nothing is rejected.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""TriForce as released: after an inner rejection the token is drawn from q', not norm((q' - q'')+). Declared bias.
+"""TriForce as released: after an inner rejection the token is drawn from q', not from norm((q' - q'')+).
 
-``Middle_Spec`` of the released code, with one inner draft at a time. A token that an inner round drafts then has the
-law ``min(q', q'') + TV(q', q'') q'``, but the outer round takes it for a sample of q'. The token after an inner
-acceptance is a sample of q'. The released block may be one token longer than gamma; here it is cut. The drafter is not
-exposed on its own, because its tokens do not have the pmf that they declare.
+Not lossless: ``declared_law`` returns the law of the output. q'' is the small model, q' the target with a partial
+cache, p the target. The rule is that of ``Middle_Spec`` in Infini-AI-Lab/TriForce at 164c8c0, ``utils/decoding.py``. An
+inner round has one draft. Its token has the law ``min(q', q'') + TV(q', q'') q'``, but the outer round verifies it as a
+sample of q'. The token after an accepted inner draft is a sample of q'. The released block may be one token longer than
+gamma; here it is cut. The decoder has no function ``propose``, because its drafts do not have the law q'.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, gamma: int = 4, forget: int = 1) -> Parts:
-    """Return the decoder that drafts ``gamma`` tokens, declared as draws from q' although their law differs.
+    """Return the decoder that drafts ``gamma`` tokens and verifies them as draws from q', which they are not.
 
     q' does not see the first ``forget`` tokens of the text.
     """
@@ -40,10 +41,10 @@ def build(task: Task, gamma: int = 4, forget: int = 1) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, gamma: int = 4, forget: int = 1) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability.
+    """Return the law that the algorithm promises, new tokens -> probability.
 
-    It is computed token by token, for each text, number of drafts left, and whether the last draft was an accepted
-    inner one. The options are those of ``build``.
+    It is computed token by token. The probabilities are kept for each text, number of drafts left, and whether the last
+    draft was an accepted inner one. The options are those of ``build``.
     """
     partial, draft = forgetful(task.target, forget), draft_model(task)
     law: dict[Tokens, Any] = defaultdict(int)

@@ -4,13 +4,11 @@
 
 The token after the accepted drafts is the argmax of the target, in the paper and in the release at its default
 (FasterDecoding/Medusa at e2a5d20, ``medusa/model/utils.py``: ``generate_candidates`` and ``evaluate_posterior`` with
-``fast=True``), also at temperature > 0. The release's other mode is ``typical-sampling-released``. The law is that of
-accept-or-replace with an acceptance of 0 or 1.
+``fast=True``), also at temperature > 0. The release's other mode is ``typical-sampling-released``.
 
-Epsilon is taken as the decimal it is written as; the other bound needs a logarithm, so it is one float64, the same for
-the decoder and its law, with which a rational p(d) is compared exactly. The release adds 1e-5 inside the logarithm,
-which only matters for tokens below that. The paper's candidates are a tree of top tokens of several heads; here the
-draft is a chain drawn from q.
+If p has fractions, epsilon becomes a simple fraction (.09 becomes 9/100), and the second bound is one float64;
+both are compared with p(d) exactly. The release adds 1e-5 inside the logarithm, which only matters for tokens below
+that. The paper's candidates are a tree of top tokens of several heads; here the draft is a chain drawn from q.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from ..verifiers.accept_or_replace import accept_or_replace
 
 
 def typical_threshold(p: Pmf, epsilon: float, delta: float) -> Any:
-    """Return ``min(epsilon, delta exp(-H(p)))`` in the arithmetic of p.
+    """Return ``min(epsilon, delta exp(-H(p)))``: a ``Fraction`` if p has fractions, else a float.
 
     Raises ``ValueError`` unless both parameters are in [0, 1].
     """
@@ -61,7 +59,7 @@ def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4)
 def declared_law(
     task: Task, prompt: Tokens, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4
 ) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability, with the options of ``build``."""
+    """Return the law that the algorithm promises, new tokens -> probability; the options are those of ``build``."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         kept = q * (p > typical_threshold(p, epsilon, delta))

@@ -1,10 +1,10 @@
-"""Medusa's typical mode with ``fast=False``: drafts are matched with draws from a truncated p. Declared bias.
+"""Medusa's typical mode with ``fast=False``: drafts are matched with draws from a truncated p.
 
-Let t be p restricted to the tokens at or above the typical threshold. In FasterDecoding/Medusa at e2a5d20,
-``medusa/model/utils.py``, ``get_typical_posterior_mask`` draws z ~ t at every row and accepts a draft while z is the
-draft; the token after the last accepted draft is drawn by ``get_typical_one_token``, from t again, and is not the z
-that differed. So a draft d comes out with probability ``t(d) + (1 - t(d)) t(d)`` if it was drafted: the law is neither
-p nor t.
+Not lossless: ``declared_law`` returns the law of the output. Let t be p restricted to the tokens at or above the
+typical threshold. In FasterDecoding/Medusa at e2a5d20, ``medusa/model/utils.py``, ``get_typical_posterior_mask`` draws
+z ~ t at every row and accepts a draft while z is the draft; the token after the last accepted draft is drawn by
+``get_typical_one_token``, from t again, and is not the z that differed. So a draft d comes out with probability ``t(d)
++ (1 - t(d)) t(d)`` if it was drafted: the law is neither p nor t.
 
 It cannot be run as released: ``evaluate_posterior`` passes six arguments to ``get_typical_posterior_mask``, which takes
 five, and ends in a ``TypeError``. This algorithm implements the intended code. The release draws z independently for
@@ -56,7 +56,7 @@ def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4)
 def declared_law(
     task: Task, prompt: Tokens, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4
 ) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability, with the options of ``build``."""
+    """Return the law that the algorithm promises, new tokens -> probability; the options are those of ``build``."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         part = typical_part(p, epsilon, delta)

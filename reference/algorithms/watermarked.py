@@ -1,8 +1,8 @@
-"""An unbiased watermark with speculation: keys reweight p and q, and average out (Hu and Huang 2410.20418).
+"""An unbiased watermark with speculation: random keys reweight p and q, and average out (Hu and Huang 2410.20418).
 
-A key at each position reweights a pmf; the average of the reweighted pmf over keys is the pmf itself. The reweighting
-here is the gamma reweighting of 2310.10669 with two keys: tokens in increasing or decreasing order, with the second
-half of the mass doubled.
+A watermark draws each token from a pmf that is reweighted by a key; someone with the keys can detect the text. The
+average of the reweighted pmf over the keys is the pmf itself. Here there are two keys (the gamma reweighting of
+2310.10669): they order the tokens up or down, and the second half of the mass is doubled, the first half removed.
 
 * ``strength``: drafts are drawn from the reweighted q and verified against p reweighted by the same key. Given the
   keys the text has the law of the watermarked target; fewer drafts are accepted.
@@ -11,8 +11,8 @@ half of the mass doubled.
   as without a watermark, but given the keys the law is not that of the watermarked target.
 
 Averaged over keys both have the law p. No scheme has both properties (the no-go theorem of the paper); 2602.01428
-derives the acceptance from the key as well. A key that was used for a draft of a rejected block is not used again when
-the position is drawn again; a key that depends on the position alone would have to be kept.
+derives the acceptance from the key as well. Every drawn token has a fresh key. In a scheme whose key is a function of
+the position, a position that is drawn again after a rejection would have its old key; this is not covered.
 """
 
 from __future__ import annotations

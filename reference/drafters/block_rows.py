@@ -1,10 +1,12 @@
-"""A drafter that computes all rows of a block at once and samples them; each token declares its own row as q.
+"""A drafter that computes all rows of a block at once and samples them; the q of each token is its own row.
 
-The rows of a parallel drafter are functions of the text alone (DFlash, 2602.06036). DSpark (2607.05147) adds to each
-row a bias that depends on the token before it, its Markov head, and so samples one token after another. A confidence
-that depends on the row of the slot, and not on its draft, decides where the block ends. The network is modelled as
-follows: row i is q after its own i most probable tokens, the bias is q after only the token before, multiplied in, and
-the confidence of a slot is the largest entry of its row.
+The rows of a parallel drafter are functions of the text alone (DFlash, 2602.06036). DSpark (2607.05147) adds to the
+logits of each row a bias that depends on the token before it (a Markov head), so it samples one token after another.
+The block ends before the first slot with a low confidence, which depends on the row of the slot, not on its draft.
+
+The trained network is replaced by the draft model. Row i is q after the text and i argmaxes of q that follow it. The
+row is multiplied by the bias: q after the previous token alone. The confidence of a slot is the largest entry of its
+row.
 """
 
 from __future__ import annotations

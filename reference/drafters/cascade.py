@@ -1,14 +1,16 @@
 """Cascades of drafters (CS Drafting, Chen et al. 2312.11462, Section 3; TriForce, Sun et al. 2404.11912, Section 4).
 
-Vertical: a drafter q' is itself accelerated by a smaller one, whose tokens are verified against q'. If the inner
-verification is lossless for q', its output is a sample of q', and q' is declared; if it is not, the declared law is not
-the law of the draft. All tokens of an inner round are kept, drafts and last draw, except those beyond the block's
-length, a cut that does not depend on them. Horizontal: earlier tokens come from better drafters, later ones, which are
-rarely reached, from cheaper ones; each token declares the law from which it was drawn, so nothing else changes.
+Vertical: a drafter q' is itself accelerated by a smaller one, whose tokens are verified against q' in inner rounds.
+Each token has q' as its pmf in the draft. This is right if the inner verification is lossless for q'; otherwise the
+token does not have the law q'. All tokens of an inner round are kept, also the one after its drafts, up to the block's
+length. This cut does not depend on the tokens.
+
+Horizontal: better drafters draft the first tokens, cheaper ones the later tokens, which are rarely reached. The q of
+each token is the pmf from which it was drawn, so nothing else changes.
 
 A vertical drafter is a drafter and may be used inside another: a chain of any number of models, as in staged
 speculative decoding (arXiv 2308.04623) and polybasic speculative decoding (arXiv 2510.26527). Not confirmed: how these
-two cut their blocks, and the former its trees.
+two cut their blocks, and how the first one cuts its trees.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ class _Inner:
 def vertical(model: LanguageModel, inner: Drafter, inner_gamma: int, verify: Verifier) -> Drafter:
     """Return a drafter with the law of ``model`` whose tokens come from inner rounds of speculative decoding.
 
-    In an inner round ``inner`` drafts at most ``inner_gamma`` tokens and ``verify`` tests them against ``model``. Every
-    token declares ``model``'s pmf. Raises ``ValueError`` for a negative ``inner_gamma``.
+    In an inner round ``inner`` drafts at most ``inner_gamma`` tokens and ``verify`` tests them against ``model``. The
+    pmf of each token in the draft is that of ``model``. Raises ``ValueError`` for a negative ``inner_gamma``.
     """
     if inner_gamma < 0:
         raise ValueError(f"inner_gamma is {inner_gamma}, expected at least 0 (the drafts of an inner round)")

@@ -1,16 +1,17 @@
 """A drafter that learns while it drafts (online speculative decoding, Liu et al. 2310.07177).
 
 If a draft is rejected, the context and the target's row go into a buffer. Every ``interval`` rounds the drafter learns
-from the buffer, entry by entry, and the buffer is emptied. The learned part is a table of rows by the last ``order``
-tokens, which takes precedence over the original model; it is hashable and part of the decoder's state. A learned row is
-used for all contexts with equal last tokens, as a small model generalises: where their targets differ, the acceptance
-may fall, but the law stays exact.
+from the buffer, entry by entry, and the buffer is emptied. The learned part is a table of rows, indexed by the last
+``order`` tokens, which takes precedence over the original model; it is hashable and part of the decoder's state. A
+learned row is used for all contexts with equal last tokens, as a small model generalises. If their targets differ, the
+acceptance may fall, but the law stays exact.
 
-Exact at every moment, for any update: q changes only between rounds, so the rows that a draft declares are the rows
-from which it was drawn. ``mixture_step`` is the update that stays rational, (1 - eta) q + eta p; ``gradient_step`` is
-one step of a softmax. The paper updates every few iterations of its serving loop. It could not be confirmed that it
-does so between requests, nor in which order an update takes the entries. A round is the smallest interval possible
-here.
+The output is exact at every moment, for any update: q changes only between rounds, so a draft is verified with the rows
+from which it was drawn. ``mixture_step`` is an update that stays rational, (1 - eta) q + eta p; ``gradient_step`` is
+one gradient step of a softmax.
+
+The paper updates every few iterations of its serving loop. Not confirmed: whether it does so between requests, and in
+which order an update takes the entries. Here the smallest interval is one round.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
 A node's score is the product of q along its path. Expansion: at every level the ``width`` best nodes get their
 ``width`` most probable children. Reranking: of all nodes, the ``nodes`` best are kept. A child never scores more than
-its parent, so the kept nodes form a tree, provided that ties prefer the parent: here shallower nodes come first, then
-those found first. Nothing is drawn, so every token is a point mass and must be verified as one; pruning sampled nodes
-by their own probability would bias the output.
+its parent, and ties go to the shallower node, then to the one found first. So the kept nodes form a tree.
+
+Nothing is drawn, so every token is a point mass and must be verified as one. If sampled nodes were pruned by their own
+probability, the output would be biased.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ Head: TypeAlias = Callable[[Tokens, Tokens], Pmf]
 def head_chain_drafter(heads: Sequence[Head]) -> Drafter:
     """Return a drafter of at most gamma tokens, one drawn from each of ``heads`` in turn.
 
-    Each token declares the pmf of its head, which may depend on the drafts before it.
+    The pmf of each token in the draft is that of its head, which may depend on the drafts before it.
     """
 
     def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
@@ -39,7 +39,7 @@ def head_chain_drafter(heads: Sequence[Head]) -> Drafter:
 
 
 def greedy_head_chain_drafter(heads: Sequence[Head]) -> Drafter:
-    """Return a drafter of at most gamma tokens, the most probable one of each head, declared as point masses."""
+    """Return a drafter of at most gamma tokens, the most probable one of each head, as point masses."""
 
     def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         drafted: Tokens = ()

@@ -1,9 +1,9 @@
 """Jacobi iteration as a drafter: the tokens of one sweep are the next draft (Santilli et al. 2305.10427, Section 3).
 
-A sweep over a block of m unknown tokens sets ``y'_i = argmax p(. | x, y_<i)`` for all i at once. Its leading tokens
-that did not change, and the one after them, are final: a greedy verification of the previous sweep. After j sweeps at
-least j tokens are final. Blocks follow each other (the paper's GS-Jacobi); a block starts from padding, here the
-prompt's last token. The state is the unfinished block. Nothing is drawn.
+A sweep over a block of m unknown tokens computes ``y'_i = argmax p(. | x, y_<i)`` for all i at once. The leading tokens
+that a sweep does not change are final, and so is the token after them: the sweep is a greedy verification of the block
+before it. After j sweeps at least j tokens are final. Blocks follow each other (the paper's GS-Jacobi); a block starts
+from padding, here the prompt's last token. The drafter's state is the unfinished block. Nothing is drawn.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Copy the tokens after the longest earlier occurrence of the last tokens (SAM Decoding, Hu et al. 2411.10666).
 
-The released suffix automaton (hyx1999/SAM-Decoding at 18c41f0, ``samd/sam/dyn_sam.py``) finds the longest suffix of the
-text that ended anywhere earlier, without a bound on its length, and the first position where it did. If fewer than
-``predict`` tokens follow there, ``to_anc`` goes on to shorter suffixes, whose first position is no later. This
-implementation has no automaton: it tries suffixes from the longest down, each with its first position. The release
-looks up before the last token is in the automaton, so that token can be matched but never copied.
+The rule is that of the released suffix automaton (hyx1999/SAM-Decoding at 18c41f0, ``samd/sam/dyn_sam.py``). It finds
+the longest suffix of the text that also occurs earlier, of any length, and its first occurrence. If fewer than
+``predict`` tokens follow there, ``to_anc`` continues with shorter suffixes, whose first occurrence may be earlier. Here
+there is no automaton: suffixes are tried from the longest down. The last token of the text is never copied, because the
+release looks up before that token is in the automaton.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def first_end(tokens: Tokens, length: int) -> int | None:
 def longest_match(tokens: Tokens, least: int, predict: int) -> Tokens:
     """Return up to ``predict`` - 1 tokens to copy; () if the longest match has fewer than ``least`` tokens.
 
-    A match is a suffix of ``tokens`` that also occurs earlier; the tokens after its first occurrence are copied. The
-    longest match is used that has at least ``predict`` tokens between its first occurrence and the last token; if there
-    is none, the match of one token.
+    A match is a suffix of ``tokens`` that also occurs earlier; the tokens after its first occurrence are copied. Of the
+    matches, the longest is used whose first occurrence is followed by at least ``predict`` tokens before the last
+    token. If there is none, the match of one token is used.
     """
     ends = {length: first_end(tokens, length) for length in range(1, len(tokens))}
     result = [length for length in ends if ends[length] is not None]

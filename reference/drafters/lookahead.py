@@ -1,14 +1,14 @@
 """Lookahead's window and pool (Fu et al. 2402.02057, Sections 3.1 to 3.3): n-grams from Jacobi iteration.
 
-The window has N - 1 rows of W guesses on a diagonal: row 0 begins with the last known token, column i of row r stands i
-+ r positions after it. A step guesses one more token for every column: the target's argmax after the text, row 0 up to
-that column, and the column itself. Every column with its new token is an n-gram for the pool. Then the oldest row is
-removed and the window moves on by one position, however many tokens were committed. The pool keeps, for each first
-token, the G n-grams used last. Everything is computed in the pass that verifies, so candidates depend on the past
-alone; nothing is drawn.
+The window has N - 1 rows of W guesses. Row 0 begins with the last known token; the guess in row r, column i stands i +
+r positions after it. A step computes one more guess for every column: the target's argmax after the text, the tokens of
+row 0 up to this column, and the other guesses of the column. A column with its new guess is an n-gram for the pool.
+Then the oldest row is removed. The window moves on by one position, however many tokens were committed. The pool keeps,
+for each first token, the G n-grams used last. All this is computed in the pass that verifies, so candidates depend on
+the past alone; nothing is drawn.
 
 In the released code row 0 starts with W + N - 3 tokens picked from the prompt at random; here they are taken from it in
-turn, and N - 2 steps fill the window.
+turn. The first N - 2 steps only fill the window.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
 def model_drafter(draft: LanguageModel) -> Drafter:
     """Return a drafter that draws token by token from ``draft``.
 
-    Each token declares the pmf from which it was drawn.
+    The draft has, for each token, the pmf from which it was drawn.
     """
 
     def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
@@ -29,9 +29,9 @@ def model_drafter(draft: LanguageModel) -> Drafter:
 
 
 def greedy_drafter(draft: LanguageModel) -> Drafter:
-    """Return a drafter of the argmax of ``draft``, token by token, declared as point masses.
+    """Return a drafter that drafts the argmax of ``draft``, token by token, as point masses.
 
-    A stopping rule gets the whole pmf of each token.
+    The stopping condition ``stop_after(q, token)`` gets the row of ``draft`` as q, not the point mass.
     """
 
     def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:

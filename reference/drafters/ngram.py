@@ -4,10 +4,10 @@ An n-gram is a context of n-1 tokens and the token that follows it: a bigram has
 counts in contexts of fixed lengths, from the prompt and the committed text. The longest context that has occurred
 decides (backoff). An unseen context predicts nothing, so the draft ends there and is shorter than gamma.
 
-Ties are resolved as in the released codes. NASD keeps the token that first reached the current largest count
-(romsto/Speculative-Decoding at db7db67, ``ngram_storage.py``, lines 127 and 220: replaced by a larger count alone).
-NAPD takes the last entry of an argsort of the counts, in the order in which the tokens were first seen (oujieww/ANPD at
-19b2e5a, ``base_ngram.py``, ``NGramModel.forward``), so the token first seen last.
+Two tokens may have the same count in a context. NASD predicts the one that reached this count first
+(romsto/Speculative-Decoding at db7db67, ``ngram_storage.py``, lines 127 and 220: only a larger count replaces the
+prediction). NAPD predicts the one whose first occurrence is later, because it takes the last entry of an argsort of the
+counts, in order of first occurrence (oujieww/ANPD at 19b2e5a, ``base_ngram.py``, ``NGramModel.forward``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
 
 
 class Row(dict[int, int]):
-    """Counts of the tokens after one context; their order decides ties, so rows in another order are unequal."""
+    """Counts of the tokens that followed one context: token -> count.
+
+    The order of the entries decides between equal counts. So two rows with the same counts in another order are
+    unequal.
+    """
 
     def __eq__(self, other: object) -> bool:
         return dict.__eq__(self, other) and (not isinstance(other, Row) or list(self) == list(other))
@@ -100,9 +104,9 @@ class NgramTable(NamedTuple):
 def ngram_table(order: int, backoff: bool = True, newest: bool = False) -> NgramTable:
     """Return an empty table of n-grams.
 
-    With ``backoff`` it has all orders from 2 (bigrams) to ``order``, otherwise ``order`` alone. A tie goes to the token
-    that reached the count first, or with ``newest`` to the token whose first occurrence is the latest. Raises
-    ``ValueError`` for an order below 2.
+    With ``backoff`` it has all orders from 2 (bigrams) to ``order``, otherwise ``order`` alone. Of two tokens with
+    equal counts it predicts the one that reached the count first, or with ``newest`` the one whose first occurrence is
+    the latest. Raises ``ValueError`` for an order below 2.
     """
     if order < 2:
         raise ValueError(f"n-gram order is {order}, expected at least 2 (a context of one token and its successor)")
@@ -110,7 +114,7 @@ def ngram_table(order: int, backoff: bool = True, newest: bool = False) -> Ngram
 
 
 def ngram_drafter(table: NgramTable, filler_top_k: int = 1) -> Drafter:
-    """Return a drafter of the table's predictions, declared as point masses.
+    """Return a drafter that drafts the predictions of ``table`` as point masses.
 
     The table counts every committed token and, if ``filler_top_k`` is above 1, also the target's ``filler_top_k`` most
     probable tokens there. Raises ``ValueError`` for a ``filler_top_k`` below 1.

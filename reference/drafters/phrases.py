@@ -1,14 +1,14 @@
 """Ouroboros: a greedy draft, extended by phrases that begin with its last token (Zhao et al. 2402.13720, Section 3).
 
-The pool holds phrases, at most ``most`` for each first token. All phrases found are children of the draft's last token
-and are verified in the same pass. The result of that pass refines the pool as in the released code (thunlp/Ouroboros at
-7dac65b, ``cache_engine.py`` and ``ouroboros.py``), in this order:
+The pool holds phrases, at most ``most`` for each first token. All phrases of the pool that begin with the draft's last
+token are children of that token, and are verified in the same pass. The result of the pass changes the pool as in the
+released code (thunlp/Ouroboros at 7dac65b, ``cache_engine.py`` and ``ouroboros.py``), in this order:
 
-* ``add_extra_ngram``, after a mismatch: every draft from the mismatch on is the first token of a phrase, whether the
+* ``add_extra_ngram``, after a mismatch: every draft from the mismatch on is the first token of a new phrase, whether the
   target agrees with it or not. The phrase continues with the target's argmax after it, as long as the next draft equals
   it; the last token may differ from the draft's. Only phrases of full length are kept.
-* ``update_in_place``: the newest phrases of the draft's last token, as many as were tried, are replaced by the target's
-  argmaxes at their positions, with the same first token.
+* ``update_in_place``: the phrases that were tried are replaced in the pool by the target's argmaxes at their positions,
+  with the same first token. They are taken to be the newest phrases with this first token.
 
 The release also fills the pool by lookahead decoding of the drafter; here each committed n-gram is added instead.
 Whatever the pool holds, candidates depend on the past alone.

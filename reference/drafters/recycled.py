@@ -1,11 +1,12 @@
 """A matrix of the target's latest most probable next tokens (Token Recycling, Luo et al. 2408.08696).
 
-As in the released code (Luowaterbi/TokenRecycling at 1b4c05c, ``evaluation/inference_recycling.py``): row t of the
-matrix holds the ``width`` most probable next tokens of the target at the last position where t was fed, accepted or
-not; rows begin as zeros. A fixed template of rank paths is filled from it: the node of ranks (i, j) has the token j of
-the row of the token at node (i). After a pass the rows of all tokens that were fed are written, in the order of the
-tree, so for a token that was fed twice the last row counts. Everything is computed in the verifying pass: candidates
-depend on the past alone.
+The rule is that of the released code (Luowaterbi/TokenRecycling at 1b4c05c, ``evaluation/inference_recycling.py``). Row
+t of the matrix has the ``width`` most probable next tokens of the target when the token t was fed last, accepted or
+not. Rows begin as zeros. The matrix fills a fixed template, in which a node is a path of ranks: the node (i, j) has the
+token with rank j in the row of the token at node (i).
+
+After a pass the rows of all tokens that were fed are written, in the order of the tree. So for a token that was fed
+twice the last row counts. Everything is computed in the verifying pass: candidates depend on the past alone.
 """
 
 from __future__ import annotations

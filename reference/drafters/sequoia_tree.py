@@ -1,10 +1,10 @@
 """The best tree for a number of nodes, by dynamic programming (Sequoia, arXiv 2402.12374, tree construction).
 
-Positional acceptance: ``acceptance[k]`` is the probability that the k-th child of an accepted node, in the order of
-verification, is the accepted child; it includes that its earlier siblings were rejected. If the numbers are the same at
-every node, the mean number of tokens that a tree emits is its value: the sum over all nodes of the product of the
-numbers on their paths. The root counts 1, the token that every round emits. With T(m, d) the best value of m nodes,
-root included, d levels deep,
+``acceptance[k]`` is the probability that the k-th child of an accepted node, in the order of verification, is the
+accepted child; its earlier siblings are then rejected. These numbers are assumed to be the same at every node. The
+value of a tree is the mean number of tokens that it emits: the sum over all nodes of the product of the numbers on
+their paths. The root counts 1, the token that every round emits. Let T(m, d) be the best value of m nodes, root
+included, d levels deep. Then
 
     T(m, d) = 1 + max over m_1 + m_2 + ... <= m - 1 of  sum_k acceptance[k] T(m_k, d - 1)
 

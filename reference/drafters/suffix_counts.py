@@ -1,15 +1,15 @@
 """Draft the most frequent continuation of the suffix with the best score (SuffixDecoding, 2411.04975).
 
-As in the release (snowflakedb/ArcticInference at 9d46438, ``csrc/suffix_decoding/suffix_tree.cc``,
-``SuffixTree::speculate`` and ``_speculate_path``): every suffix of the text, shortest first, is looked up in a tree.
-Where it is found, the most frequent next token is followed while the product of relative counts is at least ``least``,
-for at most ``factor`` times as many tokens as the match has. The score of a draft is the sum of those products, and the
-draft with the best score is used, that of the longer match in a tie. Counts are of all occurrences, including the one
-at the end. The release states no order of equally frequent tokens; here the lower id goes first.
+The rule is that of the release (snowflakedb/ArcticInference at 9d46438, ``csrc/suffix_decoding/suffix_tree.cc``,
+``SuffixTree::speculate`` and ``_speculate_path``). Every suffix of the text is looked up in a tree of texts. If it
+occurs, the most frequent next token is followed while the product of relative counts is at least ``least``, for at most
+``factor`` times as many tokens as the suffix has. The score of such a draft is the sum of those products. The draft
+with the best score is used, in a tie that of the longer suffix. Counts are of all occurrences, including the one at the
+end. The release states no order of equally frequent tokens; here the lower id goes first.
 
-There are two trees (``arctic_inference/suffix_decoding/cache.py``, ``speculate``): one of this request, prompt and
-response, and one of all responses, including this request's so far but no prompt. Each gives a draft; the better score
-is used, that of this request in a tie. The release also has a tree of continuations.
+There are two trees (``arctic_inference/suffix_decoding/cache.py``, ``speculate``). One has the prompt and response of
+this request, the other all responses, including this request's so far, but no prompts. Each gives a draft; the better
+score is used, that of this request in a tie. Not covered: the release can also draft a tree of continuations.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from .model import stateless
 def paths_drafter(paths: Callable[[Tokens, int], Iterable[Tokens]]) -> Drafter:
     """Return a drafter of the paths ``paths(prefix, gamma)``, of at most gamma tokens each, as a tree.
 
-    Paths that begin with the same tokens share their nodes. Each token is declared as a point mass.
+    Paths that begin with the same tokens share their nodes. Each token is a point mass.
     """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:

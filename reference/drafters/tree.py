@@ -1,7 +1,7 @@
 """A draft model fills a tree of fixed shape, node by node; each method picks the children of a node in its own way.
 
-The shape is fixed before any draw (or a function of the text so far). The stopping theorem of adaptive lengths requires
-this for siblings too: the number of children may not depend on their tokens.
+The shape is fixed before any draw (or a function of the text so far). This is a condition of losslessness: the number
+of children of a node may not depend on their tokens.
 """
 
 from __future__ import annotations

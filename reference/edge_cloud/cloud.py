@@ -1,12 +1,13 @@
 """The cloud, which verifies drafts: a pure state machine with one state per session.
 
-``decide`` draws the reply; ``state_after`` computes the next state without a draw. So a repeated request gets the same
-reply, whether or not the first reply arrived, and a cloud that lost its memory is rebuilt from a record of requests and
-replies. Drawing a reply again is exact only if its loss did not depend on its content.
+``decide`` draws the reply; ``state_after`` computes the next state without a draw. A repeated request gets the same
+reply, whether or not the first reply arrived. A cloud that lost its memory is rebuilt from a record of requests and
+replies. Drawing a reply again would be exact only if its loss did not depend on its content.
 
-The cache is the tokens whose entries are stored. The target depends only on the cache and the fed tokens, so a wrong
-crop changes the law. The token after the accepted drafts has no entry until it is fed in the next round (the edge-cloud
-guide writes it at once, which is not possible).
+The cache is modelled by the tokens whose keys and values are stored. The target reads only the cache and the fed
+tokens. So the law changes if the cache is cut at a wrong position after a rejection. The token after the accepted
+drafts is fed in the next round, and has no cache entry before (the edge-cloud guide, note EC in ``docs/errata.md``,
+writes the entry at once, which is not possible).
 """
 
 from __future__ import annotations

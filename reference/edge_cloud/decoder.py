@@ -1,8 +1,8 @@
 """The edge-cloud system as a decoder: a step is one round over a link in memory, with every message encoded as JSON.
 
-Between rounds the cloud's memory of its replies is dropped, because the edge has committed the reply and will not
-request it again; a session that the edge has left makes room for a new one. So equal texts have equal states. Sessions
-that keep the replies, over links that lose, repeat and reorder messages, have the same law; tests verify this.
+Some state is dropped between rounds, so that equal texts have equal states: the replies that the cloud remembers,
+because the edge will not request them again, and sessions that the edge has left. Tests verify that sessions which keep
+the replies, over links that lose, repeat and reorder messages, have the same law.
 """
 
 from __future__ import annotations
