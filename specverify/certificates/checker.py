@@ -1,12 +1,17 @@
-"""The checker of proof certificates, which uses exact arithmetic of polynomials and nothing else.
+"""The checker of proof certificates: it uses exact arithmetic of polynomials and nothing else.
 
-A certificate lists places: a text, and the number of tokens that are left. A place has the tree of one round. The draws
-of the tree carry their weights as ratios of polynomials in the unknown entries of p and q; its comparisons have both
-answers. The checker adds up the paths of every outcome, cell by cell, and compares the sum with the target's
-probability. Each branch that is left out comes with a contradiction: ``sum of c * product of conditions + sum of h *
-equality``. It multiplies out to the zero polynomial, although no term is negative where the conditions hold and one is
-positive. So no point satisfies all of the conditions. ``where`` names the place in messages, ``known`` has the
-conditions that hold there, and ``tables`` the polynomials and ratios, by number.
+A certificate proves that an algorithm has the target's law for all p and q. It consists of places. A place is a text
+together with the number of tokens that remain to be generated, and it has the tree of one round of the algorithm after
+this text. A node of the tree is a draw or a comparison. The probabilities of a draw are ratios of polynomials in the
+unknown entries of p and q. A comparison has a branch for each of its two answers. For every outcome the checker adds up
+the probabilities of its paths and compares the sum with the target's probability.
+
+A branch may be missing if its conditions contradict each other. The certificate then lists a sum that is the zero
+polynomial, although under the conditions no term is negative and one is positive (``contradicted``). So no p and q
+satisfy all of the conditions.
+
+Parameters with the same meaning everywhere: ``where`` names the place in messages, ``known`` has the conditions that
+hold there, and ``tables`` has the polynomials and ratios, which the certificate refers to by number.
 """
 
 from __future__ import annotations
@@ -48,10 +53,12 @@ class Condition(NamedTuple):
 
 
 class End(NamedTuple):
-    """The end of a path: the emitted tokens, the weight (product of the draws' probabilities), and what was assumed.
+    """The end of a path through the tree of one round: the emitted tokens, the probability, and the assumed conditions.
 
-    ``asked`` has an entry for each comparison whose other answer is in the tree too, and ``drawn`` for each draw whose
-    probability is not constant. An entry is the number of a polynomial, and its signs on this path.
+    ``weight`` is the probability of the path, the product of the probabilities of its draws. ``asked`` has the
+    conditions of the comparisons on the path, without the comparisons that have only one possible answer. ``drawn`` has
+    the conditions that the draws on the path have probabilities above 0, without the draws of constant probability. A
+    condition is a pair: the number of a polynomial, and the signs that it may have.
     """
 
     tokens: tuple[int, ...]
@@ -61,9 +68,9 @@ class End(NamedTuple):
 
 
 class Term(NamedTuple):
-    """A weight, and the conditions under which it is part of the sum.
+    """What one path contributes to the probability of an outcome: a weight, if all of the conditions hold, else 0.
 
-    A condition is the number of a polynomial and the signs that it may have.
+    A condition is a pair: the number of a polynomial, and the signs that it may have.
     """
 
     weight: Ratio
@@ -137,16 +144,18 @@ def require(fault: str | bool, where: str) -> None:
 
 
 def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Sequence[Polynomial]) -> str:
-    """Return why ``written`` fails to prove that no point satisfies all ``conditions``; "" if it proves it.
+    """Return why ``written`` does not prove that ``conditions`` contradict each other; "" if it proves it.
 
     ``written``, a part of the certificate, refers to ``conditions`` and ``polynomials`` by index. It has one of two
     forms:
 
-    * ``terms`` and ``equalities``, whose sum must be the zero polynomial. A term is a number c > 0 times the
-      polynomials of conditions, negated for ``<`` and ``<=``, so it is not negative; one term must be positive, with
-      ``<`` and ``>`` only. An equality is any polynomial times that of an equation.
-    * ``split``, the index of a condition ``!=``, with a proof ``below`` with ``<`` in its place, and one ``above`` with
-      ``>``.
+    * Lists ``terms`` and ``equalities``, whose total sum must be the zero polynomial. Each entry of ``terms`` is a
+      number c > 0 and some conditions with ``>``, ``>=``, ``<`` or ``<=``; it stands for c times the product of their
+      polynomials, negated for ``<`` and ``<=``. Under the conditions this product is not negative, and it is positive
+      if all of them are strict; one entry must be so. Each entry of ``equalities`` is the product of any polynomial and
+      the polynomial of a condition ``=``, so it is 0. A sum that is 0 and positive is the contradiction.
+    * An index ``split`` of a condition ``!=``, with two proofs: ``below`` with ``<`` in place of ``!=``, and ``above``
+      with ``>``.
     """
     if "split" in written:
         split = conditions[written["split"]]
@@ -172,13 +181,13 @@ def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Seq
 
 
 def ends_of(node: Any, tables: Tables, known: Sequence[Condition], path: End, where: str) -> Iterator[End]:
-    """Yield the end of every path that continues through ``node``, a node of the tree.
+    """Yield the end of every path that goes through ``node``, a node of the tree of one round.
 
     ``path`` has the weight and the conditions of the path from the root to ``node``. ``known`` are the conditions that
     hold at ``node``; ``where`` names it in messages. Raises ``CertificateRefused`` unless the certificate proves:
 
-    * each branch that is left out is impossible;
-    * the weights of a draw add up to 1, none is negative, and their denominators are positive.
+    * each missing branch is impossible;
+    * the probabilities of each draw add up to 1, none is negative, and their denominators are positive.
     """
 
     def shown(written: Any, polynomial: Polynomial, relation: str) -> str:
@@ -226,13 +235,15 @@ def _positive(polynomial: Polynomial, tables: Tables) -> Signed:
 def term_of(item: Any, end: End, share: Ratio, tables: Tables, axioms: Sequence[Condition], where: str) -> Term:
     """Return what the path ``end`` adds to the probability of an outcome: its weight, and the conditions for it.
 
-    ``item``, the part of the certificate about the path, states the weight. It also lists draws whose condition
-    (probability > 0) is not needed, each with a proof: the other conditions imply it, or the weight is 0 without it.
+    The conditions are those of the path. ``item`` may remove some of them: conditions of the form "the probability of
+    this draw is above 0". It must prove that the removal changes nothing: the comparisons of the path imply the
+    condition, or the weight is 0 where it fails.
 
     Args:
-        item: The part of the certificate.
+        item: The part of the certificate about this path; it also states the weight in reduced form.
         end: The end of the path.
-        share: The target's probability of the tokens of the outcome after those of the path; a factor of the weight.
+        share: The target's probability of those tokens of the outcome that follow the tokens of the path; a factor of
+            the weight.
         tables: The polynomials and ratios of the certificate.
         axioms: Conditions that always hold.
         where: Name of the path in messages.
@@ -271,13 +282,15 @@ def check_cell(
     tables: Tables,
     where: str,
 ) -> int:
-    """Check that ``terms`` add up to 0 in a cell, and return the number of cells into which ``written`` divides it.
+    """Check that ``terms`` add up to 0 in one cell; return the number of smaller cells that were checked.
 
-    A cell is the set of points at which some polynomials have certain signs.
+    The terms are the weights of the paths with one outcome, and the target's probability of this outcome with a minus
+    sign. Which terms count depends on the signs of some polynomials. A cell is the set of all p and q for which these
+    polynomials have certain signs.
 
     Args:
-        written: The part of the certificate about the cell. It divides the cell by the signs of a further
-            polynomial, or proves that it is empty or that the sum is 0 in it.
+        written: The part of the certificate about the cell. It divides the cell by the signs of a further polynomial,
+            or proves that the cell is empty or that the sum is 0 in it.
         terms: The terms.
         facts: Number of a polynomial -> its possible signs in the cell.
         known: These facts as conditions, and the conditions that hold everywhere.
@@ -316,10 +329,11 @@ def check_cell(
 
 
 def check_place(place: Any, tables: Tables, vocabulary: int, where: str) -> Counter[str]:
-    """Check one place of a certificate; return its numbers of paths, outcomes and cells.
+    """Check one place of a certificate: the tree of one round after a text, with a number of remaining tokens.
 
-    ``place`` is its JSON data, ``where`` its name in messages. Raises ``CertificateRefused`` if the paths of the tree
-    do not add up to the target's probability for every outcome.
+    ``place`` is its JSON data, ``where`` its name in messages. Returns the numbers of paths, outcomes and cells that
+    were checked. Raises ``CertificateRefused`` if, for some outcome, the paths of the tree do not add up to the
+    target's probability.
     """
     rows, axioms = _rows(place["rows"], vocabulary)
     ends = list(ends_of(place["tree"], tables, axioms, End((), Ratio(ONE)), where))
@@ -346,11 +360,12 @@ def check_place(place: Any, tables: Tables, vocabulary: int, where: str) -> Coun
 
 
 def _rows(listed: Sequence[Any], vocabulary: int) -> tuple[dict[Any, list[Polynomial]], list[Condition]]:
-    """Return (kind, text) -> entries of each of the ``listed`` pmfs, and the conditions that these entries are >= 0.
+    """Return a mapping from (kind, text) to the entries of a pmf, and the conditions that these entries are >= 0.
 
-    ``listed`` has the kind, the text and the unknowns of each pmf. The last entry is 1 minus the sum of the unknowns.
-    The kind ``choice`` is no pmf: it has no last entry and no conditions. Raises ``CertificateRefused`` if something is
-    listed twice, or a pmf does not have ``vocabulary`` entries.
+    Each of ``listed`` is (kind, text, unknowns). The kind is the model, ``target`` or ``draft``; the pmf is the model's
+    pmf after ``text``. Its entries are the unknowns and, as last entry, 1 minus their sum. The kind ``choice`` stands
+    for a free decision of the algorithm instead: one unknown, without a condition. Raises ``CertificateRefused`` if a
+    kind and text are listed twice, or if a pmf does not have ``vocabulary`` entries.
     """
     rows: dict[Any, list[Polynomial]] = {}
     axioms: list[Condition] = []

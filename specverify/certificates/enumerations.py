@@ -1,12 +1,15 @@
-"""Check a certificate of an enumeration: sum its tree in rationals and compare the law with the stated one.
+"""Check a certificate of an enumeration: add up its tree in rationals and compare the law with the stated one.
 
-A certificate lists every draw of a program with the probability and the constraint of each answer, the result of each
-path, the law of the results, the promised law and the distance of the two laws. The promised law is the product of the
-target's pmfs, which the certificate lists, or the law of a second tree. Only the standard library is used.
+A certificate lists every draw of a program with the probability and the constraint of each outcome, the result of each
+path, the law of the results, the law that they should have, and the distance of the two laws. The law that they should
+have is the product of the target's pmfs, which the certificate lists, or the law of a second tree, of the program
+without speculation. Only the standard library is used.
 
-The answers of a draw are the outcomes of one library call (``of`` is empty), intervals of one uniform number
-(``cells``), or relations of several numbers. Intervals must divide the interval in which the number lies, and each
-probability must be the share of its interval. After a relation, only the division is checked: shares depend on others.
+A draw is one of three kinds. (1) One library call; its key ``of`` is empty. (2) A comparison of one uniform number:
+each outcome has an interval in ``cells``. The intervals must divide the interval in which the number lies, and each
+probability must be the relative length of its interval. (3) A comparison of several numbers, such as u1 < u2.
+Afterwards these numbers are no longer uniform; so for a later comparison of one of them, only the division into
+intervals is checked, and the probabilities are not.
 """
 
 from __future__ import annotations
@@ -29,9 +32,9 @@ Law = dict[Tokens, Fraction]
 
 
 class Known(NamedTuple):
-    """What the draws so far tell about one uniform number: the interval ``low`` to ``high`` in which it lies.
+    """The interval ``low`` to ``high`` in which one uniform number lies, given the draws so far.
 
-    ``uniform`` states whether it is uniform in this interval.
+    ``uniform`` states whether the number is uniform in this interval. After a comparison with other numbers it is not.
     """
 
     low: Fraction = Fraction(0)
@@ -82,10 +85,11 @@ def _check_one(certificate: Mapping[str, Any], where: str) -> Counter[str]:
 
 
 def _promised(certificate: Mapping[str, Any], near: Fraction, bound: Fraction, where: str) -> Law:
-    """Return the promised law of a certificate: that of its second tree, else the product of the pmfs it lists.
+    """Return the law that the results should have: that of the certificate's second tree, else a product of pmfs.
 
-    ``near`` is the tolerance of sums, ``bound`` the rounding bound; ``where`` names the certificate in messages. Raises
-    ``CertificateRefused`` if the tree or a pmf is invalid.
+    The second tree belongs to the call without speculation. Without it, the certificate lists the target's pmfs after
+    every text. ``near`` is the tolerance of sums, and ``bound`` the largest rounding error that the certificate may
+    state. ``where`` names the certificate in messages. Raises ``CertificateRefused`` if the tree or a pmf is invalid.
     """
     if "plain" in certificate:
         plain, omitted, _ = _added_up(certificate["plain"], near, bound, f"{where}, without speculation")
@@ -143,12 +147,13 @@ def _added_up(tree: Any, near: Fraction, bound: Fraction, where: str) -> tuple[L
 def _constrained(
     node: Mapping[str, Any], weights: Sequence[Fraction], known: Mapping[int, Known], near: Fraction, where: str
 ) -> Sequence[Mapping[int, Known]]:
-    """Return, for each answer of the draw ``node``, the intervals in which the uniform numbers lie after it.
+    """Return, for each outcome of the draw ``node``, the intervals in which the uniform numbers lie after it.
 
-    ``known`` has the intervals before the draw, by the index of the number; ``weights`` are the probabilities of the
-    answers. A comparison of several numbers leaves the intervals, but the numbers no longer count as uniform. ``where``
-    names the draw in messages. Raises ``CertificateRefused`` if the intervals of the answers do not divide that of the
-    number, or if the probability of an answer is not the share of its interval within ``near``.
+    ``known`` maps the index of a number to its interval before the draw; ``weights`` are the probabilities of the
+    outcomes. A comparison of several numbers does not change their intervals, but marks the numbers as no longer
+    uniform. ``where`` names the draw in messages. Raises ``CertificateRefused`` if the intervals of the outcomes do not
+    divide the interval of the number, or if a probability differs from the relative length of its interval by more than
+    ``near``.
     """
     numbers = {number: known.get(number, Known()) for number in node["of"]}
     if "cells" not in node:

@@ -34,13 +34,14 @@ class Checked(NamedTuple):
 def check_certificate(file: Path, tables: int = RANDOM_TABLES, *, replayed: bool = False) -> Checked:
     """Check the certificate in ``file`` and return its statement with the counts of what was checked.
 
-    A proof is accepted if the tree of every place is complete and its paths add up to the target's law for all p and q,
-    and if the algorithm takes the paths of the tree on random rational tables.
+    A proof is accepted if its tree is complete, if the paths of every tree add up to the target's law for all p and q,
+    and if the algorithm really takes these paths: it is run on tables of p and q with random rational entries.
 
     Args:
         file: The file written by ``specverify prove`` or ``specverify verify`` with ``--certificate FILE``.
-        tables: Random tables per place on which the algorithm is compared with the tree; 0: none.
-        replayed: Run the subject of enumerations on the numbers of the paths that the file lists.
+        tables: For a proof: how many tables of p and q the algorithm is run on at each place; 0: none.
+        replayed: For an enumeration: also run the program under test on the random numbers that the file lists for some
+            paths.
 
     Returns:
         The statement, and the number of places, paths, outcomes, cells and runs.
@@ -102,11 +103,12 @@ def _check(data: Mapping[str, Any], random_tables: int) -> Checked:
 
 
 def _wanted(places: Mapping[Any, Any], vocabulary: int, longest: int) -> Sequence[tuple[tuple[int, ...], int]]:
-    """Return the places (text, number of remaining tokens) that a proof must contain.
+    """Return the places that a proof must contain, as pairs (text, number of remaining tokens).
 
-    ``places`` are those of the certificate. For each text, every number from 1 to ``longest`` is required. If the place
-    of the text (0,) has rows of a draft model, all pmfs are symbolic, and this text is enough. Otherwise all texts of
-    at most ``LONGEST_TEXT`` tokens below ``vocabulary`` are required.
+    Every number of remaining tokens from 1 to ``longest`` is required, after each of some texts. If the algorithm reads
+    the pmfs of a draft model, one text, (0,), is enough, because a proof for all pmfs does not depend on the text.
+    Otherwise the drafts depend on the text itself, and all texts of at most ``LONGEST_TEXT`` tokens are required, with
+    tokens below ``vocabulary``. ``places`` has the places of the certificate, which show whether draft pmfs are read.
     """
     first = [place for (text, _), place in places.items() if text == (0,)]
     reads_draft = any(kind == "draft" for place in first for kind, _, _ in place["rows"])

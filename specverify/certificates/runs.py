@@ -1,4 +1,4 @@
-"""Run the algorithm of a proof on random rational tables and compare its draws and results with the tree."""
+"""Run the algorithm of a proof on tables of p and q with random rational entries; compare each run with the tree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = tuple[Fraction, ...]
 
 
 class RunStep(NamedTuple):
-    """One draw of a run of the algorithm: its site, weights and outcome."""
+    """One draw in a run of the algorithm: the call that draws (``site``), its pmf, and the outcome."""
 
     site: Site
     pmf: Row
@@ -26,9 +26,10 @@ class RunStep(NamedTuple):
 
 
 class Scripted:
-    """Draws that return the outcomes of a script first, and then the first possible outcome of each draw.
+    """A source of draws: it returns the outcomes of a script first, then the first possible outcome of each draw.
 
-    The other possible outcomes of these later draws are recorded as scripts of later runs.
+    The other possible outcomes of these later draws are recorded as scripts of later runs, so that every path is run
+    once.
     """
 
     def __init__(self, script: Sequence[int]) -> None:
@@ -70,10 +71,12 @@ def run_beside(
     tables: int,
     where: str,
 ) -> int:
-    """Run the algorithm of the certificate ``data`` on random tables, and compare it with the tree of a place.
+    """Run the algorithm of the certificate ``data`` on ``tables`` random p and q, and compare each run with a tree.
 
-    ``tables`` is the number of random tables, ``known`` has the polynomials, and ``where`` names the place in messages.
-    Returns the number of runs. Raises ``CertificateRefused`` if a draw or a result differs.
+    The tree is that of ``place``, a text with a number of remaining tokens. Each run must make the draws of one path of
+    the tree, with the probabilities that the polynomials ``known`` have for these p and q, and return its tokens.
+    ``where`` names the place in messages. Returns the number of runs. Raises ``CertificateRefused`` if a draw or a
+    result differs.
     """
     vocabulary, text, runs = data["vocabulary"], tuple(place["text"]), 0
     for seed in range(tables):
@@ -127,10 +130,11 @@ Rows = Mapping[tuple[str, tuple[Any, ...]], Row]
 def _random_tables(
     listed: Sequence[Any], vocabulary: int, rng: random.Random
 ) -> tuple[dict[int, Fraction], dict[tuple[str, tuple[Any, ...]], Row]]:
-    """Return a random value for each unknown, and the pmfs with these values, by kind and text.
+    """Return a random value for each unknown, by number, and the pmfs with these values, by (kind, text).
 
-    Each of ``listed`` has the kind, the text and the unknowns of a pmf over ``vocabulary`` tokens. ``rng`` draws the
-    values, with many ties and zeros.
+    Each of ``listed`` is (kind, text, unknowns): the kind is the model, ``target`` or ``draft``, and the unknowns are
+    the entries of its pmf after the text, over ``vocabulary`` tokens. The kind ``choice`` has one unknown, which
+    becomes -1 or 1. ``rng`` draws values with many ties and zeros.
     """
     point: dict[int, Fraction] = {}
     rows: dict[tuple[str, tuple[Any, ...]], Row] = {}
@@ -149,9 +153,10 @@ def _random_tables(
 def _program(data: Mapping[str, Any], rows: Rows, text: Tokens, remaining: int) -> Callable[[Scripted], Tokens]:
     """Return a function that runs one round of the algorithm of the certificate ``data`` after ``text``.
 
-    The function takes the draws and returns the new tokens. For a certificate about a joint law, it runs rounds until
-    ``remaining`` tokens are emitted. ``rows`` has the pmfs of the models by (kind, text); after other texts a model is
-    uniform. Raises ``CertificateRefused`` if there is no algorithm of that name.
+    The function takes a source of draws and returns the new tokens. For a certificate about the joint law of several
+    rounds, it runs rounds until ``remaining`` tokens are emitted. ``rows`` maps (kind, text) to the pmf of a model,
+    with the kind ``target`` or ``draft``; a text without a pmf gets the uniform one. Raises ``CertificateRefused`` if
+    there is no algorithm of that name.
     """
     uniform = (Fraction(1, data["vocabulary"]),) * data["vocabulary"]
 
@@ -202,7 +207,7 @@ def read_option(written: Any) -> Any:
 
 
 def any_length(chosen: Chosen, most: int) -> LengthRule:
-    """Return a length rule by which another token is drafted after ``text`` if ``chosen(text)`` is True.
+    """Return a length rule that asks ``chosen(text)`` before each draft token whether to draft it.
 
     ``text`` includes the drafts so far. ``most`` is the largest number of drafts of a round.
     """
@@ -220,10 +225,10 @@ def any_length(chosen: Chosen, most: int) -> LengthRule:
 
 
 def check_refutation(data: Mapping[str, Any]) -> tuple[Fraction, Fraction]:
-    """Recompute the mass of the outcome that a refutation names; return this mass and the target's mass.
+    """Recompute the probability of the outcome in a refutation; return it with the target's probability of the outcome.
 
-    Raises ``CertificateRefused`` unless both equal the masses stated in ``data``, the content of the certificate, and
-    differ.
+    ``data`` is the content of the certificate: pmfs of target and draft, an outcome and its two stated probabilities.
+    Raises ``CertificateRefused`` unless both recomputed probabilities equal the stated ones and differ from each other.
     """
     rows = {
         (kind, tuple(text)): tuple(map(Fraction, values)) for kind in ("target", "draft") for text, values in data[kind]

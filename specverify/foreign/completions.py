@@ -165,8 +165,8 @@ def main() -> None:
 def server_at(url: str, model: str = "", *, neutral: bool = False) -> Server:
     """Return the server at ``url``; a URL without a path gets the path ``/v1/completions``.
 
-    ``model`` is the model name in requests; with "" they have none. With ``neutral`` requests contain the options of
-    ``NEUTRAL``.
+    ``model`` is the model name in requests; with "" they have none. With ``neutral``, each request sets top-k, top-p,
+    penalties and similar options to values without effect (``NEUTRAL``), unless the question sets them.
     """
     path = urlsplit(url).path.rstrip("/")
     if not path:

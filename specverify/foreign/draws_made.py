@@ -40,7 +40,7 @@ def run_of(frame: FrameType | None) -> Run | None:
 def draws_made(run: Run | None) -> object:
     """Return a value that changes with every draw of ``run``: the number of its draws.
 
-    If ``run`` is None, the value is made of the states of the generators of ``random``, NumPy and torch.
+    If ``run`` is None (no interception is active), return the states of the generators of ``random``, NumPy and torch.
     """
     if run is not None:
         with suppress(AttributeError, RuntimeError):  # the interpreter is being made, or counts in another thread

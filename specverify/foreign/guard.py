@@ -110,8 +110,8 @@ def _endings_refused(refused: list[str]) -> Iterator[None]:
 def _copies_ended(refused: list[str]) -> Iterator[None]:
     """In the ``with`` block, end every child process of ``os.fork`` that returns to a frame of specverify.
 
-    Otherwise the child would continue the examination a second time. For each such child a sentence is appended to
-    ``refused``.
+    Without this, two processes would continue the verification after the subject has called ``os.fork``. For each such
+    child a sentence is appended to ``refused``.
     """
     copies: list[tuple[int, str]] = []
     library: Callable[[], int] | None = getattr(os, "fork", None)

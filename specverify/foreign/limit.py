@@ -127,7 +127,7 @@ class _ActivityWatcher:
             self._loops = None
 
     def reason(self) -> OutOfTime:
-        """Return the exception that ends the subject, with the description as its message."""
+        """Return the exception to raise in the subject; its message describes what the subject was doing."""
         return (LoopsWithoutDrawing if self._loop_found else OutOfTime)(self.said)
 
     def _stop(self, loop: str) -> None:
@@ -147,9 +147,9 @@ class _ActivityWatcher:
         return max(min(self.next - self.now(), latest - monotonic()), 1e-4)
 
     def is_over(self, frame: FrameType | None) -> bool:
-        """Sample the activity of the subject at its active ``frame``; return whether its time is over.
+        """Record what the subject does at its active ``frame``; return whether its time limit is reached.
 
-        If it is, the attribute ``said`` afterwards holds the description of the activity.
+        If so, the attribute ``said`` afterwards describes in one sentence what the subject was doing.
         """
         over = self._is_over(frame)
         if not over:
@@ -267,7 +267,10 @@ def _plant_in(thread: int) -> None:
 
 
 def _is_in_ours(frame: FrameType | None) -> bool:
-    """Return whether the code at ``frame`` belongs to specverify, or to a library that specverify called."""
+    """Return whether ``frame`` executes specverify's own code, called directly or through a library.
+
+    False if the innermost frame that belongs to specverify or to foreign code is foreign.
+    """
     for result, _ in walk_stack(frame) if frame else ():
         if is_ours(file_of(result)) or is_foreign(file_of(result)):
             return is_ours(file_of(result))
@@ -282,7 +285,10 @@ def _is_ignoring(frame: FrameType | None) -> bool:
 
 
 def _is_entering_or_leaving(frame: FrameType | None) -> bool:
-    """Return whether specverify or a library that it called is entering or leaving a context manager at ``frame``."""
+    """Return whether specverify or a library called by it is entering or leaving a context manager at ``frame``.
+
+    An exception raised there could leave a patch installed.
+    """
     for result, _ in walk_stack(frame) if frame else ():
         if is_foreign(file_of(result)):
             return False
@@ -292,7 +298,7 @@ def _is_entering_or_leaving(frame: FrameType | None) -> bool:
 
 
 def _is_answering(frame: FrameType | None) -> bool:
-    """Return whether the subject is in a call for random numbers at ``frame``."""
+    """Return whether ``frame`` is inside an intercepted call for random numbers that the subject made."""
     for result, _ in walk_stack(frame) if frame else ():
         if is_foreign(file_of(result)):
             return False

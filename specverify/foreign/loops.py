@@ -52,7 +52,7 @@ Turn = Callable[[FrameType, int, int], None]
 
 
 class _TurnCount(NamedTuple):
-    """The counted iterations of a run's loops between two of its draws.
+    """The counted iterations of a run's loops since its last draw.
 
     The value is immutable and replaced as a whole, because a signal may arrive in the middle of an iteration.
     """
@@ -78,10 +78,11 @@ class LoopWatch:
         self._counter: _Counter | None = None
 
     def look(self, frame: FrameType | None, thread: int, *, importing: bool) -> None:
-        """Examine what the run does at ``frame`` in the thread with the id ``thread``.
+        """Count loop iterations if the run has made no draw for ``QUIET`` seconds of CPU time; else stop counting.
 
-        The count of iterations begins if the run has made no draw for some time, and ends if it has made one. Nothing
-        is counted while a package is ``importing``, because a module may build tables.
+        This method is called again and again while the run lasts. ``frame`` is the active frame of the run, in the
+        thread with the id ``thread``. Nothing is counted while a package is ``importing``, because a module may build
+        tables.
         """
         self.next = monotonic() + QUIET / LOOKS
         run = run_of(frame)

@@ -6,28 +6,35 @@
 ``found`` then lists (1) uniform numbers that decide twice and (2) draws made from the same state of a generator. The
 law of the output shows whether the output is right; the audit shows shared randomness even if the law is right.
 
-**One uniform, two decisions.** A decision is a comparison of a symbolic uniform number, whose answer is a draw. One
-lookup may compare several times: a scan of a CDF, a bisection, a chain of branches over several lines, a comparison
-with all partial sums at once. All of these have one property: the earlier answer determines the position of the next
-threshold. A scan that continues past its answer always compares inside intervals that are already decided. A bisection,
-or a scan that stops, always compares inside the remaining interval. No single lookup does both. So a uniform is
-reported if, between the same two lines (or one line and itself) and after the same earlier answer, a threshold lay
-inside the remaining interval on one path and outside it on another. This rule detects a rejected coin that is looked up
-again in a residual, and one coin that is broadcast against the acceptance ratios of several positions. It distinguishes
-both from an inverse CDF without knowing the meaning of the numbers. Noise of a race (Gumbel, exponential) is reported
-if it is used in a second race with other weights, is compared with a number, or is in two entries of one race. The
-second race of a Gumbel top-k, with the same weights, is not reported.
+**One uniform, two decisions.** A decision is a comparison of a symbolic uniform number with thresholds; its outcome
+restricts the number to an interval. One lookup in a CDF may need several comparisons: a scan, a bisection, a chain of
+branches over several lines. The audit must tell such a lookup from two separate decisions. In one lookup, an earlier
+outcome determines where the next thresholds lie. A scan that continues past its result always compares with thresholds
+outside the remaining interval; a bisection, or a scan that stops, always with thresholds inside. No lookup does both.
+So a uniform is reported if, between the same two lines (or one line and itself) and after the same earlier outcome, a
+threshold lay inside the remaining interval on one path and outside on another. Two examples are a uniform that rejects
+a draft and is looked up again in the residual, and one uniform that is broadcast against the acceptance ratios of
+several positions.
 
-**Two draws, one state.** Reported if both outcomes were read; ``streams`` defines a state.
+Noise of a race (an argmax with Gumbel or exponential noise) is reported if it is used in a second race with other
+weights, is compared with a number, or is in two entries of one race. The second race of a Gumbel top-k, with the same
+weights, is not reported.
 
-Not detected: a uniform recycled by its own remainder (``u / r`` after ``u < r``), which is a fresh uniform given the
-answer and no fault; thresholds that on every path lie inside the remaining interval, or on every path outside; a
-threshold that was compared with the uniform before; values reused as values (``NeedsValue`` refuses them); anything
-shared between two intercepted ``with`` blocks, so a whole decode is one block.
+**Two draws, one state.** Two draws from the same state of a generator are reported if the program reads both outcomes;
+``streams`` defines a state.
 
-Reported although it may be intended: a coupling by common noise, as in drafters with shared Gumbel noise; a number that
-is folded (``abs``) before it is compared; and a number that is looked up in the CDFs of several rows at once, of which
-one result is used. The law of the whole decode shows whether the reuse does harm (``draws_are_independent``).
+Not detected:
+
+* a uniform recycled by its own remainder (``u / r`` after ``u < r``), which is a fresh uniform given the outcome and no
+  fault;
+* thresholds that on every path lie inside the remaining interval, or on every path outside;
+* a threshold that was compared with the uniform before;
+* numbers that are returned or stored as values (``NeedsValue`` refuses them);
+* randomness that is shared between two intercepted ``with`` blocks; so put a whole decode in one block.
+
+Reported although it may be intended: common noise, as in drafters with shared Gumbel noise; a number that is folded
+(``abs``) before it is compared; and a number that is looked up in the CDFs of several rows at once, of which one result
+is used. The law of the whole decode shows whether the reuse does harm (``draws_are_independent``).
 """
 
 from __future__ import annotations
@@ -80,18 +87,22 @@ class Draw:
     def __init__(
         self, site: Site, origin: Origin | None = None, way: Hashable = (), source: Hashable | None = None
     ) -> None:
-        """Store the draw: its ``site``, and ``origin``, the generator state from which it is made (None: not known).
+        """Store the call that draws (``site``) and, if known, the generator state from which it draws (``origin``).
 
-        ``way`` states how the generator is used: the drawing function, its weights, and the position in its result.
-        Draws with the same ``origin`` and ``way`` return the same value. If the outcome is a lookup of one number of
-        the stream, ``source`` is the way of drawing this number; None stands for ``way``.
+        ``way`` identifies how the generator is used: the drawing function, its weights, and the position in its result.
+        Draws with the same ``origin`` and ``way`` return the same value. ``source`` is for an index that is computed
+        from a number of the generator, such as ``choice`` from one uniform: the ``way`` of the draw that returns this
+        number itself. None stands for ``way``.
         """
         self.site, self.origin, self.way = site, origin, way
         self.source = way if source is None else source
 
     @property
     def looks_up(self) -> bool:
-        """Return whether the draw is a lookup of a number that other draws of the run may use as well."""
+        """Return whether the outcome is computed from a number that another draw of the run may return directly.
+
+        An example is a weighted ``choice``, which looks up one uniform number in a CDF.
+        """
         return self.origin is not None and self.source != self.way
 
     @property
@@ -129,9 +140,9 @@ class Draw:
     def look(self) -> str:
         """Record that the program reads the outcome of this draw; return "", or the reason why the run must be refused.
 
-        If another draw from the same generator state was read before, this reuse is reported to the audit. If that draw
-        was made from another number (``source``), the run must be refused, as it is not known how the outcomes depend
-        on each other.
+        If the program has read another draw from the same generator state, this reuse is reported to the audit. The run
+        must be refused if the two draws use different numbers of the generator (``source``), because the dependence of
+        the outcomes is then unknown.
         """
         if self.origin is None or self.origin.looked_at == [self]:
             return ""
@@ -190,7 +201,7 @@ class Audit:
         """(Line of a sort, line of a comparison) -> ranks in the order of the numbers that were compared."""
 
     def refusal(self, reason: str) -> str:
-        """Record in ``undecided`` that reuse cannot be decided, for the given ``reason``.
+        """Record in ``undecided`` that the audit cannot decide whether randomness is reused, for the given ``reason``.
 
         Returns ``reason`` if this audit refuses such a run (the caller then raises the refusal), else "".
         """
@@ -230,11 +241,11 @@ def place() -> str:
 def asked(
     questions: list[AnsweredQuestion], draw: Draw, thresholds: Sequence[float], cell: Cell | None, where: str = ""
 ) -> None:
-    """Record a comparison of the uniform of ``draw`` with ``thresholds`` at line ``where``, by default the current one.
+    """Record that the program compares the uniform of ``draw`` with ``thresholds``; report it if it decides twice.
 
-    ``questions`` are the earlier comparisons of the same uniform, to which the new one is appended. ``cell`` is the
-    interval that the answer selects, or None if earlier answers determine it. Nothing is appended in this case, or if
-    all thresholds are 0, 1 or repeated.
+    ``questions`` are the earlier comparisons of the same uniform; the new one is appended. ``cell`` is the interval in
+    which the uniform lies after the new one, or None if the earlier ones already determine its outcome. Nothing is
+    appended in this case, or if all thresholds are 0, 1 or repeated. ``where`` is the line, by default the current one.
     """
     audit: Audit | None = mode().audit
     if audit is None:
@@ -258,13 +269,15 @@ def asked(
 
 
 def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bool, drawn: bool, place: str) -> str:
-    """Record a comparison of a quantity that is made of several draws, such as their sum; never reports reuse.
+    """Record a comparison of a quantity that is made of several draws, such as the sum of two uniforms.
+
+    The audit cannot report reuse here, but may find that it cannot decide the question.
 
     Args:
         names: Names of the draws.
-        before: Earlier answers about the same quantity (True: it was below the bound).
+        before: Outcomes of earlier comparisons of the same quantity (True: it was below the bound).
         others: Whether some of the draws were also compared alone, or in another quantity.
-        drawn: Whether the new answer is drawn: earlier answers do not determine it.
+        drawn: Whether the new outcome is drawn, because earlier ones do not determine it.
         place: Line of the comparison.
 
     Returns:
@@ -284,10 +297,11 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
 
 
 def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[bool]:
-    """Yield for the thresholds of a comparison whether they lie inside ``cell``: True if inside, False if outside.
+    """Yield for each threshold of a new comparison: True if it lies inside ``cell``, False if it lies outside.
 
-    ``cell`` is the interval of the uniform after an earlier comparison. Thresholds at its ends are skipped. ``drawn``
-    states that the answer of the new comparison was drawn; if it was not, thresholds inside are skipped too.
+    ``cell`` is the interval of the uniform after an earlier comparison. A threshold at an end of ``cell`` is skipped.
+    ``drawn`` states whether the outcome of the new comparison was drawn; if it was not, thresholds inside are skipped
+    too.
     """
     for threshold in thresholds:
         if threshold < cell.low - ROUNDING or threshold > cell.high + ROUNDING:
@@ -320,9 +334,10 @@ class Racer(NamedTuple):
 
 
 def raced(racers: Sequence[Racer], where: str = "") -> None:
-    """Record that ``racers`` take part in a race (argmax or argmin) at line ``where``, by default the current line.
+    """Record that ``racers`` take part in a race (argmax or argmin of noisy scores); report noise that decides twice.
 
-    A uniform is reported if it occurs twice, if it has been compared, or if it has raced with other ratios of weights.
+    A uniform is reported if it is in two entries of the race, has been compared with a number before, or was in an
+    earlier race in which the weights had other ratios. ``where`` is the line, by default the current one.
     """
     if mode().audit is None:
         return
@@ -347,9 +362,9 @@ def compared_after(draw: Draw, race: Raced) -> None:
 def placed(race: Raced, rank: Hashable, where: str = "") -> str:
     """Record that a number which took part in a race is compared with a plain number.
 
-    ``race`` is this earlier race, ``rank`` the rank of the number in it, and ``where`` the line that compares, by
-    default the current one. Returns the reason for a refusal if the line compares different ranks on different paths,
-    else "".
+    ``race`` is this earlier race (an argmax or argmin of noisy scores). ``rank`` is the rank of the number among its
+    entries, and ``where`` the line that compares, by default the current one. Returns the reason for a refusal if the
+    line compares numbers of different ranks on different paths, else "".
     """
     audit: Audit | None = mode().audit
     if audit is None:

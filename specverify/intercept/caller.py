@@ -1,4 +1,4 @@
-"""Find the line of the foreign code (the code under test) that made a call."""
+"""Find the line of the code under test ("foreign code") that made a call."""
 
 from __future__ import annotations
 
@@ -105,9 +105,10 @@ def caller(trace: TracebackType | None = None) -> str:
 
 
 def called_by_foreign(trace: TracebackType | None) -> str:
-    """Return the name of the library function that the innermost foreign frame of the traceback ``trace`` called.
+    """Return the name of the library function that foreign code called when an error was raised.
 
-    The result is "" if that function is not written in Python.
+    The error has the traceback ``trace``. The result is "" if that function is not written in Python. Foreign code is
+    outside torch, NumPy, the standard library and this package.
     """
     result, package = "", Path(__file__).parent.parent
     while trace is not None:
@@ -145,15 +146,16 @@ def _foreign_frame_and_name() -> tuple[Any, str]:
 
 
 def is_ours_or_answered(filename: str) -> bool:
-    """Return whether the file ``filename`` is of this package or of a library whose random calls are intercepted."""
+    """Return whether the file ``filename`` belongs to specverify or to a library whose random calls it intercepts."""
     return _is_ours_or_of_library(filename, jax_is_answered())
 
 
 @cache
 def _is_ours_or_of_library(filename: str, jax: bool) -> bool:
-    """Return whether the file ``filename`` is of this package or of an intercepted library.
+    """Return whether the file ``filename`` belongs to specverify or to a library whose random calls it intercepts.
 
-    JAX counts as intercepted only if ``jax`` is True.
+    JAX counts as such a library only if ``jax`` is True. The planted bugs in ``specverify/mutants`` do not count as
+    part of specverify.
     """
     path, package = Path(filename), Path(__file__).parent.parent
     libraries = ("torch", "jax", "jaxlib") if jax else ("torch",)
@@ -170,7 +172,7 @@ def jax_is_answered() -> bool:
 
 @cache
 def is_own(filename: str) -> bool:
-    """Return whether the file ``filename`` belongs to this package, but not to its subpackage ``intercept``.
+    """Return whether the file ``filename`` belongs to specverify outside of the subpackage ``intercept``.
 
     ``intercept`` is left out, because its functions run inside the calls of foreign code.
     """
@@ -194,15 +196,18 @@ def standard_library(filename: str) -> tuple[str, ...]:
 
 
 def _foreign_name(filename: str) -> str:
-    """Return the last part of the path ``filename`` if the file has foreign code; "" otherwise."""
+    """Return the name of the file ``filename``, without folders, if it contains foreign code; "" otherwise.
+
+    Foreign code is outside torch, NumPy, JAX, the standard library and this package.
+    """
     return _name_if_foreign(filename, jax_is_answered())
 
 
 @cache
 def _name_if_foreign(filename: str, jax: bool) -> str:
-    """Return the last part of the path ``filename`` if the file has foreign code; "" otherwise.
+    """Return the name of the file ``filename``, without folders, if it contains foreign code; "" otherwise.
 
-    ``jax`` states whether JAX is intercepted; its files do not count as foreign then.
+    Foreign code is outside torch, NumPy, the standard library and this package, and outside JAX if ``jax`` is True.
     """
     if _is_ours_or_of_library(filename, jax) or standard_library(filename) or filename.startswith("<frozen "):
         return ""

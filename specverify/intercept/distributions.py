@@ -1,4 +1,4 @@
-"""The laws that libraries draw from, and the extreme values of their generators.
+"""The distributions ("laws") that libraries draw from, and the extreme values of their generators.
 
 **Extreme values.** If a generator returns one of these, code may emit a token of probability 0. A generator can return
 every value here: each was reproduced by setting a state from which the generator returns it
@@ -11,9 +11,9 @@ every value here: each was reproduced by setting a state from which the generato
     Gumbel         NumPy                   -3.6 and 36.7: it draws again where it would be infinite
 
 **Laws.** The table has a row for each law that is a monotone function of one uniform or one exponential number, and for
-each law of integers, with the methods of every library that draw from it. The function is written in operations of the
-table of primitives, so it applies to numbers, symbolic numbers and noise vectors. An intercepted call consumes as much
-of the generator as the library's: front ends advance the real generator by the real call.
+each law of integers. A row names the methods of every library that draw from the law. The function is written in
+operations of the table of primitives, so it applies to numbers, symbolic numbers and noise vectors. An intercepted call
+advances the real generator by the real call, so that the state afterwards is as without interception.
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ class MoreNumbers(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class Boundary:
-    """Gives the random numbers of a run fixed values.
+    """Fixed values for the random numbers of a run: by default, each is the smallest or the largest of its generator.
 
-    The end 0 stands for the smallest value of a generator, the end 1 for its largest.
+    The end 0 stands for the smallest value of a generator, the end 1 for its largest. Runs at these ends show whether
+    code emits a token of probability 0.
     """
 
     def __init__(
@@ -66,12 +67,12 @@ class Boundary:
         """Choose the values of the random numbers of one run.
 
         Args:
-            end: 0 or 1 gives every number the smallest or the largest value of its generator; a number between is a
-                uniform from which every number is computed.
-            only: Index of the only number that gets this extreme value; the others get a value near the end.
+            end: 0 or 1: every number is the smallest or the largest value of its generator. A number in between: a
+                uniform, from which every number is computed.
+            only: Index of the only number that gets the value of ``end``; the others get a value near it.
             values: Uniforms from which the numbers are computed in order, in place of ``end``.
-            apart: If above 0, a number gets a value near the end instead: with this probability a generator returns one
-                that is still closer.
+            apart: If above 0, numbers are near ``end`` but not at it: the value is such that a generator returns one
+                between it and the end with this probability.
         """
         self._values = values
         self.has_values = values is not None
@@ -129,8 +130,8 @@ class Boundary:
     def several(self, count: int, number: Callable[[], float]) -> list[float]:
         """Return ``count`` numbers of one call, each computed by ``number()``.
 
-        All of them are equal, except the number that ``only`` selects, which gets the extreme value. If the run has a
-        list of values, each number is computed anew.
+        All of them are equal, except the one with the index ``only`` of the run, if it is among them: it gets the
+        extreme value. If the run has a list of values, each number is computed anew.
         """
         if self._values is not None:
             return [number() for _ in range(count)]
@@ -159,7 +160,7 @@ class Boundary:
         return self.number(call, 0.0, largest, float, 1 - largest)
 
     def whole(self, call: str, low: int, number: int) -> int:
-        """Return the next integer in ``[low, low + number)``, drawn by ``call``, with the value this run gives it."""
+        """Return the next integer in ``[low, low + number)``, drawn by ``call``: an extreme or a given value."""
         return low + int(self.number(call, 0, number - 1, lambda u: math.floor(u * number), 1 / number))
 
     def exponential(self, call: str, smallest: float = 0.0, largest: float = LATEST, least: float = SMALLEST) -> float:
@@ -177,7 +178,7 @@ class Boundary:
 
 
 class NearEnd(NamedTuple):
-    """A setting for runs in which every random number is near the same ``end``, 0 or 1, but not at the end itself.
+    """The request that every random number of each run be near the same ``end``, 0 or 1, but not at the end itself.
 
     With probability ``apart`` a generator returns a value between the number and the end. The ``Boundary`` of each run
     is appended to ``boundaries``.
@@ -188,7 +189,7 @@ class NearEnd(NamedTuple):
     boundaries: list[Boundary]
 
     def __float__(self) -> float:
-        """Return the end, 0 or 1, for code that does not use the distance."""
+        """Return the end, 0 or 1, so that code may treat this object as the number ``end``."""
         return self.end
 
 
@@ -198,9 +199,9 @@ forcing."""
 
 
 def boundary_of(forced: Forced) -> Boundary | None:
-    """Return the ``Boundary`` that gives the random numbers of one run their values; None if ``forced`` is None.
+    """Return the ``Boundary`` that fixes the random numbers of one run; None if ``forced`` is None (not fixed).
 
-    ``forced`` is a ``Boundary``, which is returned itself, a ``NearEnd``, or a number, the ``end`` of a new
+    ``forced`` may be a ``Boundary``, which is returned itself, a ``NearEnd``, or a number, the ``end`` of a new
     ``Boundary``.
     """
     if isinstance(forced, NearEnd):
@@ -245,7 +246,7 @@ MOST_WHOLE = 2.0**62
 
 
 def _logit(x: Operations, u: Any) -> Any:
-    """Return ``log(u / (1 - u))``, computed by the operations ``x``. It increases with u."""
+    """Return ``log(u / (1 - u))``, which increases with u; ``x`` has the arithmetic for the type of ``u``."""
     odds = x.subtract(x.reciprocal(x.maximum(u, SMALLEST)), 1.0)
     return x.negative(x.log(odds))
 
@@ -259,8 +260,9 @@ def _moved(x: Operations, noise: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
 def _of_logistic(law: str) -> Callable[..., Any]:
     """Return the function ``image(x, u, loc, scale)`` that computes a number of the law ``law`` from the uniform ``u``.
 
-    A logistic number is mapped to the standard law by ``{law}_of_logistic`` of the operations ``x``, multiplied by
-    ``scale`` and added to ``loc``.
+    It computes the logistic number of ``u``, maps it to the standard law by ``{law}_of_logistic`` of ``x``, multiplies
+    by ``scale`` and adds ``loc``. ``x`` has the arithmetic for the type of ``u``: numbers, symbolic numbers or noise
+    vectors.
     """
 
     def image(x: Operations, u: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
@@ -273,9 +275,10 @@ _normal = _of_logistic("normal")
 
 
 def _beta(x: Operations, u: Any, a: Any, b: Any) -> Any:
-    """Return a beta number with parameters a and b: a power of the uniform ``u``, computed by the operations ``x``.
+    """Return the beta number with parameters a and b that belongs to the uniform ``u``; a or b must be 1.
 
-    Refuses unless a or b is 1.
+    It is a power of ``u``, or 1 minus a power of 1 - u. ``x`` has the arithmetic for the type of ``u``. Refuses other
+    parameters.
     """
     if 1 not in (a, b):
         raise refusal("parameters", "a beta law is answered where one of its parameters is 1 and both are numbers")
@@ -289,9 +292,10 @@ def _trials(x: Operations, drawn: Any, chance: Any) -> Any:
 
 
 def _triangular(x: Operations, u: Any, left: Any, mode: Any, right: Any) -> Any:
-    """Return a triangular number computed from ``u`` by the operations ``x``.
+    """Return the triangular number on [left, right] with mode ``mode`` that belongs to the uniform ``u``.
 
-    Refuses a noise vector, and parameters unless ``left <= mode <= right`` and ``left < right``.
+    ``x`` has the arithmetic for the type of ``u``. Refuses a noise vector, and parameters unless ``left <= mode <=
+    right`` and ``left < right``.
     """
     if x is not OF_SCALARS or not left <= mode <= right or left == right:
         raise refusal("parameters", "a triangular law is answered one by one, and where left <= mode <= right")
@@ -393,7 +397,7 @@ def bound(parameters: Parameters, args: tuple[Any, ...], named: Mapping[str, Any
 
 
 def _until_nothing(term: float, ratio: Callable[[int], float]) -> Any:
-    """Return a pmf whose entry 0 is ``term`` and whose entry k is ``ratio(k)`` times entry k - 1.
+    """Return a pmf on 0, 1, 2, ... whose entry 0 is ``term`` and whose entry k is ``ratio(k)`` times entry k - 1.
 
     It is truncated where the probabilities become negligible in float64, and normalised.
     """
@@ -460,10 +464,10 @@ MOST_SHUFFLED = 8
 
 
 def seed_name(seed: Any) -> str:
-    """Return a name of ``seed`` for messages, the same name in every run; "" for None.
+    """Return a name of ``seed`` for messages, the same in every run although the seed may be random; "" for None.
 
-    A small integer is its own name. A large one is named "a large number", because it may itself be random. A list or
-    tuple is named by its items, any other seed by its type.
+    A small integer is its own name. Other integers are named "a large number", a list or tuple by its items, any other
+    seed by its type.
     """
     if seed is None:
         return ""
@@ -479,7 +483,8 @@ def seed_name(seed: Any) -> str:
 def one_by_one(draws: Draws, site: Site, weights: Any, count: int) -> list[int]:
     """Draw ``count`` different indices one after the other, and return them in this order.
 
-    Each is drawn by ``draws``, with the ``weights`` of the indices that are left. ``site`` names the decision.
+    Each is drawn by ``draws``, in proportion to the ``weights`` of the indices that are left. ``site`` names the call
+    in the record of draws.
     """
     left = np.array(weights, dtype=np.float64)
     result: list[int] = []

@@ -32,12 +32,12 @@ _WANTS = ("SymbolicFloat", "SymbolicInt", "OutcomeNumber", "SeedSequence expects
 
 @contextmanager
 def answered_everywhere(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
-    """Context manager: the random calls of ``random``, NumPy and, if imported, torch and JAX are answered by ``draws``.
+    """Context manager: ``draws`` chooses the results of the random calls of all imported libraries, in all threads.
 
-    This holds in all threads. ``forced_uniform`` 0 or 1 gives every uniform the value 0 or the largest float below 1; a
-    ``Boundary`` chooses values. If ``draws`` is a ``Recorder``, the libraries' own numbers are recorded. Raises
-    ``NeedsValue`` at the end if a draw was not intercepted, if torch or JAX was imported in the block, or if the
-    program caught a refusal.
+    The libraries are ``random``, NumPy, torch and JAX. ``forced_uniform`` 0 or 1 gives every uniform the value 0 or the
+    largest float below 1; a ``Boundary`` chooses values. If ``draws`` is a ``Recorder``, the libraries draw their own
+    numbers, which are recorded. Raises ``NeedsValue`` at the end if a draw was not intercepted, if torch or JAX was
+    imported in the block, or if the program caught a refusal.
     """
     if isinstance(draws, Recorder):
         with _recorded(draws):
@@ -81,8 +81,7 @@ def answered_everywhere(draws: Draws, forced_uniform: Forced = None) -> Iterator
 def libraries_replaced() -> Iterator[None]:
     """Context manager that installs the patches of ``answered_everywhere`` once for all its uses in the ``with`` block.
 
-    Between these uses the libraries draw their own numbers. Installing once saves a quarter of the time of a short
-    call.
+    This saves a quarter of the time of a short call. Between the uses, the libraries draw their own numbers.
     """
     with (
         random_replaced(),
@@ -96,23 +95,23 @@ def libraries_replaced() -> Iterator[None]:
 
 
 class Unanswered:
-    """An interpreter that lets another interpreter answer each draw while interception is suspended.
+    """A wrapper around a source of draws that suspends interception while the source chooses an outcome.
 
-    So random calls that the other interpreter makes itself are not intercepted.
+    So random calls that the source makes itself are not intercepted.
     """
 
     def __init__(self, draws: Draws, block: Block | None = None) -> None:
-        """Wrap ``draws``, the interpreter that answers every draw.
+        """Wrap ``draws``, which chooses the outcome of every draw.
 
         ``block`` is the open interception block; a draw after its end is refused. With None no draw is refused.
         """
         self._draws, self._block = draws, block
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw from ``pmf`` that the wrapped interpreter draws, with interception suspended.
+        """Return the outcome of a draw from ``pmf``, chosen by the wrapped ``draws`` with interception suspended.
 
-        ``site`` names the decision. Raises ``NotAFunctionOfItsDraws`` for a random number of an earlier call, whose
-        block is over.
+        ``site`` names the call in the record of draws. Raises ``NotAFunctionOfItsDraws`` for a random number of an
+        earlier call, whose block is over.
         """
         if self._block is not None and self._block.over:
             drawn = " at ".join(map(str, site[:2]))
@@ -154,7 +153,7 @@ def _both(one: AbstractContextManager[Any], other: AbstractContextManager[Any]) 
 def _jax_answered_by(
     draws: Draws, forced_uniform: Boundary | None
 ) -> AbstractContextManager[Callable[[], AbstractContextManager[Any]]]:
-    """Context manager in which JAX's random calls are answered by ``draws``, or get the values of ``forced_uniform``.
+    """Context manager in which ``draws`` or ``forced_uniform`` chooses the results of JAX's random calls.
 
     Yields a function that returns the context manager for another thread. Does nothing in a version of JAX that is not
     supported.
@@ -169,7 +168,7 @@ def _jax_answered_by(
 
 @contextmanager
 def _torch_answered_by(draws: Draws, forced_uniform: Boundary | None) -> Iterator[AbstractContextManager[Any]]:
-    """Context manager in which torch's random calls are answered by ``draws``, or get the values of ``forced_uniform``.
+    """Context manager in which ``draws`` or ``forced_uniform`` chooses the results of torch's random calls.
 
     Yields the context manager that other threads enter. Torch runs with one thread.
     """

@@ -1,13 +1,13 @@
-"""Interpreters that answer every comparison of random numbers by values of these numbers.
+"""Sources of draws that follow given random numbers, or a given path, instead of trying all outcomes.
 
 A plain run is one in which the libraries draw their own numbers. ``Coupled`` repeats a recorded plain run with symbolic
 numbers: each new symbolic number gets the next recorded value, and each draw takes the branch that contains it. So the
-examined run must return the result of the plain run.
+run with symbolic numbers must return the result of the plain run.
 
-``Gathered`` follows a path that an enumeration chooses, and collects the constraints on its numbers. Afterwards
-``numbers`` draws values inside the intervals of the path, to repeat the path in a plain run.
+``Gathered`` follows a path that an enumeration has chosen, and collects the constraints on its numbers. Afterwards
+``numbers`` draws values inside the intervals of the path, so that a plain run can repeat the path.
 
-Both are alternatives to ``Enumerated`` and evaluate expressions of several numbers by one function, ``value_of``.
+Both take the place of ``Enumerated`` and evaluate expressions of several numbers by one function, ``value_of``.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Find and replace names that foreign code bound before a block: ``from random import random``, ``draw = rng.random``.
+"""Find and replace names that foreign code bound earlier: ``from random import random``, ``draw = rng.random``.
 
 Such a name refers to the library's own method, so patching the module or the type does not reach it. The garbage
-collector lists all methods bound to a generator, and the objects that refer to them. While a block is open, these
+collector lists all methods bound to a generator, and the objects that refer to them. During interception, these
 references are replaced in modules, objects, classes, closures, parameter defaults, lists and partial functions.
-References from other kinds of objects are left unchanged. All generators that have such a method are watched: see
-``PROCESS.watched``.
+References from other kinds of objects are not replaced; the states of all generators with such a method are therefore
+watched for draws that were not intercepted: see ``PROCESS.watched``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LIBRARIES = {"random", "numpy.random", "numpy.random.mtrand", "numpy.random.bit
 
 
 class AliasPlace(NamedTuple):
-    """A reference that can be changed (attribute, item, closure cell, default): ``look`` reads it, ``put`` sets it."""
+    """A place that stores a reference (attribute, item, cell, default): ``look()`` reads it, ``put(x)`` sets it."""
 
     look: Callable[[], Any]
     put: Callable[[Any], None]
@@ -40,7 +40,7 @@ class AliasPlace(NamedTuple):
 class Alias(NamedTuple):
     """A reference to a method of a generator: where it is stored (``place``), and the method (``before``).
 
-    ``inside`` is the replacement of the method, to which the reference is set while a block is open.
+    ``inside`` is the intercepted method, which replaces ``before`` at this place during interception.
     """
 
     place: AliasPlace
@@ -55,7 +55,7 @@ _ATTRIBUTES = type.__dict__["__dict__"].__get__
 
 
 class Everything:
-    """All generators, methods and functions of the process, as listed by the garbage collector."""
+    """A list of all objects of the process, as the garbage collector reports them, with look-ups by type."""
 
     def __init__(self) -> None:
         """List the objects of the process now."""
@@ -84,10 +84,7 @@ class Everything:
 
 
 class _AreOf(dict[type, bool]):
-    """A dictionary from a type to True if the type is a subclass of one of ``kinds``, else False.
-
-    An entry is computed when it is first requested.
-    """
+    """A dictionary from a type to whether it is a subclass of one of ``kinds``; entries are computed on demand."""
 
     def __init__(self, kinds: tuple[type, ...]) -> None:
         self._kinds = kinds
@@ -110,7 +107,8 @@ def forget() -> None:
 def find_aliases(everything: Everything) -> None:
     """Search ``everything`` for references to methods of generators, and store them in ``PROCESS.aliases``.
 
-    From then on every block replaces them. Generators with such a method are stored in ``PROCESS.watched``.
+    From then on these references are replaced during every interception. Generators with such a method are stored in
+    ``PROCESS.watched``.
     """
     items = _answered_methods(everything)
     librarys = _held_by_libraries()
@@ -143,7 +141,7 @@ def _held_by_libraries() -> Counter[int]:
 @once
 @contextmanager
 def aliases_answered() -> Iterator[None]:
-    """Context manager: while it is open, the references that ``find_aliases`` found refer to their replacements."""
+    """Context manager: while it is open, the references that ``find_aliases`` found refer to intercepted methods."""
     with exchanged(PROCESS.aliases):
         yield
 
@@ -168,7 +166,7 @@ def exchanged(aliases: list[Alias]) -> Iterator[None]:
 
 
 def _answer_of(item: Any) -> Any:
-    """Return the replacement of ``item``, a method bound to a generator; None if the method has none."""
+    """Return the intercepted form of ``item``, a method bound to a generator; None if it has none or is intercepted."""
     owner = item.__self__
     kind = next((kind for kind in PROCESS.methods if issubclass(type(owner), kind)), None)
     answer = None if kind is None else PROCESS.methods[kind].get(item.__name__)
@@ -178,10 +176,10 @@ def _answer_of(item: Any) -> Any:
 
 
 def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> Iterator[tuple[AliasPlace, Any]]:
-    """Yield every changeable reference to one of ``items``, with the item to which it refers.
+    """Yield every changeable reference to one of ``items``, as a pair (place of the reference, item).
 
-    ``everything`` are the objects that are searched. References from the lists ``items``, ``everything`` and ``apart``
-    are skipped: they belong to this search.
+    ``everything`` lists the objects of the process. References from the lists ``items``, ``everything`` and ``apart``
+    themselves are skipped, because they are part of this search.
     """
     wanted = {id(item) for item in items}
     result, none = gc.get_referrers(*items) if items else [], set(map(id, (items, everything.objects, *apart)))
@@ -277,6 +275,6 @@ def _give_partial(holder: Any, function: Any) -> None:
 
 
 def _is_librarys(item: Any) -> bool:
-    """Return whether ``item`` is a library's own module-level function, such as ``random.random``."""
+    """Return whether ``item`` is a global function of ``random`` or ``numpy.random``, such as ``random.random``."""
     library: Mapping[str, Any] = vars(np.random) if isinstance(item.__self__, np.random.RandomState) else vars(random)
     return bool(library.get(item.__name__) is item)

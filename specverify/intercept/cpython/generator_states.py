@@ -54,9 +54,9 @@ _START = cycle(range(64))
 
 
 def start() -> int:
-    """Return a seed for the global generators at the start of a run; it differs from that of the preceding run.
+    """Return a seed for the global generators at the start of a run; it differs from the seed of the preceding run.
 
-    If a result depends on this seed, the program made a draw that was not intercepted.
+    Intercepted draws do not use the generators. So if a result changes with this seed, a draw was not intercepted.
     """
     return next(_START)
 
@@ -115,7 +115,7 @@ def window_of_torch(torch: Any) -> Any:
 
 
 class Held:
-    """A generator of which the state is changed before a replay and restored after it.
+    """A generator whose state is replaced before a replay of the program and restored after it.
 
     Memory views make reading and writing the state fast.
     """
@@ -144,9 +144,10 @@ class Held:
             place += size
 
     def seed_after(self, state: Any, number: int) -> int:
-        """Return the seed from which the generator's state in replay number ``number`` is computed.
+        """Return the seed of the replacement state that the generator gets in replay number ``number``.
 
         The seed depends on ``state``, the generator's own state, and on ``number``, in the same way in every process.
+        So generators with equal states keep equal states.
         """
         if state != self._seen:
             self._seen, self._seed = state, _digest(state)
@@ -207,9 +208,9 @@ _OF_LEGACY: dict[str, Any] = {name: vars(np.random.RandomState)[name] for name i
 
 
 def state_in_world(generator: Any, seed: int) -> Any:
-    """Return a fixed state for ``generator``, one of the ``WORLDS`` states with which runs may start.
+    """Return a fixed start state for ``generator``: one of ``WORLDS`` states, selected by ``seed`` modulo ``WORLDS``.
 
-    ``seed`` modulo ``WORLDS`` selects it. The state has the form that ``read`` returns for a generator of this type.
+    The state has the form that ``read`` returns for a generator of this type.
     """
     seed = _FIRST + seed % WORLDS
     if isinstance(generator, random.Random):

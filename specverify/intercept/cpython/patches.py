@@ -1,24 +1,26 @@
 # ruff: noqa: PLC0414 - such an alias exports a name
-"""Patch the interpreter and libraries inside a block, and keep the original functions.
+"""Patch the interpreter and libraries during interception, and keep the original functions.
 
-**Originals.** Inside a run ``math`` and NumPy have replaced functions: ``np.empty`` returns arrays that can hold
-symbolic numbers. Code of this package imports the original functions from here, and uses no attribute of the modules.
+A block is a ``with`` block in which random calls are intercepted.
+
+**Originals.** In a block, ``math`` and NumPy have replaced functions: ``np.empty`` returns arrays that can hold
+symbolic numbers. Code of this package therefore imports the original functions from this module.
 
 **Attributes and methods.** Engines store generators in modules, closures and attributes, made long before a block. The
 generator types reject ``setattr``, so the entries of the type's dictionary are replaced and the method cache is
 invalidated. Every instance is then intercepted, wherever it is stored. A method bound earlier (``f = rng.random``) is
 still the original: see ``aliases``.
 
-**Calls of ``float``** and of NumPy's floating types. ``float(u)`` makes a plain float, which needs a value. The type
-itself cannot be replaced, because code compares it and uses it as a dtype. After a call of it has needed the value of a
-random number, the functions of that module get new code: calls of ``float``, but no other use of it, become calls of
-another global name, which accepts symbolic numbers. The same applies to calls of ``np.float32`` and similar types, by
-that name or as an attribute of the module's name for NumPy. Names of functions of ``math`` in such a module, from
-``from math import log``, are replaced too.
+**Calls of ``float``** and of NumPy's floating types. ``float(u)`` makes a plain float, so it fails for a symbolic
+number u. The type itself cannot be replaced, because code compares it and uses it as a dtype. After the first such
+failure, the functions of the calling module get new code: calls of ``float``, but no other uses, become calls of
+another global name, which accepts symbolic numbers. The same applies to calls of ``np.float32`` and similar types.
+Names of functions of ``math`` in such a module, from ``from math import log``, are replaced too.
 
 **Threads.** The methods of NumPy and ``random`` are intercepted in every thread. Functions of torch are intercepted per
-thread, so a new thread, and a task of an existing pool, enters the block first. The block records a refusal in a thread
-and raises it at its end, so it is not printed. Errors of threads whose path was abandoned are not printed either.
+thread, so a new thread, and a task of an existing pool, enters the block first. If a draw in a thread is refused, the
+block records the refusal and raises it at its end, so it is not printed. Errors of threads that continue after the end
+of a run or after a refusal are not printed either.
 """
 
 from __future__ import annotations
@@ -136,7 +138,7 @@ _modified.restype = None
 
 @cache
 def own_methods(kind: type) -> dict[str, Any]:
-    """Return the dictionary in which the type ``kind`` stores its attributes: the real one, not a copy or a proxy."""
+    """Return the dictionary that stores the attributes of the type ``kind``: changing it changes the type."""
     (result,) = gc.get_referents(kind.__dict__)
     if not isinstance(result, dict) or result.keys() != vars(kind).keys():
         raise RuntimeError(f"the methods of {kind.__name__} cannot be reached in this Python")
@@ -164,10 +166,10 @@ _NOTHING = nullcontext()
 
 
 def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], AbstractContextManager[None]]:
-    """Return a function without arguments that returns ``block()``, a context manager that installs a patch.
+    """Return ``block`` changed so that nested uses install its patch only once.
 
-    While this context manager is open, the function returns one that does nothing, so nested blocks install the patch
-    once.
+    ``block()`` returns a context manager that installs a patch. The result does the same, but while one of its context
+    managers is open, it returns one that does nothing.
     """
     name = f"{block.__module__}.{block.__qualname__}"
 
@@ -251,10 +253,10 @@ without end."""
 
 
 def again(run: Callable[[], Found]) -> Found:
-    """Call ``run`` until a call finds no further code to redirect (see ``met``); return the result of the last call.
+    """Call ``run`` repeatedly, until a call finds no further use of ``float`` on symbolic numbers; return its result.
 
-    In each call, ``float`` accepts symbolic numbers in the code that earlier calls found. Only an exception of the last
-    call is raised.
+    Each call redirects the uses of ``float`` that earlier calls found (see ``met``), so that they accept symbolic
+    numbers. Only an exception of the last call is raised.
     """
     while True:
         before = len(PROCESS.float_code)
@@ -269,9 +271,9 @@ def again(run: Callable[[], Found]) -> Found:
 
 
 def met() -> None:
-    """Note that the running foreign code has just needed the value of a symbolic number.
+    """Note that the running foreign code has just applied ``float`` or a similar call to a symbolic number.
 
-    From the next run on, calls of ``float`` in its module are redirected, so that they accept symbolic numbers.
+    From the next run on, such calls in its module are redirected, so that they accept symbolic numbers.
     """
     frame = foreign_frame()
     if frame is None:
@@ -292,7 +294,7 @@ def met() -> None:
 
 @contextmanager
 def calls_led(answers: Mapping[Any, Callable[..., Any]], functions: Mapping[Any, Any]) -> Iterator[None]:
-    """Context manager: while it is open, calls in the modules that ``met`` has noted before are redirected.
+    """Context manager: while it is open, calls of floating types in the modules that ``met`` has noted are redirected.
 
     ``answers`` maps a floating type, such as ``float``, to the function that is called in its place. ``functions`` maps
     original functions, such as ``math.log``, to the substitutes to which global names of the modules are bound.
@@ -311,10 +313,10 @@ def calls_led(answers: Mapping[Any, Callable[..., Any]], functions: Mapping[Any,
 
 
 def _exchange(module: _Module, functions: Mapping[Any, Any], *, back: bool) -> None:
-    """Redirect the code of ``module``, and replace original functions in its global names by their substitutes.
+    """Redirect the calls of floating types in ``module``, and bind its global names to substitutes of functions.
 
-    ``functions`` maps originals to substitutes. ``back`` states the reverse: the original code and functions are
-    restored. Code and names that other code has changed meanwhile are left unchanged.
+    ``functions`` maps originals, such as ``math.log``, to substitutes. With ``back``, the original code and functions
+    are restored instead. Code and names that other code has changed meanwhile are left unchanged.
     """
     for result, *codes in module.functions:
         function = result()
@@ -388,9 +390,10 @@ _POOLS = "concurrent.futures.thread"
 
 @contextmanager
 def threads_enter(block: Block, enter: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
-    """Context manager: threads that are started while it is open, and tasks of pools, run inside ``enter()``.
+    """Context manager: threads that are started while it is open, and tasks of thread pools, run inside ``enter()``.
 
-    ``enter()`` returns a context manager, and ``block`` is the open block, which records the refusals of these threads.
+    ``enter()`` returns a context manager. ``block`` is the open interception block, which records the refusals of these
+    threads.
     """
     block.enter = enter
     with threads_replaced(), _pools_replaced() if _POOLS in sys.modules else nullcontext():
@@ -398,15 +401,15 @@ def threads_enter(block: Block, enter: Callable[[], AbstractContextManager[Any]]
 
 
 def _is_abandoned(block: Block) -> bool:
-    """Return whether the path of the run of ``block`` is abandoned: the run is over, or a refusal was raised."""
+    """Return whether errors in threads of ``block`` no longer matter: its run is over, or a refusal was raised."""
     return block.over or bool(block.refusals)
 
 
 def _unless_abandoned(block: Block, hook: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that calls ``hook``, an exception hook of threads, for some errors, and drops the others.
+    """Return a function that calls ``hook``, an exception hook of threads, unless the error no longer matters.
 
-    Errors are dropped after the path of ``block`` is abandoned (see ``_is_abandoned``), except a refusal before the run
-    is over.
+    An error no longer matters if the run of ``block`` is over or a refusal was raised in it. A refusal always reaches
+    ``hook`` while the run lasts.
     """
 
     def invoke(thread: threading.Thread) -> None:
@@ -417,10 +420,10 @@ def _unless_abandoned(block: Block, hook: Callable[..., Any]) -> Callable[..., A
 
 
 def _inside(function: Callable[..., Any], *, pooled: bool = False) -> Callable[..., Any]:
-    """Return ``function``, which another thread will call, changed so that it runs inside the block that is open now.
+    """Return a function that calls ``function`` in another thread, inside the interception block that is open now.
 
-    Returns ``function`` unchanged without an open block. Its exceptions are dropped after the path of the run is
-    abandoned, but not if ``pooled`` states that it is a task of a thread pool.
+    Without an open block, the result is ``function`` itself. An exception is dropped if the run is over or a refusal
+    was raised, but not with ``pooled``, which marks a task of a thread pool.
     """
     block = current()
     if block is None:
@@ -454,7 +457,10 @@ def _starting(start: Callable[..., Any]) -> Callable[..., Any]:
 @once
 @contextmanager
 def threads_replaced() -> Iterator[None]:
-    """Context manager: new threads run inside the open block, which records their refusals instead of printing them."""
+    """Context manager: new threads run inside the open interception block, which records their refusals.
+
+    So refusals are not printed.
+    """
 
     def excepthook(args: Any, hook: Any = threading.excepthook) -> None:
         block = current()
@@ -475,7 +481,7 @@ def threads_replaced() -> Iterator[None]:
 @once
 @contextmanager
 def _pools_replaced() -> Iterator[None]:
-    """Context manager: tasks of thread pools enter the open block, because their threads may be older than the block.
+    """Context manager: tasks of thread pools enter the open interception block, though the threads may be older.
 
     It is separate from ``threads_replaced``, because the module of thread pools may be loaded after the other patches.
     """

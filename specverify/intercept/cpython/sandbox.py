@@ -1,8 +1,9 @@
-"""Randomness that is not intercepted: refuse it, change it in a replay, or report and locate it in an observed run.
+"""Randomness that is not intercepted: refuse it, vary it in a replay, or report and locate it in an observed run.
 
-Child processes, sockets and device files are refused with file and line. Clocks and the random bytes of the operating
-system are allowed as long as no token depends on them (the name of a request, a measured time). ``elsewhen`` runs a
-block at another time and with other bytes, also extreme ones, so that a replay differs if a token depends on them.
+A block is a ``with`` block in which random calls are intercepted. Child processes, sockets and device files are refused
+in a block, with file and line. Clocks and the random bytes of the operating system are allowed as long as no token
+depends on them (the name of a request, a measured time). ``elsewhen`` changes the time and these bytes, also to extreme
+ones, so that a replay differs if a token depends on them.
 
 ``moved`` replays a program under changed conditions. Every reachable generator gets another state (equal states stay
 equal), the clocks show another time and the operating system returns other bytes. A program whose draws are all
@@ -14,8 +15,8 @@ reports its own operations at the dispatcher (``torch.generators``). Calls that 
 from those that may draw: clocks, random bytes of the operating system, native code of other packages.
 
 ``named`` locates a draw that is not intercepted: the run is traced line by line until the state of a generator has
-changed. A draw in a scripted function, in an existing thread or in a hidden method is detected by the changed state at
-the next draw or at the end; with tracing, at the next line.
+changed. Without tracing, such a draw, in a TorchScript function, an existing thread or a hidden method, is noticed only
+at the next intercepted draw or at the end of the run.
 """
 
 from __future__ import annotations
@@ -78,9 +79,9 @@ _KEPT = {"specverify", "rich", "joblib", "threading", "queue", "selectors", "con
 
 
 def _seen(event: str, details: Any) -> None:
-    """Audit hook of Python: refuse an event that can bring numbers from outside, such as by a socket.
+    """Audit hook of Python: refuse an event that can bring random numbers from outside, such as by a socket.
 
-    ``event`` is the name of the event, ``details`` are its arguments. Nothing is refused without an open block.
+    ``event`` is the name of the event, ``details`` are its arguments. Nothing is refused outside interception.
     """
     if event != "open" and event not in _EVENTS:
         return
@@ -97,7 +98,10 @@ def _seen(event: str, details: Any) -> None:
 
 @cache
 def watch_outside() -> None:
-    """Install the audit hook; it cannot be removed, and does nothing outside a block."""
+    """Install the audit hook that refuses sockets, child processes and device files; it acts only during interception.
+
+    Python cannot remove an audit hook.
+    """
     sys.addaudithook(_seen)
 
 
@@ -312,7 +316,7 @@ def _operations() -> Any:
 
 
 class _CallInC(NamedTuple):
-    """How the calls of one C function are listed in an observed run.
+    """How ``probed`` lists the calls of one C function.
 
     ``kind`` is the field of ``Found`` to which a call is added, and ``call`` the text that is added.
     """
@@ -324,10 +328,10 @@ class _CallInC(NamedTuple):
 
 
 def _look(frame: Any, function: Any, note: Callable[[str, str], None], known: dict[Hashable, _CallInC | None]) -> None:
-    """Report a call of the C function ``function`` by ``note(kind, text)`` if the call may draw.
+    """Report a call of the C function ``function`` by ``note(kind, text)`` if the call may draw a random number.
 
-    ``frame`` is the Python frame that makes the call. ``known`` is a cache, filled here: function -> how its calls are
-    listed, None if it draws nothing.
+    ``frame`` is the Python frame that makes the call. ``known`` is a cache, filled here, from a function to how its
+    calls are listed (None if it draws nothing).
     """
     filename = frame.f_code.co_filename
     if is_ours_or_answered(filename):
