@@ -52,15 +52,12 @@ def value_of(of: Any, uniform_value: Callable[[Any], float]) -> float:
 
 
 def _side(value: float, bound: float, *, or_equal: bool) -> int:
-    """Return the answer of a comparison as an index: 0 if ``value`` is below ``bound``, else 1.
-
-    With ``or_equal``, equality gives 0 too.
-    """
+    """Return 0 if ``value`` is below ``bound``, else 1; with ``or_equal``, equality gives 0 too."""
     return int(not (value <= bound if or_equal else value < bound))
 
 
 def _is_near(value: float, bound: float, spacing: float, least: float = 1.0) -> bool:
-    """Return whether ``|value - bound| <= spacing * max(least, |bound|)``."""
+    """Return whether ``value`` equals ``bound`` within ``spacing * max(least, |bound|)``, an error of rounding."""
     return abs(value - bound) <= spacing * max(least, abs(bound))
 
 
@@ -71,7 +68,10 @@ def _least(values: Sequence[float]) -> tuple[int, float]:
 
 
 def _ring_time(u: float, runner: Any) -> float:
-    """Return the ring time of the clock ``runner`` (an exponential time) if its uniform has the value ``u``."""
+    """Return the exponential time at which the clock ``runner`` rings if its uniform has the value ``u``.
+
+    In a race, each entry has a clock, and the first clock that rings wins.
+    """
     u = 1 - u if runner.flipped else u
     return -math.log(u) / runner.rate if u > 0 else math.inf
 
@@ -83,13 +83,14 @@ MOST_COMPARED = 64
 
 
 class Parted(Exception):  # noqa: N818 - reads as the sentence it is
-    """Raised if the examined run differs from the plain run; the message states the first difference."""
+    """Raised if a run with symbolic numbers differs from the plain run that it repeats; the message states how."""
 
 
 class _Rest:
-    """The position ``at`` of a uniform number inside its known interval: 0 is the start, 1 the end.
+    """The relative position ``at`` of a uniform number in the interval to which comparisons have confined it.
 
-    ``width`` is the width of this interval; 0 if the position is no longer updated.
+    0 is the start of the interval and 1 the end. ``width`` is the width of the interval, or 0 if the position is no
+    longer updated.
     """
 
     __slots__ = ("at", "width")
@@ -110,7 +111,7 @@ class _Number(NamedTuple):
 
 
 class _LawOfDraw(NamedTuple):
-    """The law of ``of``, a draw among very many outcomes.
+    """The probabilities of ``of``, a draw with very many outcomes, of which comparisons have excluded some.
 
     ``masses`` is the pmf before any comparison, and ``possible``, an array of bools, states which outcomes are still
     possible.
@@ -122,19 +123,20 @@ class _LawOfDraw(NamedTuple):
 
 
 class Coupled:
-    """An interpreter that answers the draws of an examined run from the record of a plain run.
+    """A source of draws that makes a run with symbolic numbers repeat a recorded plain run.
 
-    A comparison of one uniform number is answered by the recorded value. It is answered a second time by the position
-    of the value in its interval, looked up among the weights of the answers: if this gives another answer, an interval
-    or a weight is wrong, and a difference is recorded. ``named``, another interpreter, answers draws that the program
-    makes by calling ``draws``.
+    A plain run is one in which the libraries draw their own numbers. A comparison of a symbolic number has the result
+    that the recorded number gives. For a comparison of one uniform, the result is computed a second way: from the
+    relative position of the number in its interval and the probabilities of the results. If the two disagree, an
+    interval or a probability is wrong, and a difference is recorded. ``named``, another source of draws, is used for
+    draws that the program makes by calling ``draws``.
     """
 
     def __init__(self, recorder: Recorder, named: Draws, rng: np.random.Generator) -> None:
         """Read the numbers that ``recorder`` recorded in the plain run.
 
-        ``named`` is the interpreter of draws that the program makes by calling ``draws``. ``rng`` chooses a value for a
-        number of which only an interval is recorded.
+        ``named`` is the source of draws for a program that itself calls ``draws``. ``rng`` chooses a value for a number
+        of which only an interval is recorded.
         """
         self._named, self._rng = named, rng
         self._records: deque[Record] = deque(recorder.records)
@@ -166,7 +168,7 @@ class Coupled:
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of a draw from ``pmf`` that the program itself makes by calling ``draws``.
 
-        ``named`` draws it; ``site`` names the decision.
+        ``named``, another source of draws, chooses it; ``site`` names the decision.
         """
         return self._named.categorical(pmf, site)
 
@@ -177,7 +179,7 @@ class Coupled:
         return self._keys.popleft()
 
     def push(self, items: Sequence[Item]) -> None:
-        """Insert ``items`` before the recorded numbers that are left: the next draws take them."""
+        """Insert ``items`` before the recorded numbers that are not used yet: the next draws get ``items``."""
         self._items.extendleft(reversed(items))
 
     def take(self, uniform: Any) -> None:
@@ -196,10 +198,10 @@ class Coupled:
         self._numbers[id(uniform)] = _Number(uniform, value, item, RUNS.blocks[-1] if RUNS.blocks else None)
 
     def take_block(self, block: Any) -> None:
-        """Assign the next recorded values to the numbers of ``block``, a noise vector.
+        """Assign the next recorded numbers to the elements of ``block``, a vector of random numbers drawn in one call.
 
-        Raises ``Parted`` if the record has too few numbers, or an outcome among them, or if the vector is treated as
-        equal to an earlier one with other recorded values.
+        Raises ``Parted`` if the record has too few numbers or an outcome among them. Raises it too if interception
+        treats the vector as equal to an earlier one whose recorded numbers differ.
         """
         first = self._next(block.draw.name)
         rest = [self._items.popleft() for _ in range(min(block.size - 1, len(self._items)))]
@@ -213,7 +215,7 @@ class Coupled:
             raise self._part(f"{block.draw.name} is examined as a draw made before, which had other values")
 
     def in_block(self, block: Any, number: int) -> float:
-        """Return the recorded value of the number with index ``number`` of ``block``, a noise vector."""
+        """Return the recorded value of element ``number`` of ``block``, a vector of random numbers from one call."""
         return float(self._blocks[id(block.known)][1][number])
 
     def take_outcome(self, draw: Any) -> Item:
@@ -241,7 +243,7 @@ class Coupled:
         return item.outcome
 
     def agree(self, outcome: int, pmf: Any, item: Item, name: str) -> None:
-        """Check a draw that the examined run treats as equal to an earlier draw, whose outcome was ``outcome``.
+        """Check the record of a draw that interception treats as equal to an earlier draw with the outcome ``outcome``.
 
         ``item`` is the record of the new draw, ``pmf`` its law, and ``name`` the name of the drawing call. Raises
         ``Parted`` if the recorded outcome is another one.
@@ -250,10 +252,11 @@ class Coupled:
             raise self._part(f"{name} is examined as a draw made before, which gave another outcome")
 
     def open_end(self, element: Any, law: Sequence[tuple[Any, float]]) -> None:
-        """Draw ``element``, an outcome that the program never read, such as the last token, and check its law.
+        """Draw ``element``, an outcome that the program returned without reading it, and check its law.
 
-        ``law`` has the pairs (value, probability) that the examined run would report. A difference is recorded if the
-        probability of the drawn value in ``law`` is not that in the draw.
+        An example is the last token of a run. Its draw does not branch, so ``law``, the pairs (value, probability), is
+        reported for it. A difference is recorded if the drawn value has another probability in ``law`` than in the
+        draw.
         """
         before = len(self._answered)
         value = element.value()
@@ -262,11 +265,12 @@ class Coupled:
             self._differ(f"the last token is {value}, with probability {asked[-1:]}, and unread it has {masses}")
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
-        """Return the answer of a comparison by the recorded value of ``uniform``, as an index.
+        """Return the result of a comparison of ``uniform``, computed from its recorded value, as an index.
 
-        The index is that of the part of the uniform's interval that contains the value; for several numbers it is 0 for
-        true and 1 for false. ``pmf`` has the probability of each index, and ``lies(value)`` returns the index for a
-        value. A difference is recorded if the index does not agree with ``pmf``.
+        For one number, the thresholds divide its interval, and the index is that of the part that contains the value.
+        For several numbers it is 0 for true and 1 for false. ``pmf`` has the probability of each index, and
+        ``lies(value)`` returns the index for a value. A difference is recorded if the index does not agree with
+        ``pmf``.
         """
         value, known = self.value(uniform), uniform.known
         result = lies(value)
@@ -280,9 +284,9 @@ class Coupled:
         return self._by_rest(rest, result, masses, uniform.draw.name)
 
     def holds(self, uniforms: Sequence[Any], of: Any, bound: float, *, or_equal: bool) -> int:
-        """Return 0 if ``of``, a quantity of several ``uniforms``, is below ``bound``, else 1.
+        """Return 0 if ``of``, a quantity of several ``uniforms`` such as their sum, is below ``bound``, else 1.
 
-        With ``or_equal``, equality gives 0 too.
+        The recorded values decide. With ``or_equal``, equality gives 0 too.
         """
         for uniform in uniforms:
             self._rests[id(uniform.known)] = rest = _Rest(0.0)
@@ -321,7 +325,7 @@ class Coupled:
         return self._least([sign * value for value in values], [float(mass) for mass in pmf], "a race")
 
     def largest_of_many(self, scores: Any) -> int:
-        """Return the index of the largest element of the noise vector ``scores``, by the recorded values."""
+        """Return the index of the largest element of ``scores``, a vector of random scores, by the recorded values."""
         values = self._values(scores)
         result = int(values.argmax())
         others = np.delete(values, result)
@@ -330,10 +334,11 @@ class Coupled:
         return result
 
     def best_of_many(self, scores: Any, rates: Any) -> float:
-        """Return the value in the plain run of the uniform from which the best score of a race is computed.
+        """Return the plain run's value of the uniform that decides the best score in a race of very many entries.
 
-        This value is the probability that no clock rings before T, the time of the first ring in the plain run.
-        ``scores`` is the noise vector of the race, and ``rates`` has the rate of each clock.
+        In the race, entry i has a clock that rings at rate ``rates[i]``, and the first ring wins. T is the time of the
+        first ring in the plain run, computed from the recorded values of ``scores``. The result is the probability that
+        no clock rings before T.
         """
         winner = self.largest_of_many(scores)
         block = next(each for each in scores.blocks if 0 <= scores.ids[winner] - each.known.first < each.size)
@@ -343,8 +348,8 @@ class Coupled:
     def looked_up(self, of: Any, bounds: Any, law: Any) -> int:
         """Return how many of ``bounds`` are at or below the number ``of``, by its recorded value.
 
-        ``law`` is the pmf of the answer. Records a difference if the recorded number lies outside the interval that
-        ``law`` assigns to the answer.
+        ``law`` is the pmf of this count. A difference is recorded if the recorded number lies outside the interval that
+        ``law`` assigns to the count.
         """
         value, known, name = value_of(of, self.value), of.uniform.known, of.uniform.draw.name
         result = int(np.searchsorted(bounds, value, "right"))
@@ -358,17 +363,18 @@ class Coupled:
         return result
 
     def among(self, draw: Any, masses: Any, result: int, name: str, inside: Any = None) -> int:
-        """Check ``result``, the recorded outcome of ``draw``, a draw among very many outcomes, and return it.
+        """Check ``result``, the recorded outcome of ``draw``, a draw with very many outcomes, and return it.
 
-        A difference is recorded if ``result`` has probability 0, and the likeliest outcome is then returned.
+        If ``result`` has probability 0, a difference is recorded, and the likeliest outcome is returned instead.
 
         Args:
             draw: The draw.
-            masses: Probabilities of the outcomes. If they do not follow from the earlier answers, a difference
-                is recorded.
+            masses: Probabilities of the outcomes. If they do not follow from the earlier comparisons, a difference is
+                recorded.
             result: The outcome.
             name: Name of the draw in messages.
-            inside: Mask of outcomes among which the program looks for the outcome; None if it reads it.
+            inside: Mask of the outcomes if the program only tests whether the outcome is in this mask; None if it reads
+                the outcome.
         """
         law, possible = self._laws.setdefault(id(draw), _LawOfDraw(draw, masses, np.ones(len(masses), dtype=bool)))[1:]
         given = np.where(possible, law, 0.0)
@@ -394,9 +400,9 @@ class Coupled:
         return np.where(scores.random, np.minimum(np.maximum(values, scores.low), scores.high), scores.numbers)
 
     def learn(self, uniforms: Iterable[Any]) -> None:
-        """Check the recorded values of ``uniforms``.
+        """Check that ``uniforms`` have recorded values that agree with interception.
 
-        Raises ``Parted`` if the examined run treats one of them as equal to an earlier number that has another recorded
+        Raises ``Parted`` if interception treats one of them as equal to an earlier number that has another recorded
         value.
         """
         for uniform in uniforms:
@@ -405,7 +411,7 @@ class Coupled:
     def value(self, uniform: Any) -> float:
         """Return the recorded value of a uniform number.
 
-        Raises ``Parted`` if the examined run treats it as equal to an earlier number whose recorded value differs.
+        Raises ``Parted`` if interception treats it as equal to an earlier number whose recorded value differs.
         """
         mine, known = self._numbers[id(uniform)], uniform.known
         number = self._numbers.setdefault(id(known), mine._replace(of=known))
@@ -414,10 +420,10 @@ class Coupled:
         return number.value
 
     def whole(self, of: Any, otherwise: float) -> int:
-        """Return the integer that was recorded for ``of``, a symbolic integer that one call drew.
+        """Return the integer that the plain run recorded for ``of``, a symbolic integer with very many values.
 
-        Return ``otherwise``, as an integer, if none was recorded, or if ``of`` was computed from the drawn integer. The
-        recorded uniform, a float64, cannot represent one of very many integers exactly.
+        A uniform in float64 cannot represent such an integer exactly, so the integer is recorded too. Return
+        ``otherwise``, as an integer, if none was recorded, or if ``of`` was computed from the drawn integer.
         """
         outcome, steps = self._numbers[id(of.uniform)].item.outcome, of.steps
         added = int(steps[2].number) if len(steps) == 3 and steps[2].name == "plus" else 0
@@ -425,10 +431,10 @@ class Coupled:
         return int(otherwise) if outcome is None or not plainly else outcome + added
 
     def twins(self) -> frozenset[tuple[int, int]]:
-        """Return the pairs of numbers with equal recorded values that the examined run treats as independent.
+        """Return the pairs of uniform numbers with equal recorded values that interception treats as independent.
 
-        A pair has the indices of two uniform numbers of one interception block, in the order in which they were drawn.
-        The result is empty for more than ``MOST_COMPARED`` numbers.
+        Such a pair may show that interception has missed a reuse of randomness. A pair has the indices of two numbers
+        of one run, in the order in which they were drawn. The result is empty for more than ``MOST_COMPARED`` numbers.
         """
         numbers = [number for number in self._numbers.values() if hasattr(number.of, "known")]
         if len(numbers) > MOST_COMPARED:
@@ -442,7 +448,7 @@ class Coupled:
         )
 
     def left(self) -> str:
-        """Return a sentence on the first recorded call that the examined run did not make; "" if it made all."""
+        """Return a sentence on the first recorded call that the symbolic run did not make; "" if it made all."""
         drawing = (record for record in self._records if _draws(record))
         return next((f"{record} was not made again" for record in drawing), "")
 
@@ -463,7 +469,7 @@ class Coupled:
         return self._possible(result, masses, name)
 
     def _possible(self, result: int, masses: list[float], name: str) -> int:
-        """Return ``result``, the index of an outcome or an answer, if its probability ``masses[result]`` is positive.
+        """Return ``result``, the index of an outcome, if its probability ``masses[result]`` is positive.
 
         Otherwise record a difference, with the ``name`` of the draw, and return the likeliest outcome.
         """
@@ -520,7 +526,7 @@ GOLDEN = 0.6180339887498949
 
 
 class _Slot:
-    """The outcome of one categorical draw; None until the program reads it."""
+    """A variable for the outcome of one categorical draw on a path; None until the program reads it."""
 
     __slots__ = ("number", "outcome")
 
@@ -531,10 +537,10 @@ class _Slot:
 
 
 class _PathQuestion(NamedTuple):
-    """A comparison of symbolic numbers, and its answer on the path.
+    """A comparison of symbolic numbers, and its result on the path.
 
     ``known`` has the constraints of each compared number. ``holds(values)`` returns whether the comparison has the same
-    answer if the numbers have the given ``values``.
+    result if the numbers have the given ``values``.
     """
 
     known: tuple[Any, ...]
@@ -542,18 +548,18 @@ class _PathQuestion(NamedTuple):
 
 
 class _Near(Exception):  # noqa: N818 - reads as the sentence it is
-    """Raised if values are within rounding of the point where a comparison changes its answer."""
+    """Raised if values are within rounding of the point where a comparison changes its result."""
 
 
 class Gathered:
-    """An interpreter that follows a path, and collects the constraints on the symbolic numbers of the path.
+    """A source of draws that follows one path, and collects the constraints on the symbolic numbers of the path.
 
-    ``named``, another interpreter, chooses the path. At the end, ``numbers`` draws values for the symbolic numbers
-    until they give all answers of the path.
+    ``named``, another source of draws, chooses the path. At the end, ``numbers`` draws values for the symbolic numbers
+    until every comparison has the result of the path.
     """
 
     def __init__(self, named: Draws) -> None:
-        """Start without draws. ``named`` is the interpreter that chooses every outcome and every branch."""
+        """Start without draws. ``named``, another source of draws, chooses every outcome and every branch."""
         self._named = named
         self._slots: list[Any] = []
         self._questions: list[_PathQuestion] = []
@@ -568,17 +574,17 @@ class Gathered:
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of a draw from ``pmf`` that the program itself makes by calling ``draws``.
 
-        ``named`` draws it; ``site`` names the decision.
+        ``named``, another source of draws, chooses it; ``site`` names the decision.
         """
         self.by_name.append(self._named.categorical(pmf, site))
         return self.by_name[-1]
 
     def key(self) -> Any:
-        """Raise ``NotRecorded``, because the numbers of JAX are a function of keys."""
+        """Raise ``NotRecorded``: JAX computes its numbers from keys, so they cannot be replaced by given numbers."""
         raise NotRecorded("the numbers of JAX are a function of keys")
 
     def push(self, _items: Sequence[Item]) -> None:
-        """Raise ``NotRecorded``, because the numbers of JAX are a function of keys."""
+        """Raise ``NotRecorded``: JAX computes its numbers from keys, so they cannot be replaced by given numbers."""
         self.key()
 
     def take(self, uniform: Any) -> None:
@@ -602,9 +608,9 @@ class Gathered:
         return slot
 
     def outcome(self, pmf: Any, slot: _Slot, name: str) -> int:
-        """Return the outcome in ``slot`` of a draw from ``pmf``; the first time it is read, ``named`` draws it.
+        """Return the outcome in ``slot`` of a draw from ``pmf``; the first time it is read, ``named`` chooses it.
 
-        ``name`` names the draw.
+        ``name`` is the name of the drawing call.
         """
         if slot.outcome is None:
             with nobody_answers():
@@ -613,17 +619,18 @@ class Gathered:
         return slot.outcome
 
     def agree(self, outcome: int, pmf: Any, slot: _Slot, _name: str) -> None:
-        """Store ``outcome``, that of an earlier draw, in ``slot``, whose draw must have the same outcome.
+        """Store ``outcome``, that of an earlier draw, in ``slot``, as both draws have the same outcome.
 
         Both draws were made from one generator state in the same way. ``pmf`` is the law of the outcome.
         """
         slot.outcome, slot.number = outcome, _number_of(pmf, outcome)
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
-        """Return the answer of a comparison on this path, an index that ``named`` draws with the law ``pmf``.
+        """Return the result of a comparison on this path, an index that ``named`` chooses with the law ``pmf``.
 
-        The index is that of the part of the interval of ``uniform`` in which the path continues; for several numbers it
-        is 0 for true and 1 for false. ``lies(value)``, the index for a value of the uniform, is stored as a constraint.
+        For one number, the thresholds divide the interval of ``uniform``, and the index is that of the part in which
+        the path continues. For several numbers it is 0 for true and 1 for false. ``lies(value)``, the index for a value
+        of the uniform, is stored as a constraint.
         """
         answer, known = self._ask(pmf, uniform.draw.name), uniform.known
         self._asked = (known,)
@@ -632,25 +639,26 @@ class Gathered:
         return answer
 
     def holds(self, uniforms: Sequence[Any], _of: Any, _bound: float, *, or_equal: bool) -> int:
-        """Store ``uniforms``, the numbers of a comparison of several numbers, for ``cell``, which calls this method.
+        """Store ``uniforms``, the numbers of one comparison, so that ``cell`` can attach the constraint to all of them.
 
-        The parameters are those of ``Coupled.holds``. The returned 0 or 1 has no meaning.
+        ``cell`` calls this method indirectly. The parameters are those of ``Coupled.holds``; the result 0 or 1 is not
+        used.
         """
         self._asked = tuple(uniform.known for uniform in uniforms)
         return int(or_equal)
 
     def among(self, _draw: Any, _masses: Any, result: int, _name: str, _inside: Any = None) -> int:
-        """Return ``result``, the outcome of a draw among very many, unchanged.
+        """Return ``result``, the outcome of a draw with very many outcomes, unchanged.
 
         ``outcome`` or ``looked_up`` has chosen it before.
         """
         return result
 
     def looked_up(self, of: Any, _bounds: Any, law: Any) -> int:
-        """Return how many of ``_bounds`` are at or below the number ``of`` on this path, drawn with the law ``law``.
+        """Return how many of ``_bounds`` are at or below the number ``of`` on this path.
 
-        ``named`` draws the result. The uniform of the number is confined to the interval that ``law`` assigns to the
-        answer.
+        ``named`` chooses this count with the law ``law``. The uniform of the number is confined to the interval that
+        ``law`` assigns to the count.
         """
         answer, known = self._ask(law, of.uniform.draw.name), of.uniform.known
         width = known.high - known.low
@@ -659,10 +667,10 @@ class Gathered:
         return answer
 
     def first(self, pmf: Any, runners: Sequence[Any]) -> int:
-        """Return the index of the clock in ``runners`` that rings first on this path, drawn with the law ``pmf``.
+        """Return the index of the clock in ``runners`` that rings first on this path.
 
-        A clock is an exponential time computed from a uniform. ``named`` draws the index, which is stored as a
-        constraint.
+        A clock is an exponential time computed from a uniform. ``named`` chooses the index with the law ``pmf``, and
+        the choice is stored as a constraint.
         """
         answer = self._ask(pmf, str(runners[0].known.site[:2]))
         known = tuple(runner.known for runner in runners)
@@ -676,7 +684,7 @@ class Gathered:
     def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
         """Return the index of the largest of ``scores``, or with ``first`` False of the smallest, on this path.
 
-        ``named`` draws the index with the law ``pmf``; it is stored as a constraint.
+        ``named`` chooses the index with the law ``pmf``, and the choice is stored as a constraint.
         """
         answer, sign = self._ask(pmf, "a race"), -1.0 if first else 1.0
         known = tuple(uniform.known for score in scores for uniform in _uniforms(score))
@@ -688,18 +696,19 @@ class Gathered:
         return answer
 
     def learn(self, _uniforms: Iterable[Any]) -> None:
-        """Do nothing: ``numbers`` draws the values at the end. ``Coupled.learn`` checks recorded values instead."""
+        """Do nothing: there is no recorded value to check, as there is for ``Coupled.learn``."""
 
     def value(self, uniform: Any) -> float:
-        """Return a value for ``uniform``, from which the caller computes one of very many possible integers.
+        """Return a value for ``uniform`` inside its interval, from which the caller computes a random integer.
 
-        The value lies in the interval of the uniform, at another relative position for each integer of the path.
+        The integer has very many possible values. Each call on the path uses another relative position, so that
+        integers differ.
         """
         known, share = uniform.known, (GOLDEN * (1 + len(self._wholes))) % 1.0
         return float(known.low + (known.high - known.low) * share)
 
     def whole(self, of: Any, otherwise: float) -> int:
-        """Return ``otherwise`` as an integer, after storing it as the value of the symbolic number ``of``.
+        """Return ``otherwise`` as an integer, after storing it as the value of the symbolic integer ``of``.
 
         ``of`` has very many possible values, and the caller has chosen ``otherwise`` among them.
         """
@@ -714,10 +723,10 @@ class Gathered:
     # What it gathered
 
     def numbers(self, rng: np.random.Generator) -> list[Item] | None:
-        """Return an item for each draw of the path, in order, with which a plain run takes the same path.
+        """Return an item for each draw of the path, in order; given these items, a plain run takes the same path.
 
-        The items are outcomes, and values of random numbers chosen by ``rng``. Returns None if an interval is not wider
-        than rounding, or if ``TRIES`` attempts do not reproduce the answers.
+        An item is an outcome, or the value of a random number, chosen by ``rng``. Returns None if an interval is not
+        wider than rounding, or if no values were found in ``TRIES`` attempts.
         """
         uniforms = [slot for slot in self._slots if not isinstance(slot, _Slot)]
         known = {id(uniform.known): uniform.known for uniform in uniforms}
@@ -737,8 +746,8 @@ class Gathered:
     def _groups(self, known: dict[int, Any]) -> Iterator[_NumbersAskedTogether]:
         """Divide the symbolic numbers into groups that can be given values separately, and yield the groups.
 
-        Numbers that are in one comparison are in one group. ``known`` maps the identity of each number's constraints to
-        the constraints.
+        Numbers that occur in one comparison belong to one group. ``known`` maps the identity of each number's
+        constraints to the constraints.
         """
         group_of = {key: {key} for key in known}
         for question in self._questions:
@@ -760,9 +769,9 @@ class _NumbersAskedTogether(NamedTuple):
         return TRIES if self.questions else 1
 
     def met(self, values: _Values) -> bool:
-        """Return whether all comparisons of this group have the answers of the path at ``values``.
+        """Return whether all comparisons of this group have the results of the path at ``values``.
 
-        Also returns False if a value is within rounding of a point at which an answer changes.
+        Also returns False if a value is within rounding of a point at which a result changes.
         """
         try:
             with mode_with(coupled=values):
@@ -783,8 +792,8 @@ class _Values:
     def draw(self, known: Iterable[Any], rng: np.random.Generator, wholes: dict[int, int]) -> bool:
         """Choose a value inside its interval for each number; return False if an interval is not wider than rounding.
 
-        ``known`` has the constraints of the numbers; ``rng`` chooses the values. A number whose constraints have their
-        identity in ``wholes``, a random integer with very many values, gets the start of its interval.
+        ``known`` has the constraints of the numbers; ``rng`` chooses the values. ``wholes`` has the identities of the
+        constraints of random integers with very many values; such a number gets the start of its interval.
         """
         for one in known:
             width = one.high - one.low

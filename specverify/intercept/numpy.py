@@ -1,14 +1,14 @@
 # ruff: noqa: D102 - the methods are those of the library
-"""NumPy's random calls, answered by ``draws``: unmodified NumPy code becomes a program that can be enumerated.
+"""Intercept NumPy's random calls: unmodified NumPy code becomes a program that can be enumerated.
 
     with numpy_answered_by(draws):
         sample(rng=np.random.default_rng(0))
 
-The functions of ``np.random`` are answered, and the methods of every ``Generator`` and ``RandomState``, also of those
-made before the block: the methods of the types are replaced inside the block. A method without a rule raises
-``NeedsValue`` naming it. A bound method that was stored before the block is replaced where it is stored. The real
-generators are advanced and restored, so two generators with one state give one stream (``streams``). Sites name the
-generator, the function, and the file and line that called it.
+In the ``with`` block ``draws`` chooses the results of the functions of ``np.random``, and of the methods of every
+``Generator`` and ``RandomState``. This includes generators made before the block, because the methods of the types are
+replaced. A bound method that was stored before the block is replaced where it is stored. A method without a rule raises
+``NeedsValue`` with its name. The real generators are advanced and restored, so two generators with one state give one
+stream (``streams``). A site, the name of a draw, has the generator, the function, and the file and line that called it.
 """
 
 from __future__ import annotations
@@ -143,10 +143,10 @@ in proportion to its probability."""
 
 
 class NumpyGenerator:
-    """Stands in for a ``Generator`` or ``RandomState``: NumPy's method signatures, answered by ``draws``."""
+    """A replacement of a ``Generator`` or ``RandomState``: NumPy's method signatures, with intercepted draws."""
 
     def __init__(self, answers: Answers, real: Any) -> None:
-        """Stand in for the generator ``real``; ``answers`` answers its calls."""
+        """Replace the generator ``real``; ``answers`` holds the source of draws and the states of generators."""
         self._answers, self._real = answers, real
         self._kind = np.random.RandomState if isinstance(real, np.random.RandomState) else np.random.Generator
         self._name = answers.name(real, f"np.random.{self._kind.__name__}")
@@ -166,13 +166,15 @@ class NumpyGenerator:
     ) -> Any:
         """Return the next uniform number of the generator, or an array of them if ``size`` is given.
 
+        The real generator is advanced by a call of the library.
+
         Args:
             function: The called method.
             size: Shape of the array; None for one number.
             digits: The name of the dtype, such as "float32".
-            parameters: Arguments with which ``function`` is called to advance the real generator. With None,
-                ``function`` is called without arguments if it is in ``_OWN_NUMBER``; otherwise the method that
-                returns one plain double is called.
+            parameters: Arguments of ``function`` in the call that advances the real generator. With None, the call has
+                no arguments, and is a call of the method for one plain double unless ``function`` is in
+                ``_OWN_NUMBER``.
             in_pairs: Whether the library makes two numbers at once and caches the second.
         """
         check_numbers(f"{self._name}.{function}", size)
@@ -261,10 +263,10 @@ class NumpyGenerator:
     def _forced(
         self, boundary: Boundary, function: str, size: Any, number: Callable[[str], float], digits: str = "float64"
     ) -> Any:
-        """Return the next number of ``function``, or an array of them, with the values that ``boundary`` chooses.
+        """Return the next number of ``function``, or an array of them, with the fixed values of ``boundary``.
 
-        ``number(call)`` returns the next value for the call name ``call``. ``size`` is the shape of the array (None:
-        one number), and ``digits`` the name of its dtype.
+        ``number(call)`` returns the next of these values; ``call`` is the name of the call for messages. ``size`` is
+        the shape of the array (None: one number), and ``digits`` the name of its dtype.
         """
         call = f"{self._name}.{function}"
         check_numbers(call, size)
@@ -323,7 +325,7 @@ class NumpyGenerator:
         return np.take(np.arange(number) if dimensions == 0 else np.asarray(a), places, axis)
 
     def _has_values(self) -> bool:
-        """Return whether the run gives its random numbers values from a list, so that no number is symbolic."""
+        """Return whether the run has a list of values for its random numbers, so that no number is symbolic."""
         return self._answers.boundary is not None and self._answers.boundary.has_values
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
@@ -437,7 +439,7 @@ class NumpyGenerator:
 def _check_enumerated(call: str, number: int) -> None:
     """Refuse the call named ``call`` if it has more than ``MOST_OUTCOMES`` outcomes; ``number`` is how many it has.
 
-    In large-vocabulary mode they are held as a vector, and nothing is refused.
+    In large-vocabulary mode nothing is refused, because one vector then represents all outcomes.
     """
     if number > MOST_OUTCOMES and not large(number):
         raise refusal("too-many-outcomes", f"{call} has {number} outcomes, more than can be enumerated")
@@ -624,7 +626,7 @@ MODULE = _module()
 @once
 @contextmanager
 def numpy_replaced() -> Iterator[None]:
-    """Context manager that patches NumPy's methods; without an active interpreter they call the originals."""
+    """Context manager that patches NumPy's methods; as long as no interception is active, they call the originals."""
     library_default_rng = np.random.default_rng
 
     def default_rng(seed: Any = None) -> Any:
@@ -645,7 +647,7 @@ def numpy_replaced() -> Iterator[None]:
 
 @contextmanager
 def numpy_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
-    """Answer NumPy's random calls by ``draws`` while the ``with`` block runs.
+    """Let ``draws`` choose the results of NumPy's random calls while the ``with`` block runs.
 
     ``forced_uniform`` 0 or 1 gives every uniform the value 0 or the largest float below 1 instead. See ``boundary_of``
     for its other forms.

@@ -3,10 +3,11 @@
     with random_answered_by(draws):
         token = random.choices(range(4), weights=weights)[0]
 
-The functions of ``random`` and all its generators are intercepted, also those made before the block: the library's own
-algorithms run on intercepted ``random()`` and ``_randbelow()``. A function that was imported earlier by ``from random
-import random`` is replaced where it is stored. Subclasses with their own ``random()`` run unchanged. The real
-generators are advanced and restored, so two generators with one state give one stream (``streams``).
+The functions of ``random`` and all its generators are intercepted, also generators made before the block. Only
+``random()`` and ``_randbelow()`` are replaced; the library's own algorithms for the other functions call these two. A
+function that was imported earlier by ``from random import random`` is replaced where it is stored. Subclasses with
+their own ``random()`` run unchanged. The real generators are advanced and restored, so two generators with one state
+give one stream (``streams``).
 """
 
 from __future__ import annotations
@@ -221,8 +222,8 @@ def _function(default: str) -> str:
 def _inside(name: str, answer: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
     """Return the replacement of the method ``name`` of ``random``, whose original is ``real``.
 
-    In a block it calls ``answer``, or ``real`` through the recorder if the run is recorded. Otherwise, and for draws
-    that the standard library makes for itself, it calls ``real``.
+    During interception it calls ``answer``, or ``real`` through the recorder if the run is recorded. Otherwise, and for
+    draws that the standard library makes for itself, it calls ``real``.
     """
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -273,7 +274,7 @@ MODULE = {name: MethodType(METHODS[name], OWNER) for name in METHODS if hasattr(
 def random_replaced() -> Iterator[None]:
     """Patch the methods of ``random`` while the ``with`` block runs.
 
-    Without an active interpreter they call the originals.
+    As long as no interception is active, they call the originals.
     """
     with replaced(random.Random, METHODS), replaced(random.SystemRandom, SYSTEM), replaced(random, MODULE):
         yield
@@ -281,7 +282,7 @@ def random_replaced() -> Iterator[None]:
 
 @contextmanager
 def random_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
-    """Answer the random calls of the standard library by ``draws`` while the ``with`` block runs.
+    """Let ``draws`` choose the results of the standard library's random calls while the ``with`` block runs.
 
     ``forced_uniform`` 0 or 1 gives every uniform the value 0 or the largest float below 1 instead. See ``boundary_of``
     for its other forms.

@@ -1,8 +1,8 @@
 """Convert the record of a plain run to uniform numbers and outcomes (index and weights).
 
 A plain run is one in which the libraries draw their own numbers. There is one rule for each library call, by its name.
-The rules are written from the documentation of the libraries and share no code with the rules that answer the same
-calls.
+The rules are written from the documentation of the libraries. They share no code with the rules by which interception
+produces the results of the same calls, so that one can test the other.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def _outcomes(places: Any, weights: Any = None) -> Iterator[Item]:
 def _of_exponential(of: Callable[..., Any]) -> Callable[..., Iterator[Item]]:
     """Return the rule of a library call that computes its result from exponential numbers of rate 1.
 
-    ``of(result, *parameters)`` returns the exponential numbers from which a call with these parameters computed
-    ``result``. The rule is called in the same way, and yields an item for each number.
+    ``of(result, *parameters)`` is the inverse computation: it returns the exponential numbers from which the call with
+    these parameters computed ``result``. The rule has the same parameters and yields an item for each number.
     """
 
     def row(result: Any, *parameters: Any, **named: Any) -> Iterator[Item]:
@@ -279,9 +279,10 @@ def _torch_normal(result: Any, mean: Any = 0.0, std: Any = 1.0, *_: Any) -> Iter
 
 
 def _torch_in_place(row: Callable[..., Iterator[Item]]) -> Callable[..., Iterator[Item]]:
-    """Return the rule of a tensor method that fills its tensor, made of ``row``, the rule for NumPy arrays of doubles.
+    """Return the rule of a torch method that fills its tensor in place, made of ``row``, the rule of the NumPy call.
 
-    The rule takes the result of the method, its tensor, which is not used, and the other arguments.
+    The rule is called with the result, the filled tensor and the other arguments; it drops the tensor and converts the
+    result to an array of doubles.
     """
     return lambda result, _, *parameters: row(_doubles(result), *parameters)
 

@@ -1,8 +1,8 @@
 """Record the random numbers of a plain run, in which the libraries draw their own numbers.
 
-``Recorder`` takes the place of an interpreter: each drawing call of ``random`` and NumPy calls the library's method,
-and the recorder stores the arguments and the result; nothing else changes. ``torch.generators`` records torch. JAX
-needs no record: its numbers are a function of keys, and the keys given to the program are stored. The rules for
+A ``Recorder`` is used in place of a source of draws: each drawing call of ``random`` and NumPy calls the library's
+method, and the recorder stores the arguments and the result; nothing else changes. ``torch.generators`` records torch.
+JAX needs no record: its numbers are a function of keys, and the keys given to the program are stored. The rules for
 symbolic numbers are not used here.
 """
 
@@ -51,13 +51,13 @@ class Record(NamedTuple):
 class Recorder:
     """Records the random numbers that a program draws from the libraries.
 
-    Draws that the program itself makes, by calling ``draws``, are answered by ``named``, another interpreter.
+    For draws that the program itself makes, by calling ``draws``, the source of draws ``named`` is used.
     """
 
     boundary = None
 
     def __init__(self, named: Draws) -> None:
-        """Start without records. ``named`` answers the draws that the program itself makes by calling ``draws``."""
+        """Start without records. ``named`` is the source of draws for a program that itself calls ``draws``."""
         self._named = named
         self.records: list[Record] = []
         self.keys: list[Any] = []
@@ -66,7 +66,7 @@ class Recorder:
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of a draw from ``pmf`` that the program itself makes by calling ``draws``.
 
-        ``named`` draws it; ``site`` names the decision.
+        ``named``, another source of draws, chooses it; ``site`` names the decision.
         """
         with nobody_answers():
             return self._named.categorical(pmf, site)
@@ -110,9 +110,9 @@ class Recorder:
         self.records.append(record)
 
     def call_it(self, _generator: Any, _name: str) -> None:
-        """Do nothing.
+        """Do nothing: a recorder needs no names of generators.
 
-        ``Answers`` has a method of this name that stores the name of a generator; a recorder needs no names.
+        ``Answers``, which may be used in its place, has a method of this name that stores the name of a generator.
         """
 
     def set_by_program(self, _generator: Any, change: Callable[[], Any]) -> Any:
@@ -143,11 +143,11 @@ def _filled(result: Any, values: Any) -> Any:
 
 
 def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> tuple[Any, Any]:
-    """Apply a method that selects from a population to the indices 0, 1, ... in place of the program's elements.
+    """Apply a method that selects from a population, such as ``choice``, to indices 0, 1, ... instead of the elements.
 
-    ``name`` is the method, one of ``IN_PLACES``; ``real`` draws on ``generator``. ``given`` and ``named`` are the
-    positional and keyword arguments of the program. Returns the drawn indices, and the result that the library would
-    have returned.
+    So the record has the drawn positions. ``name`` is the method; ``real`` draws on ``generator``. ``given`` and
+    ``named`` are the positional and keyword arguments of the program. Returns the drawn indices, and the result that
+    the library would have returned.
     """
     first, *rest = given
     several = not isinstance(first, int | np.integer) and np.ndim(first) != 0

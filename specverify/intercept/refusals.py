@@ -1,11 +1,12 @@
-"""The reasons for which interception refuses a program, as a table, and the recording of refusals.
+"""The table of reasons for which interception refuses a program, and the recording of refusals.
 
-A refusal is a value: the code of a row of the table, a sentence about this case, the operation of the author's library,
-the place in the author's file, and a way out. ``docs/refusals.md`` is generated from the table.
+A refusal is an exception with these fields: the code of a row of the table, a sentence about this case, the library's
+operation, the line of foreign code that called it, and what the user can do. ``docs/refusals.md`` is generated from the
+table.
 
 A refusal ends the enumeration even if the foreign code catches it (``except Exception``) or it was raised in a thread:
-the intercepted block raises it again at its end. Draws that the standard library makes for itself, such as for the name
-of a temporary file or the boundary of a mail, are not draws of the program and are not intercepted.
+the end of the ``with`` block of interception raises it again. Draws that the standard library makes for itself, such as
+for the name of a temporary file or the boundary of a mail, are not draws of the program and are not intercepted.
 """
 
 from __future__ import annotations
@@ -243,9 +244,10 @@ def refused(error: Exception) -> None:
 
 @contextmanager
 def gifts_kept() -> Iterator[dict[str, None]]:
-    """Context manager that yields a dictionary whose keys describe the plain random numbers that the program receives.
+    """Context manager that yields a record, in which ``give`` notes the plain random numbers that the program receives.
 
-    A plain number is an ordinary float or integer, whose use is not followed.
+    The record is a dictionary whose keys are descriptions. A plain number is an ordinary float or integer, whose use
+    cannot be followed.
     """
     kept: dict[str, None] = {}
     RUNS.gifts.append(kept)
@@ -256,14 +258,14 @@ def gifts_kept() -> Iterator[dict[str, None]]:
 
 
 def give(what: str) -> None:
-    """Record that the foreign code receives a plain (not symbolic) random number, which ``what`` describes."""
+    """Record that the foreign code receives a random number as an ordinary float or integer, described by ``what``."""
     for kept in RUNS.gifts:
         kept[what] = None
 
 
 @contextmanager
 def tried() -> Iterator[None]:
-    """Context manager after which the open block has no record of the refusals raised in the ``with`` block.
+    """Context manager for an attempt that may be refused: refusals raised in it are not recorded in the open block.
 
     It is used where the caller can compute the result in another way. A refusal is still raised as an exception.
     """
@@ -298,7 +300,7 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
     """The exception of a refusal: interception cannot follow the program, for example if it reads a symbolic number."""
 
     def __init__(self, code: str, reason: str, operation: str = "", place: str = "", way_out: str = "") -> None:
-        """Refuse for ``reason``, a sentence. The open block records the refusal, so catching it has no effect.
+        """Create a refusal for ``reason``, a sentence, and record it in the open block, so that it cannot be caught.
 
         ``code`` is a key of ``REASONS``, whose ``way_out`` is the default. ``operation`` and ``place`` (file and line)
         may be added by ``during``.

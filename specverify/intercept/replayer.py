@@ -27,13 +27,13 @@ from specverify.reference import Draws
 class Replayer(Recorder):
     """Gives a program the random numbers of a list, in place of those that its libraries draw.
 
-    Draws that the program itself makes, by calling ``draws.categorical``, are answered by ``named``, an interpreter.
+    For draws that the program itself makes, by calling ``draws.categorical``, the source of draws ``named`` is used.
     """
 
     def __init__(self, named: Draws, numbers: Iterable[Item]) -> None:
         """Store ``numbers``, which replace the drawn numbers in order; an empty ``Item()`` keeps the drawn number.
 
-        ``named`` answers the draws that the program itself makes by calling ``draws``.
+        ``named`` is the source of draws for a program that itself calls ``draws``.
         """
         super().__init__(named)
         self._left = deque(numbers)
@@ -55,14 +55,14 @@ class Replayer(Recorder):
     def keep(self, record: Record) -> None:
         """Append ``record`` to ``records``.
 
-        For torch, also store its result in ``returned``: torch does not use ``call``.
+        For a call of torch, also append its result to ``returned``; for other libraries, ``call`` does this.
         """
         super().keep(record)
         if record.library == "torch" and record.result.numel():
             self.returned.append(("torch", record.name, record.result))
 
     def key(self) -> Any:
-        """Raise ``NotRecorded``, because the numbers of JAX are a function of keys."""
+        """Raise ``NotRecorded``: JAX computes its numbers from keys, so they cannot be replaced by given numbers."""
         raise NotRecorded("the numbers of JAX are a function of keys")
 
     def given_for(self, record: Record) -> Any:

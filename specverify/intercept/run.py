@@ -1,12 +1,13 @@
 """The state of interception: ``RUNS`` for what is open, ``PROCESS`` for facts about the process.
 
-``RUNS`` holds the open blocks, the interpreters of each library, and the patches. Threads that existed before a block
-read it, so it belongs to the process and not to a context. If no block is open, every field is empty, however the last
-block ended (``left_behind``). Options of a block (an audit, large-vocabulary mode) are a ``RunMode``, which belongs to
-a context, so that a thread started inside a block has the options of the block.
+A block is a ``with`` block in which random calls are intercepted. ``RUNS`` holds the open blocks, the source of draws
+for each library, and the patches. It belongs to the process and not to a context, because threads that existed before a
+block must see it too. If no block is open, every field is empty, however the last block ended (``left_behind``).
+Options of a block (an audit, large-vocabulary mode) are a ``RunMode``, which belongs to a context, so that a thread
+started inside a block has the options of the block.
 
 ``PROCESS`` holds facts about this process that remain valid until the next search: where foreign code stores generators
-and clocks, which of its functions need the value of a symbolic number, and cached results of libraries.
+and clocks, which of its functions apply ``float`` to symbolic numbers, and cached results of libraries.
 """
 
 from __future__ import annotations
@@ -156,7 +157,7 @@ def nobody_answers() -> AbstractContextManager[None]:
 
 
 def answering(library: str) -> Any:
-    """Return the active interpreter of the calls of ``library``, an ``Answers`` or a ``Recorder``.
+    """Return the object that now handles the intercepted calls of ``library``: an ``Answers`` or a ``Recorder``.
 
     Returns None in two cases: no open block intercepts ``library``, or interception is suspended in this thread.
     """
@@ -199,7 +200,7 @@ def mode_with(**changes: Any) -> Iterator[None]:
 
 @contextmanager
 def aside() -> Iterator[None]:
-    """Context manager for set-up code: draws made in the block, by any thread, are not attributed to the program."""
+    """Context manager for set-up code: draws made in the block, by any thread, do not count as draws of the program."""
     RUNS.set_up += 1
     try:
         yield
@@ -208,5 +209,5 @@ def aside() -> Iterator[None]:
 
 
 def is_aside() -> bool:
-    """Return whether a block of ``aside`` is open, so that draws are not attributed to the program."""
+    """Return whether a block of ``aside`` (set-up code) is open, so that draws do not count as draws of the program."""
     return RUNS.set_up > 0

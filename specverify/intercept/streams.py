@@ -1,20 +1,21 @@
-"""Follow the states of generators to detect draws from one state; answer the calls of ``random`` and NumPy.
+"""Follow the states of generators to detect repeated draws; produce the results of calls of ``random`` and NumPy.
 
-Two draws from one generator state return the same numbers. ``Streams`` records the states from which one run drew. A
-second draw from a state, in the same way as the first, is the same number or outcome, so laws are right if a stream is
-restarted. If both draws look up one double of the stream (``Generator.choice`` with weights, ``Generator.random``), the
-interval in which the double lies relates them. Any other second draw depends on the first by the arithmetic of the
-library, which is not modelled: ``NeedsValue`` refuses it as soon as both are read.
+**Repeated draws.** Two draws from one generator state return the same numbers. ``Streams`` records the states from
+which one run drew. A second draw from a state, in the same way as the first, gets the same number or outcome. So laws
+are also right for a program that restarts a stream. If both draws use one double of the stream (``Generator.choice``
+with weights, ``Generator.random``), the interval in which the double lies relates them. Any other second draw depends
+on the first by the arithmetic of the library, which is not modelled: ``NeedsValue`` refuses the run as soon as both are
+read.
 
-Successive requests are distinguished. A request may begin from a state that an earlier request drew from. If the caller
-of the request chooses its seed, its numbers count as independent; otherwise the run is refused, because one seed for
-all requests may be intended or a fault.
+**Requests.** A program may serve several requests. A request may begin from a state that an earlier request drew from.
+If the caller of the request chooses its seed, its numbers count as independent. Otherwise the run is refused, because
+one seed for all requests may be intended or a fault.
 
-``Answers`` are the answers of one block for one library. Before a draw the real state of the generator is read, and the
-real generator is advanced by a real draw. So a copy, a repeated seed and two generators with one seed return to a state
-that was drawn from before. Generators are restored afterwards. If a global generator, or one in ``PROCESS.watched``, is
-not in the state in which the last answered draw left it, a call that is not intercepted drew from it.
-``torch.generators`` does the same for torch.
+**Generators.** An ``Answers`` object handles the calls of one library during one block. Before a draw it reads the real
+state of the generator, and then advances the real generator by a real draw. So a copy, a repeated seed and two
+generators with one seed return to a state that was drawn from before. Generators are restored afterwards. If a global
+generator, or one in ``PROCESS.watched``, is not in the state in which the last intercepted draw left it, a call that is
+not intercepted drew from it. ``torch.generators`` does the same for torch.
 """
 
 from __future__ import annotations
@@ -64,9 +65,10 @@ def states_noted() -> Iterator[Noted]:
 
 
 def begin_request(*, seeded: bool) -> None:
-    """Mark the start of another request to the program.
+    """Mark the start of another request to the program, so that draws of different requests are told apart.
 
-    ``seeded`` states whether the caller of the request chooses its seed.
+    ``seeded`` states whether the caller of the request chooses its seed. If so, a generator state that an earlier
+    request used gives independent numbers; otherwise it is refused.
     """
     PROCESS.requests, PROCESS.seeded = PROCESS.requests + 1, seeded
 
@@ -82,9 +84,10 @@ class Streams:
     def draw(self, site: Site, state: Hashable | None, way: Hashable, source: Hashable | None = None) -> Draw:
         """Return the draw at ``site`` from the generator state ``state`` (None: one that never occurs again).
 
-        ``way`` is the drawing function with its weights: draws with equal state and way have the same value. ``source``
-        is the way of drawing the number that is looked up (see ``Draw``). Raises ``NeedsValue`` if an earlier request
-        drew from the same state, and the caller does not choose the seed.
+        ``way`` is the drawing function with its weights: draws with equal state and way have the same value. If the
+        outcome is computed from a number that another function returns directly, ``source`` is the way of this other
+        function. Raises ``NeedsValue`` if an earlier request drew from the same state, and the caller does not choose
+        the seed.
         """
         for noted in RUNS.noted:
             noted.append((site, self.told_apart(state)))
@@ -117,10 +120,10 @@ _ONE_DOUBLE = {"choices", "rand", "random", "random_sample", "uniform"}
 
 
 class Answers:
-    """Answers the calls of all generators of one library during one block."""
+    """Produces the results of the intercepted calls of one library during one block, for all its generators."""
 
     def __init__(self, draws: Draws, forced: Forced, owner: Any, name: str) -> None:
-        """Start without draws; ``draws`` is the interpreter that answers the calls of one library.
+        """Start without draws; ``draws`` chooses the results of the calls of one library.
 
         ``forced`` gives uniforms fixed values (None: they are symbolic). ``owner`` is the library's global generator,
         and ``name`` the name of this generator in sites.
@@ -162,7 +165,7 @@ class Answers:
     def asked(
         self, generator: Any, site: Site, function: str, advance: Callable[[], Any], *, in_pairs: bool = False
     ) -> AnsweredCall:
-        """Advance the real generator by calling ``advance``, and return the object that answers a call of ``function``.
+        """Advance the real generator by calling ``advance``; return an object that draws for a call of ``function``.
 
         ``site`` names the call. ``in_pairs`` states that the function may return a number that the generator cached in
         the preceding call.
@@ -186,10 +189,10 @@ class Answers:
         return AnsweredCall(self._streams, self.draws, state and (type(generator).__name__, state), site, function)
 
     def force(self, generator: Any, advance: Callable[[], Any], count: int) -> None:
-        """Advance the real generator by ``count`` doubles, whose values the boundary chooses.
+        """Advance the real generator by ``count`` doubles; the run has fixed values, which replace the doubles.
 
-        ``advance`` advances it by one double. Raises ``NeedsValue`` if an outcome was drawn from one of these doubles,
-        because its value would contradict the value that the boundary chooses.
+        ``advance`` advances it by one double. Raises ``NeedsValue`` if an outcome was drawn from one of these doubles
+        before, because the outcome could contradict the fixed value.
         """
         if self.boundary is None or self.boundary.has_values or large(count, MANY):
             return
@@ -201,9 +204,9 @@ class Answers:
         self._left[stream] = (generator, generator_states.read(generator))
 
     def _check_not_mixed(self, state: Any, *, forced: bool) -> None:
-        """Raise ``NeedsValue`` if this request draws twice from ``state``, once with a forced value and once without.
+        """Raise ``NeedsValue`` if this request draws twice from ``state``, once with a fixed value and once without.
 
-        ``forced`` states whether the boundary chooses the value of the number that is drawn now.
+        ``forced`` states whether the number that is drawn now has a fixed value (see ``Boundary``).
         """
         if self.boundary is None or self.boundary.has_values or state is None:
             return
@@ -285,10 +288,10 @@ def _of_numpy(generator: Any) -> bool:
 
 
 class AnsweredCall:
-    """One intercepted call of a generator; its methods return outcomes, as ``Draws`` does, or symbolic numbers."""
+    """One intercepted call of a generator; its methods return the outcomes and symbolic numbers that the call draws."""
 
     def __init__(self, streams: Streams, draws: Draws, state: Hashable | None, site: Site, function: str) -> None:
-        """Store the call of ``function`` at ``site``; ``draws`` answers its draws.
+        """Store the call of ``function`` at ``site``; ``draws`` chooses its outcomes.
 
         ``streams`` has the earlier draws of the run. ``state`` is the state of the generator before the call; None if
         no other draw can have the same state.
@@ -331,8 +334,8 @@ class AnsweredCall:
     def outcome(self, pmf: Pmf, site: Site, source: Hashable | None = None) -> Categorical:
         """Return the next outcome of the call, from ``pmf``, as a symbolic outcome that is drawn when it is read.
 
-        ``site`` names the decision. ``source`` is the way of drawing the number that the library looks up in the
-        cumulative sum of ``pmf``, such as ``NEXT_DOUBLE``; None if it draws the outcome in another way.
+        ``site`` names the decision. If the library computes the outcome from one number, by a look-up in the cumulative
+        sum of ``pmf``, ``source`` names the way of drawing this number, such as ``NEXT_DOUBLE``; otherwise it is None.
         """
         draw = self._draw(site, (self._function, asarray(pmf).tobytes()), source)
         return Categorical(self._draws, pmf, site, draw=draw)
@@ -343,7 +346,7 @@ class AnsweredCall:
 
 
 class AnswersOf:
-    """Context manager in which ``answers`` answer the calls of a library.
+    """Context manager in which ``answers`` handles the random calls of a library.
 
     At its end the generators are checked and restored. It is a class because a class is faster than a generator
     function, and every run enters the block.
@@ -352,7 +355,7 @@ class AnswersOf:
     __slots__ = ("_answers", "_library")
 
     def __init__(self, library: str, answers: Answers) -> None:
-        """Prepare to answer the calls of ``library`` by ``answers``."""
+        """Prepare to let ``answers`` handle the random calls of ``library``."""
         self._library, self._answers = library, answers
 
     def __enter__(self) -> Answers:

@@ -345,7 +345,7 @@ def _insert(root: Node, steps: Sequence[Any], tokens: Tokens) -> None:
 def _of_target(tables: UnknownTables, text: Tokens, outcome: Tokens, start: int) -> Any:
     """Return the target's probability of the tokens ``outcome[start:]``, given ``text`` and ``outcome[:start]``.
 
-    It is a product of entries of ``tables``, as a number that belongs to no run (``free_number``).
+    It is a product of entries of ``tables``, as a symbolic number outside of any run (``free_number``).
     """
     factors = [
         tables.row(TARGET, text + outcome[:position]).entries[outcome[position]]

@@ -150,8 +150,8 @@ def _monomials(conditions: Sequence[SignCondition], degree: int) -> Iterator[Mon
 def _relevant(conditions: Sequence[SignCondition]) -> list[int]:
     """Return, in ascending order, the positions of the last condition and of those that can contradict it.
 
-    These are the conditions that share unknowns with it, directly or through other conditions, and those without
-    unknowns.
+    The search for a contradiction uses only these conditions, which makes it fast. They share unknowns with the last
+    one, directly or through other conditions, or have no unknowns.
     """
     unknowns = set(conditions[-1].polynomial.unknowns)
     left, taken = dict(enumerate(conditions[:-1])), [len(conditions) - 1]

@@ -149,7 +149,10 @@ def any_length(world: World, most: int) -> LengthRule:
 
 
 def _dropping(drafter: Drafter, world: World) -> Drafter:
-    """Return a drafter that removes its last drafted token if ``world`` answers the open question about it with yes."""
+    """Return a drafter that may remove its last drafted token: an open question of ``world`` decides whether it does.
+
+    An open question is one of yes or no whose answer a proof leaves free.
+    """
 
     def propose(draws: Draws, state: Any, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         draft = drafter.propose(draws, state, prefix, gamma, stop_after)

@@ -35,8 +35,8 @@ Program: TypeAlias = Callable[[ProofSubject, World, Draws, RoundStart], Shares]
 class Statement(NamedTuple):
     """A statement about the masses that the programs ``left`` and ``right`` give to each outcome.
 
-    It says of every outcome: its mass under ``left`` minus its mass under ``right`` does not have a sign in
-    ``forbidden``. If only the negative sign is forbidden, the mass under ``left`` is at least the mass under ``right``.
+    For every outcome, its mass under ``left`` minus its mass under ``right`` does not have a sign in ``forbidden``. For
+    example, if only the negative sign is forbidden, the mass under ``left`` is at least the mass under ``right``.
     """
 
     left: Program
@@ -79,7 +79,7 @@ def _chance(task: Task, prompt: Tokens, text: Tokens, start: int) -> Any:
 def one_round(subject: ProofSubject, world: World, draws: Draws, place: RoundStart, task: Task) -> Tokens:
     """Return the tokens that the subject emits in one round, which starts at ``place``.
 
-    The pmfs are those of ``world``, ``draws`` answers the draws, and ``task`` is the decoding task.
+    The pmfs are those of ``world``, ``draws`` chooses the outcomes, and ``task`` is the decoding task.
     """
     decoder = subject.build(world, task)
     return decoder.step(draws, decoder.init(place.prompt))[1].tokens

@@ -99,8 +99,8 @@ def bounding(masses: Array, samples: int) -> tuple[Coarsening, float, float]:
 def samples_to_hold(masses: Array, tv: float, error: float, most: int) -> int:
     """Return a number of samples at which the bound on a correct sampler's distance is expected to be at most ``tv``.
 
-    ``masses`` is the law ``[k]``, and ``error`` the error probability of the bound. Returns ``most`` if no smaller one
-    of the numbers tried is enough.
+    ``masses`` is the law ``[k]``, and ``error`` the error probability of the bound. Returns ``most`` if the search
+    finds no smaller number.
     """
 
     def enough(samples: int) -> bool:

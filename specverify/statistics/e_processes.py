@@ -113,7 +113,8 @@ def anytime_detectable_tv(
         rounding: Relative error of probabilities that is not evidence.
 
     Returns:
-        An asymptotic value, good if every cell has an expected count of at least ten. 1.0 promises nothing.
+        An asymptotic value, good if every cell has an expected count of at least ten. 1.0 means that no deviation is
+        sure to be detected.
 
     Raises:
         ValueError: For counts below 1 and probabilities outside (0, 1).

@@ -102,10 +102,10 @@ def detectable_total_variation(
 
 
 def samples_for(law: Probabilities, tv: float, false_alarm: float, miss: float, minimum_expected: float = 10.0) -> int:
-    """Return a number of samples at which ``detectable_total_variation`` is at most ``tv``.
+    """Return a number of samples at which ``detectable_total_variation`` is at most ``tv``, found by bisection.
 
-    The other parameters are those of that function. One sample fewer is not enough, but a much smaller number may be.
-    Raises ``ValueError`` if 10**12 samples are not enough.
+    The other parameters are those of that function. One sample fewer is not enough, but a much smaller number may be,
+    because the cells change with the number of samples. Raises ``ValueError`` if 10**12 samples are not enough.
     """
     check_probability(tv, "tv")
 

@@ -1,9 +1,9 @@
 """A JAX array whose elements may be symbolic.
 
 To JAX it is a tracer: it has a shape and a dtype, and ``calls`` evaluates every primitive applied to it. It holds an
-object array of elements: numbers, symbolic numbers, and outcomes that are drawn when they are read. Converting it to
-numbers (``bool``, ``int``, ``np.asarray``) forces the elements; a symbolic number without a value becomes a symbolic
-float.
+object array of elements. An element is a number, a symbolic number, or the outcome of a categorical draw that is made
+when the outcome is read. Converting the array (``bool``, ``int``, ``np.asarray``) draws these outcomes; a continuous
+symbolic number becomes a symbolic float.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from specverify.intercept.symbolic.uniform import refusal
 class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at without its types
     """A JAX tracer that holds symbolic elements.
 
-    ``elements`` is an object array of numbers, ``Symbolic`` and ``Deferred``, in the shape of the array.
+    ``elements`` is an object array in the shape of the array. An element is a number, a symbolic number (``Symbolic``),
+    or an outcome that is drawn when it is read (``Deferred``).
     """
 
     def __init__(self, trace: Any, aval: Any, elements: np.ndarray[Any, Any]) -> None:
@@ -37,7 +38,7 @@ class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at wit
         self.elements = elements
 
     def to_concrete_value(self) -> Any:
-        """Return None, so that JAX does not read values; ``bool``, ``int`` and similar conversions force them."""
+        """Return None, so that JAX does not read values; ``bool``, ``int`` and similar conversions draw them."""
         return None
 
     def held(self) -> np.ndarray[Any, Any]:
@@ -54,7 +55,7 @@ class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at wit
         return self._looked_at().tolist()
 
     def reshape(self, *shape: Any, **named: Any) -> Any:
-        """Return the elements in another shape without forcing any; this also works outside a block."""
+        """Return the elements in another shape without drawing any; this also works after interception has ended."""
         if named:
             return jax.numpy.reshape(self, *shape, **named)
         result = self.elements.reshape(*shape)
@@ -105,7 +106,7 @@ class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at wit
         return format(self.item(), shape) if not self.elements.ndim and not holds_unknown(self) else repr(self)
 
     def block_until_ready(self) -> SymbolicTracer:
-        """Return the array itself: its elements are always ready."""
+        """Return the array itself; there is no computation to wait for."""
         return self
 
 
@@ -126,7 +127,7 @@ def elements_of(value: Any) -> np.ndarray[Any, Any]:
 
 
 def is_settled(value: Any) -> bool:
-    """Return whether ``value`` has no element that is symbolic or not yet drawn."""
+    """Return whether all elements of ``value`` are plain numbers: none is symbolic or an outcome not yet drawn."""
     return not isinstance(value, SymbolicTracer) or not any(map(is_open, value.elements.flat))
 
 
@@ -143,7 +144,7 @@ def holds_unknown(*operands: Any) -> bool:
 def has_no_value(*operands: Any) -> bool:
     """Return whether one of ``operands`` contains a symbolic number that is no integer.
 
-    Such a number cannot be given a value; a symbolic integer can.
+    Interception cannot turn such a number into a plain number; it can draw a symbolic integer.
     """
     return any(
         isinstance(element, SYMBOLIC) and not (isinstance(element, Continuous) and is_whole(element))
@@ -156,7 +157,7 @@ def has_no_value(*operands: Any) -> bool:
 def concrete(value: Any) -> Any:
     """Return ``value``, an operand, as a JAX array of plain numbers, drawing outcomes if needed.
 
-    A symbolic integer gets a concrete value. Other symbolic numbers are refused.
+    Symbolic integers are drawn too. Other symbolic numbers are refused.
     """
     if not isinstance(value, SymbolicTracer):
         return value

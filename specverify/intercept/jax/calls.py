@@ -1,18 +1,20 @@
-"""JAX's random calls, answered by ``draws``: unmodified JAX code, under ``jit`` or not, becomes a program to enumerate.
+"""Intercept JAX's random calls: unmodified JAX code, under ``jit`` or not, becomes a program that can be enumerated.
 
     with answered_by(draws):
         verify(p, q, draft_tokens, key)
 
 JAX makes every random number from ``random_bits``. ``AnsweringTrace`` is a JAX trace: while it is current it receives
 every primitive, from ``jax.numpy`` line by line, from ``vmap``, and from a function under ``jit`` as the equations of
-its trace. Bits of one key are one draw. A primitive that draws in another way raises ``NeedsValue``.
+its trace. ``draws`` chooses the results of random primitives. All bits of one key are one draw. A primitive that draws
+in another way raises ``NeedsValue``.
 
 JAX computes with concrete values, and the results are cached, because the runs of an enumeration repeat most
 computations. JAX arrays are immutable, so an array with the same content may replace another. Arrays of 32-bit words
-are not cached: keys are such arrays, and keys differ in every run. Rules compute with symbolic numbers. Loops and
-conditions are followed as in Python, so a condition is forced where the program branches on it. If a primitive has no
-rule, every element is forced and JAX computes, so the result is right for any primitive; a random number without a
-value refuses to be forced.
+are not cached: keys are such arrays, and keys differ in every run.
+
+Rules compute with symbolic numbers. Loops and conditions are followed as in Python, so a random condition is drawn
+where the program branches on it. If a primitive has no rule, every random element is drawn and JAX computes, so the
+result is right for any primitive. A continuous symbolic number cannot be drawn in this way and is refused.
 
 The numbers of a function under ``jit`` are computed after its Python code has run; a refusal names the line that was
 traced. Functions of JAX itself are traced once for all callers, so for those the calling line is reported.
@@ -83,10 +85,10 @@ def _functions(found: Any) -> Sequence[Any]:
 
 
 def _once_for(memory: dict[int, tuple[Any, Answer]], closed: Any, answer: Callable[[Sequence[Any]], Answer]) -> Answer:
-    """Return ``answer(equations)`` for the equations of the traced function ``closed``.
+    """Return ``answer(equations)`` for the equations of ``closed``, a function traced by JAX.
 
-    The answer is computed once for each function. ``memory`` stores the answers: it maps the identity of a function to
-    the function and its answer.
+    The result is computed once for each function and stored in ``memory``, which maps the identity of a function to the
+    function and its result.
     """
     jaxpr = getattr(closed, "jaxpr", closed)
     before = memory.get(id(jaxpr))
@@ -153,7 +155,7 @@ def _roundings(equations: Sequence[Any]) -> tuple[str, ...] | None:
 def _only_combines_arguments(closed: Any) -> bool:
     """Return whether the traced function ``closed`` is a single operation on its own arguments, without constants.
 
-    The operation may be inside another ``jit``.
+    An operation inside another ``jit`` counts too.
     """
     jaxpr = getattr(closed, "jaxpr", closed)
     if len(jaxpr.eqns) != 1 or not {*map(id, jaxpr.eqns[0].invars)} <= {*map(id, jaxpr.invars)}:
@@ -202,8 +204,8 @@ def _forget() -> None:
 def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> Hashable | None:
     """Return the cache key of a computation; None if the computation must not be cached.
 
-    The key contains the content of ``operands``, and the identity of ``equation``; if that is None, ``primitive`` and
-    its ``parameters`` instead.
+    The key contains the content of ``operands`` and the identity of ``equation``. If ``equation`` is None, the key
+    contains ``primitive`` and ``parameters`` instead.
     """
     if primitive.name == CALLS_BACK:
         return None
@@ -220,7 +222,10 @@ def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equati
 
 
 def _told(operand: Any) -> Hashable | None:
-    """Return a hashable value that identifies the content of an operand; None if the operand must not be cached."""
+    """Return a hashable value that identifies the content of an operand, as part of a cache key.
+
+    None if the operand must not be cached, because it is large or may be a random key.
+    """
     if id(operand) in PROCESS.jax_ours:
         return id(operand)
     if not isinstance(operand, jax.Array):
@@ -231,7 +236,7 @@ def _told(operand: Any) -> Hashable | None:
 
 
 def _standing_for(array: Any) -> Any:
-    """Return the first array that was seen with the content of ``array``, so that equal operands are cached together.
+    """Return the first array that was seen with the same content as ``array``, which then identifies the content.
 
     An array that must not be cached is returned itself.
     """
@@ -263,7 +268,7 @@ _HANDLERS = ELEMENTWISE | CHOICES | ROWS
 
 
 class AnsweringTrace(core.Trace):  # type: ignore[misc]  # jax is looked at without its types
-    """A JAX trace that answers random primitives and evaluates all others."""
+    """A JAX trace that gets every primitive: ``draws`` chooses the results of random ones, others are evaluated."""
 
     def process_primitive(self, primitive: Any, tracers: Sequence[Any], params: dict[str, Any], /) -> Any:
         """Return the result of ``primitive`` on the operands ``tracers``: an array, or a list of several.
@@ -359,10 +364,10 @@ def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], eq
 
 
 def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> list[Any]:
-    """Apply the rule of ``primitive`` to symbolic operands; without a rule, force the operands and let JAX compute.
+    """Apply the rule of ``primitive`` to symbolic operands; without a rule, draw their elements and let JAX compute.
 
     ``equation`` is the equation of a traced function that applies the primitive, or None. Refuses if there is no rule
-    and a symbolic number cannot be forced.
+    and an element is a continuous symbolic number, which cannot be drawn.
     """
     name = primitive.name
     if name in _DERIVES and has_no_value(*operands):
@@ -406,8 +411,8 @@ def _results(primitive: Any, operands: list[Any], parameters: dict[str, Any]) ->
 def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any:
     """Return the random bits that ``primitive`` draws from ``operands[0]``, an array of keys.
 
-    The bits are symbolic unless values are forced. Refuses primitives that draw in another way, and keys that depend on
-    a symbolic number.
+    The bits are symbolic unless this run has fixed values for its random numbers. Refuses primitives that draw in
+    another way, and keys that depend on a symbolic number.
     """
     if primitive.name != "random_bits":
         raise NeedsValue("no-law", f"{primitive.name} of JAX at {caller()} draws from a law that cannot be enumerated")
@@ -433,7 +438,7 @@ _INNER = {"_where", "clip"}
 def _called(closed: Any, operands: Sequence[Any]) -> list[Any]:
     """Return the results of ``closed``, a traced function, on ``operands``.
 
-    Draws inside a function of JAX itself are named after this function.
+    If it is a function of JAX itself, its draws are reported under its name.
     """
     jaxpr = getattr(closed, "jaxpr", closed)
     consts = getattr(closed, "consts", ())
@@ -452,9 +457,10 @@ def _called(closed: Any, operands: Sequence[Any]) -> list[Any]:
 
 
 def _as_one(name: str, jaxpr: Any, operands: Sequence[Any]) -> Any:
-    """Return the results of JAX's function ``name`` on ``operands``, if there is a rule for the function as a whole.
+    """Return the results of JAX's function ``name`` on symbolic ``operands`` by a rule for the whole function.
 
-    ``jaxpr`` is its traced form. Returns ``Declined`` without such a rule, or without symbolic operands.
+    ``jaxpr`` is its traced form. Returns ``Declined`` if there is no such rule, or if no operand is symbolic; the
+    caller then evaluates the function step by step.
     """
     rule = FUNCTIONS.get(name)
     if rule is None or not any(isinstance(operand, SymbolicTracer) for operand in operands):
@@ -489,7 +495,10 @@ def followed(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], *, line
 
 
 def _array(value: Any, aval: Any) -> Any:
-    """Return ``value`` as an array with the dtype of ``aval``; unchanged if it is an array or ``aval`` has no shape."""
+    """Return the number ``value`` as an array with the dtype of ``aval``.
+
+    An array is returned unchanged, and so is any value if ``aval`` describes no array.
+    """
     plain = isinstance(value, (SymbolicTracer, jax.Array)) or not hasattr(aval, "shape")
     return value if plain else jax.numpy.asarray(value, aval.dtype)
 
@@ -586,8 +595,8 @@ def of_jax(function: str) -> bool:
 def drawing_asks(equation: Any) -> bool:
     """Return whether the current primitive is applied inside a function of ``jax.random``.
 
-    ``equation`` is the equation of a traced function that applies it. If it is None, the primitive is called directly,
-    and the call stack is examined.
+    ``equation`` is the equation of a traced function that applies the primitive, and its recorded call stack is
+    examined. If it is None, the primitive is called directly, and the current call stack is examined.
     """
     if equation is not None:
         return any(frame.file_name.startswith(_DRAWING) for frame in equation.source_info.traceback.frames)
@@ -622,9 +631,9 @@ def line_of(equation: Any) -> str:
 
 @contextmanager
 def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[Callable[[], Any]]:
-    """Context manager: while it is open, ``draws`` answers JAX's random calls.
+    """Context manager: while it is open, ``draws`` chooses the results of JAX's random calls.
 
-    Yields a function; another thread enters the context manager that it returns, so that its calls are answered too.
+    Yields a function that returns the context manager for another thread, in which its calls are intercepted too.
     ``forced_uniform`` gives every uniform a fixed value instead: see ``boundary_of``.
     """
     RUNS.jax.append(JaxDraws(draws, forced_uniform))
@@ -638,10 +647,9 @@ def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[Callabl
 
 
 def _is_outside_of_jit() -> bool:
-    """Return whether no function is being traced; replaces JAX's ``trace_state_clean``.
+    """Replace JAX's ``trace_state_clean``, which returns whether no function is being traced.
 
-    In an intercepted block ``jax.set_mesh`` gets True, because it would fail otherwise. Other callers get JAX's own
-    result.
+    During interception ``jax.set_mesh`` gets True, because it would fail otherwise. Other callers get JAX's own result.
     """
     asks = sys._getframe(1).f_globals.get("__name__")  # noqa: SLF001
     ours = core.trace_ctx.trace is TRACE and asks == sharding_impls.__name__
@@ -660,5 +668,5 @@ def meshes_set() -> Iterator[None]:
 
 
 def fresh_key() -> Any:
-    """Return a new JAX key for the next call of the active run; None if no run is active."""
+    """Return a new JAX key for the program's next call in the current run; None if JAX is not intercepted."""
     return RUNS.jax[-1].key() if RUNS.jax else None

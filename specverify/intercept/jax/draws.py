@@ -6,9 +6,9 @@ depends on the key and its position alone, whatever the shape. In other generato
 ``jax_threefry_partitionable`` off, it also depends on the shape, in a way that is not modelled; then a key used for two
 shapes is refused.
 
-**Bits.** JAX makes a uniform number from the leading bits of a word: it places them after the exponent of 1, reads the
-result as a float and subtracts 1. The bits fill all digits of a float32 or float64. Other uses of bits are the
-remainder of a division, as in ``randint``, and the integer itself, which is handled like a seed.
+**Bits.** JAX makes a uniform number from the leading bits of a random word: it places them after the exponent of 1,
+reads the result as a float and subtracts 1. The bits fill all digits of a float32 or float64. Other uses of a word are
+its remainder by a number, as in ``randint``, and the word itself as an integer, which is handled like a seed.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ FEW = 11
 
 
 class Source:
-    """One random word (integer of fixed width); all numbers computed from the word refer to it."""
+    """One random word (an integer of fixed width); all numbers computed from it refer to this object."""
 
     def __init__(self, draws: Draws, site: Site, width: int, draw: Callable[[Hashable], Draw], word: int = 0) -> None:
-        """Create a random word of ``width`` bits, drawn at ``site``; ``draws`` answers comparisons of it.
+        """Create a random word of ``width`` bits, drawn at ``site``; ``draws`` chooses the results of its comparisons.
 
         ``draw(way)`` returns the ``Draw`` that records one use of the word: ``("uniform", width)`` for its leading
-        bits, ``("rest", number, width)`` for its remainder. ``word`` is its value if the run repeats a plain run; else
-        it is not used.
+        bits, ``("rest", number, width)`` for its remainder by ``number``. ``word`` is its value if the run repeats a
+        plain run; else it is not used.
         """
         self.draws, self.site, self.width, self._draw, self._word = draws, site, width, draw, word
         self.uniform = Uniform(draws, site, draw(("uniform", width)))
@@ -79,7 +79,7 @@ class Bits(Deferred):
     def __init__(self, source: Source, kept: int, under: int = 0) -> None:
         """Represent the first ``kept`` bits of the word ``source`` as an integer, plus the number ``under``.
 
-        The bits of ``under`` are higher than all of these bits, such as the exponent of a float; 0 if there are none.
+        ``under`` has only bits above these, such as the exponent of a float; it is 0 by default.
         """
         self.source, self.kept, self.under = source, kept, under
         super().__init__(lambda: under + given(whole_number(source.uniform, 0, 2**kept)))
@@ -166,7 +166,7 @@ WAY_OUT = "split the key, and draw once from each part"
 
 
 class _KeyStreams(Streams):
-    """The states from which one run drew numbers: each has the number of the run, a key and a position."""
+    """The states from which one run drew numbers: each is a tuple of the number of the run, a key and a position."""
 
     def told_apart(self, state: Any) -> Any:
         """Return the part of ``state`` that identifies a draw when runs are compared: all but the number of the run."""
@@ -174,10 +174,10 @@ class _KeyStreams(Streams):
 
 
 class JaxDraws:
-    """Answers all random calls of JAX in one run."""
+    """Chooses the results of all random calls of JAX in one run."""
 
     def __init__(self, draws: Draws, forced: Forced) -> None:
-        """Answer random calls by the interpreter ``draws``.
+        """Let ``draws`` choose the results of random calls.
 
         ``forced`` gives uniforms fixed values (see ``boundary_of``); with None they are symbolic.
         """
@@ -199,7 +199,7 @@ class JaxDraws:
         return jax.random.PRNGKey(self._world * 1_000_003 + self._given)
 
     def bits(self, keys: Any, call: str, width: int, shape: tuple[int, ...]) -> Any:
-        """Return the random bits of ``keys`` as an array: symbolic elements, or plain numbers if the run forces values.
+        """Return the random bits of ``keys`` as an array: symbolic elements, or plain numbers if values are fixed.
 
         Each key gives words of ``width`` bits in the given ``shape``, so the array has the shape of ``keys`` followed
         by ``shape``. ``call`` is the name of the drawing function.

@@ -93,9 +93,9 @@ def _algebra(name: str, *elements: Any) -> Any:
 
 
 def _whole(elements: np.ndarray[Any, Any]) -> Any:
-    """Return ``elements``, results of a rule that was applied to each element of an array.
+    """Return ``elements``, the results of a rule that was applied to each element of an array.
 
-    If the rule declined for an element, return the first ``Declined`` instead, because the rule must apply to all.
+    If the rule declined for one element, return its ``Declined`` instead: the rule must apply to all.
     """
     return next(filter(is_declined, elements.flat), elements)
 
@@ -297,7 +297,7 @@ def _is_finite(operands: list[Any], parameters: dict[str, Any], result: Any) -> 
 
 
 def choosing(name: str) -> Handler:
-    """Return the handler of ``name``, a selection by a condition (``select_n`` and similar)."""
+    """Return the handler of ``name``, a selection between operands by a condition, such as ``select_n``."""
     rule: Any = OF_JAX[name].scalar
 
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
@@ -355,10 +355,10 @@ CHOICES: dict[str, Handler] = {
 
 
 def _row_of(name: str) -> Callable[..., Any]:
-    """Return the rule of the operation ``name`` for one row of elements, from the table of primitives.
+    """Return the rule of the operation ``name`` for one row of elements, such as a sum over the row.
 
-    ``rule(row, ask)`` returns the result on ``row``; ``ask``, an ``Ask``, has the operation and the line for a refusal.
-    Random bits are refused.
+    ``rule(row, ask)`` returns the result on ``row``; ``ask`` has the operation and the line for a refusal. A row with
+    random bits is refused.
     """
     rule: Any = OF_JAX[name].scalar
 
@@ -435,7 +435,10 @@ _PLACES_BACK = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mo
 
 
 def accumulating(name: str) -> Handler:
-    """Return the handler of ``name``, a scatter that adds updates to a target, for random floats of 32 bits or more."""
+    """Return the handler of ``name``, a scatter that adds updates to a target array.
+
+    The rule is for floats of 32 bits or more, with a symbolic number among them.
+    """
     rule = _row_of(name)
 
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
@@ -457,7 +460,7 @@ _NO_SUMS = Declined("outcomes are added up, or random numbers in integers, in 16
 
 
 def _follows_sums(result: Any, *operands: Any) -> bool:
-    """Return whether a rule computes sums of (products of) the elements of ``operands`` without reading them.
+    """Return whether the rules for sums (and sums of products) of symbolic numbers apply to ``operands``.
 
     ``result`` is JAX's description of the result. Required are floats of 32 bits or more, at most ``MOST_PRODUCTS``
     elements in an operand, and a symbolic number.
@@ -502,7 +505,7 @@ _SUMS = "reduce_sum"
 def _floor_divided(operands: list[Any], result: Any) -> Any:
     """Handle ``jax.numpy.floor_divide`` of a continuous random number by a positive number.
 
-    Returns ``Declined`` for other operands, among them a random number that has a value of positive probability.
+    Returns ``Declined`` for other operands, and for a number that was clamped or rounded to steps.
     """
     wide = np.dtype(result.dtype).kind == "f" and np.dtype(result.dtype).itemsize >= rows.NARROWEST
     declined = Declined("only a continuous random number in floats is divided by a positive number")
@@ -742,7 +745,7 @@ def numpy_rule(
 
 
 def rounds(primitive: Any, operands: Sequence[Any]) -> bool:
-    """Return whether ``primitive``, which has a rule of NumPy, rounds its result.
+    """Return whether ``primitive``, which NumPy can compute, rounds its result, as arithmetic on floats does.
 
     ``operands`` are JAX's descriptions (shape and dtype) of its operands.
     """

@@ -1,9 +1,9 @@
 """Arithmetic of symbolic random numbers: the scalar rules in the table of ``primitives``.
 
 Operands are numbers and symbolic numbers, with at least one symbolic. The result is a symbolic number, or a number if
-it does not depend on chance. Events of probability 0 do not happen here: a value is neither infinite nor NaN. (If a
-value is forced, the program computes with floats.) A function of one number that is not monotone raises ``NeedsValue``;
-a function of several is ``joined``. Integer parts are drawn if they have few values.
+it does not depend on chance. Events of probability 0 are ignored: a symbolic number is neither infinite nor NaN. A
+function of one number that is not monotone raises ``NeedsValue``; a function of several is ``joined``. Integer parts
+are drawn if they have few values.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ def within(value: Symbolic, least: int, largest: int) -> Symbolic:
 
 
 def check_not_equal(dtype: str) -> None:
-    """Refuse noise vectors of ``dtype`` if it has 16 bits, because some of their numbers are often equal.
+    """Refuse noise vectors of ``dtype`` if it has 16 bits: ties are likely, but the rules for vectors assume none.
 
     They are allowed if 16-bit numbers are treated as continuous: see ``continuous_in_16_bits``.
     """
@@ -304,7 +304,7 @@ def clip(value: Operand, low: float, high: float) -> Operand:
 def whole_parts_are_few(value: Symbolic) -> bool:
     """Return whether the integer part of ``value`` has so few possible values that it should be drawn.
 
-    The limit is lower if the values are not equally likely, because a run for a rare value is hardly worth its cost.
+    If the values are not equally likely, fewer values are allowed, because each value costs one run.
     """
     low, high = value.ends()
     uneven = isinstance(value, Continuous) and not {step.name for step in value.steps} <= EVEN
@@ -441,10 +441,10 @@ FRESH = Uniform(Sampled(0), ("any",))
 
 
 def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-    """Return the result of ``operation`` on one symbolic number, or on one and a plain number, from a cache.
+    """Return the result of ``operation`` on one symbolic number, or on one and a plain number, using a cache.
 
     ``operation`` must not draw. Returns ``Declined`` for other operands, for a symbolic number that was compared
-    before, and if the operation is refused.
+    before, and if the operation is refused; the caller then computes without the cache.
     """
     if len(operands) > 2:
         return _OTHER_OPERANDS
@@ -468,11 +468,11 @@ def _found(
     *,
     negative: bool,
 ) -> Any:
-    """Compute the result of ``operation`` on a symbolic number, for the cache.
+    """Compute a result of ``operation`` for the cache of ``found_before``.
 
-    The symbolic number is a uniform with ``steps``, limited to ``[low, high]``; it is the operand with index ``place``.
-    The other operand is ``number``, if not None; ``negative`` states that it is -0.0. Returns the steps and limits of
-    the result, a plain number, or ``Declined``.
+    The operand with index ``place`` is symbolic: a uniform with ``steps``, limited to ``[low, high]``. The other
+    operand is ``number``, if not None; ``negative`` states that it is -0.0. Returns the steps and limits of the result
+    if it is symbolic; otherwise a plain number, or ``Declined``.
     """
     value = Continuous(FRESH, steps, low, high)
     try:

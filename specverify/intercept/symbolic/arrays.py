@@ -1,9 +1,9 @@
 """NumPy arrays with symbolic random numbers as elements, and arrays that stand for very long noise vectors.
 
-Operations on elements apply the rules of ``primitives``. Sorting, argmax and lookups take and return object arrays
-of numbers and symbolic numbers. An array of very many random numbers holds, in every element of its
-memory, one object that refuses all operations. So code that reads the memory without a rule is refused, and never
-computes with wrong values.
+Element-wise operations apply the rules of ``primitives`` to each element. Sorting, argmax and lookups take and return
+object arrays of numbers and symbolic numbers. In an array of very many random numbers, every element of the memory is
+one object that refuses all operations. So code that reads the memory without a rule is refused, and never computes with
+wrong values.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def _elements_of(array: Any) -> Any:
 
 
 def _forced(rule: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """Return the result of ``rule(*args, **named)``: an outcome is drawn, a symbolic number becomes a symbolic float.
+    """Return the result of ``rule(*args, **named)`` as a Python number for the program.
 
-    A symbolic float is an object without a value that stands for a Python float.
+    An outcome is drawn now. A symbolic number becomes a symbolic float, which code can use as a Python float.
     """
     return wrapped(asked(lambda: number(rule(*args, **named))))
 
@@ -427,7 +427,7 @@ def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None) -> 
 
 
 def _without_nan(x: Any, *args: Any, **kwargs: Any) -> Any:
-    """Replace ``nan_to_num``: concrete elements are replaced as usual, symbolic ones are unchanged."""
+    """Replace NumPy's ``nan_to_num``: plain elements are converted as usual; symbolic ones are never NaN."""
     return _lazy(
         rows.each(
             lambda each: each if isinstance(each, SymbolicFloat) else np.nan_to_num(float(each), *args, **kwargs),

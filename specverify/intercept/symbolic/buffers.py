@@ -1,11 +1,11 @@
 """Float arrays into which foreign code writes random numbers; NumPy functions that accept lists of them.
 
-A NumPy array of floats cannot hold symbolic numbers. So ``np.empty`` and similar functions return a ``Buffer`` inside a
-block: an ordinary array, until a random number is written into it. From then on the symbolic numbers are stored
-separately, for it and for all its views, and its memory holds values that differ in every run, so that a replay detects
-code that reads them.
+A NumPy array of floats cannot hold symbolic numbers. So during interception ``np.empty`` and similar functions return a
+``Buffer``: an ordinary array, until a random number is written into it. From then on the symbolic numbers are stored in
+a separate object array, which all its views share. The original memory then holds values that differ in every run, so
+that a replay detects code that reads them.
 
-NumPy dispatches on arrays, but converts a list to an array of objects without dispatching. So inside a block each
+NumPy dispatches on arrays, but converts a list to an array of objects without dispatching. So during interception each
 function receives an array of symbolic numbers in place of a list of them, or of a single one.
 """
 
@@ -158,17 +158,20 @@ _WRITING = {np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_al
 
 
 class Beside:
-    """The symbolic elements that belong to the memory of an array of floats."""
+    """The symbolic elements that are stored in place of the contents of a float array, which cannot hold them.
+
+    All views of the array share one such object.
+    """
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        """Store the address of the memory of ``array``; there are no symbolic elements yet."""
+        """Prepare to store symbolic elements for the memory of ``array``; there are none yet."""
         self.address, self.bytes, self.itemsize = array.ctypes.data, array.nbytes, array.itemsize
         self.memory = array.view(np.ndarray).reshape(-1)
         self.elements: Any = None
         """Object array of plain and symbolic numbers; None until a symbolic number is written."""
 
     def has(self, array: np.ndarray[Any, Any]) -> bool:
-        """Return whether the memory of ``array`` lies in this memory, as that of a view does."""
+        """Return whether ``array`` uses this memory, as a view of the original array does."""
         address: int = array.__array_interface__["data"][0]
         return self.address <= address < self.address + self.bytes
 

@@ -1,17 +1,19 @@
 """Symbolic random numbers: functions of one uniform, order statistics, combinations of several, large integers.
 
-A ``Continuous`` is ``min(max(g(u), low), high)`` with a monotone g, a chain of ``steps``. Clamps are at the end,
-because a monotone step commutes with a clamp. A clamp gives two values a positive probability, and ``floor`` gives each
-of its values one. For other values a comparison with or without equality has the same probability. If a bound is within
-rounding of a value of positive probability without being equal, the answer depends on the rounding of the program, and
-is refused.
+**One uniform.** A ``Continuous`` is ``min(max(g(u), low), high)`` with a monotone g, a chain of ``steps``. Clamps are
+at the end, because a monotone step commutes with a clamp. A clamp gives its bound a positive probability, and ``floor``
+gives each of its values one. For all other values, "below" and "at most" have the same probability. If a comparison's
+bound is within rounding of a value of positive probability without being equal to it, the result depends on the
+rounding of the program, and the comparison is refused.
 
-A ``Joined`` combines several numbers: sums, products and maxima, followed by steps. It is no function of one uniform,
-so a comparison involves all of its uniforms together (``together``). A number may occur in it twice: ``u * (1 - u)``.
+**Several.** A ``Joined`` combines several numbers: sums, products and maxima, followed by steps. It is no function of
+one uniform, so a comparison involves all of its uniforms together (``together``). A number may occur in it twice: ``u *
+(1 - u)``.
 
-Integers with more outcomes than can be enumerated occur as seeds. The law does not depend on the value of a seed,
-because draws that use it are answered. So such a number is compared like any other, and code that reads it gets a value
-that differs in every run. Replays detect results that depend on it, as for the random bytes of the operating system.
+**Large integers.** Integers with more outcomes than can be enumerated occur as seeds. The law does not depend on the
+value of a seed, because draws that use it are intercepted. So such a number is compared like any other, and code that
+reads it gets a value that differs in every run. Replays detect results that depend on it, as for the random bytes of
+the operating system.
 """
 
 from __future__ import annotations
@@ -97,8 +99,8 @@ class Continuous(NamedTuple):
     def may_be(self, number: float) -> bool:
         """Return whether the value ``number`` may have a positive probability; True if this is not certain.
 
-        ``low`` and ``high`` have one if the limit takes effect. After the step ``floor`` or ``rounded`` every value
-        between the ends may have one, except 0 if the number is only rounded and scaled from there on.
+        A bound ``low`` or ``high`` has one if the clamp takes effect. After the step ``floor`` or ``rounded`` every
+        possible value may have one, with one exception: 0, if the number is only rounded and scaled from there on.
         """
         low, high = self.ends()
         if not low <= number <= high:
@@ -398,10 +400,11 @@ class Joined(NamedTuple):
         return _snapped(float(low[0])), _snapped(float(high[0]))
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
-        """Return whether the number is below ``bound``, drawn given all earlier answers. False if ``bound`` is NaN.
+        """Return whether the number is below ``bound``; unless earlier comparisons determine this, the result is drawn.
 
-        ``or_equal`` includes equality. ``place`` is the line that compares, by default the current one. Raises
-        ``NeedsValue`` if the probability is not known with enough precision, or if one of its uniforms has raced.
+        ``or_equal`` includes equality. The result is False if ``bound`` is NaN. ``place`` is the line that compares, by
+        default the current one. Raises ``NeedsValue`` if the probability is not known with enough precision, or if one
+        of its uniforms has been in a race (an argmax or argmin of random numbers).
         """
         uniforms = self.uniforms()
         low, high = self._ends([(0.0, 1.0)] * len(uniforms))
@@ -576,11 +579,11 @@ def drawn(value: Any) -> Any:
 
 
 def given(value: Continuous) -> int:
-    """Return a concrete value for a symbolic integer; later comparisons of the integer agree with this value.
+    """Return a plain integer for a symbolic one that the program reads; later comparisons agree with it.
 
-    With at most ``MOST_OUTCOMES`` values, it is drawn. With at least ``FEWEST``, as for a seed, it is computed from the
-    generator state and differs in every run. Raises ``NeedsValue`` for a number of values between these limits, for
-    values that are not equally likely integers, and for a seed that was compared together with others.
+    With at most ``MOST_OUTCOMES`` values, the integer is drawn. With at least ``FEWEST``, as for a seed, it is computed
+    from the generator state and differs in every run. Raises ``NeedsValue`` for a number of values between these
+    limits, for values that are not equally likely integers, and for a number that was compared together with others.
     """
     known, origin = value.uniform.known, value.uniform.draw.origin
     number = _outcomes(value)
@@ -615,7 +618,7 @@ def given(value: Continuous) -> int:
 
 
 def _outcomes(value: Continuous) -> float:
-    """Return approximately how many values a symbolic integer may still have, given earlier answers.
+    """Return approximately how many values a symbolic integer may still have, given earlier comparisons.
 
     The result is below 2 if only one value is possible.
     """

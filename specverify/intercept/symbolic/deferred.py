@@ -59,7 +59,7 @@ class Truth(Deferred):
 
 
 class ByOneDraw(Deferred):
-    """A symbolic outcome that one draw determines, such as the winner of a race."""
+    """A symbolic outcome that is a function of one draw, such as the winner of a race; so its law is known."""
 
     def __init__(self, compute: Callable[[], Any], law: Callable[[], Law | None]) -> None:
         """Store ``compute``, which draws the value, and ``law``, which returns the law of the value without drawing.
@@ -81,12 +81,12 @@ class Choice(Deferred):
     """The element of a sequence at a symbolic index."""
 
     def __init__(self, which: Any, cases: Sequence[Any]) -> None:
-        """Select ``cases[which]``; reading the result forces ``which`` first."""
+        """Select ``cases[which]``; reading the result draws ``which`` first."""
         self.which, self.cases = which, tuple(cases)
         super().__init__(lambda: known(self.chosen()))
 
     def chosen(self) -> Any:
-        """Return the selected element. The index is forced; the element itself may still be symbolic."""
+        """Return the selected element. The index is drawn; the element itself may still be symbolic."""
         return self.cases[int(known(self.which))]
 
 
@@ -94,7 +94,7 @@ class Categorical(Deferred):
     """The symbolic outcome of a categorical draw; if the program never reads it, one run stands for all its values."""
 
     def __init__(self, draws: Draws, pmf: Any, site: Site, first: int = 0, draw: Draw | None = None) -> None:
-        """Store a draw from ``pmf``, which ``draws`` answers when the program reads it.
+        """Store a draw from ``pmf``; ``draws`` chooses its outcome when the program reads it.
 
         Index j stands for the value ``first + j``. ``site`` names the decision. ``draw`` records the generator state;
         None if it is not known.
@@ -158,7 +158,7 @@ class Chosen(Deferred):
 class Count(Deferred):
     """A sum of outcomes that are non-negative integers.
 
-    A comparison forces terms from the left only until the answer is determined.
+    A comparison draws terms from the left, and only until its result is determined.
     """
 
     def __init__(self, parts: Iterable[Any]) -> None:
@@ -167,7 +167,7 @@ class Count(Deferred):
         super().__init__(lambda: sum(known(part) for part in self.parts))
 
     def below(self, bound: float) -> bool:
-        """Return whether the sum is below ``bound``; once a partial sum reaches the bound, no more terms are forced."""
+        """Return whether the sum is below ``bound``; once a partial sum reaches the bound, no more terms are drawn."""
         total = 0
         for part in self.parts:
             total += known(part)
@@ -177,7 +177,7 @@ class Count(Deferred):
 
 
 class Product(Deferred):
-    """A product of outcomes; outcomes after the first zero are not forced."""
+    """A product of outcomes; outcomes after the first zero are not drawn."""
 
     def __init__(self, parts: Iterable[Any]) -> None:
         """Multiply ``parts``, numbers or symbolic outcomes."""
@@ -201,7 +201,7 @@ def single(element: Any) -> np.ndarray[Any, Any]:
 
 
 def chosen(element: Any) -> Any:
-    """Return the element that a ``Choice`` selects, after forcing its index; any other ``element`` unchanged."""
+    """Return the element that a ``Choice`` selects, after drawing its index; any other ``element`` unchanged."""
     while isinstance(element, Choice):
         element = element.chosen()
     return element
@@ -236,7 +236,7 @@ def is_count(element: Any) -> bool:
 
 
 def number(element: Any) -> Any:
-    """Return ``element`` as an operand of ``algebra``: symbolic numbers unchanged, outcomes drawn."""
+    """Return ``element`` in the form that arithmetic accepts: outcomes are drawn, symbolic numbers are unchanged."""
     return element if isinstance(element, SYMBOLIC) else known(element)
 
 
@@ -246,7 +246,7 @@ def is_open(element: Any) -> bool:
 
 
 def known(element: Any) -> Any:
-    """Return the value of ``element``: outcomes are drawn, a symbolic integer gets a concrete value.
+    """Return the plain value of ``element``: outcomes and symbolic integers are drawn.
 
     Refuses other symbolic numbers.
     """

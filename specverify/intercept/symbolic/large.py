@@ -1,18 +1,18 @@
 """Large-vocabulary mode: outcomes, lookups and races with very many possible values, held as vectors.
 
 Enumerating every outcome of a draw over a real vocabulary would take too many runs. In this mode a draw stays symbolic
-until the end of a call: comparing, selecting, shifting, looking up in a table and converting are computed for all its
-outcomes at once, and its law is read at the end as one vector. If the program needs the value, it is drawn as one
-outcome among many. Outside ``at_large`` every outcome is enumerated.
+until the end of a call. Comparing, selecting, shifting, looking up in a table and converting are computed for all its
+outcomes at once, and its law is read at the end as one vector. If the program needs the value, one of the outcomes is
+drawn. Outside ``at_large`` every outcome is enumerated.
 
-``lookup`` returns how many bounds are at or below a uniform: an inverse CDF as one symbolic draw. ``Crossing`` is the
-comparison with all bounds, an array of bools that are decided together; its sum, or the position of its first True, is
-the same draw.
+``lookup`` is an inverse CDF as one symbolic draw: how many bounds are at or below a uniform. ``Crossing`` is the
+comparison of a uniform with all bounds, an array of bools that one draw determines; the sum of the array, or the
+position of its first True, is the same draw as ``lookup``.
 
-The law of the winner among very many racing clocks is one vector (``races`` defines a race). Clocks with start times,
-end times or positive probability at one time are sorted by these times, and the probability that no clock has rung
-until then is a running product. In the forms of scores below, E is an exponential number of rate 1, u a uniform number,
-w the weight of a score, and a the logarithm of w.
+The law of the argmax of very many random scores is one vector, computed as the law of the first of very many
+exponential clocks (``races``). Clocks with start times, end times or positive probability at one time are sorted by
+these times, and the probability that no clock has rung until then is a running product. In the forms of scores below, E
+is an exponential number of rate 1, u a uniform number, w the weight of a score, and a the logarithm of w.
 
 Limits on the number of random numbers, or outcomes, of one call are checked before an array of that size is made.
 """
@@ -92,10 +92,10 @@ class DrawAmongMany:
         *,
         recorded: Callable[[Any, Any], int],
     ) -> None:
-        """Store the draw named ``site``, which ``draws`` answers.
+        """Store the draw named ``site``; ``draws`` chooses its outcome.
 
         Args:
-            draws: Interpreter that answers the draw.
+            draws: The source of draws.
             site: Name of the draw.
             draw: Record of the generator state.
             law: ``law()`` returns the pmf ``[outcomes]``.
@@ -110,7 +110,7 @@ class DrawAmongMany:
         self.outcome: int | None = None
 
     def masses(self) -> Any:
-        """Return the probability of each outcome, an array ``[outcomes]``, given the answers so far."""
+        """Return the probability of each outcome, an array ``[outcomes]``, given the comparisons so far."""
         if self._left is None:
             look(self._draw)
             self._left = np.asarray(self._law(), dtype=np.float64)
@@ -123,7 +123,7 @@ class DrawAmongMany:
     def among(self, outcomes: Any) -> bool:
         """Return whether the outcome is one of those that are True in ``outcomes``, an array of bools ``[outcomes]``.
 
-        The answer is drawn as a coin unless earlier answers determine it.
+        The result is drawn as a coin unless earlier comparisons determine it.
         """
         left = self.masses()
         inside = float(left[outcomes].sum())
@@ -167,9 +167,9 @@ class Wide(Deferred):
         return self.drawn.outcome is not None
 
     def holds(self, question: Callable[[Any], Any]) -> bool:
-        """Return whether ``question`` is true of the number; the answer is drawn unless it is known.
+        """Return whether ``question`` is true of the number; the result is drawn unless earlier results determine it.
 
-        ``question`` maps an array of possible values to bools.
+        ``question`` maps an array of possible values to bools, such as ``lambda values: values < 5``.
         """
         return self.drawn.among(np.asarray(question(self.values), dtype=bool))
 
@@ -179,9 +179,9 @@ class Wide(Deferred):
 
 
 def resolved(element: Any) -> Any:
-    """Return the value of ``element``; an outcome with few possible values is drawn now to obtain it.
+    """Return the value of ``element``, drawn now, unless it is an outcome with very many possible values.
 
-    An unread outcome of a draw among very many is returned as it is.
+    Such an outcome is returned unread.
     """
     result = chosen(element)
     return result if isinstance(result, Wide) and not result.decided else known(result)
@@ -252,7 +252,7 @@ class Crossing(NamedTuple):
     """True if the comparison is ``number >= bound``, False if ``number < bound``."""
 
     def elements(self) -> Any:
-        """Return all bools as an object array of 0 and 1; this draws the answer of each row."""
+        """Return all bools as an object array of 0 and 1; this makes the draw of each row."""
         below = self.ranks < np.array([drawn.value() for drawn in self.lookups])[:, None]
         return (below == self.above).astype(int).astype(object).reshape(self.shape)
 
@@ -274,10 +274,10 @@ class Crossing(NamedTuple):
 
 
 def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, above: bool) -> Crossing:
-    """Compare each number of ``values`` with its row of ``bounds`` ``[rows, bounds]``; return the symbolic answers.
+    """Compare each number of ``values`` with its row of ``bounds`` ``[rows, bounds]``; return symbolic bools.
 
-    With ``above`` an answer is True if the number is at or above the bound, otherwise if it is below. ``shape`` is that
-    of the result.
+    With ``above`` a bool is True if the number is at or above the bound, otherwise if it is below. ``shape`` is that of
+    the result.
     """
     order = np.argsort(bounds, axis=-1, kind="stable")
     ranks = np.empty_like(order)
@@ -287,10 +287,11 @@ def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, a
 
 
 def _firsts(ranks: Any, *, above: bool) -> Any:
-    """Return the index of the first True in a row of n comparisons, for each of the n + 1 possible answers of the row.
+    """Return a table: the index of the first True in a row of comparisons, for each result that the row may have.
 
-    Entry k is the index if k of the bounds are at or below the number; 0 if no comparison is True. ``ranks`` are the
-    ranks of the bounds; ``above`` is that of ``crossing``.
+    A row compares one number with n bounds. Entry k is for the result that k bounds are at or below the number, so the
+    table has n + 1 entries. An entry is 0 if no comparison is True. ``ranks`` are the ranks of the bounds in the row.
+    With ``above`` a comparison is True if the number is at or above its bound, otherwise if it is below.
     """
     order = np.argsort(ranks, kind="stable")
     if above:
@@ -381,9 +382,9 @@ class VectorRace:
         self._used = True
 
     def clocks(self) -> Clocks:
-        """Return exponential clocks, one for each score, that ring in the order of the scores: the largest first.
+        """Return one exponential clock for each score, such that the clock of the largest score rings first, and so on.
 
-        Raises ``NeedsValue`` if the scores are not functions of ring times.
+        Raises ``NeedsValue`` if the scores are not functions of exponential times.
         """
         return _clocks(self._scores)
 
@@ -409,17 +410,18 @@ class VectorRace:
         return Wide(drawn, np.arange(len(self._scores.ids)))
 
     def recorded_best(self, coupled: Any) -> float:
-        """Return the value in a plain run of the uniform from which ``best`` computes the largest element.
+        """Return a plain run's value of the uniform from which ``best`` computes the largest element.
 
-        It is the probability that no clock rings before the first ring in the plain run, whose record is in
-        ``coupled``.
+        ``coupled`` has the record of the plain run. The value is the probability that no clock of the race rings before
+        the first ring of the plain run.
         """
         return float(coupled.best_of_many(self._scores, self.clocks().rate))
 
     def best(self) -> Continuous | float:
         """Return the largest (or smallest) element as a symbolic number, or as a plain one if no element is random.
 
-        The value of this element is independent of its index. Raises ``NeedsValue`` if a clock is delayed or limited.
+        The value of this element is independent of its index. Raises ``NeedsValue`` if the exponential clock of an
+        element does not start at 0 or has a latest time, as after an addition or a clamp.
         """
         if not self._random:
             return float(self._sign * self._scores.numbers.max())
@@ -584,9 +586,10 @@ def _mirrored(steps: Sequence[Steps]) -> bool:
 
 
 def _in_time(times: Many) -> Clocks | None:
-    """Return the clocks whose ring times are ``times``; None if one of the times has another form.
+    """Return the exponential clocks whose ring times are ``times``; None if one of the times has another form.
 
-    A time has the form ``r E + s`` with E exponential, possibly limited, or is infinite (the clock never rings).
+    A time has the form ``r E + s`` with E exponential of rate 1, possibly clamped, or is infinite (the clock never
+    rings).
     """
     exponent = next((step.number for step in times.steps if step.name == "power"), 1.0)
     if np.ndim(exponent) or not exponent > 0:
@@ -613,10 +616,10 @@ def _in_time(times: Many) -> Clocks | None:
 
 
 def _of_ratio(scores: Many) -> Many:
-    """Return the times ``E / w`` of scores ``w / E``: the reciprocals.
+    """Convert scores of the form ``w / E`` to times ``E / w``, their reciprocals: the largest score is the first time.
 
-    A plain number must be at most 0; its time is infinity. Raises ``RuleDeclined`` for a larger one, and for symbolic
-    scores that may be negative.
+    E is an exponential number and w a weight. A plain number must be at most 0; its time is infinity. Raises
+    ``RuleDeclined`` for a larger one, and for symbolic scores that may be negative.
     """
     if not (np.all(scores.ends()[0] >= 0) and (scores.numbers[~scores.random] <= 0).all()):
         raise RuleDeclined("the scores are no ratios of positive numbers")
@@ -624,14 +627,18 @@ def _of_ratio(scores: Many) -> Many:
 
 
 def _of_multiple(scores: Many) -> Many:
-    """Return the times ``E / w`` of scores ``-E / w``: the negatives."""
+    """Convert scores of the form ``-E / w`` to times ``E / w``, their negatives: the largest score is the first time.
+
+    E is an exponential number and w a weight.
+    """
     return vectors.negative(scores)
 
 
 def _of_power(scores: Many) -> Many:
-    """Return the times ``E / w`` of scores ``u ** (1 / w)``, which are ``exp(-E / w)`` with ``E = -log u``.
+    """Convert scores of the form ``u ** (1 / w)`` to times ``E / w``: the largest score is the first time.
 
-    A plain number must be at most 0; its time is infinity. Raises ``RuleDeclined`` for a larger one.
+    u is uniform, w a weight, and ``E = -log u``, so the score is ``exp(-E / w)``. A plain number must be at most 0; its
+    time is infinity. Raises ``RuleDeclined`` for a larger one.
     """
     if not (scores.numbers[~scores.random] <= 0).all():
         raise RuleDeclined("a number beside the powers of uniforms is above 0")
@@ -640,10 +647,11 @@ def _of_power(scores: Many) -> Many:
 
 
 def _of_sum(scores: Many, shift: float) -> Many:
-    """Return the times ``E / exp(a)`` of scores ``a - log E``.
+    """Convert scores of the form ``a - log E`` to times ``E / exp(a)``: the largest score is the first time.
 
-    ``shift``, the largest a, is subtracted from every a to avoid overflow. A score far below ``shift`` has the time
-    infinity. Raises ``RuleDeclined`` for a plain number that is not far below.
+    E is an exponential number, so ``-log E`` is Gumbel noise. ``shift``, the largest a, is subtracted from every a to
+    avoid overflow. A score far below ``shift`` has the time infinity. Raises ``RuleDeclined`` for a plain number that
+    is not far below.
     """
     last = scores.steps[-1:]
     summands = np.broadcast_to(last[0].number if last and last[0].name == "plus" else 0.0, scores.shape)

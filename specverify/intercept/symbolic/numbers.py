@@ -1,7 +1,7 @@
-"""Symbolic random numbers as Python numbers, ``SymbolicFloat`` and ``SymbolicInt``; the outcome of a run.
+"""Symbolic random numbers as Python numbers, ``SymbolicFloat`` and ``SymbolicInt``; and the final outcome of a run.
 
-Their methods apply the rules of ``primitives``. An operation without a rule needs the value, and is refused with the
-name of the operation and the line of the foreign code.
+The methods of the numbers apply the rules of ``primitives``. An operation without a rule needs the value, and is
+refused with the name of the operation and the line of the foreign code.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class SymbolicFloat:
 
 
 class SymbolicInt(SymbolicFloat):
-    """A symbolic integer with very many values, such as a seed; code that reads its value gets a concrete one."""
+    """A symbolic integer with very many values, such as a seed; code that reads it gets a plain integer."""
 
     __slots__ = ()
     __class__: Any = property(lambda self: int)
@@ -111,7 +111,7 @@ class SymbolicInt(SymbolicFloat):
         return 1
 
     def bit_length(self) -> int:
-        """Return the bit length of a concrete value."""
+        """Return the bit length of the integer, which is read."""
         return self.__int__().bit_length()
 
     def __str__(self) -> str:
@@ -121,14 +121,14 @@ class SymbolicInt(SymbolicFloat):
         return format(self.__int__(), shape)
 
     def to_bytes(self, *args: Any, **kwargs: Any) -> bytes:
-        """Return the bytes of a concrete value."""
+        """Return the bytes of the integer, which is read."""
         return self.__int__().to_bytes(*args, **kwargs)
 
 
 def whole_part(name: str, value: SymbolicFloat) -> int:
     """Return the integer part of ``value`` by the function ``name`` (floor, ceil, ...), drawn.
 
-    If it has very many possible values, return a concrete one that differs in every run.
+    If there are very many possible values, as for a seed, the result is not drawn but differs in every run.
     """
     outcome = asked(applied, name, value.unknown)
     if isinstance(outcome, Continuous):
@@ -141,7 +141,7 @@ def whole_part(name: str, value: SymbolicFloat) -> int:
 
 
 def settled(seed: Any) -> Any:
-    """Return ``seed`` with concrete values in place of symbolic integers, also inside lists and tuples."""
+    """Return ``seed`` with symbolic integers read, that is, replaced by plain ones, also inside lists and tuples."""
     if type(seed) in {list, tuple}:
         return type(seed)(map(settled, seed))
     return seed.__int__() if isinstance(seed, SymbolicInt) else seed
@@ -200,9 +200,9 @@ def asked(question: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def meets(*operands: Any) -> None:
-    """Widen the rounding bound for an operation of a symbolic Python number with 16-bit floats among ``operands``.
+    """Widen the run's rounding bound if ``operands``, combined with a symbolic number, include 16-bit floats.
 
-    NumPy may round the number to the 16-bit dtype, so half a spacing is added.
+    NumPy may round the symbolic number to the 16-bit dtype, so half a spacing of the dtype is added to the bound.
     """
     for dtype in (getattr(operand, "dtype", None) for operand in operands):
         rounding.saw(dtype)
@@ -241,7 +241,7 @@ def _both(swapped: bool) -> Callable[..., Any]:
 def _of_bits(name: str) -> Callable[..., Any]:
     """Return the method of ``SymbolicInt`` for the bitwise operation ``name``.
 
-    The integer gets a concrete value first.
+    The method reads the integer first.
     """
 
     def method(self: SymbolicInt, other: Any) -> Any:
@@ -297,8 +297,9 @@ for _method, _function in (_BITS | {"__rshift__": _shifted_right}).items():
 def final_outcome(elements: Sequence[Any]) -> Any:
     """Return the outcome of a run: a tuple of the values of ``elements``.
 
-    If the unread elements are outcomes of independent draws, return ``Undecided``, with every possible tuple and its
-    probability. Otherwise, and in a run that repeats a plain run, the unread elements are drawn now.
+    Elements that the program never read need no draw if they are outcomes of independent draws: the result is then
+    ``Undecided``, with every possible tuple and its probability. Otherwise, and in a run that repeats a plain run, the
+    unread elements are drawn now.
     """
     elements = [opened(element) for element in elements]
     open_ones = [element for element in elements if is_open(element)]
@@ -318,7 +319,10 @@ def final_outcome(elements: Sequence[Any]) -> Any:
 
 
 def _outcomes(element: Categorical) -> list[tuple[int, float]]:
-    """Return every value of the unread draw ``element`` with its probability; count the draw for the rounding bound."""
+    """Return every value of the unread draw ``element`` with its probability.
+
+    Also record the number of values, from which the rounding bound of the law is computed.
+    """
     result = element.outcomes()
     rounding.drew(len(result))
     return result

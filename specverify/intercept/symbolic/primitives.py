@@ -228,7 +228,7 @@ _VECTORS = _Basis(vectors.add, vectors.multiply, vectors.divide, vectors.negativ
 
 
 def _exact(name: str, scalar: Rule, vector: Rule | Blank, **more: Any) -> Primitive:
-    """Return the row of ``name``, an operation that maps integers to integers and is rounded once in floats.
+    """Return the row of ``name``, arithmetic such as ``add``: exact on integers, rounded once on floats.
 
     ``scalar`` and ``vector`` are its rules for symbolic numbers and noise vectors; ``more`` are further fields of the
     row.
@@ -497,7 +497,7 @@ OF_SCALARS, OF_VECTORS = Operations(applied), Operations(applied_to_many)
 
 
 def answered(name: str, *operands: Any, place: str = "") -> bool:
-    """Return the answer of the comparison ``name`` of ``operands``: drawn if one is symbolic, else computed by NumPy.
+    """Return the result of the comparison ``name`` of ``operands``: drawn if one is symbolic, else computed by NumPy.
 
     ``place`` is the line of the program that compares, by default the current line.
     """
@@ -526,10 +526,7 @@ _SMALLER = {"less": (0, False), "less_equal": (0, True), "greater": (1, False), 
 
 
 def _next_whole(bound: Any) -> Any:
-    """Return the bound b for which an integer is below b exactly if it is at most ``bound``.
-
-    So a comparison "at most" of an integer becomes a comparison "below".
-    """
+    """Return the bound b for which an integer is below b exactly if it is at most ``bound``, for example 4 for 3.7."""
     return math.floor(bound) + 1 if math.isfinite(bound) else bound
 
 
@@ -639,7 +636,7 @@ def _compare(name: str, rule: Callable[..., Any], vector: Blank | Callable[..., 
 def _crossed(
     values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, greater: bool, on_the_left: bool
 ) -> Crossing:
-    """Compare each number of ``values`` with its row of very many ``bounds``, and return the symbolic answers.
+    """Compare each number of ``values`` with its row of very many ``bounds``, and return symbolic bools.
 
     ``shape`` is the shape of the result. ``greater`` states that the comparison is ``>`` or ``>=``, and ``on_the_left``
     that the number is the left operand.

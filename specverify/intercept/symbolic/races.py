@@ -1,18 +1,19 @@
 """Races: the argmax, or the sorted order, of several random numbers, computed by exponential clocks.
 
-**Clocks.** Each number must have its own exponential clock, E = -log u or -log(1 - u), and all numbers must be the same
-decreasing (or increasing) function of their ring times. Then the first clock gives the largest (or smallest) number.
-Gumbel noise, weights over exponentials and powers of uniforms have this form. A clock is an exponential time ``r E +
-s`` between an earliest and a latest time, where the uniform may be restricted to an interval. It rings later than t
-with probability ``c exp(-t/r) + d``. Without clamps and summands the clock of rate 1/r is first with probability
-proportional to its rate. A small number added to the noise delays a clock, a clamp gives one time a positive
-probability, and a number added to the uniform shortens the tail; the law is exact in these cases too.
+**Clocks.** An exponential clock rings at an exponential time E = -log u, or -log(1 - u), for a uniform u. Each number
+must have its own clock, and all numbers must be the same decreasing (or increasing) function of their ring times. Then
+the first clock gives the largest (or smallest) number. Gumbel noise, weights over exponentials and powers of uniforms
+have this form. In general a ring time is ``r E + s`` between an earliest and a latest time, where the uniform may be
+restricted to an interval. A clock rings later than t with probability ``c exp(-t/r) + d``. Without clamps and summands
+the clock of rate 1/r is first with probability proportional to its rate. A small number added to the noise delays a
+clock, a clamp gives one time a positive probability, and a number added to the uniform shortens the tail; the law is
+exact in these cases too.
 
 **Scores.** Numbers may be ratios, multiples, powers or sums of the noise; each form is inverted to obtain the times.
 Below, E is an exponential number of rate 1, u a uniform number, w the weight of a score, and a the logarithm of w.
 
-**Known orders.** The decided part of an order is kept (``uniform``): the next rank, the best of two blocks and a
-repeated comparison are answered from it. A race of delayed or clamped clocks can be decided only once.
+**Known orders.** The part of an order that a race has already decided is stored (``uniform``). It determines later
+results where it can, such as a repeated comparison. A race of delayed or clamped clocks can be decided only once.
 
 **A second race** of the same noise with other weights is possible once. Let clocks race at rates w, and let a be the
 first, at time T, exponential with rate W, the sum of w. The noise of another clock j is then ``w_j T`` plus a fresh
@@ -351,10 +352,10 @@ def _in_time(scores: Sequence[Any], to_time: Callable[[Any], Any]) -> list[Clock
 
 
 def _of_ratio(score: Any) -> Any:
-    """Return the time ``E / w`` of a score ``w / E``: the reciprocal of the score.
+    """Convert a score of the form ``w / E`` to the time ``E / w``, its reciprocal: the largest score is first.
 
-    Return infinity for a plain number that is at most 0. Return None for any other plain number, and for a symbolic
-    score that may be negative.
+    E is an exponential number and w a weight. Return infinity for a plain number that is at most 0. Return None for any
+    other plain number, and for a symbolic score that may be negative.
     """
     if isinstance(score, Continuous):
         return algebra.divided(1.0, score) if score.ends()[0] >= 0 else None
@@ -362,14 +363,18 @@ def _of_ratio(score: Any) -> Any:
 
 
 def _of_multiple(score: Any) -> Any:
-    """Return the time ``E / w`` of a score ``-E / w``: its negative."""
+    """Convert a score of the form ``-E / w`` to the time ``E / w``, its negative: the largest score is first.
+
+    E is an exponential number and w a weight.
+    """
     return negative(score)
 
 
 def _of_power(score: Any) -> Any:
-    """Return the time ``E / w`` of a score ``u ** (1 / w)``, which is ``exp(-E / w)`` with ``E = -log u``.
+    """Convert a score of the form ``u ** (1 / w)`` to the time ``E / w``: the largest score is first.
 
-    Return infinity for a plain number that is at most 0. Return None for any other plain number.
+    u is uniform, w a weight, and ``E = -log u``, so the score is ``exp(-E / w)``. Return infinity for a plain number
+    that is at most 0. Return None for any other plain number.
     """
     if isinstance(score, Continuous):
         return negative(algebra.logarithm(score))
@@ -377,10 +382,11 @@ def _of_power(score: Any) -> Any:
 
 
 def _of_sum(score: Any, shift: float) -> Any:
-    """Return the time ``E / exp(a)`` of a score ``a - log E``.
+    """Convert a score of the form ``a - log E`` to the time ``E / exp(a)``: the largest score is first.
 
-    ``shift``, the largest a, is subtracted from every a to avoid overflow. Return infinity if a, or a plain number, is
-    far below ``shift``. Return None for any other plain number.
+    E is an exponential number, so ``-log E`` is Gumbel noise. ``shift``, the largest a, is subtracted from every a to
+    avoid overflow. Return infinity if a, or a plain number, is far below ``shift``. Return None for any other plain
+    number.
     """
     summand = _summand(score) if isinstance(score, Continuous) else score
     if summand < shift - _FAR:
@@ -443,11 +449,11 @@ def star_of(runners: Sequence[Runner]) -> Runner | None:
 
 
 def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool = True, place: str = "") -> int:
-    """Return the index of the largest (or smallest) of ``entries``, numbers of which at least one is symbolic.
+    """Return the index of the largest (or smallest) of ``entries``, of which at least one is symbolic; it is drawn.
 
     Of equal numbers the first counts, or with ``first_of_ties`` False they are refused. ``place`` is the line that
-    compares, by default the current one. Raises ``NeedsValue`` if the entries are no race, or if their noise has
-    decided something else.
+    compares, by default the current one. Raises ``NeedsValue`` if the order of the entries cannot be computed by
+    exponential clocks, or if their noise has decided something else.
     """
     scores = [entry if largest else negative(entry) for entry in map(drawn, entries)]
     ahead = _number_ahead(scores, first_of_ties=first_of_ties)
@@ -461,8 +467,8 @@ def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool 
 def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = "") -> list[tuple[int, float]] | None:
     """Return the law of the result of ``winner(entries)`` as pairs (index, probability), without drawing.
 
-    Parameters and errors are those of ``winner``. An index may occur several times, if the entry is a maximum. Returns
-    None if the winner must be drawn:
+    Parameters and errors are those of ``winner``. If an entry is a maximum of several numbers, its index occurs once
+    for each of them. Returns None if the law alone is not enough and the winner must be drawn:
 
     * an entry is an integer with few values;
     * a random number of the race was compared or has raced before;
@@ -585,7 +591,7 @@ def _without_twice(parts: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
 
 
 class _Contest(NamedTuple):
-    """A race among scores, given the intervals and the order that earlier answers have fixed."""
+    """A race among scores: its exponential clocks, and the uniform numbers from which they are computed."""
 
     race: Race
     racing: list[tuple[int, Uniform, Clock]]
@@ -595,10 +601,10 @@ class _Contest(NamedTuple):
 
 
 def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
-    """Return the race of ``scores``, which determines the largest of them, and record it for the audit.
+    """Check that exponential clocks determine the largest of ``scores``, record this race for the audit, and return it.
 
     ``number`` is how many of the largest scores are requested, ``place`` the line that compares. Raises ``NeedsValue``
-    if the scores are not a race, or if their noise has already decided something else.
+    if there are no such clocks, or if the noise has already decided something else.
     """
     noise = [score.uniform for score in scores if isinstance(score, Continuous)]
     for uniform in noise:
@@ -626,7 +632,7 @@ def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
 
 
 def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: bool) -> list[int]:
-    """Return the indices of the ``number`` largest scores, the largest first; what is not known of the order is drawn.
+    """Return the indices of the ``number`` largest scores, the largest first; the unknown part of their order is drawn.
 
     ``place`` is the line of the program that compares; ``first_of_ties`` as for ``winner``.
     """
@@ -661,8 +667,8 @@ class _Contestants(NamedTuple):
 def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any]) -> list[int]:
     """Return the indices of the ``number`` largest scores, the largest first.
 
-    ``drawn`` has the clocks of ``race``, the race of ``scores``. Only what is not yet known of the order of the clocks
-    is drawn.
+    ``drawn`` has the clocks of ``race``, the race of ``scores``. Only the unknown part of the order of the clocks is
+    drawn.
     """
     for _, uniform, clock in drawn.racing:
         if uniform.known.runner is None:

@@ -1,11 +1,11 @@
 """Operations on arrays of elements that all front ends share: map, reduce, scan, choose, sort, look up and move.
 
-An element is a number, a symbolic number, or an outcome that is drawn when it is read. Every front end passes object
-arrays of elements, with axes as NumPy counts them. A NumPy array itself cannot hold unread outcomes, so NumPy's front
-end draws the results.
+A front end is the module that intercepts one library. An element is a number, a symbolic number, or an outcome that is
+drawn when it is read. Every front end passes object arrays of elements, with axes as NumPy counts them. A NumPy array
+itself cannot hold unread outcomes, so NumPy's front end draws the results.
 
 The rules of the table (``primitives``) take one row of elements, and an ``Ask``: the operation and line for a refusal.
-They force no more elements than they need: a sum of 0 and 1 is read from the left up to a bound, a product up to the
+They draw no more elements than they need: a sum of 0 and 1 is read from the left up to a bound, a product up to the
 first 0. An index, such as the result of ``argmax``, is drawn when it is read; if it is never read, the race does not
 take place.
 """
@@ -137,8 +137,8 @@ def along(rule: Callable[[Row], Sequence[Row]], elements: Elements, axis: int) -
 def moved(move: Callable[..., Any], arrays: Sequence[Elements], fill: Any = None) -> Elements:
     """Return the elements of ``arrays`` after ``move``, a library function that only moves elements.
 
-    ``move`` gets integer arrays that number all elements from 1 on. A number in its result stands for this element, 0
-    for ``fill``.
+    ``move`` is called with integer arrays that number all elements from 1 on. A number in its result is replaced by the
+    element with this number, and 0 by ``fill``.
     """
     return moved_apart(lambda *places: [move(*places)], arrays, fill)[0]
 
@@ -213,12 +213,12 @@ def _same(left: Any, right: Any) -> bool:
 
 
 def both(left: Any, right: Any) -> Truth:
-    """Return ``left and right`` as a symbolic outcome; ``right`` is not forced if ``left`` is False."""
+    """Return ``left and right`` as a symbolic outcome; ``right`` is not drawn if ``left`` is False."""
     return Truth(lambda: int(bool(known(left)) and bool(known(right))))
 
 
 def either(left: Any, right: Any) -> Truth:
-    """Return ``left or right`` as a symbolic outcome; ``right`` is not forced if ``left`` is True."""
+    """Return ``left or right`` as a symbolic outcome; ``right`` is not drawn if ``left`` is True."""
     return Truth(lambda: int(bool(known(left)) or bool(known(right))))
 
 
@@ -269,7 +269,7 @@ def _of_numbers(function: Callable[..., Any], row: Row, dtype: Any) -> Any:
 def some(row: Row, ask: Ask) -> Any:
     """Return whether any element of ``row`` is true, as a symbolic outcome. ``ask`` is not used.
 
-    When the outcome is read, elements are forced in order up to the first that is true.
+    When the outcome is read, elements are drawn in order up to the first that is true.
     """
     return Truth(lambda: int(any(bool(known(element)) for element in row)))
 
@@ -277,7 +277,7 @@ def some(row: Row, ask: Ask) -> Any:
 def every(row: Row, ask: Ask) -> Any:
     """Return whether all elements of ``row`` are true, as a symbolic outcome. ``ask`` is not used.
 
-    When the outcome is read, elements are forced in order up to the first that is false.
+    When the outcome is read, elements are drawn in order up to the first that is false.
     """
     return Truth(lambda: int(all(bool(known(element)) for element in row)))
 
@@ -333,9 +333,9 @@ class Ordered(Deferred):
 
 
 def in_one_way(row: Row) -> list[Ordered]:
-    """Return one entry for each element of ``row``, such as the softmax of the row.
+    """Return the softmax of ``row``, or another function that increases with each element, as entries without values.
 
-    The values of the entries are unknown; their order is that of the elements.
+    Only the order of the entries is known: it is that of the elements.
     """
     shared = object()
     return [Ordered(number(element), shared) for element in row]

@@ -311,7 +311,7 @@ second step."""
 
 
 def _stays(rest: tuple[MonotoneStep, ...], last: MonotoneStep, step: MonotoneStep) -> bool:
-    """Return whether ``last`` and the following ``step`` stay two steps, although a rule of ``_RULES`` could join them.
+    """Return whether ``last`` and the following ``step`` stay two steps, although a rule of ``_RULES`` joins such.
 
     ``rest`` are the steps of the chain before ``last``.
     """

@@ -1,9 +1,9 @@
 """Joint constraints: comparisons of quantities made of several uniform numbers, and their probabilities.
 
-The answer of such a comparison is drawn like that of a single number, with its probability given all earlier answers.
-Products that contain each other have a closed form. Otherwise the probability lies between two bounds, and half their
-distance counts as rounding of the law. If the bounds are too far apart, or do not determine whether an answer is
-possible, the comparison is refused with the reason.
+The result of such a comparison is drawn with its probability given the results of all earlier comparisons. Products
+that contain each other have a closed form. Otherwise the probability is known to lie between two bounds, and half their
+distance counts as a rounding error of the law. If the bounds are too far apart, or if it is not certain that a result
+is possible, the comparison is refused with the reason.
 
 **Enclosures.** A ``Formula`` refers to its uniform numbers by index. ``enclosed`` bounds its value and its slopes on
 boxes, in float64 rounded outwards, so that a bound holds for all points of a box.
@@ -13,11 +13,11 @@ undecided in a box, the quantity lies between two planes, by its slopes, and the
 undecided part of a box of width h is of the order h. The boxes with the largest undecided part are halved until little
 is left. All bounds are rounded outwards, so the probability lies between the two returned numbers.
 
-**Products** of uniform numbers have a closed form: ``-log u`` is an exponential time, so that of a product is the time
-of the last of as many successive arrivals. If each product contains the one before it, as in a cumulative product, each
+**Products** of uniform numbers have a closed form. ``-log u`` is an exponential time, so that of a product is the time
+of the last of several successive arrivals. If each product contains the one before it, as in a cumulative product, each
 constraint is a window for an arrival time. Their joint density is ``exp(-s)``, s the last arrival, so the probability
-is the integral of a polynomial, piece by piece, against an exponential; it is exact in as many digits as are carried.
-For one product of n numbers it is ``c (1 + L + ... + L^(n-1) / (n-1)!)`` below c, with ``L = -log c``.
+is the integral of a polynomial, piece by piece, against an exponential; it is exact up to decimal rounding. For one
+product of n numbers it is ``c (1 + L + ... + L^(n-1) / (n-1)!)`` below c, with ``L = -log c``.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Formula(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """An answer about a quantity: ``formula`` is below ``bound`` if ``true``, else it is not.
+    """The result of a comparison: the quantity ``formula`` is below ``bound`` if ``true``, else it is not.
 
     With ``or_equal``, "below" includes equality.
     """
@@ -232,10 +232,10 @@ _ROUNDED = 1e-9
 
 
 class Share(NamedTuple):
-    """Bounds of two volumes, both of points that agree with all earlier answers (objects ``Fact``).
+    """Bounds of the volumes in which a new comparison of uniform numbers is true, and in which it is false.
 
-    ``yes`` bounds the volume in which the new comparison is true, ``no`` that in which it is false. Each is a pair
-    (lower bound, upper bound).
+    Only points that agree with the results of all earlier comparisons count. ``yes`` bounds the volume in which the new
+    comparison is true, ``no`` that in which it is false. Each is a pair (lower bound, upper bound).
     """
 
     yes: tuple[float, float]
@@ -248,15 +248,15 @@ class Share(NamedTuple):
 
     @property
     def open(self) -> list[int]:
-        """Return the answers (0: yes, 1: no) of which it is not certain whether they are possible.
+        """Return the results (0: true, 1: false) of the new comparison that are not certain to be possible.
 
-        The bounds of the volume of such an answer contain 0, and the upper bound is too large to ignore.
+        The bounds of the volume of such a result contain 0, and the upper bound is too large to ignore.
         """
         return [answer for answer, (low, high) in enumerate(self) if low <= 0 and high > SLIGHT * self.whole]
 
     @property
     def whole(self) -> float:
-        """Return an upper bound of the volume of all points at which the earlier answers are correct."""
+        """Return an upper bound of the volume of all points that agree with the earlier comparisons."""
         return self.yes[1] + self.no[1]
 
 
@@ -267,8 +267,8 @@ def _ratio(one: float, other: float) -> float:
 class _Boxes(NamedTuple):
     """Boxes of uniform numbers, with bounds of two volumes for each box.
 
-    Both contain only points that agree with all earlier answers (objects ``Fact``): ``yes`` those at which the new
-    comparison is true, ``no`` those at which it is false.
+    Both contain only points that agree with all earlier comparisons: ``yes`` those at which the new comparison is true,
+    ``no`` those at which it is false.
     """
 
     low: Any
@@ -290,10 +290,10 @@ class _Boxes(NamedTuple):
 
 @lru_cache(maxsize=1 << 12)
 def share(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], asked: Fact, most: int = MOST_BOXES) -> Share:
-    """Return bounds of the volumes of both answers to ``asked``, among the points that agree with all ``facts``.
+    """Return bounds of the volumes in which the comparison ``asked`` is true, and in which it is false.
 
-    ``facts`` are earlier answers, ``asked`` is the new comparison. ``ends`` has an interval (low, high) for each
-    uniform number. After ``most`` boxes the evaluation ends.
+    Only points that agree with ``facts``, the results of earlier comparisons, count. ``ends`` has an interval (low,
+    high) for each uniform number. The bounds are improved until they are good enough or ``most`` boxes were evaluated.
     """
     pool = _looked_at(*_first_boxes(ends, asked), (*facts, asked))
     seen, done = 1, Share((0.0, 0.0), (0.0, 0.0))
@@ -341,9 +341,9 @@ def _halves(boxes: _Boxes) -> tuple[Any, Any]:
 
 
 def _looked_at(low: Any, high: Any, questions: Sequence[Fact]) -> _Boxes:
-    """Return the boxes with the corners ``low`` and ``high``, and for each box bounds of the volumes of both answers.
+    """Return the boxes from ``low`` to ``high``, with bounds of the volumes where a comparison is true or false.
 
-    ``questions`` has the earlier answers (``Fact``) and, as the last item, the comparison with two possible answers.
+    ``questions`` has the results of earlier comparisons (``Fact``) and, as the last item, this comparison.
     """
     widths = high - low
     middle = low + widths / 2
@@ -375,10 +375,11 @@ def _all_of(shares: Sequence[Any]) -> Any:
 
 
 def _under(question: Fact, low: Any, high: Any, middle: Any, widths: Any) -> tuple[Any, Any]:
-    """Return, for each box: bounds of the share in which a quantity is below its bound, and a weight of each side.
+    """Return, for each box, bounds of the share in which a quantity is below its bound, and weights of its sides.
 
-    The weight is how much the quantity may change along a side. ``question`` has the quantity and the bound. A box has
-    the corners ``low`` and ``high``, the centre ``middle`` and the side lengths ``widths``.
+    ``question`` has the quantity and the bound. The weight of a side, an upper bound of the change of the quantity
+    along it, states which side to halve. A box has the corners ``low`` and ``high``, the centre ``middle`` and the side
+    lengths ``widths``.
     """
     formula, bound = question.formula, question.bound
     (least, most), (down, up) = enclosed(formula, low, high)
@@ -671,7 +672,7 @@ class Quantity(Protocol):
 
 
 class JointAnswer(NamedTuple):
-    """An earlier answer: the quantity ``of`` is below ``bound`` if ``true``, else it is not.
+    """The result of an earlier comparison: the quantity ``of`` is below ``bound`` if ``true``, else it is not.
 
     With ``or_equal``, "below" includes equality.
     """
@@ -682,7 +683,7 @@ class JointAnswer(NamedTuple):
     true: bool
 
     def implies(self, of: Quantity, bound: float, *, or_equal: bool) -> bool:
-        """Return whether this answer determines another one too: whether the quantity ``of`` is below ``bound``.
+        """Return whether this result determines another comparison: whether the quantity ``of`` is below ``bound``.
 
         ``or_equal`` states that "below" includes equality.
         """
@@ -692,17 +693,17 @@ class JointAnswer(NamedTuple):
 
 
 class Together:
-    """Several uniform numbers, and the answers to comparisons that concern more than one of them.
+    """Several uniform numbers, and the results of comparisons that concern more than one of them.
 
-    Answers about a single uniform are stored as the interval of the uniform.
+    Results about a single uniform are stored as the interval of the uniform.
     """
 
     def __init__(self, members: Sequence[Constrained], answers: Sequence[JointAnswer] = ()) -> None:
-        """Store the uniforms ``members`` and ``answers`` about quantities of these."""
+        """Store the uniforms ``members``, and ``answers``, the results of comparisons of quantities of these."""
         self.members, self.answers = list(members), list(answers)
 
     def chance(self, of: Quantity, bound: float, *, or_equal: bool) -> Chance:
-        """Return the probability that ``of``, a quantity of the members, is below ``bound``, given all answers.
+        """Return the probability that ``of``, a quantity of the members, is below ``bound``, given all results.
 
         ``or_equal`` states that "below" includes equality.
         """
@@ -719,7 +720,10 @@ class Together:
         return _chance(ends, tuple(map(fact, self.answers)), fact(JointAnswer(of, bound, or_equal, true=True)))
 
     def learn(self, answer: JointAnswer) -> None:
-        """Add ``answer`` to the constraints, and make these the constraints of every member."""
+        """Add ``answer``, the result of a comparison, to the constraints of every member.
+
+        Afterwards all members share these constraints.
+        """
         self.answers.append(answer)
         for known in self.members:
             known.together = self
@@ -739,7 +743,7 @@ class Chance(NamedTuple):
 def among(given: Sequence[Constrained]) -> Together:
     """Return the group that consists of ``given`` and of all uniforms that have joint constraints with one of them.
 
-    The group contains all answers about its members that are known so far.
+    The group contains the results of all comparisons of its members so far.
     """
     groups = list(dict.fromkeys(known.together or Together([known]) for known in given))
     return Together(
@@ -775,10 +779,10 @@ def _chance(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], aske
 
 
 def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share | None:
-    """Return the volumes of both answers to ``asked``, if ``asked`` and all ``facts`` compare the same quantity.
+    """Return the volumes in which ``asked`` is true and false, if ``asked`` and ``facts`` compare one quantity.
 
-    ``facts`` are earlier answers, ``ends`` the intervals of the uniforms. The formulas may differ in their steps.
-    Returns None for several quantities, without ``facts``, and for a formula with limits or jumps.
+    ``facts`` are the results of earlier comparisons, ``ends`` the intervals of the uniforms. The formulas may differ in
+    their steps. Returns None for several quantities, without ``facts``, and for a formula with limits or jumps.
     """
     levels = [_level(fact) for fact in (*facts, asked)]
     if not facts or None in levels or len({fact.formula[:2] for fact in (*facts, asked)}) > 1:
@@ -796,9 +800,10 @@ def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share |
 
 
 def _level(fact: Fact) -> tuple[float, bool] | None:
-    """Return the equivalent of ``fact`` for its quantity before the steps: (bound, whether the quantity is below it).
+    """Return ``fact`` as a statement about its quantity before the steps: (bound, whether this is below the bound).
 
-    Returns None for a quantity with limits, or with steps that have jumps.
+    For example, "exp(x) is below 1" becomes (0, True) for x. Returns None for a quantity with limits, or with steps
+    that have jumps.
     """
     formula = fact.formula
     if (formula.low, formula.high) != (-inf, inf) or any(step.name in STEPPED for step in formula.steps):
@@ -810,8 +815,8 @@ def _level(fact: Fact) -> tuple[float, bool] | None:
 def _in_closed_form(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> float | None:
     """Return the probability that ``asked`` is true, given ``facts``, if all concern nested products of uniforms.
 
-    ``facts`` are earlier answers, ``ends`` the intervals of the uniforms. Returns None for other comparisons, and if
-    ``facts`` have probability 0.
+    ``facts`` are the results of earlier comparisons, ``ends`` the intervals of the uniforms. Returns None for other
+    comparisons, and if ``facts`` have probability 0.
     """
     result = windows(ends, (*facts, asked))
     if result is None:

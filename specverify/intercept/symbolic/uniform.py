@@ -1,17 +1,18 @@
-"""Symbolic uniform numbers: comparisons, which are draws; the order of clocks; values that agree with the answers.
+"""Symbolic uniform numbers: comparisons, which are draws; the order of clocks; values that agree with all comparisons.
 
-A ``Uniform`` has no value. The answer of each comparison is drawn, with the share of the interval in which the uniform
-is known to lie as its probability. The answer narrows the interval, so repeated comparisons have the right joint law.
+A ``Uniform`` has no value. The result of each comparison is drawn: its probability is the share of the interval in
+which the uniform is known to lie. The result narrows the interval, so repeated comparisons have the right joint law.
 ``continuous`` has the operations that are possible before a comparison.
 
-Clocks ring one after the other, each at its own rate. The known part of their order is a forest: a clock has rung
-before its descendants. Given the forest, each tree rings first at the sum of its clocks' rates, and after its root has
-rung, its subtrees continue as if nothing were known. So every question about the order is answered by a few draws, and
-no draw repeats an answer: the first of some clocks, the next one, the first of all if the first of each block is known.
+In a race (an argmax of random scores), exponential clocks ring one after the other, each at its own rate. The known
+part of their order is a forest: a clock has rung before its descendants. Given the forest, each tree rings first at the
+sum of its clocks' rates, and after its root has rung, its subtrees continue as if nothing were known. So every question
+about the order needs only a few draws, and no draw repeats a known result: the first of some clocks, the next one, the
+first of all if the first of each block is known.
 
-After a run, each uniform can be given a value that agrees with all answers. A program that runs again with these values
-computes with plain floats and must return the same result. Values are close to the ends of the known intervals, where a
-program with another rule differs soonest.
+After a run, each uniform can be given a value that agrees with all comparisons. A program that runs again with these
+values computes with plain floats and must return the same result. Values are close to the ends of the known intervals,
+where a program with another rule differs soonest.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Runner:
 
 
 def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], int]) -> Runner:
-    """Return the clock of ``wanted`` that rings first; what is not known of the order is drawn, and recorded.
+    """Return the clock of ``wanted`` that rings first; the unknown part of the order is drawn and recorded.
 
     ``draw(pmf, clocks)`` returns an index into ``clocks``, drawn with the law ``pmf``.
     """
@@ -103,10 +104,10 @@ def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], i
 
 
 def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
-    """Change the rates of the clocks ``runners`` to ``rates`` and return True, or return False and change nothing.
+    """Change the rates of the clocks ``runners`` to ``rates`` if their known order allows it; return whether it does.
 
-    True requires that the rates of all clocks in one tree change by the same factor; the other clocks of the tree then
-    change too.
+    The rates of all clocks in one tree must change by the same factor; the other clocks of the tree then change too.
+    Otherwise nothing is changed.
     """
     units: dict[Runner, float] = {}
     for runner, rate in zip(runners, rates, strict=True):
@@ -201,9 +202,9 @@ def note(uniform: Uniform) -> None:
 
 
 def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] | None:
-    """Return, in order, a value for each uniform of ``made`` that agrees with all answers; ``rng`` chooses the values.
+    """Return, in order, a value for each uniform of ``made`` that agrees with all comparisons of this run.
 
-    Returns None in three cases:
+    ``rng`` chooses the values. Returns None in three cases:
 
     * A uniform was compared together with others, or both raced and compared.
     * An interval is narrower than ``NARROW``.
@@ -297,7 +298,7 @@ class Known:
 
 
 class Constraint(NamedTuple):
-    """The constraint that the answer of one draw sets on uniform numbers: an interval, or a relation of several."""
+    """The constraint that one comparison's result sets on uniform numbers: an interval, or a relation of several."""
 
     known: tuple[Known, ...]
     """The uniform numbers that the draw constrains."""
@@ -308,7 +309,7 @@ class Constraint(NamedTuple):
 
 
 def note_constraint(site: Site, constraint: Constraint) -> None:
-    """Record the constraint of the draw at ``site``, if constraints are being collected."""
+    """Record the constraint that the draw at ``site`` sets, if this run collects constraints, as for a certificate."""
     constraints = mode().constraints
     if constraints is not None:
         constraints[site] = constraint
@@ -318,7 +319,7 @@ class Uniform:
     """A symbolic number, uniform in [0, 1): it has no value, and each comparison is a draw."""
 
     def __init__(self, draws: Draws, site: Site, draw: Draw | None = None) -> None:
-        """Store the interpreter ``draws``, which answers comparisons at ``site``.
+        """Store ``draws``, which chooses the results of comparisons of this number; ``site`` names the number.
 
         ``draw`` identifies the generator state; None if it is not known.
         """
@@ -331,7 +332,7 @@ class Uniform:
         """Return the constraints on the number.
 
         If another draw from the same generator state returned the same number, both ``Uniform`` objects have the same
-        constraints: an answer about one of them also constrains the other.
+        constraints: a comparison of one of them also constrains the other.
         """
         if self._known is None:
             self._known = self.draw.shared(lambda: Known(self._site, *_looked_up_interval(self.draw)))
@@ -348,7 +349,7 @@ class Uniform:
         return self.known.low > 0 or self.known.high < 1
 
     def below(self, bound: float, place: str = "") -> bool:
-        """Return whether the uniform is below ``bound``, drawn given all earlier answers.
+        """Return whether the uniform is below ``bound``; unless earlier comparisons determine it, this is drawn.
 
         ``place`` is the line of the program that compares, by default the current line.
         """
@@ -432,10 +433,10 @@ class Uniform:
         return self.coin(chance.middle, lambda u: int(u >= bound), constraint) if drawn else chance.middle == 1
 
     def coin(self, chance: float, lies: Callable[[float], int], constraint: Constraint) -> bool:
-        """Return the answer of a comparison, drawn: True with probability ``chance``.
+        """Return the result of a comparison, drawn: True with probability ``chance``.
 
         ``lies(u)`` is 0 if the comparison is true for the value u of the uniform, else 1. ``constraint`` states which
-        uniforms the answer constrains, and at which values the answer changes.
+        uniforms the result constrains, and at which values the result changes.
         """
         return self._ask(TOGETHER, array([chance, 1 - chance]), lies, constraint) == 0
 
@@ -448,10 +449,10 @@ class Uniform:
         return Constraint((self.known,), (low, *(min(max(bound, low), high) for bound in bounds), high))
 
     def _ask(self, question: str, pmf: Any, lies: Callable[[float], int], constraint: Constraint) -> int:
-        """Return the answer of a comparison as an index, drawn from ``pmf``.
+        """Return the result of a comparison as an index, drawn from ``pmf``.
 
         The index is that of the interval in which the uniform lies; for several numbers it is 0 for true and 1 for
-        false. ``lies(u)`` is the index for a value u. ``constraint`` states which uniforms the answer constrains, and
+        false. ``lies(u)`` is the index for a value u. ``constraint`` states which uniforms the result constrains, and
         where it changes. ``question`` names the kind of comparison in the site of the draw.
         """
         known, coupled = self.known, mode().coupled
@@ -467,8 +468,8 @@ class Uniform:
 def look_up(draws: Draws, pmf: Any, site: Site, draw: Draw) -> int:
     """Return the outcome of ``draw``, an inverse-CDF lookup of one number in the cumulative sum of ``pmf``.
 
-    ``draws`` answers the lookup at ``site``. The answer also constrains the other draws that use this number, and their
-    earlier answers constrain it. Refuses the run if the number has raced or was compared together with others.
+    ``draws`` chooses the outcome at ``site``. The outcome also constrains the other draws that use this number, and
+    their earlier outcomes constrain it. Refuses the run if the number has raced or was compared together with others.
     """
     assert draw.origin is not None
     known: Known | None = draw.origin.shared.get(draw.source)
@@ -508,7 +509,8 @@ def _edges(pmf: Any) -> Any:
 def look(draw: Draw) -> None:
     """Record that the program reads ``draw``.
 
-    Refuses the run if another draw from the same generator state was read that was made in another way.
+    Refuses the run if the program has read another draw from the same generator state that used the state in another
+    way.
     """
     refusal = draw.look()
     if refusal:

@@ -158,7 +158,7 @@ class NoiseBlock:
     """All uniform numbers that one call drew."""
 
     def __init__(self, draws: Draws, site: Site, draw: Draw, size: int) -> None:
-        """Store the call at ``site``, which drew ``size`` uniforms; ``draws`` answers comparisons of them.
+        """Store the call at ``site``, which drew ``size`` uniforms; ``draws`` chooses the results of their comparisons.
 
         ``draw`` identifies the generator state from which they were drawn.
         """
@@ -313,7 +313,8 @@ class Many(NamedTuple):
     def look(self) -> None:
         """Record that the program reads all elements.
 
-        Refuses the run if another draw from the same generator state was read that was made in another way.
+        Refuses the run if the program has read another draw from the same generator state that used the state in
+        another way.
         """
         for block in self.blocks:
             look(block.draw)

@@ -1,10 +1,11 @@
-"""torch's random calls, answered by ``draws``: unmodified PyTorch code becomes a program that can be enumerated.
+"""Intercept torch's random calls: unmodified PyTorch code becomes a program that can be enumerated.
 
     with answered_by(draws):
         model.generate(...)
 
-Every random function of torch's Python interface is answered; a function without a rule raises ``NeedsValue`` with the
-name of the call, so that no randomness is missed. Sites name the function and the file and line that called it.
+``draws`` chooses the results of every random function of torch's Python interface. A function without a rule raises
+``NeedsValue`` with the name of the call, so that no randomness is missed. Sites name the function and the file and line
+that called it.
 
 Functions that torch compiles, scripts or maps over rows run as their Python code, because machine code would draw
 without interception. Whether the compiler preserves the meaning of the Python code is not examined. A traced function
@@ -139,7 +140,7 @@ _WRITES = {torch.Tensor.__setitem__, torch.Tensor.copy_}
 
 
 class _AnsweringMode(TorchFunctionMode):
-    """The torch function mode that answers random calls; all other calls run unchanged."""
+    """The torch function mode that intercepts random calls and calls with symbolic arguments; others run unchanged."""
 
     def __init__(self, run: TorchDraws) -> None:
         super().__init__()
@@ -166,9 +167,9 @@ class _AnsweringMode(TorchFunctionMode):
             raise refusal.during(full_name_of(func), caller()) from None
 
     def _apart(self, func: Any, args: tuple[Any, ...], named: dict[str, Any], *, lazy: bool) -> Any:
-        """Return the result of the call ``func(*args, **named)``, which may need more than a call of torch.
+        """Return the result of the call ``func(*args, **named)`` of torch, which needs special handling.
 
-        The call draws, writes to a tensor, converts one to numbers, or has a symbolic argument (``lazy``).
+        The call draws, writes to a tensor, converts a tensor to numbers, or has a symbolic argument (``lazy``).
         """
         answer = ANSWERS.get(function_of(func))
         if answer is not None and not _on_meta(args, named):
@@ -251,7 +252,7 @@ _PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, int, float, bool, slice, t
 
 
 def _noted(result: Any) -> Any:
-    """Return ``result`` unchanged, after recording the dtype of a float tensor for the rounding bound."""
+    """Return ``result`` unchanged; record the dtype of a float tensor, on which the rounding bound depends."""
     if isinstance(result, torch.Tensor) and result.dtype.is_floating_point:
         rounding.saw(result.dtype)
     return result
@@ -304,7 +305,7 @@ def _of_tensors(given: Any, func: Any) -> Any:
 
 @contextmanager
 def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[TorchFunctionMode]:
-    """Context manager: while it is open, ``draws`` answers torch's random calls.
+    """Context manager: while it is open, ``draws`` chooses the results of torch's random calls.
 
     ``forced_uniform`` 0 or 1 gives every uniform the smallest or the largest value of its generator (other forms:
     ``boundary_of``). Yields the torch mode that another thread enters to be intercepted too.

@@ -2,7 +2,7 @@
 
 Results stay symbolic where possible. Operands are first converted to torch's promoted dtype, with its effect on 16-bit
 floats. Composite operations are given by name in ``torch.ops.aten``. Integer arithmetic on outcomes of several draws is
-computed when the result is read: multiplying token ids by a mask, or adding ids, does not force them earlier.
+computed when the result is read: multiplying token ids by a mask, or adding ids, does not draw them earlier.
 
 A handler takes the arguments of a torch operation, at least one of them symbolic, and returns the result, or
 ``Declined`` if it has no rule for these arguments.
@@ -483,8 +483,8 @@ def _single(operand: Any, number: Any) -> Any:
 def _product(function: Any, operands: Sequence[Any], elements: Sequence[Any]) -> Any:
     """Return the product of two ``elements``, computed by ``function``.
 
-    The first element is forced; if it is 0, the second is not forced. If the second of ``operands``, the tensors or
-    numbers of the elements, is a bool mask, the second is forced first.
+    The first element is drawn; if it is 0, the second is not drawn. If the second of ``operands``, the tensors or
+    numbers of the elements, is a bool mask, the second is drawn first.
     """
     first = 1 if _dtype(operands[1]) is torch.bool else 0
     return _computed(function, operands, elements) if known(elements[first]) else 0

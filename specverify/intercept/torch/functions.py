@@ -1,8 +1,8 @@
 """The random functions of torch, by their own signatures, with the symbolic numbers or outcomes that each returns.
 
 Every replacement also draws from the same generator with the same arguments, so that a wrong call fails as it does in
-torch and the generator advances. ``TorchDraws`` answers all calls of one run. A replacement gets it as ``run``, and
-then the parameters of the torch function.
+torch and the generator advances. A ``TorchDraws`` object makes all draws of one run. A replacement has this object as
+its first parameter, ``run``, and then the parameters of the torch function.
 """
 
 from __future__ import annotations
@@ -90,18 +90,18 @@ EXPONENTIAL = Noise(exponential, torch.Tensor.exponential_)
 
 
 class TorchDraws:
-    """Answers all random calls of torch in one run."""
+    """Makes all draws of torch in one run: it returns the random tensors and outcomes of intercepted calls."""
 
     def __init__(self, draws: Draws, forced: Forced) -> None:
-        """Answer by ``draws``; ``forced`` gives uniforms fixed values (None: they are symbolic)."""
+        """Let ``draws`` choose outcomes; ``forced`` gives uniforms fixed values (None: they are symbolic)."""
         self.draws, self.boundary = draws, boundary_of(forced)
         self.filled, self.streams = Filled(), TorchStreams()
 
     def noise(self, noise: Noise, like: torch.Tensor, call: str, generator: Any) -> Any:
         """Return new random numbers with the law ``noise``, in the shape and dtype of ``like``.
 
-        The result is a symbolic tensor; an ordinary one if the run forces values. ``call`` is the name of the function,
-        ``generator`` its generator (None: the default one).
+        The result is a symbolic tensor, or an ordinary one if the run has fixed values. ``call`` is the name of the
+        function, ``generator`` its generator (None: the default one).
         """
         check_numbers(call, like.shape)
         if self.boundary is not None:
@@ -230,8 +230,8 @@ def _multinomial(
 ) -> Any:
     """Replace ``torch.multinomial``: return the indices of the outcomes of each row, drawn one after the other.
 
-    Without replacement the row is renormalised after each draw. ``run`` answers the draws; the other parameters are
-    those of torch's function.
+    Without replacement the row is renormalised after each draw. ``run`` makes the draws; the other parameters are those
+    of torch's function.
     """
     weights = look_at(input)
     check_outcomes("torch.multinomial", weights.shape[-1])
@@ -346,7 +346,7 @@ def _kaiming_uniform_(
 ) -> Any:
     """Replace ``kaiming_uniform_``: fill ``tensor`` with uniform numbers between the bounds that torch computes.
 
-    ``run`` answers the draw; the other parameters are those of torch's function.
+    ``run`` makes the draw; the other parameters are those of torch's function.
     """
     if 0 in tensor.shape:
         return tensor
@@ -373,8 +373,8 @@ def _law(
 ) -> Any:
     """Return random numbers of ``law`` with parameters ``given``, in the shape and dtype of ``like``.
 
-    ``run`` answers the draws. ``fill(tensor, generator=generator)`` is torch's own method. ``call`` is the name of the
-    drawing function. The tensor is symbolic, unless the run forces values.
+    ``run`` makes the draws. ``fill(tensor, generator=generator)`` is torch's own method. ``call`` is the name of the
+    drawing function. The tensor is symbolic, unless the run has fixed values.
     """
     floats = like.dtype.is_floating_point
     if floats and like.dtype.itemsize < 4:
@@ -510,8 +510,8 @@ def _equally(
 ) -> Any:
     """Return a tensor in the shape of ``like`` with equally likely integers in ``[low, high)``, the pair ``ends``.
 
-    The integers are outcomes, or symbolic integers if they have many possible values. ``run`` answers the draws,
-    ``call`` is the name of the function; ``advance`` draws from the real ``generator``.
+    The integers are outcomes, or symbolic integers if they have many possible values. ``run`` makes the draws, ``call``
+    is the name of the function; ``advance`` draws from the real ``generator``.
     """
     number = ends[1] - ends[0]
     check_numbers(call, like.shape)
@@ -540,7 +540,7 @@ def _random_(run: TorchDraws, tensor: Any, *bounds: int, generator: Any = None, 
 def _gumbel_softmax(
     run: TorchDraws, logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Any:
-    """Replace ``gumbel_softmax``; ``run`` answers the draw, and the other parameters are those of torch's function.
+    """Replace ``gumbel_softmax``; ``run`` makes the draw, and the other parameters are those of torch's function.
 
     With ``hard`` the result has 1 at the largest noisy logit and 0 elsewhere. Otherwise it consists of symbolic numbers
     of which only the order is known.

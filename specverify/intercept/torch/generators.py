@@ -9,7 +9,7 @@ A run begins with a state chosen here, and every generator is restored afterward
 depend on the state of the process. A generator made by the program keeps the program's changes. Devices without a
 readable generator are assumed to return fresh numbers.
 
-If a generator is not in the state in which the last answered draw left it, and the program did not seed or set it in
+If a generator is not in the state in which the last intercepted draw left it, and the program did not seed or set it in
 between, an operation that is not intercepted drew from it: dropout, a scripted function, a thread of C++. This is
 detected at the next draw or at the end of the run, whatever the operation.
 

@@ -345,7 +345,7 @@ def _several_positions(given: Sequence[Any]) -> bool:
 
 
 def _settled(value: Any) -> Any:
-    """Force every symbolic tensor inside ``value``, a cache, and return it; it is changed in place where possible."""
+    """Draw every symbolic element inside ``value``, a cache; return it with ordinary tensors, in place if possible."""
     if isinstance(value, torch.Tensor):
         return look_at(value)
     if isinstance(value, dict):

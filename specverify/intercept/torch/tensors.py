@@ -1,17 +1,19 @@
 """Tensors with symbolic elements, their views, and computations for every outcome of one unread draw.
 
 A symbolic tensor has a shape, a dtype and a device like any tensor, and an object array of elements. Views and
-comparisons stay symbolic; an operation without a rule forces every element and then runs as usual, so its result is
-right. Only a continuous element refuses to be forced. A write to a view is a write to its base: the base is forced and
-becomes an ordinary tensor, and its views become views of that tensor. Writing random numbers forces nothing: they
-replace elements, in the base and in all its views (``overwrite``). Tensors made inside ``torch.inference_mode()`` may
-outlive it.
+comparisons stay symbolic. An operation without a rule draws every element and then runs as usual, so its result is
+right; only a tensor with a continuous random number is refused.
 
-One unread draw can be carried through a computation, with a result for each of its outcomes. For example, a draft whose
-predecessor is rejected is fed to the target and discarded; a run for each of its outcomes would repeat the same run
-with different unused numbers. So if all symbolic arguments depend on one categorical draw, the computation is done once
-for each outcome. A number on which all outcomes agree, bit for bit, is concrete; any other number is ``Chosen``:
-selected by the draw when it is read.
+A write of plain numbers to a view is a write to its base: the elements of the base are drawn, the base becomes an
+ordinary tensor, and its views become views of that tensor. A write of random numbers draws nothing: they replace
+elements, in the base and in all its views (``overwrite``). Tensors made inside ``torch.inference_mode()`` may outlive
+it.
+
+One unread draw can be carried through a computation, with a result for each of its outcomes. For example, a draft token
+whose predecessor is rejected is fed to the target and discarded; a run for each of its outcomes would repeat the same
+run with different unused numbers. So if all symbolic arguments depend on one categorical draw, the computation is done
+once for each outcome. A number on which all outcomes agree, bit for bit, is concrete; any other number is ``Chosen``:
+the draw selects it when it is read.
 """
 
 from __future__ import annotations
@@ -43,7 +45,10 @@ from specverify.intercept.symbolic.vectors import Many, joined
 
 
 class KnownOperation(NamedTuple):
-    """A torch operation: its handler for symbolic tensors, and its effects on storage and shape of its arguments."""
+    """A torch operation: its handler for symbolic tensors, and its effects on memory and shape of its arguments.
+
+    For example, an operation may write to an argument, or return a view of one.
+    """
 
     operation: OpOverload
     handler: Callable[..., Any] | None
@@ -260,14 +265,14 @@ class SymbolicTensor(torch.Tensor):
         return stored(self).__dlpack__(*args, **kwargs)
 
     def __repr__(self, **_: Any) -> Any:  # type: ignore[override]
-        """Return a description of the tensor without forcing its elements."""
+        """Return a description of the tensor without drawing its elements."""
         return f"SymbolicTensor(shape={tuple(self.shape)}, dtype={self.dtype})"
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]  # torch leaves ``args`` and ``kwargs`` out at times
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[Any, Any] | None = None
     ) -> Any:
-        """Apply the rule of the operation ``func``; without a rule, force every element and run the operation."""
+        """Apply the rule of the operation ``func``; without a rule, draw every element and run the operation."""
         kwargs = kwargs or {}
         _, handler, shares, writes, reshapes = known_operation(func)
         reshapes = reshapes and isinstance(args[0], SymbolicTensor)
@@ -316,7 +321,7 @@ def _read(tensor: SymbolicTensor) -> torch.Tensor:
 def stored(tensor: Any) -> Any:
     """Return the ordinary tensor that replaces ``tensor``, a symbolic tensor, from now on; any other value unchanged.
 
-    The elements are forced. A view becomes a view of its forced base.
+    The elements are drawn. A view becomes a view of its base, whose elements are drawn too.
     """
     if not isinstance(tensor, SymbolicTensor):
         return tensor
