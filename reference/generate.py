@@ -21,7 +21,7 @@ class Sampled:
         self._uniform = np.random.default_rng(rng).random
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return an outcome of ``pmf``, drawn with the next uniform of the generator; ``site`` appears in errors alone.
+        """Return an outcome of ``pmf``, drawn with the next uniform of the generator; ``site`` is only used in errors.
 
         Raises ``ValueError`` if ``pmf`` is not a probability vector.
         """
@@ -32,8 +32,8 @@ class Sampled:
 def inverse_cdf(pmf: Pmf, uniform: float) -> int:
     """Return the outcome whose interval of the cumulative pmf contains ``uniform`` in [0, 1).
 
-    An outcome of probability 0 is never returned. Raises ``ValueError`` for another uniform, and if no outcome has a
-    positive probability.
+    An outcome of probability 0 is never returned. Raises ``ValueError`` for a ``uniform`` outside [0, 1), and if no
+    outcome has a positive probability.
     """
     if not 0 <= uniform < 1:
         raise argument_error("the uniform", uniform, "a number in [0, 1)")

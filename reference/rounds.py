@@ -74,7 +74,8 @@ Signature = ParamSpec("Signature")
 def without_proposal(decoder: Decoder) -> Decoder:
     """Return the decoder without its function ``propose``.
 
-    This is for algorithms whose drafts do not have the declared q as their law.
+    This is for algorithms whose drafts are not distributed as the pmfs in ``Draft.pmfs``: a check that compares the two
+    would fail.
     """
     return decoder._replace(propose=None)
 
@@ -92,8 +93,8 @@ class BuildFromParts(Protocol[Signature]):
 def from_parts(parts: Callable[Signature, Parts | Decoder]) -> BuildFromParts[Signature]:
     """Return the build function of an algorithm given as ``parts(task, **options)``; used as a decorator.
 
-    The parts stay accessible, so that one of them can be replaced. A function that gives a chain only for some options
-    returns a ``Decoder`` for the others.
+    The parts stay accessible, so that one of them can be replaced. If an option has a value for which the algorithm is
+    no chain, ``parts`` may return a ``Decoder`` instead of ``Parts``.
     """
     take_apart: Callable[..., Parts | Decoder] = parts
 
@@ -138,9 +139,10 @@ def commit(new: Tokens, remaining: int, eos: Tokens) -> tuple[Tokens, int]:
 
 
 class AcceptanceStatistics(NamedTuple):
-    """Totals over rounds, and two rates that are different quantities; a rate is None if there was nothing to count.
+    """Totals over rounds, and two rates that are often confused: accepted per drafted, and accepted per tested draft.
 
-    ``reached`` is the number of drafts that were tested; drafts after a rejection are not.
+    ``reached`` is the number of drafts that were tested; drafts after a rejection are not. A rate is None if its
+    denominator is 0.
     """
 
     rounds: int

@@ -4,9 +4,10 @@ A tree is ``parents`` as in ``trees``: node j is a child of node ``parents[j] < 
 are in the order in which they were drawn. Arrays with a row for each node have the root's row first: row 0 is the root,
 row 1 + j is node j. These functions take arrays of NumPy and of torch, and return arrays of the same library.
 
-Paths (EAGLE, arXiv 2401.15077; Medusa, arXiv 2401.10774; TensorRT-LLM): ``path_indices`` ``[paths, 1 + depth]``,
-``path_candidates`` for the tokens, ``p[indices]`` ``[paths, 1 + depth, vocabulary]`` for the rows. The padding -1 reads
-the last row there, as in that code.
+Paths (EAGLE, arXiv 2401.15077; Medusa, arXiv 2401.10774; TensorRT-LLM): ``path_indices`` ``[paths, 1 + depth]`` has the
+rows of each path, ``path_candidates`` the tokens, and ``p[indices]`` ``[paths, 1 + depth, vocabulary]`` the pmfs. A
+path that is shorter than ``depth`` is padded with -1, which in ``p[indices]`` selects the last row of p, as in their
+code.
 
     indices = path_indices(parents)
     candidates = path_candidates(tokens, indices)

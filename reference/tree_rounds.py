@@ -49,8 +49,8 @@ def descend(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft, r
     """Apply ``rule`` at the root and after every accepted token; draw a bonus token at a node without children.
 
     ``rule(draws, p, tokens, pmfs, depth)`` returns the ``Step`` of one position: p is the target's row, ``tokens`` are
-    the candidates, ``pmfs`` their pmfs, ``depth`` is 0 at the root. Siblings with equal tokens are one position: the
-    children of all of them are its candidates.
+    the candidates, ``pmfs`` their pmfs, ``depth`` is 0 at the root. If several siblings have the accepted token, the
+    children of all of them are the next candidates.
     """
     kept: Tokens = ()
     nodes = ROOT

@@ -23,9 +23,9 @@ ROOT: Tokens = (-1,)
 
 
 def children(parents: Sequence[int], nodes: Sequence[int] = ROOT) -> tuple[int, ...]:
-    """Return the children of any of ``nodes``, in the order in which they were drawn.
+    """Return the children of all ``nodes`` together, in the order in which they were drawn.
 
-    Several nodes with the same text count as one position: their children are candidates for the next position.
+    ``nodes`` are usually one node, or several with the same text, whose children are candidates for the same position.
     """
     return tuple(node for node, parent in enumerate(parents) if parent in nodes)
 
@@ -43,7 +43,7 @@ def path_tokens(draft: Draft, node: int) -> Tokens:
 def child_pmf(draft: Draft, node: int, like: Pmf) -> Pmf:
     """Return the pmf from which the draft's ``node`` was drawn, ``[V]``.
 
-    If the draft declares a point mass, this is an array of the type of ``like``.
+    If the draft has None for a point mass there, the result is the one-hot array of the type of ``like``.
     """
     pmf = draft.pmfs[node]
     return one_hot(draft.tokens[node], like) if pmf is None else pmf

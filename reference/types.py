@@ -191,7 +191,7 @@ class Claim(StrEnum):
 
 
 class Reduction(NamedTuple):
-    """A limit in which a registry algorithm decodes in the same way as another one, as data that a test can run."""
+    """A condition under which one registry algorithm decodes exactly like another, for example lenience = 1."""
 
     to: str
     """Name of the row to which this row reduces."""

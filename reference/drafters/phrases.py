@@ -4,9 +4,9 @@ The pool holds phrases, at most ``most`` for each first token. All phrases of th
 token are children of that token, and are verified in the same pass. The result of the pass changes the pool as in the
 released code (thunlp/Ouroboros at 7dac65b, ``cache_engine.py`` and ``ouroboros.py``), in this order:
 
-* ``add_extra_ngram``, after a mismatch: every draft from the mismatch on is the first token of a new phrase, whether the
-  target agrees with it or not. The phrase continues with the target's argmax after it, as long as the next draft equals
-  it; the last token may differ from the draft's. Only phrases of full length are kept.
+* ``add_extra_ngram``, after a mismatch: every draft from the mismatch on is the first token of a new phrase, even if
+  the target does not agree with it. The phrase continues with the target's argmax after it, as long as the next draft
+  equals it; the last token may differ from the draft's. Only phrases of full length are kept.
 * ``update_in_place``: the phrases that were tried are replaced in the pool by the target's argmaxes at their positions,
   with the same first token. They are taken to be the newest phrases with this first token.
 

@@ -1,9 +1,10 @@
 """Edge and cloud with a gate that commits blocks locally (the edge-cloud guide, Sections 3.1 and 4). Biased by design.
 
-The edge drafts a block. If the share of tokens that its own signals call hard is at most ``most``, it commits the block
-without the cloud: those tokens have the law of q given that the gate passes them. Otherwise the cloud verifies the
-block. A round ends with the cloud's answer, so it may contain several blocks committed before; their tokens count as
-accepted. The cloud then receives the whole text with the next request.
+The edge drafts a block from q. A token is hard by the edge's own signals (``lengths.gating``). If the share of hard
+tokens is at most ``most``, the edge commits the block without the cloud. So these blocks have the law of q under this
+condition, not the law of p. Otherwise the cloud verifies the block. A round ends with the cloud's answer, so it may
+contain several blocks committed before; their tokens count as accepted. The cloud then receives the whole text with the
+next request.
 """
 
 from __future__ import annotations

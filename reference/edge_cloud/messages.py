@@ -1,9 +1,9 @@
 """The messages between edge and cloud (``wire`` converts them to JSON, ``schema.json`` describes the format).
 
-The fields are those of the edge-cloud guide, Section 5, with additions that make them exact and safe to repeat. Every
-message has ``session``, ``epoch`` (increased when the edge opens its session again) and ``known``, the number of tokens
-that both sides have committed. Each round commits at least one token, so (epoch, known) orders the rounds: it is the
-sequence number, and every message asserts with it that the two texts have equal lengths.
+The fields are those of the edge-cloud guide, Section 5, and three more: ``session``, ``epoch`` (increased when the edge
+opens its session again) and ``known``, the number of tokens that both sides have committed. Each round commits at least
+one token, so (epoch, known) is the sequence number of a round: a message may be repeated without harm. It also asserts
+that the texts of both sides have equal lengths.
 
 A request contains the part of q that the mode sends; a pmf is sent as its support (``SparsePmf``).
 """

@@ -1,10 +1,10 @@
 """Noise that edge and cloud share: one race for each position of the text (Daliri, Musco, Suresh 2408.07978).
 
-The token drawn from a pmf at position t is the winner ``argmin_v E_v(t) / pmf_v``, with E_v(t) ~ Exp(1) equal on both
-sides. So each side draws from its own pmf, nothing of q is sent, and both often draw the same token. Sample-and-match
-with draws from such races is drafter-invariant decoding: the text is that of the target alone with this noise, for
-every drafter and every gamma. A position is counted in the whole text, prompt included. Noise that is indexed by the
-position within a round would occur again in the next round.
+The token drawn from a pmf at position t is the winner of a race, ``argmin_v E_v(t) / pmf_v``, with E_v(t) ~ Exp(1)
+equal on both sides. So each side draws from its own pmf, nothing of q is sent, and both often draw the same token.
+Sample-and-match with draws from such races is drafter-invariant decoding: the text is that of the target alone with
+this noise, for every drafter and every gamma. A position is counted in the whole text, prompt included. (If it were
+counted within a round, the next round would use the same noise again, and its tokens would not be independent.)
 
 ``SeededNoise`` is the real noise. ``DrawnNoise`` has the same law with finite draws, so that laws can be enumerated.
 """
@@ -73,11 +73,11 @@ class SeededNoise:
 
 
 class DrawnNoise:
-    """The noise of one round, represented by the winners that it determines.
+    """The noise of one round, in which only the winners of the races are drawn, not the noise itself.
 
-    At each position the winner of one pmf is drawn from it, and the winner of the other pmf from its law given the
-    first. Texts and accepted drafts have the law of noise with one race per position, unless a length rule depends on
-    drafts after the first disagreement in a round.
+    At each position the first winner is drawn from its pmf, and the winner of the second pmf from its law given the
+    first winner. Texts and accepted drafts have the same law as with real noise. Exception: a length rule that depends
+    on drafts after the first disagreement in a round.
     """
 
     def __init__(self, draws: Draws) -> None:
@@ -107,9 +107,9 @@ class DrawnNoise:
 
 
 class Races:
-    """Draws that are races over shared noise.
+    """Draws whose outcomes are the winners of races over shared noise.
 
-    Decision i of a block, at a site that ends in i, uses position start + i.
+    A site that ends in i names decision i of a block; its race is that of the position ``start + i``.
     """
 
     def __init__(self, noise: SharedNoise, start: int) -> None:

@@ -2,8 +2,8 @@
 
 Probabilities are preserved: a ``Fraction`` is sent as the string "a/b", a float as its shortest repr, which is read as
 the same float64. A tuple and a ``SparsePmf`` become arrays. ``decode`` validates everything, because a row that is no
-pmf would bias the output without an error. The texts of rows and messages are cached in both directions, since long
-samples repeat them. Equal rows of different number types (1.0 and ``Fraction(1)``) have different texts.
+pmf would bias the output without an error. Both directions are cached, since long samples repeat their rows and
+messages. 1.0 and ``Fraction(1)`` are equal but are written differently, so the caches distinguish number types.
 """
 
 from __future__ import annotations

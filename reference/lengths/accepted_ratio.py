@@ -1,7 +1,7 @@
 """Dynamic k: draft one token more after a good round, one fewer after a bad one (the edge-cloud guide's la/k rule).
 
 la/k is the share of accepted drafts. Only past rounds decide, so the rule is exact. At a constant acceptance rate the
-share falls with k, so the length at which the rule settles depends on k itself, not on the acceptance rate alone.
+share falls as k grows, so k does not settle at a length that the acceptance rate alone determines.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
 """A confidence threshold that follows the acceptance rate (Draft&Verify, 2309.08168, Section 3.3).
 
-As in the released code: stop after (and keep) a token with q(token) below the threshold th. After a round with drafts,
-with target rate a:
+As in the released code, drafting stops after a token with q(token) below the threshold th, and this token is kept.
+After a round with drafts, with target rate a:
 
     m  <- b1 m + (1 - b1) accepted/drafted
     th' = th + eps if m < a, else th - eps;   th if m >= a and the draft was as long as allowed
     th <- b2 th + (1 - b2) th'
 
 Only past rounds change the threshold, and the token that stops the draft is kept, so the rule is exact. The defaults
-are those of the released code, (b1, a, eps, b2) = (.5, .9, .01, .9). There, too, a draft of full length does not change
-a threshold whose rate is met.
+are those of the released code, (b1, a, eps, b2) = (.5, .9, .01, .9).
 """
 
 from __future__ import annotations
@@ -55,11 +54,11 @@ def threshold_after(state: Threshold, schedule: Schedule, drafted: int, accepted
 
 
 def adaptive_threshold(now: Threshold, start: Threshold, schedule: Schedule, gamma: int) -> LengthRule:
-    """Return the length rule of one round, in which the threshold is ``now``.
+    """Return the length rule of one round: drafting stops after a token with q(token) below the threshold ``now``.
 
-    A round with another threshold needs a new rule. The state of the rule is the threshold of the next round: ``start``
-    at first, changed by ``schedule`` after each round. Raises ``ValueError`` for a negative gamma or shares outside [0,
-    1] in ``schedule``.
+    The threshold changes from round to round, so each round needs a new rule. The state of the rule is the threshold of
+    the next round: ``start`` at first, changed by ``schedule`` after each round. Raises ``ValueError`` for a negative
+    gamma or shares outside [0, 1] in ``schedule``.
     """
     if not all(0 <= share <= 1 for share in (schedule.keep_rate, schedule.aim, schedule.keep_threshold)):
         raise ValueError(f"the schedule is {tuple(schedule)}, expected shares in [0, 1] but for the step")

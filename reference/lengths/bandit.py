@@ -1,11 +1,13 @@
 """A bandit that selects the next draft length by the rewards of past lengths (BanditSpec, 2505.15141).
 
-As in the released code, sail-sg/BanditSpec at 4e6dd86, ``generate_utils.py``, ``ucb_length_spec_generate``: the arms
-are the lengths 1 to ``arms``, first tried in turn; then the arm with the best mean reward is chosen. Rounds count from
-1 and arms are forced while the count is below ``arms tries``. So each is tried ``tries`` times except the last, which
-is tried once less: with one try it is never tried, and its mean stays 0. The release adds ``sqrt(6 log t / calls)``
-with the calls of all arms together, so the same number to every arm, which explores nothing. The reward of a round is
-its tokens over its time; time is ``1 + cost gamma`` here. Only past rounds decide, so the rule is exact.
+The rule is that of the released code, sail-sg/BanditSpec at 4e6dd86, ``generate_utils.py``,
+``ucb_length_spec_generate``. The arms are the lengths 1 to ``arms``. In the first ``arms tries - 1`` rounds they are
+used in turn. So each is tried ``tries`` times, except the last arm, which is tried once less: with one try it is never
+tried, and its mean stays 0. After that the arm with the best mean reward is chosen.
+
+The release adds ``sqrt(6 log t / calls)`` to each mean, where ``calls`` counts all arms together. So it adds the same
+number to every arm, which explores nothing. The reward of a round is its tokens over its time; time is ``1 + cost
+gamma`` here. Only past rounds decide, so the rule is exact.
 """
 
 from __future__ import annotations
@@ -29,10 +31,10 @@ class Arms(NamedTuple):
 
 
 def bandit(arms: int, tries: int, cost: Fraction) -> LengthRule:
-    """Return the rule that drafts 1 to ``arms`` tokens.
+    """Return the rule that drafts 1 to ``arms`` tokens; the length is chosen by the bandit of the module's docstring.
 
-    Each arm is forced ``tries`` times (see the module); ``cost`` is the time of a draft relative to a target call.
-    Raises ``ValueError`` unless arms and tries are at least 1 and the cost is >= 0.
+    At the beginning each arm is used ``tries`` times, the last one once less. ``cost`` is the time of a draft relative
+    to a target call. Raises ``ValueError`` unless arms and tries are at least 1 and the cost is >= 0.
     """
     check_gamma(arms, "arms")
     if arms < 1 or tries < 1 or cost < 0:

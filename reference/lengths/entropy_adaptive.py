@@ -1,6 +1,6 @@
 """EGAG: gamma from the entropy of the drafter's first distribution of the round.
 
-The source documents name the parameters but do not define the map; this is the definition used here. Let q0 be the
+The documents that propose EGAG name its parameters, but no formula; this is the formula used here. Let q0 be the
 drafter's distribution at temperature 1, before any truncation, at the first draft position. With H = -sum q0 ln q0 and
 H_norm = H / ln V in [0, 1],
 
@@ -8,8 +8,8 @@ H_norm = H / ln V in [0, 1],
     smooth = raw in the first round, then beta * smooth + (1 - beta) * raw     (not rounded: rounding would freeze it)
     gamma  = floor(smooth + 1/2), clipped to [gamma_min, gamma_max]
 
-The limit by the end of the text is applied afterwards and does not change the state. q0 is computed before any token of
-the block is drawn, so the rule is exact. Related: AdaEDL 2410.18351, SVIP 2411.18462.
+Near the end of the text the decoder limits gamma further, which does not change ``smooth``. q0 is computed before any
+token of the block is drawn, so the rule is exact. Related: AdaEDL 2410.18351, SVIP 2411.18462.
 """
 
 from __future__ import annotations

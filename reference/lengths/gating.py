@@ -1,10 +1,12 @@
-"""Gates: signals of the drafter for its own uncertainty (the edge-cloud guide, gating).
+"""Gates: signals of the drafter for its own uncertainty (the edge-cloud guide, gating; note EC in ``docs/errata.md``).
 
 A drafted token is hard if its negative log-likelihood -ln q(token) or the entropy of q, both in nats, is above a
-threshold, or if the margin between the two most probable tokens is below a threshold. As rules for the draft's length
-gates are exact, since the hard token is kept. The guide also commits a block without verification if no token in it is
-hard: that block does not have the law of p, unless the gate always asks for verification. The guide's default entropy
-of 2.5 bits is 1.733 nats.
+threshold, or if the margin between the two most probable tokens is below a threshold. The guide's default entropy of
+2.5 bits is 1.733 nats.
+
+A gate may decide how long a draft is: drafting stops after a hard token. This is exact, since the hard token is kept.
+The guide also lets the edge commit a block without verification if no token in it is hard. Such a block does not have
+the law of p.
 """
 
 from __future__ import annotations
@@ -82,8 +84,9 @@ def hard_ratio(draft: LanguageModel, gate: Gate, block: int, most: Any, gamma: i
 def dropout_variance(passes: Sequence[LanguageModel], most: Any, gamma: int) -> LengthRule:
     """Return the rule: draft nothing if the ``passes`` of the drafter disagree, else ``gamma`` tokens.
 
-    The passes are fixed models, from which no draft comes. They disagree if the variance of their pmfs, averaged over
-    tokens, is above ``most``. Raises ``ValueError`` without passes.
+    The passes are fixed models: the drafter with different units dropped out. Drafts are not drawn from them. They
+    disagree if the variance of their pmfs, averaged over tokens, is above ``most``. Raises ``ValueError`` without
+    passes.
     """
     check_gamma(gamma, "gamma")
     if not passes:

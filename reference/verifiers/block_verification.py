@@ -1,6 +1,6 @@
 """Block verification (Sun et al. 2403.10444, Algorithm 2): accept the longest prefix that passes a joint test.
 
-With w the capped likelihood ratio of the drafts so far,
+With w the capped likelihood ratio of the drafts so far, and g = gamma,
 
     w_0 = 1,   w_i = min(1, w_(i-1) p(d_i)/q(d_i))
     h_i = R_i / (R_i + 1 - w_i),   R_i = sum_v (w_i p_i(v) - q_(i+1)(v))+,   h_g = w_g
@@ -8,9 +8,9 @@ With w the capped likelihood ratio of the drafts so far,
 the accepted length is the largest i that passes a test of probability h_i, or 0 if none does. If the accepted length is
 i < g, the next token is drawn from ``norm((w_i p_i - q_(i+1))+)``; after the whole block it is drawn from p.
 
-The rule is lossless. By recursion, P(the first i drafts are x and accepted) is ``min(P(x without its last token) p,
-q(x))``, where p is the target's probability of the last token. This is never less than under token verification, and is
-the largest value that rules of this kind allow (Theorem 2 of the paper).
+The rule is lossless. Let A(x) be the probability that the first i drafts are x and all accepted. Then ``A(x) = min(A(x
+without its last token) p, q(x))``, where p is the target's probability of the last token. This is never less than for
+verification token by token, and is the largest value that rules of this kind allow (Theorem 2 of the paper).
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Deterministic candidates at each position: draw z from the target, continue after it if it is a candidate.
 
-Lossless for every tree that is a function of the text so far, and for every other tree, since only draws from the
-target are emitted. At a position with candidates S it accepts with probability p(S), the most that any lossless rule
-can with fixed S; neither order nor duplicates matter. It is the right way to verify top-k lists (EAGLE-2, arXiv
-2406.16858; Medusa, arXiv 2401.10774, without its typical acceptance), retrieved continuations (REST, arXiv 2311.08252,
-its paper) and n-gram pools: their tokens were not drawn from q, so a ratio p/q would be biased. The draw that is no
-candidate must be emitted, and there is one draw per position, not one per path. With a single path it is sample and
-match.
+Only draws from the target are emitted, so the rule is lossless for every tree, also for one with drawn tokens. At a
+position with candidates S it accepts with probability p(S), the most that any lossless rule can with fixed S; neither
+order nor duplicates matter. The draw that is no candidate must be emitted, and there is one draw per position, not one
+per path. With a single path it is sample and match.
+
+It is the right way to verify top-k lists (EAGLE-2, arXiv 2406.16858; Medusa, arXiv 2401.10774, without its typical
+acceptance), retrieved continuations (REST, arXiv 2311.08252, its paper) and n-gram pools. Their tokens were not drawn
+from q, so acceptance by p/q would be biased.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Drop drafts of low probability under q, with a residual that keeps the rule lossless.
 
 Dropping d if q(d) < threshold and then drawing from p is biased, because the token itself decides whether it is kept.
-The correction treats ``q 1[q >= threshold]`` as a proposal of mass below 1. Whether a draft was dropped or rejected,
-the token comes from ``norm((p - q 1[q >= threshold])+)``, so the whole of q is needed, not only q of the kept drafts.
-Lossless for all p and q; a draft is accepted with probability ``sum min(p, q)`` over the tokens not dropped.
+The correction: only the part ``q 1[q >= threshold]`` of q proposes tokens; its mass is below 1. Whether a draft was
+dropped or rejected, the token comes from ``norm((p - q 1[q >= threshold])+)``. So the verifier needs the whole row of
+q, not only q of the kept drafts. This is lossless for all p and q; a draft is accepted with probability ``sum min(p,
+q)`` over the tokens not dropped.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from ..types import Draft, Draws, LanguageModel, Tokens, Verified, Verifier
 
 
 def drop_unlikely(threshold: Any) -> Verifier:
-    """Return the verifier that drops every draft d with q(d) < ``threshold``, whatever p is.
+    """Return the verifier that drops every draft d with q(d) < ``threshold``, also if p(d) is large.
 
-    Other drafts are accepted with probability ``min(1, p/q)``. A dropped or rejected draft is replaced as the module
-    states.
+    Other drafts are accepted with probability ``min(1, p/q)``. A dropped or rejected draft is replaced by a draw from
+    ``norm((p - q 1[q >= threshold])+)``.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

@@ -7,8 +7,9 @@ times t and r t gives
     P(y = i, d = j) = p_i q_j  integral over r in [r_j, r_i] of dr / (A(r) + B(r) r)^2
     A(r) = sum of p_v over r < r_v,   B(r) = sum of q_v over r_v <= r
 
-where A and B are constant between neighbouring ratios and a piece is (r2 - r1) / ((A + B r1)(A + B r2)): rational. And
-P(y = d = i) = 1 / sum_v max(p_v/p_i, q_v/q_i). The probability of agreement lies between (1 - TV)/(1 + TV) and 1 - TV.
+A and B are constant between neighbouring ratios r1 < r2, where the integral is (r2 - r1) / ((A + B r1)(A + B r2)). So
+the law is rational. P(y = d = i) = 1 / sum_v max(p_v/p_i, q_v/q_i). The probability of agreement lies between (1 -
+TV)/(1 + TV) and 1 - TV.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ probability ``min(1, p(x)/(rho q(x)))``; if none is, the token comes from
 
     norm(p - min(p/rho, q) (1 - (1 - beta)^K)/beta)
 
-Lossless for every rho in [rho*, K], where rho* >= 1 solves ``1 - (1 - beta)^K = rho beta``: from there on the bracket
-is nowhere negative. The acceptance is ``1 - (1 - beta)^K``, largest at rho*, and at least ``1 - (1 - 1/K)^K > 1 - 1/e``
-of the optimum. rho* is irrational in general and is found by bisection from above, so that arithmetic stays exact; this
-loses a little acceptance, but not losslessness. K = 1 gives rho = 1, speculative sampling.
+This is lossless for every rho in [rho*, K], where rho* >= 1 solves ``1 - (1 - beta)^K = rho beta``: for these rho the
+difference is nowhere negative. The acceptance is ``1 - (1 - beta)^K``, largest at rho*, where it is at least ``1 - (1 -
+1/K)^K > 1 - 1/e`` of the optimum. rho* is irrational in general. It is approximated from above by bisection, so that
+arithmetic stays exact; this loses a little acceptance, but not losslessness. K = 1 gives rho = 1, speculative sampling.
 """
 
 from __future__ import annotations

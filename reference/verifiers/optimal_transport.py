@@ -1,9 +1,9 @@
-"""The optimal verifier of several candidates for one position, by an optimal plan (SpecTr, arXiv 2310.15141, the OTM).
+"""The optimal verifier of several candidates for one position, by an optimal transport plan (SpecTr, arXiv 2310.15141).
 
-Given the set S that was drawn, accept v in S with probability ``plan(S, v)/Q(S)``, and emit a draw from the rest of p
-if none is accepted. This is lossless for every plan, and accepts with alpha* of ``transport.optimum`` for an optimal
-plan. The plan depends on q, the number of candidates and how they are drawn, never on the drawn tokens. For small K and
-vocabularies, as a reference.
+Given the set S that was drawn, accept v in S with probability ``plan(S, v)/Q(S)``, where Q is the law of S; if none is
+accepted, emit a draw from the rest of p. This is lossless for every plan. An optimal plan accepts with alpha* of
+``transport.optimum``. The plan depends on q, the number of candidates and how they are drawn, never on the drawn
+tokens. It is computed exactly, which is affordable for few candidates and small vocabularies only.
 """
 
 from __future__ import annotations

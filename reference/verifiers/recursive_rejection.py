@@ -5,14 +5,16 @@
 
 Multi-step speculative sampling of SpecInfer (arXiv 2305.09781) has q_k independent of the earlier candidates, with
 replacement; RSD (arXiv 2402.14160), Sequoia (arXiv 2402.12374) and EAGLE (arXiv 2401.15077) have q_k = norm(q without
-the earlier candidates), without replacement. Lossless for all p and q_k, since r is the law still required given that
-everything so far was rejected, and the k-th candidate has the law q_k given those before it. The order must not depend
-on the tokens: it is the order in which they were drawn, or, for independent candidates, one that is drawn itself.
-Candidates that were not drawn from q_k (a top-k list) are point masses.
+the earlier candidates), without replacement.
+
+The rule is lossless for all p and q_k: r is the law that the token must have after all rejections so far, and the k-th
+candidate has the law q_k given those before it. The order must not depend on the tokens: it is the order in which they
+were drawn, or, for independent candidates, a random order. Candidates that were not drawn from q_k (a top-k list) are
+point masses.
 
 The acceptance is ``1 - prod TV(r_k, q_k)``. One candidate is speculative sampling; point masses accept with p(their
-set). Drawn without replacement it accepts with probability 1 as soon as the support of q, covering that of p, has no
-more than K tokens. It is not optimal for K > 1: see ``optimal_transport``.
+set). Without replacement, one of K candidates is always accepted if at most K tokens have q > 0, among them all with p
+> 0. The rule is not optimal for K > 1: see ``optimal_transport``.
 """
 
 from __future__ import annotations

@@ -14,8 +14,9 @@ SAID = (Status.REFUTED, Status.UNKNOWN, Status.UNUSABLE, Status.REFUSED, Status.
 def verdict_table(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> str:
     """Return a Markdown table of verdicts, followed by a list of the statements of verdicts other than HOLDS.
 
-    A verdict that holds apart from an edge is listed too. ``settings`` maps a subject to the name of its setting, which
-    is removed from the beginning of a statement, so that subjects with equal statements share a line.
+    A verdict HOLDS is listed too if it has a note on edges: a fault at random numbers very close to 0 or 1.
+    ``settings`` maps a subject to a name that may begin its statements. The name is removed, so that subjects with
+    equal statements share a line.
     """
     applied = [verdict for verdict in verdicts if verdict.status is not Status.NOT_APPLICABLE]
     checks = list(dict.fromkeys(verdict.check for verdict in applied))

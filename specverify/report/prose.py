@@ -115,8 +115,8 @@ def failure(verdict: Verdict) -> str:
 def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
     """Return the refuted verdicts of one subject in groups; the verdicts of a group may have one cause.
 
-    If a check that compares laws refutes, the verdicts of all checks that a wrong law can make refute form one group,
-    the most informative first. Every other verdict is a group of its own.
+    A wrong law can make several checks refute. If a check that compares laws is among the refuted ones, these checks
+    form one group, the most informative verdict first. Every other verdict is a group of its own.
     """
     refuted = [verdict for verdict in verdicts if verdict.status is Status.REFUTED]
     of_law = [verdict for verdict in refuted if verdict.check in OF_ONE_LAW and not is_edge(verdict)]
@@ -128,10 +128,10 @@ def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
 
 
 def _cause_first(verdict: Verdict) -> tuple[bool, int]:
-    """Return the sort key of a verdict among verdicts with one cause: (False, ...) for those to show first.
+    """Return the sort key of a verdict within a group of ``by_cause``: first come the verdicts that state the cause.
 
-    These are the verdicts of checks that compare laws, unless their counterexample names no cause. The second entry is
-    the position of the check in ``OF_ONE_LAW``.
+    The key is a pair. It begins with False for checks that compare laws, unless their counterexample names no cause.
+    The second entry is the position of the check in ``OF_ONE_LAW``.
     """
     unnamed = verdict.counterexample is not None and not verdict.counterexample.named
     return unnamed or verdict.check not in LAWS, OF_ONE_LAW.index(verdict.check)
@@ -167,8 +167,7 @@ def _check_line(verdict: Verdict) -> str:
 def headline(verdict: Verdict) -> str:
     """Return the heading of a verdict: check, status, the claim that the check tests, evidence and statement.
 
-    The other claims of the subject are not mentioned: a check that holds may not have examined the cases in which
-    another claim fails.
+    Other claims of the subject are not mentioned, because the check may not have examined them.
     """
     refuted = f": {verdict.claim.upper()}" if verdict.claim else ""
     title = verdict.check.replace("_", " ")

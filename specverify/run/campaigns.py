@@ -4,8 +4,9 @@ An interrupted run keeps its finished blocks and can resume.
 
 A block is a fixed number of samples with seeds of its own. Its counts and evidence are stored in an SQLite file under
 the subject, the whole plan of the subject, and the number of the block. A run samples the missing blocks. Blocks are
-evaluated in order, so the verdict depends on their results alone, not on interruptions or the number of processes. Each
-block has its own e-value for the independence of couples, and the e-values of blocks multiply.
+evaluated in order, so the verdict depends on their results alone, not on interruptions or the number of processes.
+Whether samples are independent is tested by pairs of rows. Each block has its own e-value of this test, and the
+e-values of blocks multiply.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Campaign(NamedTuple):
     """Time limit of one block in seconds; None: as long as its answers may take."""
 
     def plan_of_each(self) -> SamplingPlan:
-        """Return the sampling plan of one subject, which gets an equal share of the alarm."""
+        """Return the sampling plan of one subject, with an equal share of the campaign's false-alarm probability."""
         return self.plan._replace(
             alarm=self.plan.alarm / len(self.subjects), most_samples=2 * (self.block // 2) * self.blocks
         )

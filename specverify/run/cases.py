@@ -19,10 +19,10 @@ CaseTold = Callable[[int, int], None]
 def counted_cases(
     cases: Iterable[Case], number_of: Callable[[], int], told: CaseTold, known: int = 0
 ) -> Iterator[Case]:
-    """Yield the cases; every half second, call ``told(number of examined cases, total number)``.
+    """Yield the cases; every half second, call ``told(number of examined cases, number of all cases)``.
 
-    Cases are generated as they are examined. If this takes seconds, ``number_of()`` is called once for their total
-    number. It is not called if the total number is given as ``known``; 0 means that it is not known.
+    Cases are generated as they are examined, so their number is not known at first. It is ``known`` if this is not 0.
+    Otherwise ``number_of()`` is called once to get it, if the cases take seconds.
     """
     number, started = known, time.perf_counter()
     asked, told_at = number > 0, started

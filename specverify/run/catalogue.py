@@ -40,10 +40,10 @@ def find_subject(name: str) -> Subject:
 
 
 def _hint(name: str) -> str:
-    """Return the end of the message about the unknown name ``name``.
+    """Return the end of the message about the unknown name ``name``: a suggestion.
 
-    It suggests the name in lower case with the prefix of a subject, a function of the file for a name that ends with
-    ``.py``, ``module:callable`` for another name with a dot, or the most similar name. Otherwise it refers to
+    Suggested is, in this order: a known name that differs only in upper case or a missing prefix; ``FILE:FUNCTION`` for
+    a name that ends with ``.py``; ``module:callable`` for another name with a dot; the most similar known name; or
     ``specverify list``.
     """
     known = [*_loaders(), *engine_subjects(), *_expanded(_table_of(name))]
@@ -99,13 +99,14 @@ def kinds_of_names() -> tuple[str, ...]:
 def expanded(name: str) -> tuple[str, ...]:
     """Return the names that ``name`` stands for.
 
-    A name of a table of an engine stands for all subjects of the table, and any other name for itself.
+    An engine may have tables, each with many subjects. The name ``PREFIX:TABLE`` stands for all subjects of the table,
+    any other name for itself.
     """
     return tuple(_expanded(name)) if name in tables() else (name,)
 
 
 def within_table(name: str) -> str:
-    """Return NAME of a subject called ``PREFIX:TABLE/NAME``; "" if the subject belongs to no table."""
+    """Return the last part of a name ``PREFIX:TABLE/NAME``; "" if ``name`` is no subject of an engine's table."""
     return name.partition("/")[2] if _table_of(name) in tables() else ""
 
 

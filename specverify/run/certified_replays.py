@@ -1,7 +1,7 @@
 """Paths of a certificate that can be replayed: the calls of the subject, with arguments, drawn values and results.
 
-The program runs along a path, then again with random numbers that lie in the path's cells. Each call of the subject's
-function in the second run is written in the format that ``specverify.certificates.replay`` reads.
+The program runs along a path, then again with concrete random numbers that lead to the same path. Each call of the
+subject's function in the second run is written in the format that ``specverify.certificates.replay`` reads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Tests of independence, batch by batch: of the rows within a call of a sampler, and of rows of two calls."""
+"""Tests of independence, batch by batch: of the rows within a call of a sampler, and of rows of two calls.
+
+A couple is a pair of rows. Couples are counted in a 4 x 4 table, in which independence is tested.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Collect the evidence that a script must show for a refutation: an outcome, pass, rate, value or object."""
+"""Turn a refutation into the fault that a script for users must show.
+
+A fault is one of: a wrong outcome, a wrong call of the model, a wrong rate of acceptance, a wrong returned value, or a
+changed object.
+"""
 
 from __future__ import annotations
 
@@ -119,11 +123,11 @@ FAULTS: dict[str, Callable[[EngineProgram, Examination, Conditions], Fault]] = {
 
 
 def _likeliest(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], outcomes: list[Tokens], said: str) -> Fault:
-    """Return the fault that too probable outcomes show, with as few calls as possible.
+    """Return the fault that consists of too probable outcomes and can be shown with few calls.
 
-    ``law`` is the law of the program, and ``expected`` the right law. Only those of ``outcomes`` count that are too
-    probable. The fault is that of the best single outcome, unless a combination of several needs far fewer calls.
-    ``said`` is the sentence of the fault.
+    ``law`` is the law of the program, and ``expected`` the right law. Of ``outcomes``, those are considered that are
+    more probable than they should be. The fault is the best single outcome, unless several outcomes together need far
+    fewer calls. ``said`` is the sentence of the fault.
     """
 
     def fault(wrong: tuple[Tokens, ...]) -> Fault:

@@ -56,9 +56,9 @@ class _FollowedPaths(NamedTuple):
 
 
 def explained_verdicts(verdicts: Sequence[Verdict], here: ExplainedSampler) -> Sequence[Verdict]:
-    """Return ``verdicts`` on one sampler; if its law is refuted, with the cause as first sentence of the messages.
+    """Return ``verdicts`` on one sampler. If one refutes its law and the cause is found, the cause is added to it.
 
-    Without a cause the result is ``verdicts``. ``here`` has the sampler and the expected law.
+    The cause becomes the first sentence of the message. ``here`` has the sampler and the expected law.
     """
     tally = next(
         (
@@ -111,7 +111,7 @@ def _with_cause(verdict: Verdict, cause: Counterexample) -> Verdict:
 def _cause(here: ExplainedSampler, tally: Mapping[str, Any]) -> Counterexample | None:
     """Return the counterexample of the paths of one sample; None if they do not show why the law is wrong.
 
-    ``tally`` is the figure with the sampled counts. ``here`` has the sampler and the expected law.
+    ``tally`` has the number of samples of each outcome. ``here`` has the sampler and the expected law.
     """
     expected = _expected(here)
     paths = None if expected is None else _followed(here.sampler, expected)
@@ -159,7 +159,7 @@ def _followed(sampler: Sampler, expected: Mapping[Tokens, float]) -> _FollowedPa
     """Return all paths of one sample of ``sampler``.
 
     Returns None if there are more than ``MOST_PATHS``, or if their probabilities do not sum to 1. ``expected`` is the
-    right law of texts, with which the messages of the program compare.
+    right law of texts; the messages about the paths compare with it.
     """
 
     def one() -> Tokens:

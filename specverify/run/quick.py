@@ -1,8 +1,9 @@
 """The quick plan: a fixed list of cases for each kind of subject and each check, the most effective cases first.
 
 The lists are data, ``quick.toml``. ``python -m specverify.trust.quick_power plan`` computes them from the cases that
-refute planted bugs, twins of idioms and wrong engines. A case is named by its variant and its scenario, or by its
-program. The plan depends on no clock and no machine.
+refute planted bugs, wrong engines and wrong variants of common code. A case is named by its variant (options of the
+subject) and its scenario (models, prompt, horizon), or by its program. The plan does not depend on the clock or the
+machine.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
     """Return the cases of a check that the quick plan examines for this ``kind`` of subject.
 
     * If the plan lists the kind and the check: the listed cases.
-    * If the plan lists only the kind: those of ``_names_of_others``.
-    * If the plan does not list the kind: those of ``_without_plan``.
+    * If the plan lists only the kind: cases that it lists for ``law_is_target``, and evenly spaced ones.
+    * If the plan does not list the kind: cases chosen by ``_without_plan``.
 
     If none of them is among ``cases``, evenly spaced cases are chosen. The check ``law_is_target`` also gets all cases
     of engines at unusual sizes.
@@ -78,10 +79,11 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
 def _without_plan(check: Check, cases: Sequence[Case], most: int) -> list[Case]:
     """Return at most ``most`` of the ``cases`` of ``check``, for a kind of subject that the plan does not list.
 
-    * First, at most ``most`` / 2 cases of one generic scenario, one for each variant.
-    * Then a case of each of ``_first_scenarios``, with the variants in turn.
-    * The rest are evenly spaced in ``cases``. If the cases have no scenarios, such as those of a drafter, only such
-      evenly spaced cases are returned.
+    * First, at most ``most`` / 2 cases of one generic scenario, one for each variant of the subject (its options).
+    * Then one case of each of ``_first_scenarios``: variant 1 in the first scenario, variant 2 in the second, etc.
+    * The rest are evenly spaced in ``cases``.
+
+    If the cases have no scenarios, such as those of a drafter, all are evenly spaced.
     """
     by_scenario: dict[str, list[Case]] = {}
     for case in cases:
@@ -98,9 +100,10 @@ def _without_plan(check: Check, cases: Sequence[Case], most: int) -> list[Case]:
 def _first_scenarios(check: Check, scenarios: Iterable[str], most: int) -> Sequence[str]:
     """Return the names of the scenarios with which ``_without_plan`` begins, selected from ``scenarios``.
 
-    If the plan of verifiers of a single row lists ``check``, they are the scenarios that this plan lists for
-    ``law_is_target``, but at most ``most`` / 2 and at most ``FEW_CASES``. Otherwise they are one scenario of each shape
-    of tables: in turn the first of a shape (smallest vocabulary) and the last (largest vocabulary).
+    The plan of verifiers of a single row serves as a model. If it lists ``check``, the scenarios are those that it
+    lists for ``law_is_target``, but at most ``most`` / 2 and at most ``FEW_CASES``. Otherwise there is one scenario for
+    each shape of tables of p and q. It is in turn the first of its shape (smallest vocabulary) and the last (largest
+    vocabulary).
     """
     plan, here = quick_plans()["row"], list(scenarios)
     if check.name in plan:
@@ -162,7 +165,10 @@ def spread(cases: Sequence[Case], most: int) -> list[Case]:
 
 
 def named_cases(cases: Sequence[Case], names: Sequence[CaseName]) -> list[Case]:
-    """Return the cases with these ``names``; if a scenario lacks the named variant, all of its variants."""
+    """Return the cases with these ``names``, which are pairs (variant, scenario).
+
+    If no case has the named variant in a scenario, the cases of all variants in this scenario are returned.
+    """
     by_scenario: dict[str, dict[str, Case]] = {}
     for case in cases:
         label, where = name_of_case(case)

@@ -118,10 +118,10 @@ def _smallest(
 ) -> tuple[EngineProgram, Fault, tuple[str, ...]]:
     """Return the smallest program that still shows a fault, this fault, and the differences from the first program.
 
-    ``reproducer`` offers steps. A step to a smaller setting is taken if its fault is as easy to show (``_as_clear``). A
-    step to a setting that may show the fault more clearly is taken if its fault needs at most half the calls. The
-    search ends after ``seconds``, or when no step is taken. ``find(program)`` returns the fault of a program, and
-    ``progress`` is called as in ``reproduction``.
+    ``reproducer`` proposes changes of the program's setting. A change to a smaller setting is made if the fault stays
+    as easy to show (``_as_clear``). A change that may show the fault more clearly is made if the fault then needs at
+    most half the calls. The search ends after ``seconds``, or when no change is made. ``find(program)`` returns the
+    fault of a program, and ``progress`` is called as in ``reproduction``.
     """
     until, taken = time.monotonic() + seconds, dict[str, str]()
     script = reproducer.script(program.source, fault)

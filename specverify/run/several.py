@@ -101,7 +101,7 @@ class Worker:
     def _answers(self, until: float, now: Clock) -> Iterator[Message]:
         """Yield the messages that answer a request, up to its last one or to the time ``until`` by the clock ``now``.
 
-        ``busy`` is then True only if the time was over.
+        Afterwards the attribute ``busy`` is False if the last message arrived, and True if the time was over.
         """
         while self._answered(until, now):
             message = self._line.recv()

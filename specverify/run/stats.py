@@ -1,9 +1,11 @@
 """Plan and run the statistics of all algorithms and engines beyond enumerable sizes, with one alarm budget.
 
-Registry algorithms are sampled by dividing the number of runs among the paths, which makes it affordable to detect a
-total variation of 0.002. As a control, a few are also sampled run by run. Engines are sampled with intercepted draws,
-also by dividing the number of runs. As a control, every other divisible setting is also sampled with the engine's own
-random numbers. If the user names the engines, all settings are.
+All runs of a sample are usually made together: each draw divides the number of runs among its outcomes. So many runs
+are cheap, and a total variation of 0.002 can be detected. Registry algorithms and engines are sampled in this way; the
+random calls of an engine are replaced by such draws.
+
+As a control of this method, a few algorithms are also sampled run by run. Every other setting of an engine is also
+sampled with the engine's own random numbers, and every setting if the user names the engine.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ THOROUGH = Scope(divided=0.001, control=0.02, finer=0.3, every_size=True)
 
 
 class PlannedSetting(NamedTuple):
-    """A setting to sample, its subject, and whether it is a control."""
+    """A setting (subject with options) to sample, the name of its subject, and whether it is a control."""
 
     subject: str
     setting: SampledSetting

@@ -69,11 +69,11 @@ class _Time(NamedTuple):
     """The clock by which ``deadline`` is reached."""
 
     def left(self, kept: float = 0.0) -> float:
-        """Return the seconds left without the last ``kept`` ones; a small positive number if none are left."""
+        """Return the seconds until the time limit, minus ``kept`` seconds; a small positive number if none are left."""
         return max(self.deadline - kept - self.now(), 1e-3)
 
     def is_over(self, kept: float = 0.0) -> bool:
-        """Return whether the time is over, without its last ``kept`` seconds."""
+        """Return whether at most ``kept`` seconds are left until the time limit."""
         return self.now() >= self.deadline - kept
 
 
@@ -146,9 +146,10 @@ def _verdicts(
 
 
 def _grounded(subject: Subject, checks: tuple[Check, ...]) -> tuple[Check, ...]:
-    """Return the checks, preceded by ``program_is_its_draws`` if exact checks of foreign code rest on it.
+    """Return the checks, preceded by ``program_is_its_draws`` if the subject is foreign code and a check is exact.
 
-    A check that is added in this way is reported only if it fails.
+    Exact checks are valid only for a program that is a function of its draws. If this check is added here, it is
+    reported only if it fails.
     """
     foreign = subject.programs or subject.intercepted
     resting = any(check.evidence is not Evidence.STATISTICAL for check in checks)
@@ -178,8 +179,9 @@ def _never_warm(found: Guarded[Subject], seconds: float) -> str:
 def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded[Subject]]:
     """Return the subject after its warm-up, and the result of the warm-up, as ``guarded`` returns it.
 
-    If the warm-up takes longer than ``seconds``, the subject is returned without it. If it fails, the subject's own
-    steps are left out; for foreign code the sources of randomness are still searched.
+    If the warm-up takes longer than ``seconds``, the subject is returned without it. If it raises an error, it is
+    repeated without the subject's own functions (``warm``, ``probe``); for foreign code this still finds the sources of
+    randomness.
     """
     result = guarded(partial(warmed_up, subject), seconds, watch_loops=True)
     if result.result is not None:
@@ -386,10 +388,11 @@ def _explained(
 def _in_probe(
     case: Case, examination: Examination, check: Check, conditions: Conditions
 ) -> tuple[Case, Examination] | None:
-    """Return the case of an engine that tells wrong rules apart, with its examination, to state in place of ``case``.
+    """Return a case of an engine that shows the cause of a refutation, with its examination, to report for ``case``.
 
-    ``examination`` is the refutation of ``case`` by ``check``; ``conditions`` are the settings of the check. Returns
-    None if the refutation itself is sure of its cause, or if the other case is not refuted or not sure of it.
+    The case is the engine's ``probe``, a program made to tell wrong rules apart. ``examination`` is the refutation of
+    ``case`` by ``check``; ``conditions`` are the settings of the check. Returns None if the refutation itself states
+    its cause with certainty, or if the probe is not refuted, or not with a certain cause.
     """
     program, example = case.situation, examination.counterexample
     if not isinstance(program, EngineProgram) or program.probe is None or example is None or example.sure:

@@ -175,8 +175,8 @@ def examine(
 ) -> None:
     """Run ``checks`` on the subject ``name`` within ``seconds``, and send each verdict by ``tell``.
 
-    Each check is announced first. ``quick``: only the cases of the quick plan are examined. If the subject cannot be
-    loaded, only the reason is sent. ``conditions`` are the settings of the checks.
+    Before each check, a message ``Began`` is sent. ``quick``: only the cases of the quick plan are examined. If the
+    subject cannot be loaded, only the reason is sent. ``conditions`` are the settings of the checks.
     """
     opened = _open(name, seconds)
     if not isinstance(opened, _OpenedSubject):

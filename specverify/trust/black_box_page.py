@@ -51,8 +51,8 @@ def law() -> Mapping[tuple[int, int], float]:
 def found(name: str, bug: BlackBoxBug) -> BugResult:
     """Return the results for one bug: its total variation, and after how many texts each test refutes it.
 
-    The tests are ``check_sampler``, and the e-process with the concentrations of this package and with those of
-    ``listed_figures``. ``name`` is the name of the bug.
+    The tests are ``check_sampler``, the e-process of this package, and the same e-process with the Dirichlet
+    concentrations of ``listed_figures``. ``name`` is the name of the bug.
     """
     share = counts(bug, 0, LARGE) / LARGE
     tv = float(np.abs(share - np.outer(P, P).ravel()).sum() / 2)

@@ -1,8 +1,8 @@
 """Test which statistics detect wrong probabilities of thirty tokens among 128 256.
 
-The total variation is 0.01, on tokens of probability one in four thousand: too many for a count of each.
-``check_sampler`` compares them in partitions fixed before the data; for comparison, the statistics by which vLLM tests
-its rejection samplers (``trust.peers``) get samples of the same sampler.
+The total variation is 0.01. Tokens are too many, and each too rare, to compare their counts one by one.
+``check_sampler`` compares counts in partitions that are fixed before the samples are drawn. For comparison, the
+statistics by which vLLM tests its rejection samplers (``trust.peers``) get samples of the same sampler.
 """
 
 from __future__ import annotations

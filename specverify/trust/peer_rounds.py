@@ -1,8 +1,8 @@
 """Draw successive rounds of one decoder, for the statistics by which other projects test their decoders.
 
-If a round is a function of its draws, many rounds are drawn at once by ``laws.divided``. Random numbers that do not
-come from ``Draws`` are answered by draws, as for code that is not written with ``Draws``. A round that depends on
-anything else, such as a count of calls, is run on its own.
+If a round is a function of its draws, many rounds are drawn at once by ``laws.divided``. If a round calls random
+functions of NumPy or torch, these calls are intercepted and become draws. If a round depends on anything else, such as
+a count of calls, each round is run separately.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class RoundDrawer(Protocol):
     def __call__(self, number: int, settled: Callable[[Blocks], bool] = ..., /) -> Blocks:
         """Return how often each text occurs in ``number`` rounds.
 
-        Drawing stops earlier if ``settled(counts)`` accepts the counts so far, which are lower bounds of all counts,
-        but no sample.
+        Drawing stops as soon as ``settled(counts)`` returns True for the counts so far. Then the returned counts are
+        lower bounds of the final counts; they are not a random sample, because the stop depends on them.
         """
         ...
 

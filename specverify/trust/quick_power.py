@@ -5,9 +5,9 @@
     python -m specverify.trust.quick_power compare FILE [--kind K] [--part I/N] [--no-full]
     python -m specverify.trust.quick_power page FILE
 
-``kills`` records which case refutes which bug, one line per bug; ``plan`` computes specverify/run/quick.toml from them.
-``compare`` records which bugs the plan and all cases refute, one line per bug. ``page`` writes docs/quick.md from those
-lines.
+An idiom is a usual way to write a verifier; its twin is the same code with one fault. ``kills`` records which case
+refutes which bug, one line per bug; ``plan`` computes specverify/run/quick.toml from them. ``compare`` records which
+bugs the plan and all cases refute, one line per bug. ``page`` writes docs/quick.md from those lines.
 
 ``--idioms FOLDER`` adds the twins of the idioms in a folder of tables. ``--check NAME`` tries one check alone on every
 bug, and replaces its cases in the plan. Lines are appended to a file: bugs that it contains are not run again. Only

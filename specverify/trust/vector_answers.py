@@ -1,7 +1,8 @@
 """Let planted bugs answer the published test vectors.
 
-A decoder is enumerated with the models of a vector; or its drafts are set to those of the vector, and its other draws
-are answered by the vector's uniforms. An engine decodes texts, and an observer reads the lengths of its cache.
+A test vector has inputs (pmfs, drafts, uniforms) and the right answer. For a law, a decoder is enumerated with the
+vector's models. For one round, the decoder's drafts are replaced by those of the vector, and its other draws use the
+vector's uniforms. For a cache, an engine decodes texts, and an observer reads the lengths of its cache.
 """
 
 from __future__ import annotations
@@ -223,8 +224,9 @@ def _by_rows(p: Sequence[Pmf], q: Sequence[Pmf]) -> Task:
 def _given_rows(inputs: Mapping[str, Any]) -> tuple[list[Pmf], list[Pmf]]:
     """Return the target's and the draft model's pmfs of a ``verify_chain`` or ``boundary`` vector, one per position.
 
-    Raises ``NotAsked`` if ``inputs``, those of the vector, lack a pmf of the drafter, have race keys or NaN, or have so
-    few tokens that the draw of a token could be taken for a coin.
+    ``inputs`` are those of the vector. Raises ``NotAsked`` if a pmf of the drafter is missing, if they have keys of
+    exponential races or NaN, or if the vocabulary is so small that the draw of a token could be taken for an acceptance
+    test.
     """
     if None in inputs["q"] or "keys" in inputs or "nan" in str(inputs):
         raise NotAsked("it draws its drafts, from rows of numbers")
@@ -292,7 +294,7 @@ def _bare_answer(vector: Vector, asked: QuestionedSide) -> Answer:
 
 
 def _cache_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return how many cache entries an engine keeps after the round that a vector describes, and which it then lacks.
+    """Return an engine's cache length after the round that a vector describes, and the positions that the cache lacks.
 
     The engine is ``asked.subject.programs[place]``. It decodes with several seeds until a round has the vector's
     numbers of known, drafted and accepted tokens. Raises ``NotAsked`` if no seed gives such a round.

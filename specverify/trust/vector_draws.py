@@ -16,10 +16,10 @@ class NotAsked(Exception):  # noqa: N818 - reads as what it says
 class Forced:
     """Interpreter that answers the draws of a program with the numbers of a test vector.
 
-    Drafts become those of the vector; its uniforms answer the acceptance tests (coins) and the draw of the next token.
-    Draws made by ``Draws`` have names. Of other draws, those with two outcomes are the coins of the drafts in order,
-    and the rest the next token. ``NotAsked`` is raised if coins are on several lines, or one compares its uniform
-    twice.
+    Drafts become those of the vector; its uniforms decide the acceptance tests (coins) and the draw of the next token.
+    Draws made by ``Draws`` are recognised by their names. Of intercepted draws, those with two outcomes are taken for
+    the coins of the drafts in order, and the others for the next token. ``NotAsked`` is raised if coins come from
+    several program lines, or one uniform is compared twice: then a draw with two outcomes need not be a coin.
     """
 
     def __init__(self, inputs: Mapping[str, Any]) -> None:

@@ -1,7 +1,8 @@
-"""Find the planted bugs that test vectors refute: of each kind, vectors are tried up to the first that a bug fails.
+"""Find the planted bugs that test vectors refute.
 
-A vector counts against a bug only if the control (the same program without the bug) answers it correctly. So a vector
-made for another form of program refutes nothing.
+Of each kind of vector, vectors are tried in order until the bug answers one wrongly. A vector counts against a bug only
+if the control (the same program without the bug) answers it correctly. So a vector made for another form of program
+refutes nothing.
 """
 
 from __future__ import annotations

@@ -30,9 +30,10 @@ LEVELS: Final[Mapping[str, str]] = {
 
 
 def level_of(verdict: Verdict) -> str | None:
-    """Return the SARIF level of a verdict.
+    """Return the SARIF level of a verdict, such as "error"; None if the verdict is not listed in the SARIF file.
 
-    Returns None if the verdict is no result: if it does not apply, or holds without a note on edges.
+    Not listed are checks that do not apply, and checks that hold without a note on edges (faults at random numbers very
+    close to 0 or 1).
     """
     return LEVELS.get(word_of(verdict)) or ("note" if verdict.figures.get("edges") else None)
 

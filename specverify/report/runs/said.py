@@ -36,9 +36,9 @@ class Level(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """A panel of a report with one line (``rows``) per item: its observed and its expected number.
+    """A panel of a report with one line (``rows``) per item: its observed and its expected value.
 
-    Both are between 0 and 1; ``seen_as`` and ``expected_as`` are their headings.
+    The values are between 0 and 1; ``seen_as`` and ``expected_as`` are the headings of their columns.
     """
 
     title: str
@@ -131,7 +131,8 @@ class RunSaid(NamedTuple):
 def counted(verdicts: Sequence[Verdict]) -> Mapping[str, int]:
     """Return status word -> number of verdicts, in the order of ``Status``, without zeros and NOT_APPLICABLE.
 
-    Verdicts that are refuted only by edges (boundary draws) are counted separately, after those with a wrong law.
+    REFUTED has two words: one for a wrong law, and after it one for faults only at edges (random numbers very close to
+    0 or 1).
     """
     words = [word for status in Status for word in (status.value, *[AT_AN_EDGE] * (status is Status.REFUTED))]
     numbers = {word: sum(word_of(verdict) == word for verdict in verdicts) for word in words}
