@@ -31,11 +31,11 @@ DraftContext = tuple[tuple[int, ...], Tokens]
 
 
 class Rate(NamedTuple):
-    """How often a token is drafted and emitted at one position of a text.
+    """How often one token is drafted, and emitted as a draft, at one position of a text.
 
-    ``token`` is the draft, and ``before`` are the new tokens before it. ``p`` is the target's probability of the token,
-    and ``q`` the observed probability that it is drafted. ``rounds`` has the number of new tokens at the start of each
-    round so far.
+    ``token`` is the drafted token, and ``before`` are the new tokens before it. ``p`` is the target's probability of
+    the token, and ``q`` the observed probability that it is drafted. ``rounds`` has the number of new tokens at the
+    start of each round so far.
     """
 
     rounds: tuple[int, ...]

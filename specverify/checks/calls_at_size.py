@@ -69,8 +69,8 @@ def small_calls(opened: OpenedCall) -> list[OpenedCall]:
 def wrong_on_few_tokens(opened: OpenedCall, seed: int) -> str:
     """Describe how the program of ``opened`` misses the target's law on rows of three tokens; "" if this is not shown.
 
-    Drafts are drawn from q, and the target continues each text to a fixed length. So every lossless program has the
-    product of the rows of p as its law. ``seed`` is passed to ``law_of``.
+    In these calls the drafts are drawn from q, and the output is completed to a fixed length by draws from p. Then
+    every lossless program has the product of the rows of p as its law. ``seed`` is passed to ``law_of``.
     """
     gamma = min(len(opened.rows.drafts), 2)
     for p, q, _ in _few_tokens(SMALL, gamma):

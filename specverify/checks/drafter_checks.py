@@ -76,10 +76,10 @@ def _follows(program: EngineProgram, law: Law) -> Examination:
 
 
 def _at(law: Law, place: int) -> tuple[dict[object, float], dict[object, float]]:
-    """Return the enumerated and the expected law of draft ``place`` (from 0), as outcome -> probability.
+    """Return the enumerated and the expected law of draft ``place`` (from 0), two mappings from outcome to probability.
 
-    An outcome is (drafts up to this one, reported rows of q up to its own), or None for an answer without this draft.
-    The expected law draws this draft from its reported q; all else is as enumerated.
+    An outcome is (drafts up to this one, reported rows of q up to its own), or None if the drafter makes fewer drafts.
+    In the expected law this draft is drawn from its reported q, and everything before it is as enumerated.
     """
     seen: defaultdict[object, float] = defaultdict(float)
     histories: defaultdict[History, float] = defaultdict(float)

@@ -78,9 +78,10 @@ BY_NAME = "it requests its draws by name, so no draw is intercepted"
 
 
 def _several_rounds(scenario: Scenario) -> bool:
-    """Return whether a scenario is long enough for several rounds and has residuals of several tokens.
+    """Return whether a scenario has several rounds and random replacements, which may use the same random number.
 
-    Greedy scenarios and those with an end-of-sequence token are excluded.
+    It needs more than three new tokens, and residuals of several tokens. Greedy scenarios and those with an
+    end-of-sequence token are excluded.
     """
     plain = not scenario.greedy and not scenario.eos
     return plain and scenario.vocabulary > 2 and scenario.horizon > 3 and scenario.shape in SHAPES

@@ -68,8 +68,8 @@ def noticed(replays: int) -> float:
 def looked_at(run: Callable[[Draws], Any], seed: int = 0) -> Found:
     """Return the calls of the program ``run`` that may draw random numbers without interception.
 
-    They are draws that are not intercepted, clocks, system bytes and unknown native code. Two runs are observed;
-    ``seed`` answers their intercepted draws.
+    Such calls are draws that are not intercepted, reads of clocks and system bytes, and unknown native code. The
+    program runs twice; its intercepted draws are made with the seed ``seed`` and the next one.
     """
     with suppress(NeedsValue):  # libraries load parts of themselves at the first run
         run(Tape(seed))

@@ -37,7 +37,10 @@ class Seen(NamedTuple):
 
 
 class Observable(NamedTuple):
-    """An engine program with an observer; ``watch`` opens the engine so that its runs are recorded."""
+    """An engine program whose runs can be recorded.
+
+    ``watch`` opens the engine so that its forward passes, tokens and returned values are recorded.
+    """
 
     program: EngineProgram
     watch: Watch

@@ -103,10 +103,10 @@ in all its programs, and in each."""
 
 
 def _scenarios(subject: Subject) -> Iterator[InScenario]:
-    """Return the variants of ``subject`` in the scenarios with at most three new tokens.
+    """Return the variants of ``subject`` in short scenarios, in which it is run twice with the same draws.
 
-    For foreign code, only scenarios with drafts are used, and in each only one of the variants that differ in their
-    number of drafts.
+    A decoder gets the scenarios with at most three new tokens. Foreign code gets only scenarios with drafts, and in
+    each of them only one of the variants that differ in their number of drafts.
     """
     if not subject.intercepted:
         return in_scenarios(_short)(subject)
@@ -224,10 +224,11 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
 
 
 def _numbers_for(program: EngineProgram, replays: Replays, cases: int, conditions: Conditions) -> _RunNumbers:
-    """Return the numbers of runs of an engine program: about a tenth of the runs for ``replays``.
+    """Return how many coupled and fed runs of an engine program to make.
 
-    A program that draws from no library gets few. ``cases`` is the number of programs of the subject, and
-    ``conditions`` has the largest number of replays.
+    They are about a tenth of the runs that ``replays`` made, and few if the program makes all of its draws by its
+    argument ``draws``. ``cases`` is the number of programs of the subject, and ``conditions`` has the largest number of
+    replays.
     """
     if replays.by_name:
         return BY_NAME

@@ -1,4 +1,7 @@
-"""The drafts and acceptances of a decoder's first rounds, with their probabilities; shared by two checks."""
+"""The first rounds of a decoder, enumerated: their drafts and numbers of accepted drafts, with probabilities.
+
+Two checks use them: of the drafts and of the acceptance.
+"""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def _two_rounds_long(scenario: Scenario) -> bool:
 
 
 def _small_pairs(subject: Subject) -> Iterator[InScenario]:
-    """Yield the variants of ``subject`` that decide several rows, in the scenarios in which these have few paths."""
+    """Yield the variants of ``subject`` that verify several rows in one call, in scenarios with few paths."""
     crowded = (situation for situation in in_deep_scenarios(subject) if situation.scenario in {CROWDED, PAIRED})
     for situation in chain(crowded, in_scenarios(_two_rounds_long)(subject)):
         if situation.variant.joint is not None:

@@ -109,9 +109,10 @@ def _is_outside(program: EngineProgram, near: NearEnd, runs: int) -> bool:
 
 
 def _comes_out_rarely(program: EngineProgram, new: Tokens) -> bool:
-    """Return whether ``new`` is also possible without speculation, by outcomes too rare to be enumerated.
+    """Return whether ``new`` is possible without speculation although the enumeration did not find it.
 
-    The plain program is run with the tokens of ``new`` as the outcomes of its draws.
+    The enumeration may leave out very rare outcomes. So the plain program is run with the tokens of ``new`` as the
+    outcomes of its draws.
     """
     if program.plain is None:
         return False
@@ -294,10 +295,10 @@ def _look(rows: BoundaryCalls, only: int | None, drafts: tuple[int, ...], apart:
 
 
 def _by_one_number(rows: BoundaryCalls, numbers: int, *, each_place_once: bool) -> Iterator[tuple[int, Came, str]]:
-    """Yield (index, round, fault) for each fault with one random number at its extreme value.
+    """Yield (index, round, fault) for each fault that occurs if one random number alone has its extreme value.
 
-    The first ``numbers`` random numbers of the calls ``rows`` are set in turn. ``each_place_once``: yield at most one
-    fault for each.
+    The first ``numbers`` random numbers of the calls ``rows`` are set in turn. With ``each_place_once``, only the first
+    fault of each number is yielded.
     """
     for place in range(numbers):
         faults = ((place, came, fault) for came, fault in _rounds(rows, place) if fault)

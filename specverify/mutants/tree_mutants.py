@@ -1,4 +1,4 @@
-"""Planted bugs of trees in the choice of nodes, their verification, or their target rows; shared builders."""
+"""Functions that build the decoders of planted bugs of draft trees: another verifier, choice of nodes, or tree."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def with_tree(verify: Verifier = recursive_rejection, pick: Pick = without_repla
 def with_changed_tree(change: Callable[[Draft, Pmf], Draft]) -> Callable[..., Decoder]:
     """Return the build function of recursive rejection on a changed tree.
 
-    ``change(tree, q)`` returns the tree to verify, given the drafted one and the draft pmf of the root. The build
-    function takes the task and ``branching``, the numbers of children by depth.
+    ``change(tree, q)`` returns the tree to verify, given the drafted tree and the draft pmf of the root. The build
+    function takes the task and ``branching``: ``branching[i]`` is the number of children of each node at depth i.
     """
 
     def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:

@@ -368,7 +368,10 @@ def _rounds_of(
     expected: Mapping[Any, Any],
     open_ends: Sequence[bool],
 ) -> EngineRounds | None:
-    """Read paths of an engine as rounds; None if it serves several requests, or if its texts have no integer tokens.
+    """Read paths of an engine as rounds; None if this is not possible.
+
+    It is not possible if the engine serves several requests, if a token of a text is no integer, or if the models of a
+    path are not known.
 
     Args:
         program: The engine.
@@ -742,8 +745,8 @@ def outcome_counterexample(
 def _paths_to(outcome: Tokens, decoder: Decoder, prompt: Tokens, number: int) -> list[tuple[Any, Path[Tokens | None]]]:
     """Return (weight, path) of the ``number`` most probable paths of a decode of ``prompt`` to the tokens ``outcome``.
 
-    Decodes end after a round with another token. If no such path emits ``outcome``, whole decodes are followed: a
-    decoder may change earlier tokens.
+    A path is first given up after the round in which its tokens differ from ``outcome``. If no path is left, whole
+    decodes are followed, because a decoder may change earlier tokens.
     """
     return heaviest_paths(
         run_toward(decoder, prompt, outcome), lambda new: new == outcome, number, SEARCHED_PATHS

@@ -38,9 +38,10 @@ def node_named(draft: Draft, node: int) -> str:
 
 
 def kept(draft: Draft, emitted: Tokens) -> str:
-    """Return words for the accepted nodes of a tree, and for the tokens after them.
+    """Return words for a round of a tree: which nodes are accepted, and which tokens follow.
 
-    The accepted nodes are those that ``emitted``, the tokens of the round, follow from the root.
+    ``emitted`` are the tokens of the round. Without the last one, they are followed from the root as long as a child
+    has the next token; these children are the accepted nodes.
     """
     nodes: list[int] = []
     for token in emitted:

@@ -94,10 +94,10 @@ class PathDraw(NamedTuple):
     """The index of the interval in which the uniform lies on this path."""
 
     def token_from(self, row: Row, near: float = NEAR) -> int | None:
-        """Return the token of this draw if it is a draw from ``row``, within ``near``; else None.
+        """Return the token that this draw selects if it is a draw from ``row``; None if it is not.
 
-        The pmf of the draw is compared with ``row``. If the pmf is not known, the intervals of the uniform are compared
-        with the positive entries.
+        The pmf of the draw must equal ``row`` within ``near``. If the pmf is not known, the lengths of the intervals of
+        the uniform must equal the positive entries of ``row``.
         """
         if self.outcome is not None:
             return self.outcome if same_row(self.pmf, row, near) else None

@@ -226,9 +226,10 @@ def _evidence(reading: Reading) -> Iterator[tuple[ReadRound, ReadRound | None]]:
 
 
 def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return a sentence about a step that no right round has, such as an untested draft.
+    """Return a sentence about an impossible step, which no right round has, such as an untested draft.
 
-    Returns "" if most faulty paths first deviate in another way. ``read`` has (reading, models) of each path.
+    Returns "" if fewer than half of the faulty paths first deviate by such a step. ``read`` has (reading, models) of
+    each path.
     """
     faulty = [next((one for one in reading.rounds if one.fault), None) for reading, _ in read]
     odd = [one for one in faulty if one is not None and one.structure]
@@ -367,10 +368,10 @@ def _all_given(read: Sequence[tuple[Reading, Models]], *, undrawn: bool = True) 
 
 
 def _as_with_q(read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return a clause about a draft without a draw that is tested with a bound above p; "" if there is none.
+    """Return a clause about the wrong bound with which a draft that no draw produced is tested; "" if there is none.
 
-    Such a draft has q = 1, so p is the right bound. The clause states which q gives the observed bound. ``read`` has
-    (reading, models) of each path.
+    Such a draft has q = 1, so the right bound is p. If the bound is larger, the clause states which q would give it.
+    ``read`` has (reading, models) of each path.
     """
     for reading, models in read:
         for one in reading.rounds:
@@ -441,8 +442,8 @@ def _other_rows(
 ) -> Iterator[tuple[str, ModelRows]]:
     """Yield (description, rows) for wrong rows of p and q that the program may use in round ``one``.
 
-    They are the rows of ``before``, the round before (None for the first round), or rows of ``models`` after a shorter
-    text. ``rows`` are the right rows.
+    The rows are those of the round before, ``before`` (None for the first round), or rows after a text that lacks its
+    last tokens. ``models`` give these rows, and ``rows`` are the right ones.
     """
     p = _of(models.p)
     last = before or one

@@ -173,10 +173,11 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
 
 
 def _end_of_request(trace: Trace, index: int, start: int) -> int:
-    """Return the index in ``trace.queries`` just after the last query of request ``index``.
+    """Return the index in ``trace.queries`` just after the queries of request ``index``.
 
-    It is the index of the first query with the prompt of a later request, or the end of the run. If queries with the
-    prompt of this request follow, it is just after the last of them. ``start`` is the index of a query of this request.
+    A request ends where the prompt of a later request is first queried, or at the end of the run. If later queries
+    still begin with the prompt of this request, it ends after the last of them. ``start`` is the index of one query of
+    this request.
     """
     prompt = trace.texts[index][0]
     own, end = start, len(trace.queries)
@@ -492,10 +493,10 @@ def _chosen(model: LanguageModel, tokens: Tokens) -> int:
 
 
 def _rounds(trace: Trace, prompt: Tokens) -> list[list[Tokens]]:
-    """Return the texts with which the draft model is queried for the request with the prompt ``prompt``, by round.
+    """Return the draft model's queries for one request as rounds: a list of texts for each round.
 
-    In a round, each text is one token longer than the one before, and no query to the target lies between. ``trace``
-    has the model queries of the run.
+    The request has the prompt ``prompt``. In a round, each text is one token longer than the one before, and no query
+    to the target lies between. ``trace`` has the model queries of the run.
     """
     others = [other for other, _ in trace.texts if len(other) > len(prompt)]
     result: list[list[Tokens]] = []

@@ -48,10 +48,10 @@ class Difference(NamedTuple):
 
 
 class _FirstTexts(NamedTuple):
-    """The shortest prefixes whose probability differs from the expected one.
+    """The shortest prefixes of texts whose probability differs from the expected one.
 
-    ``masses`` and ``expected`` map each prefix to its probability. ``before`` and ``token`` are the prefix with the
-    largest excess: its last token, and the tokens before that.
+    ``masses`` and ``expected`` map each prefix to its observed and its expected probability. The prefix with the
+    largest excess is (``*before``, ``token``).
     """
 
     masses: Mapping[Tokens, Any]
@@ -205,10 +205,10 @@ def _shown(text: Tokens) -> str:
 def _dependence(
     law: Mapping[Any, Any], expected: Mapping[Any, Any], bound: float, texts: Split, each: str
 ) -> Difference | None:
-    """Return the difference in the joint law of several texts, each of which has the right law; None without one.
+    """Return the difference between two joint laws of several texts; None if it is at most ``bound``.
 
-    ``texts`` splits an outcome into texts, and ``each`` is the word for a text. A difference up to ``bound`` is
-    ignored.
+    The law of each single text is right, so the texts are dependent. ``texts`` splits an outcome into texts, and
+    ``each`` is the word for a text.
     """
     worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
     does, ought = law.get(worst, 0), expected.get(worst, 0)

@@ -1,7 +1,7 @@
-"""Formulas with one free number: solve for the number from one observation, and test it on all others.
+"""Wrong formulas with one free number, such as norm(max(p - q, 0)^c), that may explain observed rounds.
 
-Each family has a description, a function that solves for the number, and the formula. A family is named only if the
-observations contain at least two independent numbers, so that a coincidence is excluded.
+A formula is solved for the number with one observation, and then tested on all others. It is named only if the
+observations determine the number at least twice, by different probabilities, so that a coincidence is excluded.
 """
 
 from __future__ import annotations
@@ -90,9 +90,10 @@ def accept_rule(observed: Sequence[Accepted]) -> str:
 
 
 def _cut_rule(observed: Sequence[Accepted]) -> str:
-    """Return a description of the rule min(1, min(p, c)/q), with one c for each row of p; "" if it does not fit.
+    """Return a description of the rule min(1, min(p, c)/q), which cuts p at c; "" if it does not fit.
 
-    In one row of ``observed``, at least two tokens with different p must show the cut.
+    Each row of p in ``observed`` may have its own c. At least two tokens with different p in one row must be accepted
+    more rarely than by min(1, p/q).
     """
     cuts: dict[tuple[float, ...], list[float]] = {}
     for one in observed:
@@ -154,8 +155,8 @@ def _left(p: Sequence[float], q: Sequence[float]) -> list[float]:
 def _least_entry(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
     """Return c if the observed ``law`` of a replacement can be norm(max(p - q, c)); 0 if it cannot.
 
-    c is computed from the probabilities of two tokens. The token with the largest p - q has the weight p - q, and the
-    token with the smallest p - q has the weight c.
+    Two entries of ``law`` determine c: the entry with the largest p - q is proportional to p - q, and the entry with
+    the smallest p - q is proportional to c.
     """
     differences = [a - b for a, b in zip(p, q, strict=True)]
     tokens = range(len(law))
@@ -286,7 +287,8 @@ def _is_replaced_by(family: _ReplaceFamily, one: Replaced, law: Sequence[float],
 def further_power(all_given: Sequence[GivenDrafts]) -> float:
     """Return c if the rounds ``all_given`` seem to use norm(p^c) instead of p; 0 if no c is found.
 
-    The first acceptance or bonus that determines c gives it; the others are not compared.
+    The first probability of a test or of a bonus that determines c gives the result. The caller must compare c with the
+    other observations.
     """
     for given in all_given:
         for i, seen in enumerate(given.accept):

@@ -155,10 +155,10 @@ def _named(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault:
 
 
 def _same_row_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str], parameters: str) -> str | None:
-    """Return the sentence that replacement and bonus are drawn from the same wrong formula; None if they are not.
+    """Return the sentence that replacement and bonus follow the same wrong formula; None if they do not.
 
-    ``wrong`` are the parts that differ from the rule in the rounds ``all_given``. ``parameters`` are the sampling
-    parameters as text.
+    ``wrong`` are the parts ("accept", "replace", "bonus") that differ from the rule in the rounds ``all_given``.
+    ``parameters`` are the sampling parameters as text.
     """
     if not {"replace", "bonus"} <= set(wrong):
         return None
@@ -174,8 +174,8 @@ def _same_row_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str], para
 def _same_number_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str]) -> str | None:
     """Return the sentence that one formula with a free number gives replacement and bonus; None if none does.
 
-    The bonus is the case q = 0 of the formula. ``wrong`` are the parts that differ from the rule in the rounds
-    ``all_given``.
+    For a bonus the formula is used with q = 0. ``wrong`` are the parts ("accept", "replace", "bonus") that differ from
+    the rule in the rounds ``all_given``.
     """
     if not {"replace", "bonus"} <= set(wrong):
         return None
@@ -445,7 +445,7 @@ def _is_drawn_by(seen: Sequence[tuple[GivenDrafts, int, Any]], formula: RowFormu
 def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
     """Return a phrase that the acceptance of a draft depends on the drafts after it; "" if it does not.
 
-    Of the rounds ``all_given``, those with the same text and the same drafts so far are compared.
+    Rounds of ``all_given`` are compared if they have the same text, and the same drafts up to the tested one.
     """
     first: dict[Any, GivenDrafts] = {}
     for given in all_given:

@@ -378,11 +378,11 @@ class _PathReader:
         return item if item is not None and item.is_lookup == lookup else None
 
     def _misfit(self, at: int, role: str, longest: int, asked: tuple[str, Tokens] | None = None) -> float:
-        """Return the cost of reading draw ``at`` in the role ``role``, such as ``draft`` or ``test``.
+        """Return the cost of reading draw ``at`` in the role ``role``, such as ``draft``; 0 if nothing is unusual.
 
-        It is positive if the program line usually has other roles, or if the model queries contradict the role.
-        ``longest`` is the length of the longest text that the round can query. ``asked`` is the query (model, text)
-        that must precede the draw.
+        The cost is positive if the program line of the draw has other roles on most paths, or if the order of the model
+        queries contradicts the role. ``longest`` is the length of the longest text that the round can query. ``asked``
+        is the query (model, text) that must precede the draw.
         """
         if at >= len(self.items):
             return 0.0
@@ -538,10 +538,10 @@ class _PathReader:
         return 0 <= begin < end and not any(begin < number < end for number in self.of_target)
 
     def _guesses(self, drafted: _DraftReading, here: Tokens) -> Iterator[_DraftReading]:
-        """Yield ``drafted`` with one more draft that no draw produced.
+        """Yield the reading ``drafted`` of the drafts of a round with one more draft, which no draw produced.
 
-        ``here`` is the text before this draft. The candidates are the tokens whose p equals the bound of the next coin,
-        and the next token of the final text.
+        ``here`` is the text before this draft. Two kinds of tokens may be the draft: those whose p equals the bound of
+        the next coin, and the next token of the final text.
         """
         if not self.models.guesses or any(max(row) < 1 for row in drafted.q):
             return
@@ -603,7 +603,10 @@ class _PathReader:
             yield from self._decided(after, then) if accepted else self._replaced(after, then, p, q)
 
     def _is_drafted(self, text: Tokens, test: PathDraw) -> bool:
-        """Return whether the draft model is queried with ``text`` before the draw ``test``, as for one more draft."""
+        """Return whether the draft model is queried with ``text`` before the draw ``test``.
+
+        If so, the token after ``text`` is one more draft of the round.
+        """
         return self.first.get(("draft", text), len(test.before) + 1) <= len(test.before)
 
     def _replaced(self, at: int, now: _RoundReading, p: Row, q: Row) -> Iterator[_Alternative]:
@@ -814,9 +817,10 @@ class _PathReader:
         return next((row for row in rows if item.token_from(row, NEAR) is not None), ())
 
     def _certainly(self, token: int, at: int) -> Row:
-        """Return the row that gives ``token`` probability 1, for a token that no draw produced.
+        """Return the one-hot row of ``token``, which no draw produced; () if a draw may have produced it.
 
-        Returns () if it may be the last token of the path, drawn but never read. ``at`` is the index of the next draw.
+        That is possible only for the last token of a path: its draw may never be read. ``at`` is the index of the next
+        draw.
         """
         return _sure(token, self.size) if at < len(self.items) or not self.models.open_end else ()
 

@@ -125,10 +125,10 @@ class _Walk:
     def _matched(
         self, text: Tokens, parent: int, siblings: Sequence[int], token: int
     ) -> tuple[int | None, list[str], Any] | None:
-        """Read the next draw as a draw from p whose token is searched among the children of a node.
+        """Read the next draw of a round as a draw from p, whose token is then searched among the children of a node.
 
-        Returns (child with this token or None, words, p). Returns None if a draft is not certain under its q, or if the
-        next draw has no known pmf or does not select ``token``.
+        Returns (child with this token or None, words, p). Returns None if the round cannot be read in this way: a draft
+        is not certain under its q, or the next draw has no known pmf or does not select ``token``.
 
         Args:
             text: The text at the node.

@@ -3,8 +3,8 @@
 The number of accepted drafts must also have the law of the rule, because a kernel that rejects everything is lossless.
 
 A *situation* is a target, a draft model and a number of drafts. A *cell* is a box of uniforms, for one sequence of
-drafts, in which a right kernel emits the same tokens (``laws.grid``). A cell is resolved when all evaluations in it
-agree.
+drafts, in which a right kernel emits the same tokens (``laws.grid``). The kernel is evaluated at several points of each
+cell; a cell is resolved if all points give the same tokens.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class SituationLaws(NamedTuple):
 
 
 def found_laws(rounds: KernelRounds) -> SituationLaws:
-    """Return the laws of the kernel in all situations, by evaluations in all cells of uniforms.
+    """Return the laws of the kernel's output in all situations, by evaluating the kernel at uniforms in all cells.
 
-    Unresolved cells are halved, until a law is wrong or the budget of rows is used.
+    A cell with several results is halved and evaluated again, until a law is wrong or the budget of rows is used.
     """
     settled, unsettled = list[tuple[GridCell, Tokens]](), list[GridCell]()
     waiting, rows, mixed = list(rounds.cells), 0, False
@@ -93,9 +93,9 @@ def _mixes(rounds: KernelRounds, cells: Sequence[GridCell]) -> bool:
 
 
 def blind_of(rounds: KernelRounds) -> Counter[str]:
-    """Return name of a situation -> probability of the uniforms near the faces of its cells.
+    """Return, for each situation by name, the total probability of the uniforms that are never evaluated.
 
-    The kernel is not evaluated at these uniforms.
+    These uniforms are near the faces of the cells, the boxes of uniforms with one result, where rounding may decide.
     """
     blind: Counter[str] = Counter()
     for cell in rounds.cells:

@@ -33,9 +33,10 @@ COARSER = 5
 
 
 class SampledKernel(NamedTuple):
-    """A kernel in a situation (models and number of drafts), and the total variation ``tv`` to detect.
+    """A kernel in a situation (models and number of drafts) in which it is sampled.
 
-    ``vocabulary`` is the vocabulary size. ``calls`` states how the sampled rows are divided among calls of the kernel.
+    ``tv`` is the total variation to detect, and ``vocabulary`` the vocabulary size. ``calls`` states how the sampled
+    rows are divided among calls of the kernel.
     """
 
     kernel: Kernel
@@ -46,7 +47,7 @@ class SampledKernel(NamedTuple):
 
     @property
     def design(self) -> Design:
-        """Return the possible rows of a batch: one for each sequence of drafts that q can draw."""
+        """Return the rows of a sampled batch: one kind of row for each sequence of drafts that q can draw."""
         kinds, shares = drafts_of(self.situation)
         return design_of(kinds, shares, self.vocabulary, self.kernel.convention.draft_padding)
 
@@ -175,7 +176,7 @@ def situations_to_sample(
 
 
 def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[SampledKernel]:
-    """Return situations with more drafts; [] if the kernel does not run on so many.
+    """Return situations with more drafts than the usual ones; [] if the kernel does not run on so many.
 
     Their pmfs are one-hot except at two positions. ``tv`` is the total variation to detect. ``calls`` states how the
     rows are divided among calls of the kernel.

@@ -1,10 +1,14 @@
 """Different rows of one call, and different calls, use independent random numbers.
 
-Each row shows one random number as a fair bit. The kind of a row is which number it shows: that of a draft, of a
-replacement or of the bonus. Two rows that share a stream show the same bits in every call; two calls with the same
-start show the same bits in every row; a stream that is read again at an offset shows the same bits in many consecutive
-rows. The probability of such coincidences among fair bits is known, so no limit has to be chosen. Weaker dependence,
-between rows at a distance and between consecutive calls, is tested in planned tables.
+The rows are designed so that each shows one random number of the kernel as a fair bit. The number is that of an accept
+test, of a replacement or of the bonus, by the kind of the row. Three faults repeat bits:
+
+* Two rows share a stream: they show the same bits in every call.
+* Two calls start at the same state: they show the same bits in every row.
+* A stream is read again at an offset: many consecutive rows show the same bits.
+
+The probability of such repetitions among independent fair bits is known, so no threshold has to be chosen. Weaker
+dependence, between rows at a distance and between consecutive calls, is tested by contingency tables.
 """
 
 from __future__ import annotations
@@ -96,10 +100,10 @@ def _found(seen: Any, length: int, keys: Sequence[tuple[int, int]]) -> tuple[str
 
 
 def _stretches(seen: Any, length: int, names: Sequence[str]) -> tuple[str, str]:
-    """Return two descriptions of ``length`` consecutive rows with equal bits: within one call, and in two calls.
+    """Return two descriptions of ``length`` consecutive rows whose bits occur twice: within one call, and in two calls.
 
-    ``seen`` are the bits ``[calls, rows]``, and ``names`` the names of the calls. A description is "" if there are
-    none.
+    ``seen`` are the bits ``[calls, rows]``, and ``names`` the names of the calls. A description is "" if there are no
+    such rows.
     """
     stretches = np.lib.stride_tricks.sliding_window_view(seen, length, axis=1)
     packed = np.packbits(stretches.reshape(-1, length), axis=1)

@@ -73,9 +73,9 @@ class IndependenceFound(NamedTuple):
 
 
 def cells_of(outcomes: Sequence[Tokens], weights: Sequence[float]) -> CellOf:
-    """Return the function outcome -> one of four cells of nearly equal weight.
+    """Return a function that assigns each outcome to one of four cells, which have nearly equal probability.
 
-    ``weights`` are the probabilities of ``outcomes``. A hash assigns all other outcomes.
+    ``weights`` are the probabilities of ``outcomes``. All other outcomes are assigned by a hash.
     """
     cells, held = dict[Tokens, int](), [0.0] * CELLS
     for index in sorted(range(len(outcomes)), key=lambda index: -weights[index]):

@@ -1,13 +1,13 @@
 """Whether two black boxes have the same unknown law: speculative decoding against plain decoding.
 
-Both are sampled, batch by batch. They are compared as whole sequences, by the token at each of the first positions and
-by length: an outcome of a large joint law is rarely seen twice, but its marginals are. The mean over all comparisons is
-the evidence.
+Both are sampled, batch by batch. Several functions of a sequence are compared: the whole sequence, its length, and its
+token at each of the first positions. A whole sequence is rarely sampled twice, but a token at a position is. The
+evidence is the mean of the e-values of all these comparisons.
 
 The distance between the two laws is bounded for whole sequences. A pilot sample of the plain sampler, which gives no
-evidence, determines the cells: each sequence that is frequent in it has a cell, and all other sequences share one. A
-difference inside the shared cell adds at most the probability of this cell in the plain law, which is bounded from the
-samples.
+evidence, determines the cells: each sequence that is frequent in the pilot has a cell, and all other sequences share
+one. A difference inside the shared cell adds at most the probability of this cell in the plain law, which is bounded
+from the samples.
 """
 
 from __future__ import annotations
