@@ -1,4 +1,4 @@
-"""Default limits of runs."""
+"""Default limits of a run: its time, the size of a cache, and the least probable edge that refutes."""
 
 SECONDS = 600.0
 """Time limit in seconds for all checks of a subject together."""

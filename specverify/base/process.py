@@ -32,8 +32,8 @@ _own: set[Any] = set()
 class ProcessState(NamedTuple):
     """The process-wide state that ``changes_since`` compares.
 
-    ``directory`` is the working directory (None: it does not exist), ``handlers`` maps signals to handlers, and
-    ``timers`` names of interval timers to (seconds left, interval).
+    ``directory`` is the working directory (None: it does not exist). ``handlers`` maps signals to handlers, and
+    ``timers`` maps names of interval timers to (seconds left, interval).
     """
 
     directory: str | None

@@ -152,8 +152,8 @@ class Check(NamedTuple):
     def obstacle(self, subject: Subject) -> str | None:
         """Return why the check examines no situation of ``subject``; None if it examines some.
 
-        Each part of the check is for one type of situation. The reason is that of the first part whose type the subject
-        has, or else of the last part.
+        A check has a part for each type of situation. The reason returned is that of the first part whose type of
+        situation the subject has; if it has none of these types, that of the last part.
         """
         if any(part.obstacle(subject) is None for part in self.examines):
             return None

@@ -224,7 +224,7 @@ def differ(one: Law, other: Law) -> bool:
 
 
 def enumerated(program: EngineProgram, conditions: Conditions) -> Law:
-    """Return the law of the engine ``program`` at its setting; cached for all checks.
+    """Return the law of the output of the engine ``program``, by enumeration; cached for all checks.
 
     ``conditions`` has the largest number of runs and the number of processes.
     """
@@ -232,7 +232,10 @@ def enumerated(program: EngineProgram, conditions: Conditions) -> Law:
 
 
 class Overheard(NamedTuple):
-    """The record of a complete enumeration that found no random number used twice."""
+    """The counts of an enumeration that followed all paths of a program and found no random number used twice.
+
+    A later check of reused random numbers then need not follow the paths again.
+    """
 
     shares: Mapping[tuple[int, ...], int]
     """Outcomes of the first two draws -> number of paths that begin with them."""

@@ -22,7 +22,7 @@ from specverify.subjects.subject import InScenario
 def examine_tree(situation: InScenario, best: Callable[[Task], Decoder]) -> Examination:
     """Compare the mean number of accepted drafts in the first rounds with that of the best known rule.
 
-    A smaller mean refutes. ``best(task)`` returns a decoder with this rule that drafts the same trees.
+    A smaller mean refutes. ``best(task)`` returns a decoder that follows this rule and drafts the same trees.
     """
     decoder, runs = best(situation.task), 0
     for state, masses, count, _, within in first_rounds(situation):

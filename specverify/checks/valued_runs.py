@@ -45,11 +45,11 @@ class _Outcomes:
             self._left[decision.site].append(decision)
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the next recorded outcome at ``site`` that was drawn from ``pmf``; if there is none, the next one.
+        """Return the recorded outcome at ``site`` that was drawn from ``pmf``; if none was, the next recorded outcome.
 
-        Draws of one line may be read in another order than in the first run, in which the last one of a batch stays
-        symbolic. Raises ``_Elsewhere`` if no outcome is left, or if it was drawn from another number of outcomes than
-        ``pmf`` has.
+        Draws of one line may be read in another order than in the first run, in which the last draw of a batch stays
+        symbolic. Raises ``_Elsewhere`` if no outcome is left, or if the outcome was drawn from another number of
+        outcomes than ``pmf`` has.
         """
         left = self._left.get(site)
         self._asked.add(site)

@@ -206,7 +206,7 @@ def _choices(narrated: Narrated) -> tuple[int, ...]:
 
 
 class After(NamedTuple):
-    """What the calls of a verifier in one scenario changed: their arguments, and results returned earlier."""
+    """What the calls of a verifier changed: the arguments that it got, and the results that it returned earlier."""
 
     calls: int
     changed: tuple[str, tuple[str, ...]] | None
@@ -221,8 +221,8 @@ class After(NamedTuple):
 def after_calls(called: CalledVerifier) -> After:
     """Call the verifier ``called`` with ordinary random numbers, and search for changed arguments and results.
 
-    All are compared after the last call; results also after the arguments have been overwritten. Raises the verifier's
-    errors.
+    Arguments and results are compared after the last call. Then the arguments are overwritten and the results are
+    compared again, to find results that share memory with the arguments. Raises the verifier's errors.
     """
     seen: list[tuple[KeptCall, Came]] = []
     with calls_kept() as calls:

@@ -222,7 +222,11 @@ def changes_of(row: tuple[float, ...]) -> tuple[tuple[str, tuple[float, ...]], .
 
 
 def kept_draft(seen: Sequence[Observation]) -> str:
-    """Return the words that a rejected draft is kept with one probability, else replaced rightly; "" if it is not."""
+    """Return words for a replacement that is sometimes the rejected draft itself; "" if this does not fit ``seen``.
+
+    The rejected draft is emitted with one probability in all observations, and otherwise a draw from the right
+    residual.
+    """
     shares = list[float]()
     for given, i, law in seen:
         token, residual = given.drafts[i], excess(given.rows.p[i], given.rows.q[i])

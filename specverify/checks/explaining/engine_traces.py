@@ -134,8 +134,8 @@ def _without_bonus(trace: Trace, length: int) -> Trace:
 def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     """Explain the first wrong token of request ``index``; "" if no explanation fits.
 
-    It is the argmax of p after another text, or the draft itself. ``wanted`` are the right new tokens, and ``trace``
-    has the texts and the model queries of the run.
+    Two kinds of explanation are tried: the token is the argmax of p after another text, or it is the draft itself.
+    ``wanted`` are the right new tokens, and ``trace`` has the texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
     wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), None)

@@ -115,7 +115,10 @@ def text_fault(wanted: Tokens, got: Tokens, eos: int | None = None) -> str:
 
 
 def _early_end(wanted: int, got: Tokens, eos: int | None) -> str:
-    """Describe the text ``got``, a beginning of the only possible text of ``wanted`` tokens. ``eos`` is the end."""
+    """Describe how the text ``got`` ends too early: it is a prefix of the only possible text, of ``wanted`` tokens.
+
+    ``eos`` is the end-of-sequence token.
+    """
     if not got and eos is not None:
         return f"the text is empty: the prompt holds the end token {eos}, which ends no text"
     early = eos is not None and got[-1] != eos

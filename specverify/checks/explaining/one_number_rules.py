@@ -265,9 +265,10 @@ def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
 
 
 def _error(family: _ReplaceFamily, one: Replaced, law: Sequence[float], number: float) -> float:
-    """Return how much the rounding of an observed law can change the free number of a formula.
+    """Return the rounding error of the free number that a formula gives for an observation.
 
-    ``family`` is the formula, ``law`` the law of the observation ``one``, and ``number`` the free number that it gives.
+    ``family`` is the formula, and ``number`` the free number that it gives for the observation ``one`` with the law
+    ``law``. The error is the change of the number if the entries of the law change by their rounding errors.
     """
     moved = [[*law[:token], mass + one.slack, *law[token + 1 :]] for token, mass in enumerate(law) if mass > OPEN]
     return sum(abs(family.solve(one.p, one.q, other) - number) for other in moved)

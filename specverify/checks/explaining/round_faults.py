@@ -274,8 +274,8 @@ def _warped_residuals(parameters: str) -> dict[str, Any]:
 def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
     """Return the name of a formula that fits all observed values of ``part`` in the rounds; "" if none fits.
 
-    Of several, ``_joined`` selects the names; but if all rows have two tokens, too many formulas agree, and the result
-    is "". ``parameters`` are the sampling parameters as text.
+    If several formulas fit, ``_joined`` selects the names; but if all rows then have only two tokens, the result is "",
+    because too many formulas agree on such rows. ``parameters`` are the sampling parameters as text.
     """
     if all_given[0].of_engine and not _tells(all_given, (part,)):
         return _one_token(all_given, part)
@@ -387,7 +387,7 @@ def _after_several_drafts(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
 def _joined(fitting: Sequence[str], part: str) -> str:
     """Return the words for ``fitting``, the names of the formulas that fit one part of a round.
 
-    Usually they are the first name. If the first formula uses rows of other positions than the draft's, up to
+    Usually the words are the first name. If the first formula uses rows of other positions than the draft's, up to
     ``MOST_NAMES`` names are joined.
     """
     other_rows = part != "bonus" and fitting and fitting[0] not in {**ACCEPT_OF_ROW, **REPLACE_OF_ROW}

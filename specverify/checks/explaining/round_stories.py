@@ -70,8 +70,8 @@ def given_of_path(here: InScenario, choices: tuple[int, ...]) -> list[GivenDraft
 def impossible_step(here: InScenario, choices: tuple[int, ...]) -> str:
     """Describe the first step by which the decoder ``here`` emits a token with p = 0; "" if there is none.
 
-    ``choices`` are the outcomes of the draws. Returns "" also if it is not clear whether the token is an accepted
-    draft, or if the rounds cannot be examined.
+    ``choices`` are the outcomes of the draws on the path. Returns "" also if the rounds cannot be examined, or if the
+    token may be either an accepted draft or its replacement.
     """
     if here.decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return ""

@@ -48,9 +48,10 @@ def ordinary_rows(rounds: KernelRounds, size: int, rng: Any) -> tuple[Any, Any]:
 
 
 def fault(rounds: KernelRounds, case: int, answer: Sequence[int]) -> str | None:
-    """Describe why a row of the output is not accepted drafts, one more token and padding; None if it is.
+    """Describe why a row of the output is no possible result of a round; None if it is one.
 
-    ``answer`` is the row. Its drafts are those of ``rounds.cases[case]``.
+    A result is accepted drafts, one more token, and padding. ``answer`` is the row. Its drafts are those of
+    ``rounds.cases[case]``.
     """
     draft, tokens = rounds.cases[case].draft, list(answer)
     while tokens and tokens[-1] == -1:

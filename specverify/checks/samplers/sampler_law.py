@@ -24,9 +24,9 @@ MISS = 0.1
 class LawPlan(NamedTuple):
     """The settings of a test against a known law, fixed before the first sample.
 
-    ``views`` are the partitions of the outcomes that give evidence against the law, and ``bound`` is the partition on
-    which the distance is bounded. ``alarm`` is the false-alarm rate. The check holds if the distance is at most ``tv``.
-    ``rounding`` is the largest relative error of the law.
+    ``views`` are several partitions of the outcomes; the sampled counts of each give evidence against the law.
+    ``bound`` is the partition on which the distance from the law is bounded. ``alarm`` is the false-alarm rate. The
+    check holds if the distance is at most ``tv``. ``rounding`` is the largest relative error of the law.
     """
 
     law: KnownLaw
