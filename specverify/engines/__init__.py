@@ -1,8 +1,8 @@
-"""Engines: libraries that decode, examined unmodified. Each is a folder that defines one ``ENGINE``.
+"""Engines: libraries that decode, examined unmodified. Each engine is a folder here that defines one ``ENGINE``.
 
-Other packages register an engine by an entry point in the group ``specverify.engines``; the name of the entry point is
-the prefix of its subjects. No module outside a folder imports from it. An ``ENGINE`` can be read without importing the
-library, because the command line lists all engines.
+Other packages register an engine by an entry point in the group ``specverify.engines``. The name of the entry point is
+the prefix in the names of its subjects, ``PREFIX:NAME``. No module outside the folder of an engine imports from that
+folder. Reading an ``ENGINE`` does not import its library, because the command line lists all engines.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ OF_THE_CORE = ("reference", "mutant")
 
 
 class Table(NamedTuple):
-    """A name for many subjects of one engine; each is called ``TABLE/NAME``."""
+    """A group of subjects of one engine, with a summary; their names are ``TABLE/NAME``.
+
+    The names are listed only on demand, because listing them may import the library of the engine.
+    """
 
     summary: str
     names: Callable[[], Iterable[str]]
@@ -35,7 +38,7 @@ class Table(NamedTuple):
 
 
 class Reproducer(NamedTuple):
-    """Functions that write a failing call of an engine as a script that needs the engine alone."""
+    """Functions that write a failing call of an engine as a script that runs without specverify, for a bug report."""
 
     script: Callable[[Any, Fault], str]
     """``script(source, fault)`` returns the script for an ``EngineProgram.source``, or raises ``fault.NoScript``. The
@@ -48,14 +51,15 @@ class Reproducer(NamedTuple):
 
 
 def no_passes(_: Any) -> Passes | None:
-    """Return None: the default of ``Engine.passes`` for an engine whose forward passes cannot be cached."""
+    """Return None: the value of ``Engine.passes`` for an engine whose forward passes cannot be cached."""
     return None
 
 
 class Engine(NamedTuple):
-    """One library to examine: its name, its subjects, the function that loads them, and optional services.
+    """One library to examine: its names, its subjects, and the function that loads a subject.
 
-    ``reproducer`` writes failing calls of the library as scripts; None if this is not supported.
+    Optional fields write failing calls as scripts (``reproducer``) and describe forward passes of the library's models,
+    to compare their caches (``reads``) and to reuse their results (``passes``).
     """
 
     name: str
@@ -80,11 +84,11 @@ class Engine(NamedTuple):
 
 
 def sampled_engine(package: str, *, name: str, requirement: str, call: str) -> Engine:
-    """Return an engine whose draws cannot be intercepted, so that it is only sampled.
+    """Return an engine for a library whose random draws cannot be intercepted, so that its texts are only sampled.
 
-    ``package`` is the ``__name__`` of the engine's folder; its module ``rows`` has a function ``rows()`` that returns
-    {NAME: subjects.decoding.Row}. ``name`` is the library, ``requirement`` the argument of ``pip install``, and
-    ``call`` the sampled call.
+    ``package`` is the ``__name__`` of the engine's folder. The folder has a module ``rows`` with a function ``rows()``,
+    which returns name -> ``subjects.decoding.Row``, one for each subject. ``name`` is the name of the library,
+    ``requirement`` the argument of ``pip install``, and ``call`` the name of the library's function that is sampled.
     """
     prefix = package.rpartition(".")[2]
     summary = f"every way in which it speculates, in every situation: {prefix}:all/NAME each"
@@ -142,7 +146,7 @@ def engine_subjects() -> dict[str, str]:
 
 
 def tables() -> dict[str, str]:
-    """Return ``PREFIX:TABLE`` -> summary, for each table of subjects of each engine that could be loaded.
+    """Return ``PREFIX:TABLE`` -> one-line summary, for each group of subjects of each engine that could be loaded.
 
     The library of an engine need not be installed.
     """
@@ -172,7 +176,10 @@ def _engine(prefix: str, places: list[str]) -> Engine:
 
 
 def _places() -> dict[str, list[str]]:
-    """Return prefix -> entry points of its engine (``module:attribute``): several if packages conflict."""
+    """Return prefix -> entry points ``module:attribute`` of the engine with this prefix.
+
+    There are several entry points if two packages use the same prefix, which is an error.
+    """
     result: dict[str, list[str]] = {}
     for prefix, place in (*((point.name, point.value) for point in entry_points(group=GROUP)), *_own_places()):
         listed = result.setdefault(prefix, [])

@@ -1,7 +1,7 @@
-"""Evaluate the rule of one call in 16-bit floats, in each of the ways in which programs compute it.
+"""Evaluate the rule of one call of speculative sampling in 16-bit floats, in each way in which programs compute it.
 
-A right program that computes in bfloat16 differs from the exact law by more than a verdict allows. Its error is the
-error of the rule itself in bfloat16, entry by entry, and this module computes that error.
+A right program that computes in bfloat16 differs from the exact law by more than the bound for float32 permits. The
+difference is the error of the rule itself in bfloat16, entry by entry, which this module computes.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ def rounded(dtype: str) -> Round:
 
 
 def evaluated_kept(rows: Rows, position: int, dtype: str) -> Iterator[float]:
-    """Yield the acceptance probability of the draft at ``position`` in 16-bit floats, once for each way to evaluate it.
+    """Yield the acceptance probability of the draft at ``position``, for each way to evaluate min(1, p/q) in 16 bits.
 
-    The rows of p and q are used as given or scaled to sum 1, and the result is rounded to ``dtype`` or not.
+    There are four ways: the rows of p and q are used as given or scaled to sum 1, and the quotient is rounded to
+    ``dtype`` or not.
     """
     store, draft = rounded(dtype), rows.drafts[position]
     for p, q in _scalings(rows, position, store):

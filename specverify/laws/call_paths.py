@@ -42,9 +42,9 @@ Program = Callable[[Draws], Ending]
 
 
 class WideDraw(NamedTuple):
-    """A draw over a large vocabulary: its site, its pmf ``[outcomes]``, and the ``outcome`` that the path follows.
+    """A draw over a large vocabulary whose outcome the program read.
 
-    The program read the outcome.
+    It has the site (the name of the decision), the pmf ``[outcomes]``, and the ``outcome`` that the path follows.
     """
 
     site: Site

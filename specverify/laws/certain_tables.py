@@ -46,14 +46,17 @@ def is_certain(shape: str) -> bool:
 
 
 def open_after(*lengths: int) -> str:
-    """Return the name of the kind of tables whose rows are open only after texts of these lengths, in tokens."""
+    """Return the name of the kind of tables whose rows are all one-hot, except after texts of these lengths, in tokens.
+
+    After such texts every token has positive probability under p and q.
+    """
     return "_".join([OPEN, *map(str, lengths)])
 
 
 def periodic_after(*lengths: int) -> str:
-    """Return the name of the kind of tables whose rows are open after texts of these lengths.
+    """Return the name of the kind of tables whose rows are not one-hot only after texts of these lengths, in tokens.
 
-    All other rows are one-hot, with the tokens 0, 1, 2, ... in turn by the length of the text.
+    All other rows are one-hot. Their tokens depend only on the length of the text and count 0, 1, 2, ... cyclically.
     """
     return "_".join([PERIODIC, *map(str, lengths)])
 
@@ -67,27 +70,27 @@ def apart_after(length: int) -> str:
 
 
 def far_after(length: int) -> str:
-    """Return the name of the kind of tables in which p and q differ at four tokens after texts of one length.
+    """Return the name of the kind of tables in which p and q differ only after texts of ``length`` tokens.
 
-    ``length`` is this number of tokens. p and q differ strongly at two likely tokens and slightly at two unlikely ones.
-    All other rows are one-hot, with p = q.
+    After such a text they differ strongly at two likely tokens and slightly at two unlikely ones. All other rows are
+    one-hot, with p = q.
     """
     return f"{FAR}_{length}"
 
 
 def few_after(*lengths: int) -> str:
-    """Return the name of the kind of tables whose rows are open after texts of these lengths.
+    """Return the name of the kind of tables whose rows are not one-hot after some texts of these lengths, in tokens.
 
-    After a text longer than the shortest of these lengths, the row is open only if all tokens after that length are 0.
-    All other rows are one-hot, with p = q.
+    They are all texts of the shortest length, and those longer texts in which all tokens after the shortest length are
+    0. All other rows are one-hot, with p = q.
     """
     return "_".join([FEW, *map(str, lengths)])
 
 
 def many_after(length: int) -> str:
-    """Return the name of the kind of tables in which p has no zeros, and q is one-hot, after texts of one length.
+    """Return the name of the kind of tables in which p can draw every token after texts of ``length`` tokens.
 
-    ``length`` is this number of tokens. All other rows are one-hot, with p = q.
+    q is one-hot everywhere. All other rows of p equal those of q.
     """
     return f"{MANY}_{length}"
 
@@ -156,10 +159,11 @@ def _point(vocabulary: int, token: int) -> list[int]:
 def _apart(vocabulary: int, exponent: int, *, far: bool) -> tuple[list[int], list[int]]:
     """Return integer weights of p and q over ``vocabulary`` tokens, each summing to ``2 << exponent``.
 
-    The last four tokens are two likely ones and two unlikely ones. p differs from q only there: a weight of 2 moves
-    from the first unlikely token to the second, and another from the first likely token to the second. This one is 2
-    too, or with ``far`` an eighth of the total. Before the last four, at most five tokens have positive weights. If
-    ``exponent`` is at least 6, the positive weights of p differ from each other, and so do those of q.
+    p and q differ only at the last four tokens, of which two are likely and two unlikely. To obtain p from q, move a
+    weight of 2 from the first unlikely token to the second, and another weight from the first likely token to the
+    second. This other weight is 2, or with ``far`` an eighth of the total. Of the tokens before the last four, at most
+    five have positive weights. If ``exponent`` is at least 6, the positive weights of p differ from each other, and so
+    do those of q.
     """
     whole = 2 << exponent
     before = [whole * odd // 128 for odd in (3, 5, 7, 9, 11)[: vocabulary - 4]]

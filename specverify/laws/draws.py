@@ -41,7 +41,7 @@ class NotAFunctionOfItsDraws(Exception):  # noqa: N818 - named for what it says 
 
 
 class Question:
-    """The pmf and site of one draw, kept to recognise the draw when the program runs again."""
+    """The pmf and site (name of the decision) of one draw, kept to recognise the draw in another run."""
 
     def __init__(self, pmf: Pmf, site: Site, depth: int) -> None:
         """Store a draw from ``pmf`` at ``site``; ``depth`` is the number of earlier draws on its path.
@@ -123,7 +123,7 @@ joint constraint with other uniforms."""
 
 
 class Decision(NamedTuple):
-    """One draw of a program: its site, its pmf and its outcome."""
+    """One draw of a program: its site, which is the name of the decision, its pmf and its outcome."""
 
     site: Site
     weights: tuple[Any, ...]
@@ -154,9 +154,10 @@ class Replayed:
 
 
 class Tape:
-    """Answer each draw by a uniform that depends only on its site and occurrence: this couples two implementations.
+    """An interpreter that couples two programs: each draw gets a uniform that depends only on the name of the decision.
 
-    Two programs with the same sites get the same uniforms, so programs with equal pmfs emit the same tokens.
+    The name is the draw's site, and the count of earlier draws at the same site. Two programs with the same sites get
+    the same uniforms, so programs with equal pmfs emit the same tokens.
     """
 
     def __init__(self, seed: int, uniforms: dict[tuple[Site, int], float] | None = None) -> None:

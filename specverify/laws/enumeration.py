@@ -1,9 +1,9 @@
 """The exact output law of a program: run it under every outcome of every draw and multiply the probabilities.
 
 ``program_law`` adds up the paths of any program of draws. ``decoder_law`` computes a law round by round and merges
-equal states, which makes several rounds affordable. Its conditions are those of ``paths``, and a state that contains
-everything on which the next round depends. A budget bounds the runs; the probability of what was left out is reported
-as missing mass.
+equal states, so that several rounds are affordable. Both require that a program is deterministic given the outcomes of
+its draws; ``decoder_law`` also requires that the state contains everything on which the next round depends. A budget
+bounds the runs; the total probability of the paths left out is returned as missing mass.
 """
 
 from __future__ import annotations
@@ -163,8 +163,9 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
 def one_round_law(decoder: Decoder, task: Task, prompt: Tokens, budget: int = DEFAULT_RUNS) -> Law:
     """Return the law of the new tokens if ``decoder`` makes the first round and the target draws all later tokens.
 
-    If this is the target's law after every text, the law of whole decodes is the target's too, provided that rounds
-    depend on the text alone. ``task`` is the task of the decoder, and ``budget`` bounds the runs of the round.
+    Suppose that this law is the target's after every prompt, and that a round depends only on the text so far. Then the
+    law of whole decodes is the target's too. ``task`` is the task of the decoder, and ``budget`` bounds the runs of the
+    round.
     """
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
@@ -195,9 +196,9 @@ def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:
 
 
 def run_toward(decoder: Decoder, prompt: Tokens, outcome: Tokens) -> Callable[[Draws], Tokens | None]:
-    """Return ``whole_run(decoder, prompt)``, but stop a decode after the first round that differs from ``outcome``.
+    """Return a program like ``whole_run(decoder, prompt)`` that stops as soon as its text cannot become ``outcome``.
 
-    A round differs if its tokens are not those of ``outcome`` at their positions. The program then returns None.
+    It stops after the first round with a token that differs from ``outcome`` at this position, and returns None.
     """
 
     def program(draws: Draws) -> Tokens | None:
@@ -213,9 +214,9 @@ def run_toward(decoder: Decoder, prompt: Tokens, outcome: Tokens) -> Callable[[D
 
 
 def _shown(lost: Sequence[Any], runs: int) -> Any:
-    """Return the sum of ``lost``, the probabilities of outcomes that an enumeration skipped because they were rare.
+    """Return the sum of ``lost``, the probabilities of paths that an enumeration left out because they were rare.
 
-    The sum is returned as 0 if rounding errors of an enumeration of ``runs`` runs can explain it.
+    The sum is returned as 0 if the rounding errors of an enumeration of ``runs`` runs can explain it.
     """
     result = sum(lost)
     return result if result > FLOAT64 * runs else 0

@@ -78,9 +78,10 @@ class GridCell(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """The result of evaluating the kernel in some cells: each cell is in ``settled`` or in ``others``.
+    """The result of evaluating a kernel in some cells of its uniforms; ``settled`` has the cells with one outcome.
 
-    A cell in ``others`` is halved, and its parts are in ``halves``; or it is too small, and is in ``unsettled``.
+    ``others`` has the cells with several outcomes. Each of them is halved, with its parts in ``halves``, or is too
+    small to be halved and also listed in ``unsettled``.
     """
 
     settled: tuple[tuple[GridCell, Tokens], ...]

@@ -1,11 +1,13 @@
 """The law of one call at a real vocabulary: the number of accepted drafts, and a vector over the token after them.
 
-If the program never reads its last token, the law of that token is known. If it reads the token (``int(token)``), the
-token was drawn from a pmf that the program passed to a sampler, and the law is that pmf, provided that the program
-returns any drawn token unchanged. To test this, the program runs again with other outcomes of the draw: tokens at which
-arrays are often cut, drafted tokens, likely tokens and a sample of the pmf. If one of them changes the result, the law
-is known only for the outcomes that were followed, and each of them gives a lower bound. A draw whose likely outcomes
-change nothing is also given the drafted tokens and the outcomes of the other draws, which a program may compare.
+If the program never reads its last token, the law of that token is known from its draw. If the program reads the token
+(``int(token)``), the token was drawn from a pmf that the program passed to a sampler. The law is that pmf, provided
+that the program returns any drawn token unchanged. To test this, the program runs again with other outcomes of the
+draw: tokens at which arrays are often cut, drafted tokens, likely tokens and a sample of the pmf. If one of them
+changes the result, the law is known only for the outcomes that were followed, and each of them gives a lower bound.
+
+A draw may influence the result only if its outcome equals a drafted token or the outcome of another draw. Therefore
+these outcomes are tried too if the likely outcomes of a draw change nothing.
 
 If other outcomes of a draw lead to other draws, or if several draws decide the last token jointly, the path is known
 for its own outcomes alone: its probability is that of these outcomes, and the rest is missing.
@@ -168,7 +170,7 @@ class _Reader:
     def read(self, *, briefly: bool) -> _Read:
         """Return the law of the last token.
 
-        With ``briefly`` fewer outcomes are followed, because the draw was tested before.
+        With ``briefly`` fewer outcomes are followed, because the same draw was tested on an earlier path.
         """
         ending, others = self._path.ending, 1 if briefly else OTHERS
         if ending.values is not None:
@@ -283,7 +285,7 @@ class _Reader:
     def _another(self, number: int, time: int) -> int:
         """Return an outcome of draw ``number`` that differs from the one on the path, sampled from the rest of the pmf.
 
-        ``time`` is part of the seed.
+        ``time`` numbers repeated calls: other values give other samples.
         """
         draw = self._path.wide[number]
         left = draw.pmf.copy()

@@ -65,7 +65,7 @@ class Hidden:
 
 
 class RoundEdge(NamedTuple):
-    """A path of one round: an edge of the graph."""
+    """One path of a round and its probability: an edge of the graph of a decoder's rounds."""
 
     tokens: Tokens
     """New tokens that the round commits."""
@@ -174,8 +174,8 @@ def _edges_of(decoder: Decoder, state: State, uses: list[int]) -> Iterator[tuple
 def _next(found: Iterator[Path[tuple[State, Round]]], uses: list[int]) -> Path[tuple[State, Round]] | None:
     """Return the next path of the iterator ``found``, or None at its end.
 
-    Raises ``ReadsWholeText`` if ``uses``, the list of used hidden tokens, is not empty, even if the program caught the
-    exception of the use.
+    Raises ``ReadsWholeText`` if ``uses``, the positions of the hidden tokens that the round used, is not empty. This
+    holds even if the program caught the exception of the use.
     """
     try:
         return next(found, None)
@@ -244,8 +244,9 @@ class Pattern(NamedTuple):
 def difference(one: Rounds, other: Rounds, vocabulary: int, seed: int) -> Pattern | None:
     """Return a pattern of tokens whose probability differs between the laws of ``one`` and ``other``, or None.
 
-    Tokens are below ``vocabulary``. None means that the fingerprints by ``seed`` are equal. Over the choice of the
-    seed, it is wrong with a probability of at most ``horizon / 2**61``.
+    Tokens are below ``vocabulary``. The result is None if the laws have equal fingerprints, computed with random
+    numbers from ``seed``. Different laws have equal fingerprints for at most ``horizon / 2**61`` of all choices of
+    these numbers.
     """
     rng = random.Random(seed)  # noqa: S311 - no secrets
     horizon = max(one.horizon, other.horizon)

@@ -100,7 +100,10 @@ def _table_pairs(vocabulary: int) -> SearchStrategy[tuple[LanguageModel, Languag
 
 
 def tasks(vocabulary: int, shortest: int = 0, longest: int = 4) -> SearchStrategy[Task]:
-    """Return a strategy of tasks: ``table_pairs``, a horizon from ``shortest`` to ``longest``, any end tokens."""
+    """Return a strategy of tasks: the models of ``table_pairs``, a horizon, and any set of end tokens, also none.
+
+    The horizon is between ``shortest`` and ``longest``.
+    """
     check_integer(vocabulary, "the vocabulary")
     check_integer(shortest, "the shortest horizon", least=0)
     check_integer(longest, "the longest horizon", least=shortest)

@@ -43,7 +43,8 @@ class Logits(NamedTuple):
 class Parting(NamedTuple):
     """The first position of the new tokens at which the texts of greedy speculation and of the target alone differ.
 
-    ``setting`` names the case, and ``speculative`` is the token of greedy speculation, or ``NO_TOKEN``.
+    ``setting`` is the name of the examined call in messages. ``speculative`` is the token of greedy speculation, or
+    ``NO_TOKEN`` if its text has ended.
     """
 
     setting: str
@@ -99,11 +100,11 @@ def parting(setting: str, plain: Tokens, speculative: Tokens, logits: Logits) ->
 def greedy_parting(
     setting: str, logits: Logits | None, law: Mapping[Any, Any], expected: Mapping[Any, Any]
 ) -> Parting | None:
-    """Return the first difference between a text of ``law`` and the only text of ``expected``.
+    """Return the first difference between a text of ``law``, of greedy speculation, and the only text of ``expected``.
 
-    The text is the only one of ``law``, or else the likeliest that is not expected; ``bound`` is then 0, because
-    rounding does not explain several texts. Returns None if the texts are equal, if ``expected`` has several, or if the
-    logits are not known. ``setting`` names the case in messages.
+    If ``law`` has several texts, the likeliest that is not expected is compared. The difference then counts as no
+    near-tie (``bound`` is 0), because rounding does not explain several texts. Returns None if the texts are equal, if
+    ``expected`` has several texts, or if the logits are not known. ``setting`` is the name of the call in messages.
     """
     plain, text = without_chance(expected), without_chance(law)
     if logits is None or not isinstance(plain, tuple) or text == plain:
@@ -134,9 +135,9 @@ def _below(token: int, row: Any) -> float:
 
 
 def without_chance(probabilities: Mapping[Any, Any]) -> Any:
-    """Return the only outcome of a law; None if there are several. ``probabilities`` maps outcomes to probabilities.
+    """Return the only outcome of a law, or None if it has several; ``probabilities`` maps outcomes to probabilities.
 
-    An outcome is ignored if its own probability is at most ``RESIDUE``.
+    Outcomes with a probability of at most ``RESIDUE`` do not count, because rounding may cause them.
     """
     likely = [outcome for outcome, mass in probabilities.items() if mass > RESIDUE]
     return likely[0] if len(likely) == 1 else None

@@ -82,9 +82,10 @@ class _OpenDraw:
         self.decision = Decision(self.question.site, weights, self.outcome)
 
     def pass_over(self) -> float:
-        """Follow the next outcome that is not too rare, which may be the current one, or else the last outcome.
+        """Move to the first outcome, from the current one on, whose path has at least the probability ``RARE``.
 
-        Returns the sum of the probabilities of the rare outcomes that are skipped.
+        If there is none, move to the last outcome. Returns the sum of the probabilities of the outcomes that are
+        skipped.
         """
         weights = self._before * self.question.masses[self.outcome :]
         shown = np.flatnonzero(weights >= RARE)

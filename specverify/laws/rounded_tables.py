@@ -20,13 +20,13 @@ RowPair = tuple[Any, Any]
 
 
 def just_below(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
-    """Return (p, q) with an empty residual: every possible token has, under p, the next float below that under q."""
+    """Return (p, q) with an empty residual: p is one float below q at every possible token."""
     q = _pmf(rng, vocabulary).astype(dtype)
     return np.nextafter(q, dtype(0)), q
 
 
 def just_above(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
-    """Return (p, q) without rejections: every possible token has, under p, the next float above that under q."""
+    """Return (p, q) without rejections: p is one float above q at every possible token."""
     q = _pmf(rng, vocabulary).astype(dtype)
     return np.where(q > 0, np.nextafter(q, dtype(1)), q), q
 

@@ -124,9 +124,10 @@ def allowed(rounding: Rounding, coarsest: float = FLOAT32) -> float:
 
 
 def holds_within(distance: float, bound: float) -> bool:
-    """Return whether rounding explains ``distance``.
+    """Return whether ``distance`` is explained by rounding, so that the two laws count as equal.
 
-    It does if the distance is at most a quarter of ``bound``, and ``bound`` at most ``LARGEST``.
+    It is if ``distance`` is at most a quarter of ``bound``, the rounding bound. A bound above ``LARGEST`` is too weak
+    for a verdict, and the result is then False.
     """
     return bound <= LARGEST and distance <= bound / 4
 
@@ -219,7 +220,10 @@ def known_within(bound: float) -> None:
 
 
 def asked(*, again: bool) -> None:
-    """Record a comparison of a uniform number; ``again`` if the program compared the same number before."""
+    """Record a comparison of a uniform number with a threshold.
+
+    ``again`` states that the program compared the same number before.
+    """
     if _COLLECTING:
         _COLLECTING[-1].again += again
         _COLLECTING[-1].uniforms += not again

@@ -1,8 +1,9 @@
 """The scenarios of every exact check, smallest first, so that the first failure is a small one.
 
-A scenario is plain data that its name rebuilds. Together they cover what hides bugs elsewhere: rows that depend on the
-whole context, token 0 likely, several rounds with gamma >= 2, a rejection at every position, p = q and p nearly q,
-disjoint supports, point masses, ties, prompts of one token, and end-of-sequence tokens inside accepted blocks.
+A scenario is plain data, which can be rebuilt from its name. Together the scenarios cover the inputs that many tests
+omit: rows that depend on the whole context, token 0 likely, several rounds with gamma >= 2, a rejection at every
+position, p = q and p nearly q, disjoint supports, point masses, ties, prompts of one token, and end-of-sequence tokens
+inside accepted blocks.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Scenario(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the scenario as one word, from which ``scenario_named`` finds it."""
+        """Return the name of the scenario, a word that contains all its fields; ``scenario_named`` converts it back."""
         prompt, eos = "".join(map(str, self.prompt)), "".join(map(str, self.eos))
         word = f"{self.shape}-v{self.vocabulary}-p{prompt}-h{self.horizon}-s{self.seed}"
         word += (f"-e{eos}" if eos else "") + "-greedy" * self.greedy + "-float32" * self.float32

@@ -1,7 +1,7 @@
 """An engine in one scenario whose runs return complete answers: the new tokens and the values returned with them.
 
-The programs of ``made_engine`` return tokens alone, and a token that is never read stays symbolic. Here every number of
-an answer is forced, because it is compared.
+Elsewhere an engine under test returns only tokens, and a token that the engine never reads stays symbolic. Here every
+number of an answer is forced to a concrete value, because it is compared.
 """
 
 from __future__ import annotations
@@ -153,7 +153,10 @@ def _answering(make: Make, requests: Requests, like: Made, names: Sequence[str])
 
 
 class TokensMade(NamedTuple):
-    """A factory of the same engines as ``make``, whose calls return only tokens, without the values ``names``."""
+    """A factory of engines whose calls return only tokens, made from the factory ``make``.
+
+    The calls of the engines of ``make`` also return the values ``names``, which are removed here.
+    """
 
     make: Callable[[EngineScenario], Any]
     names: tuple[str, ...]
@@ -168,7 +171,7 @@ class TokensMade(NamedTuple):
 
 
 def tokens_made(make: Make | WithVocabulary, names: tuple[str, ...]) -> Any:
-    """Return a factory of the same engines as ``make`` whose calls return only tokens, without the values ``names``."""
+    """Return a factory of the engines of ``make`` with calls that return only tokens, without the values ``names``."""
     if not isinstance(make, WithVocabulary):
         return TokensMade(make, names)
     alone: Any = TokensMade(make.make, names)

@@ -1,10 +1,11 @@
 """The kind of arrays that a verifier computes with (NumPy, torch or JAX), determined by calling it.
 
-JAX arrays are used if the verifier's code names jax and runs on them, otherwise NumPy arrays. If it raises on NumPy
-arrays, tensors are tried, provided that its code names torch or that the error is about the kind of an array; any other
-error is the verifier's own, and the checks report it with NumPy arrays. If it raises on both, it gets the kind that its
-error is not about, or the kind that its code names. Tensors are float64. If the verifier raises on float64 tensors but
-not on float32 ones, because it mixes them with ``torch.rand``, they are float32.
+JAX arrays are used if the verifier's code names jax and runs on them, otherwise NumPy arrays. If the verifier raises on
+NumPy arrays, tensors are tried, provided that its code names torch or that the error is about the kind of an array. Any
+other error is the verifier's own, and the checks report it with NumPy arrays. If the verifier raises on both kinds and
+only one error is about the kind of an array, the other kind is used; otherwise the kind that its code names. Tensors
+are float64. If the verifier raises on float64 tensors but not on float32 ones, because it mixes them with
+``torch.rand``, they are float32.
 
 If every attempt ends with a refusal (an operation that interception does not support), the accepted kind is unknown.
 Then tensors are tried if its code names torch, and an error about arrays in a later call is replaced by the refusal:

@@ -1,4 +1,4 @@
-"""One call of a verifier of chains: its row or batch, neighbours with certain outcomes, and the emitted tokens."""
+"""One call of a verifier of chains: the arguments, the other rows of its batch, and the emitted tokens."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BatchRow(NamedTuple):
 
 
 class Arguments(NamedTuple):
-    """How the arguments of a verifier of chains are made; this differs between probabilities and logits."""
+    """How the arguments of a call are made from p, q and drafts, for a verifier of probabilities or of logits."""
 
     form: Form
     names: tuple[str, str]
@@ -50,8 +50,8 @@ class Arguments(NamedTuple):
 def arguments_of(verify: BareVerifier, form: Form, setting: Setting = ()) -> Arguments:
     """Return how the arguments of ``verify`` are made from p, q and drafts.
 
-    ``form`` is the form of the verifier. ``setting`` holds its sampling parameters; () for a verifier of probabilities,
-    which has none.
+    ``form`` states whether the verifier takes logits or probabilities. ``setting`` has the sampling parameters of a
+    verifier of logits; () for a verifier of probabilities, which has none.
     """
     if form.logits:
         given = partial(passed, verify, setting)

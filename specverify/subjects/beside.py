@@ -28,9 +28,10 @@ _BLOCKS: Final = ("speculative_decoding_stats", "spec_decode_metrics")
 
 
 def _in_blocks(name: str) -> tuple[str, ...]:
-    """Return the paths at which an answer of vLLM may hold the statistic ``name``.
+    """Return the paths of attributes at which an answer of vLLM may hold the statistic ``name``.
 
-    The statistics are in a field of the answer, or of its first completion, with a name in ``_BLOCKS``.
+    They lead through a field with a name in ``_BLOCKS``, such as ``spec_decode_metrics``, of the answer or of its first
+    completion.
     """
     return tuple(f"{place}{block}.{name}" for block in _BLOCKS for place in ("", "outputs[0].", "choices[0]."))
 
@@ -221,7 +222,10 @@ def _part_stream(answer: Stream, names: Sequence[str]) -> SplitAnswer:
 
 
 def value_of(beside: Any, name: str) -> Any:
-    """Return the value ``name`` in the object ``beside``, under any of its known names; None if there is none."""
+    """Return the value called ``name`` in the object ``beside``; None if there is none.
+
+    Engines use several names for one value: the value is also found at the places that ``NAMES`` lists for ``name``.
+    """
     for path in NAMES.get(name, (name,)):
         value = value_at(beside, path)
         if value is not None:
@@ -451,7 +455,7 @@ def _flat(row: Any) -> Any:
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value as numbers, strings, and tuples and dictionaries of these."""
+    """Return ``value`` converted to numbers, strings, and tuples and dictionaries of these."""
     value = known(value)
     if value is None or isinstance(value, str | bool | int | float):
         return value

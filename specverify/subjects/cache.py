@@ -189,7 +189,7 @@ def _read(cache: CacheUnderTest, made: Any) -> Tokens:
 
 
 def told_of(operations: Sequence[Operation]) -> tuple[str, ...]:
-    """Return the operations as lines of text for a report."""
+    """Return the operations as lines of text for a report, one line for each."""
     return tuple(f"{name} {given}" for name, given in operations)
 
 

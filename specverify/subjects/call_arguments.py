@@ -304,8 +304,8 @@ def _places(
 ) -> list[str | None]:
     """Return the leading positional arguments in order: the name of each seed argument, and None for the prompt.
 
-    The list ends before the first argument of ``signature`` that is neither. ``makers`` has the names of the seed
-    arguments.
+    The call passes these by position and the others by name. The list ends before the first argument of ``signature``
+    that is neither. ``makers`` has the names of the seed arguments.
     """
     places: list[str | None] = []
     for item in signature.parameters.values():

@@ -1,4 +1,7 @@
-"""Larger numbers of drafts than a verifier's variants have; most pmfs are one-hot, or p and q nearly equal."""
+"""Examinations of a verifier with more drafts than its usual scenarios have.
+
+They have few paths, because most pmfs are one-hot, or p and q nearly equal.
+"""
 
 from __future__ import annotations
 

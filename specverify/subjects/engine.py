@@ -157,7 +157,7 @@ def opened(
     * ``anew``: If given, every run first calls ``anew()`` to create the call; draws made there are not part of the run.
     * ``like``: If given, the outcome is a tuple of as many texts as this call returns; else it is one text.
     * ``empty``: Whether a text may have no tokens.
-    * ``read``: Whether the call returns the outcome itself.
+    * ``read``: Whether the result of ``decode`` is the outcome, unchanged; otherwise its tokens are read and checked.
     """
     rows = 1 if like is None else _rows_returned(like)
     if like is not None:

@@ -47,7 +47,10 @@ EXPECTED = "expected a sequence of new token ids, each a whole number"
 
 
 def expected_rows(number: int | None) -> str:
-    """Return words for the expected result for ``number`` prompts; None means a call for one text."""
+    """Return the part of an error message that describes the expected result of a call.
+
+    ``number`` is the number of prompts of the call; None for a call without a list of prompts, which returns one text.
+    """
     if number is None:
         return EXPECTED
     return f"expected a row of new token ids for each of {number} prompt{'s' * (number != 1)}"
@@ -284,9 +287,9 @@ def _masked(rows: list[Any], mask: Any, *, several: bool) -> list[Any]:
 
 
 def _cut(rows: list[Any], lengths: Any) -> tuple[list[Any], bool]:
-    """Return ``rows`` cut at ``lengths``, and whether ids that may be tokens were cut off: ids that are not negative.
+    """Return ``rows`` cut at ``lengths``, and whether an id that may be a token was cut off (a non-negative id).
 
-    If only negative ids are cut off, it is certain what the lengths count.
+    If only negative ids, which are padding, are cut off, the lengths certainly count the tokens of the rows.
     """
     counts = elements_of_row(lengths) if hasattr(lengths, "__len__") and _dimensions(lengths) != 0 else [lengths]
     kept, uncertain = [], False

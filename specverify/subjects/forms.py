@@ -26,7 +26,7 @@ Drafts = Literal["with_replacement", "without_replacement", "top_k"]
 
 
 class Form(NamedTuple):
-    """The form of a verifier."""
+    """The form of a verifier's arguments: probabilities or logits, one row or a batch, a chain or a tree of drafts."""
 
     logits: bool = False
     """Whether it takes logits and sampling parameters in place of probabilities."""
@@ -47,7 +47,7 @@ class Form(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Return the kind of subject by which the quick plan lists verifiers of this form, such as "row" or "tree"."""
+        """Return the kind of verifier, such as "row" or "batched logits", by which a quick run selects its cases."""
         return "tree" if self.drafts is not None else self.word.replace("-", " ")
 
 

@@ -1,8 +1,9 @@
 """Calls at a real vocabulary size that are hard for kernels: generated in any dtype, the same in every run.
 
-Each covers one way in which code fails only at its own size: token ids truncated to 8 or 16 bits, a last block that is
-not full, padded vocabularies, ties, sparse rows, entries too small for a low-precision float, p and q that differ by
-rounding alone. Tokens at which ids are truncated (``laws.call_law.edges``) have a positive probability.
+Each covers one way in which code fails only at the vocabulary size that it is used with: token ids truncated to 8 or 16
+bits, a last block that is not full, padded vocabularies, ties, sparse rows, entries too small for a low-precision
+float, p and q that differ by rounding alone. Tokens next to the limits of 8-bit and 16-bit ids
+(``laws.law_of_call.edges``) have a positive probability.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ NAMED = ("lengths", "cu_num_draft_tokens", "out", "out_lengths")
 
 
 class KernelConvention(NamedTuple):
-    """The properties of a kernel that its parameters do not determine.
+    """The conventions of a kernel that its parameters do not show, such as the source of its uniforms and its padding.
 
     Examples:
         >>> KernelConvention(uniforms="seed", library="torch", dtype="bfloat16").padding
@@ -100,7 +100,7 @@ class Kernel(NamedTuple):
 
     @property
     def race(self) -> bool:
-        """Return whether the last token is drawn by a race whose noise is an argument."""
+        """Return whether the last token is drawn by a race, such as the Gumbel trick, whose noise is an argument."""
         return not self.inside and self.convention.recovery != "inverse cdf"
 
     @property

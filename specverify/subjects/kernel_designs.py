@@ -1,10 +1,11 @@
-"""Designs: batch rows for a kernel with an internal generator, and the statistic that each row shows.
+"""Batches for a kernel with an internal generator, made so that each row shows the random numbers of the kernel.
 
-A *design* is a few kinds of batch rows with their frequencies. In designs of fair bits a row shows one random number of
-the kernel as a bit: that of a draft (accepted with probability 1/2, the others with certainty), of the replacement or
-of the bonus token (one of two tokens, the rest certain). In designs of conditions the same bit has the same law under
-several probabilities of the earlier decisions in its row: if the bit depends on them, two decisions share a random
-number.
+A *design* is a few kinds of batch rows with their frequencies. There are two sorts of designs.
+
+* Fair bits: a row shows one random number of the kernel as a bit, which must be 0 or 1 with probability 1/2. The number
+  decides about one draft, the replacement or the bonus token; all other decisions of the row have one outcome.
+* Conditions: several kinds of rows show the same bit, and differ in the probabilities of earlier decisions of the row.
+  The bit must have the same law in all kinds. If not, two decisions share a random number.
 """
 
 from __future__ import annotations

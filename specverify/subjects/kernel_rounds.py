@@ -68,7 +68,7 @@ class KernelRounds(NamedTuple):
 
     @property
     def most(self) -> int:
-        """Return the largest number of rows in one launch."""
+        """Return the largest number of rows in one launch of the kernel."""
         return max(1, min(LAUNCHED, ENTRIES // ((2 * self.gamma + 1) * self.vocabulary)))
 
 
@@ -187,9 +187,10 @@ def decided(rounds: KernelRounds, cases: Any, uniforms: Any) -> Any:
 
 
 def in_small(rounds: KernelRounds, answer: Any) -> Any:
-    """Return the tokens ``answer`` in the numbering of ``launched``; negative tokens stay unchanged.
+    """Return the tokens ``answer`` in a small numbering, which does not depend on the vocabulary of the kernel.
 
-    ``rounds`` has the ids of the tokens with positive probability, which become 0, 1 and 2.
+    The three tokens with positive probability, whose ids are in ``rounds``, become 0, 1 and 2, and any other token
+    becomes its id plus 3. Negative tokens stay unchanged.
     """
     small = np.where(answer >= 0, answer.astype(np.int64) + SIZE, answer)
     for token, identity in enumerate(rounds.ids):
@@ -198,9 +199,10 @@ def in_small(rounds: KernelRounds, answer: Any) -> Any:
 
 
 def in_ids(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
-    """Convert tokens of ``launched`` to ids of the kernel's vocabulary.
+    """Return the ids, in the kernel's vocabulary, of ``tokens`` in the small numbering of ``in_small``.
 
-    ``rounds`` has the ids of the tokens with positive probability.
+    In this numbering the three tokens with positive probability, whose ids are in ``rounds``, are 0, 1 and 2, and any
+    other token is its id plus 3.
     """
     return tuple(
         rounds.ids[token] if 0 <= token < SIZE else token - SIZE if token >= SIZE else token for token in tokens

@@ -107,9 +107,10 @@ def _lengths(design: Design, kinds: Any) -> Any:
 
 
 def in_small(kernel: Kernel, design: Design, tokens: Any) -> Any:
-    """Return tokens of the kernel's vocabulary in the numbering of ``KernelAnswer``: -1 to 3.
+    """Return the ids ``tokens`` of the kernel's vocabulary in a small numbering from -1 to 3.
 
-    ``design`` has the ids of the tokens with positive probability.
+    The three tokens with positive probability, whose ids are in ``design``, become 0, 1 and 2; padding becomes -1 and
+    any other token 3.
     """
     xp = kernel.xp
     small = xp.where(tokens == -1, -1, ELSEWHERE)

@@ -62,10 +62,10 @@ def parameters_of(verify: BareVerifier) -> tuple[str, ...]:
 
 
 def settings_of(verify: BareVerifier) -> tuple[Setting, ...]:
-    """Return the settings of sampling parameters to examine, with only the parameters that the verifier takes.
+    """Return the combinations of sampling parameters with which ``verify`` is examined.
 
-    A setting whose truncations (top-k, top-p, min-p) are left out for this reason is skipped if another setting has its
-    temperature.
+    Each has only parameters that the verifier takes. A combination without a truncation (top-k, top-p or min-p) is
+    skipped if another one with the same temperature has a truncation.
     """
     mine = parameters_of(verify)
     kept = dict.fromkeys(
@@ -80,7 +80,10 @@ def settings_of(verify: BareVerifier) -> tuple[Setting, ...]:
 
 
 def combined_of(verify: BareVerifier) -> tuple[Setting, ...]:
-    """Return the settings in ``COMBINED`` all of whose parameters but the temperature the verifier takes."""
+    """Return the combinations in ``COMBINED`` all of whose sampling parameters ``verify`` takes.
+
+    The temperature does not count: it is left out if the verifier does not take it.
+    """
     mine = parameters_of(verify)
     return tuple(
         tuple((parameter, value) for parameter, value in setting.items() if parameter in mine)

@@ -260,7 +260,10 @@ BEYOND_THE_END = 1000
 
 @lru_cache(maxsize=16)
 def _probe(make: Make, like: Made) -> EngineProgram:
-    """Return the engine in the scenario that explains refutations; the arguments are those of ``_program``."""
+    """Return the engine as a program in the scenario in which a refutation is explained.
+
+    ``make`` creates the engine, and ``like`` is one that it returned before, whose fields show which calls there are.
+    """
     return _program(make, widened(make, PROBE), like)._replace(is_probe=True, probe=None)
 
 
@@ -534,7 +537,7 @@ class _Counted:
 
 
 class _Queries(Queries):
-    """A list of model queries that also stores the number of draws before each query."""
+    """A list of the rows that an engine asks of its models, which also stores the number of draws before each."""
 
     def __init__(self, counted: _Counted) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Read the emitted tokens of one row of a verifier; a last token that was never read stays symbolic."""
+"""Read the emitted tokens of one row of a verifier's result; a last token that was never read stays symbolic."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class Proposed(NamedTuple):
 
 
 class DraftRequest(NamedTuple):
-    """A request to a drafter: the text so far and the number of drafts."""
+    """A request to a drafter, as hashable data: the text so far and the number of drafts."""
 
     tokens: Tokens
     gamma: int

@@ -42,7 +42,7 @@ NOISE: Final = 0.05
 
 
 class Call(NamedTuple):
-    """One call: its sound, prompt, and options.
+    """One transcription: the seed of its random audio features, its prompt, and its options.
 
     ``horizon`` is the largest number of new tokens, ``suppressed`` are tokens not to emit, and ``gamma`` is the number
     of drafts of a round.
@@ -113,10 +113,10 @@ def plain(call: Call) -> Sequence[int]:
 
 
 def draft(name: str, call: Call, *, missing: Tokens = ()) -> Sequence[int]:
-    """Return the text of ``call``, decoded with the draft model called ``name``.
+    """Return the text of ``call``, decoded by the target with the draft model called ``name``.
 
-    If this is ``renamed``, which has other token ids than the target, ``missing`` are the target's tokens that it is
-    said to lack.
+    The draft model ``renamed`` has other token ids than the target, so two tables of ids are passed with it. In these
+    tables the target's tokens ``missing`` have no counterpart.
     """
     maps: dict[str, list[int]] = {}
     if name == "renamed":
@@ -143,7 +143,8 @@ def draft(name: str, call: Call, *, missing: Tokens = ()) -> Sequence[int]:
 def texts(way: Callable[[Call], Sequence[int]], calls: Sequence[Call]) -> Texts:
     """Return a function of (seed, number) that returns ``number`` texts.
 
-    Each text is the concatenation of ``way(call)`` of all ``calls``. Decoding is greedy, so the seed has no effect.
+    Each text is the concatenation of ``way(call)`` for all ``calls``, where ``way`` decodes one call, as ``plain``
+    does. Decoding is greedy, so the seed has no effect and all texts are equal.
     """
     return partial(_texts, way, tuple(calls))
 

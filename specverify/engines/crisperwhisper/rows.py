@@ -1,4 +1,4 @@
-"""Rows of CrisperWhisper's CTranslate2. The expected text of a call is greedy decoding of the target in float64."""
+"""Subjects of CrisperWhisper's CTranslate2. The expected text of a call is greedy decoding of the target in float64."""
 
 from __future__ import annotations
 
@@ -62,9 +62,10 @@ def expected(call: Call) -> Tokens:
 
 
 def agreed(way: str, calls: Sequence[Call]) -> str:
-    """Return a sentence with the number of expected tokens of ``calls`` on which target and draft model agree.
+    """Return a sentence such as "70 of 96 tokens are those of the draft model": how often a correct draft is made.
 
-    The draft model, selected by ``way``, a key of ``WAYS``, agrees if its largest logit is that of the expected token.
+    The count is over the expected tokens of ``calls``. A token counts if the draft model of ``way``, a key of ``WAYS``,
+    has its largest logit there.
     """
     network = networks()[NETWORKS.get(way, "near")]
     same, number = 0, 0
@@ -82,9 +83,9 @@ def law(calls: Sequence[Call]) -> dict[Tokens, float]:
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> setting to examine. A name is ``SPECULATION/OPTIONS``.
+    """Return name -> subject to sample; a name is ``SPECULATION/OPTIONS``.
 
-    Each setting decodes eight sounds.
+    A text of a subject is the concatenation of eight calls, each with other audio features.
     """
     result = {}
     for way, decode in WAYS.items():

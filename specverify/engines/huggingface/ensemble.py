@@ -57,9 +57,9 @@ def ensemble_law(setting: EngineSetting) -> dict[Tokens, float]:
 
 
 def _round_step(p: Any, q: Any, sample: bool) -> tuple[Any, Any]:
-    """Return two arrays ``[V]``: the probability of each token as an accepted draft and as a replacement.
+    """Return two arrays ``[V]`` for one position: P(x is drafted and accepted) and P(x replaces a rejected draft).
 
-    ``p`` and ``q`` are the rows of target and assistant at one position. Without ``sample`` decoding is greedy.
+    ``p`` and ``q`` are the pmfs of target and assistant. If ``sample`` is false, decoding is greedy.
     """
     mixture = WEIGHT * p + (1 - WEIGHT) * q
     if not sample:

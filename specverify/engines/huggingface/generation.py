@@ -57,9 +57,9 @@ class GenerateCall(NamedTuple):
 
     @property
     def now(self) -> GenerateCall:
-        """Return this call with its current models.
+        """Return the call to use now: this call, or the newest copy that ``renew`` made, if it made one.
 
-        If calls change the models permanently, these are the latest copies (``newest``).
+        Copies are necessary if calls of ``generate`` change the models permanently.
         """
         return self if self.newest is None else self.newest[0][0]
 
@@ -122,9 +122,10 @@ def early_exit_engine(setting: EngineSetting) -> GenerateCall:
 
 
 def drafts_as(model: Any, setting: EngineSetting) -> None:
-    """Set draft length, schedule and further options of the drafting ``model`` in its generation config.
+    """Write the draft length and other drafting options into the generation config of ``model``, the draft model.
 
-    The library reads them there. ``setting.assistant`` has the further options.
+    The library reads them from there. The draft length is ``setting.gamma`` in every round, unless
+    ``setting.assistant``, further options of the draft model, changes this.
     """
     wanted = {
         "num_assistant_tokens": setting.gamma,
@@ -145,11 +146,11 @@ def call_of(
     call: Mapping[str, Any] | None = None,
     beside: Mapping[str, Any] | None = None,
 ) -> GenerateCall:
-    """Return the call of ``generate`` on ``target`` whose speculation is switched on by ``drafting`` and ``call``.
+    """Return one call of ``generate`` on ``target``, which can be made with and without speculation.
 
-    ``assistants`` are the draft models. ``drafting`` has entries of the generation config, and ``call`` arguments of
-    ``generate``; without speculation both are left out, and an argument that is None always. ``beside`` are further
-    objects, which are checked for changes.
+    ``drafting`` (entries of the generation config) and ``call`` (arguments of ``generate``) switch speculation on and
+    are left out without speculation. An argument that is None is always left out. ``assistants`` are the draft models.
+    ``beside`` are further objects of the caller by name, which are checked for changes.
     """
     inputs = prompt_of(setting)
     plain, speculative = sampling_config(setting), sampling_config(setting, **dict(drafting or {}))

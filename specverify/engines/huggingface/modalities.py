@@ -143,7 +143,11 @@ def llava_engine(assistant: str | None) -> Build:
 
 
 def qwen2_vl_engine(assistant: str | None) -> Build:
-    """Return a builder of a call of Qwen2-VL with an image in the prompt; ``assistant`` is as in ``llava_engine``."""
+    """Return a builder of a call of Qwen2-VL with an image in the prompt.
+
+    ``assistant`` is "qwen2-vl" (another Qwen2-VL), the key of a text model in ``ARCHITECTURES``, or None for prompt
+    lookup.
+    """
 
     def build(setting: EngineSetting) -> GenerateCall:
         image = torch.tensor([setting.prompt]) == setting.vocabulary - 1

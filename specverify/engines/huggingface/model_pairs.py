@@ -69,12 +69,18 @@ def universal_pair_engine(
 
 
 def used_once(engine: GenerateCall) -> None:
-    """Make a complete first call of ``engine``. It samples, because a greedy call changes no object."""
+    """Make a complete call of ``engine``, so that the examined call is the second use of its models.
+
+    The first call samples, because a greedy call does not change any object.
+    """
     engine.generate(do_sample=True)
 
 
 def broken_once(engine: GenerateCall) -> None:
-    """Make a first call of ``engine`` that is interrupted while it drafts."""
+    """Make a call of ``engine`` and interrupt it while it drafts.
+
+    So the examined call follows an interrupted call on the same models.
+    """
     try:
         with breaking_off(engine):
             engine.generate(do_sample=True)

@@ -55,11 +55,11 @@ def changed_between(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> 
 
 
 def changed_by_use(engine: GenerateCall) -> tuple[str, ...]:
-    """Return the names of the caller's objects that calls of ``engine`` change.
+    """Return the names of the caller's objects, such as configs and tokenizers, that calls of ``engine`` change.
 
     Three calls are made with the same objects: a complete one, one that is interrupted while it drafts, and another
-    complete one. Their exceptions are ignored. ``BROKEN`` is appended to the name of an object that the first call does
-    not change.
+    complete one. Their exceptions are ignored. If only the interrupted or the last call changes an object, its name
+    gets the suffix "after a call that was broken off".
     """
     engine.renew()
     before = contents(engine.now)
@@ -89,9 +89,10 @@ def ready(models: tuple[Any, ...]) -> Iterator[None]:
 
 @contextmanager
 def objects_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
-    """Yield an observed engine whose record has only the names of the caller's objects that calls change.
+    """Yield an engine whose runs record only the names of the caller's objects that ``generate`` changes.
 
-    ``build`` returns the call. Every speculative run has the same record; that of a run without speculation is empty.
+    ``build`` returns the call. The names are found once, before the first run, so every run with speculation has the
+    same record. The record of a run without speculation is empty.
     """
     with quiet_and_seeded(0):
         engine = build()

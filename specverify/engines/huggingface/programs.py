@@ -56,9 +56,9 @@ four tokens in the vocabulary."""
 
 
 def assisted_programs() -> tuple[EngineProgram, ...]:
-    """Return assisted generation as a program at every enumerated setting.
+    """Return one program for each setting of assisted generation whose law is enumerated.
 
-    While the program of the setting with five new tokens runs, forward passes and caches are not observed.
+    The forward passes and caches of the program are also observed, except at the longest setting, of five new tokens.
     """
     return (
         *(engine_program(setting, assisted_engine) for setting in PROGRAMS),
@@ -103,8 +103,8 @@ def opened(
     """Build the models, and yield a function that makes one call of ``generate`` with given draws.
 
     ``build`` returns the call, ``speculative`` states whether it speculates. The function returns the new tokens.
-    ``forced_uniform`` is the value of all uniforms; with None they are draws. An error of the library that contains a
-    non-empty ``refusal`` is raised as ``SettingRefused``.
+    ``forced_uniform`` is the value of all uniforms; with None they are draws. If ``refusal`` is not empty, an error of
+    the library whose message contains ``refusal`` is raised as ``SettingRefused``: the library rejects the setting.
     """
     with quiet_and_seeded(0):
         engine = build()

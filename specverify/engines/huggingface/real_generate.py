@@ -107,7 +107,10 @@ def plain_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tok
 
 
 def assisted_activity(setting: EngineSetting, calls: int, seed: int) -> AcceptanceStatistics:
-    """Return the numbers of drafted and accepted tokens in ``calls`` calls, counted from the inputs of the target."""
+    """Return the numbers of drafted and accepted tokens in ``calls`` calls of assisted generation.
+
+    Drafted tokens are read from the inputs of the target's forward passes.
+    """
     return _activity(assisted_engine, setting, calls, seed)
 
 
@@ -196,10 +199,11 @@ def _activity(build: Build, setting: EngineSetting, calls: int, seed: int) -> Ac
 
 
 def _statistics(forwards: list[Forward], new: Tokens, prompt: Tokens) -> AcceptanceStatistics:
-    """Return the numbers of rounds, tokens and drafts of one call.
+    """Return the numbers of rounds, tokens, drafts, verified and accepted drafts of one call.
 
-    ``forwards`` are the forward passes of the target, and ``new`` the returned tokens. Drafts are the inputs of a pass
-    after the committed tokens, accepted as far as they equal the returned tokens.
+    ``forwards`` are the forward passes of the target, one for each round, and ``new`` the returned tokens. The drafts
+    of a round are the input tokens that follow the committed ones. They are accepted up to the first that differs from
+    ``new``.
     """
     drafted = reached = accepted = 0
     for forward in forwards:

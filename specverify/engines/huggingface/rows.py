@@ -33,9 +33,10 @@ LawOf = Callable[[EngineSetting], Mapping[Tokens, float]]
 
 
 class TableRow(NamedTuple):
-    """One setting of one kind of speculation, with the changes and the error that are expected, and a declared law.
+    """One setting of one kind of speculation, and the documented exceptions for it.
 
-    ``build(setting)`` returns the call of ``generate`` at this setting.
+    The exceptions are objects that a call may change, an error by which the library rejects the setting, and the law of
+    a lossy mode. ``build(setting)`` returns the call of ``generate`` at this setting.
     """
 
     build: Build
@@ -288,7 +289,7 @@ drafting."""
 
 
 def rows() -> dict[str, TableRow]:
-    """Return name -> row of the table."""
+    """Return name -> setting of ``generate`` to examine; a name is ``SPECULATION/SETTING``."""
     listed = {f"{way}/{name}": row for way in WAYS for name, row in _rows_of(way).items()} | SPECIAL | OF_MODELS
     return {name: row._replace(setting=row.setting._replace(name=name)) for name, row in listed.items()}
 

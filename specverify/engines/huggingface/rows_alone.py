@@ -36,9 +36,10 @@ ENDING = BASE._replace(eos=(0,))
 
 
 class AloneRow(NamedTuple):
-    """One setting of ``generate`` without speculation, and the documented effect of its options.
+    """One setting of ``generate`` without speculation, and the documented effect of its options on logits and stopping.
 
-    ``situation(build)`` returns a changed builder of the call; by default nothing is changed.
+    ``situation`` maps a builder of the call to a builder of a changed call, for example one with padding before the
+    prompt. By default the call is unchanged.
     """
 
     setting: EngineSetting
@@ -179,7 +180,7 @@ SITUATIONS: dict[str, AloneRow] = {
 
 
 def rows_alone() -> dict[str, AloneRow]:
-    """Return name -> setting of ``generate`` without speculation, for ``OPTIONS`` and ``SITUATIONS``."""
+    """Return name -> setting of ``generate`` without speculation, for each of ``OPTIONS`` and ``SITUATIONS``."""
     return {name: row._replace(setting=row.setting._replace(name=name)) for name, row in (OPTIONS | SITUATIONS).items()}
 
 

@@ -61,9 +61,9 @@ hook.remove()'''
 
 
 class ScriptCall(NamedTuple):
-    """One recorded call of ``generate``, and its form in the script.
+    """One recorded call of ``generate``, with the names and code that surround it in the script.
 
-    ``given`` are the arguments by name; ``function``: the script makes the call in a function of its own.
+    ``given`` are the arguments by name. If ``function`` is true, the script makes the call inside a function.
     """
 
     given: Mapping[str, Any]
@@ -125,9 +125,9 @@ def _common(calls: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 
 def _is_data(value: Any) -> bool:
-    """Return whether ``value`` is plain data: a number, a text, None or a tensor.
+    """Return whether ``value`` is plain data: a number, a string, None or a tensor.
 
-    Two calls can share such an argument, because the first call does not change it.
+    Two calls in a script can share such an argument, because the first call does not change it.
     """
     return value is None or isinstance(value, (bool, int, float, str, torch.Tensor))
 
@@ -249,9 +249,10 @@ SHOW = object()
 
 
 class Caught(NamedTuple):
-    """The recorded arguments of ``generate`` calls, by name: without speculation, with it, and of an ``earlier`` call.
+    """The arguments of up to three recorded calls of ``generate``, each as name -> value.
 
-    ``earlier`` is None if the setting makes no call before. ``broken``: that call was interrupted.
+    ``plain`` is the call without speculation and ``speculative`` the call with it. ``earlier`` is the call that the
+    setting makes before these, or None; ``broken`` states whether that call was interrupted.
     """
 
     plain: Mapping[str, Any]
@@ -319,10 +320,10 @@ def _calls(caught: Caught, fault: Fault, first: Sequence[str], several: bool, dr
 
 
 def _caught(engine: GenerateCall, extra: Mapping[str, Any]) -> Caught:
-    """Return the recorded arguments of the calls of ``generate``.
+    """Return the arguments of the calls of ``generate`` that ``engine`` makes; no model is run.
 
-    The calls are one without speculation, one with speculation, and that of ``engine.before()``. ``extra`` are further
-    arguments of the first two. The target decodes nothing: its ``generate`` is replaced.
+    The calls are one without speculation, one with speculation, and the call that ``engine.before()`` makes, if any.
+    ``extra`` are further arguments of the first two. Meanwhile ``generate`` is replaced by a function that records.
     """
     caught: list[tuple[dict[str, Any], bool]] = []
     real = engine.target.generate
@@ -344,10 +345,10 @@ def _caught(engine: GenerateCall, extra: Mapping[str, Any]) -> Caught:
 
 
 def _asked(fault: Fault) -> dict[str, Any]:
-    """Return the further arguments of ``generate`` that the script needs to show ``fault``, by name.
+    """Return name -> value of the arguments to add to ``generate`` so that the script can show ``fault``.
 
-    They request the value beside the tokens that is wrong, or add a logits processor that records its inputs if these
-    are wrong; otherwise there are none.
+    If a returned value beside the tokens is wrong, such as the scores, they request this value. If the inputs of logits
+    processors are wrong, they add a processor that records its inputs. For other faults the dictionary is empty.
     """
     if fault.cache == "shown":
         return {"logits_processor": [SHOW]}

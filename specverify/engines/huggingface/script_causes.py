@@ -1,4 +1,4 @@
-"""Known causes of faults: for each a line of the library, found in the installed source."""
+"""Known bugs of transformers: for each the line in the installed source, and the faults that it causes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from specverify.subjects.fault import Fault
 
 
 class Cause(NamedTuple):
-    """A line of transformers, in its module ``transformers.MODULE``, and the faults that it causes."""
+    """A line of transformers with a bug, and patterns of the settings and kinds of faults that this bug explains.
+
+    The line is in the module ``transformers.MODULE``, where MODULE is the field ``module``.
+    """
 
     settings: str
     """Patterns of setting names, separated by spaces; one must match."""
@@ -122,7 +125,11 @@ def cause_of(setting: str, fault: Fault) -> str:
 
 
 def kind_of(fault: Fault) -> str:
-    """Return the kind of a fault as one word, such as "boundary", "changed" or "text"."""
+    """Return the kind of a fault as one word.
+
+    The words are "boundary" (a uniform at the end of its range), "error", "changed" (an object of the caller), "cache",
+    "drafted" (the drafts), "text", or the name of a returned value, such as "scores".
+    """
     if fault.uniform is not None:
         return "boundary"
     if fault.returned or fault.error:

@@ -244,9 +244,10 @@ def end_code(fault: Fault, greedy: bool, engine: GenerateCall) -> str:
 
 
 def note_code(fault: Fault, engine: GenerateCall, early: bool) -> str:
-    """Return the code of a hook that records data of every forward pass of the target, for the comparison of ``fault``.
+    """Return the code of a hook for the script that records, at every forward pass of the target, the data to compare.
 
-    ``early`` states that the target also drafts, with fewer layers; these passes are not recorded.
+    ``fault`` determines these data. ``early`` states that the target also drafts, with fewer layers; its drafting
+    passes are not recorded.
     """
     layers = engine.target.config.num_hidden_layers
     drafts = f"if model.config.num_hidden_layers != {layers}:\n        return  # it drafts\n    " if early else ""
@@ -281,9 +282,10 @@ def _sampled_code(fault: Fault, start: int) -> str:
 
 
 def precise_code(fault: Fault, engine: GenerateCall, names: Sequence[str]) -> str:
-    """Return the code that converts models to float64, so that rounding does not hide what the script compares.
+    """Return the code that converts models to float64, so that rounding does not hide the compared difference.
 
-    ``names`` are their names in the script. If ``fault`` is in the attentions, the models also get eager attention.
+    ``names`` are the variables of the models in the script. If ``fault`` is in the attentions, the models also get
+    eager attention.
     """
     eager = fault.returned == "attentions" and bool(engine.inputs["attention_mask"].all())
     alone = '.set_attn_implementation("eager")  # it alone returns attentions' if eager else ""

@@ -1,7 +1,7 @@
-"""Models and tokenizers of transformers as code.
+"""Code that rebuilds models and tokenizers of transformers in a script.
 
-A config is written as the entries that differ from its defaults. Weights are written as their recipe or as bytes, a
-tokenizer as its parts or as the library's own text.
+A config is written as its entries that differ from the defaults. Weights are written as a seed and a scale if possible,
+otherwise as bytes. A tokenizer is written as calls of its parts if possible, otherwise as its JSON text.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def tokenizers_code(given: Mapping[str, Any], written: Written) -> Iterator[str]
 
 
 def imports_code(pieces: str) -> list[str]:
-    """Return the import statement for the names of the library ``tokenizers`` that the code ``pieces`` uses."""
+    """Return import statements for the names of the library ``tokenizers`` that occur in ``pieces``, which is code."""
     names = [
         name for name in ("Tokenizer", "decoders", "models", "pre_tokenizers") if re.search(rf"\b{name}[.(]", pieces)
     ]

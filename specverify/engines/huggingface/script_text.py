@@ -16,7 +16,7 @@ sys.excepthook = lambda kind, error, _: sys.exit(print(f"cannot be tested: {kind
 
 
 class Written(NamedTuple):
-    """The imports and definitions that the calls of a script need, as code.
+    """The imports and definitions that a script needs before its calls, collected while the calls are written as code.
 
     ``modules`` are the names of the modules to import.
     """
@@ -89,9 +89,9 @@ def list_code(items: list[str]) -> str:
 
 
 def texts_code(texts: Sequence[Sequence[int]]) -> str:
-    """Return code whose value is the list of ``texts``, each as a tuple.
+    """Return code whose value is the list of ``texts``, each as a tuple of tokens.
 
-    In a long list, the code spells each text as a word of digits if every token has one digit.
+    If the list is long and every token has one digit, the code writes each text as a word of digits, such as ``0121``.
     """
     result = list_code([code(tuple(text)) for text in texts])
     if "\n" not in result or any(token not in range(10) for text in texts for token in text):
@@ -103,7 +103,7 @@ def texts_code(texts: Sequence[Sequence[int]]) -> str:
 
 
 def once(listed: list[str], item: str) -> None:
-    """Append ``item`` to ``listed`` unless it is already in it."""
+    """Append ``item`` to ``listed`` unless ``listed`` already contains an equal item."""
     if item not in listed:
         listed.append(item)
 

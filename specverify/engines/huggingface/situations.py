@@ -36,8 +36,8 @@ def with_arguments(
 ) -> Build:
     """Return a builder of the call with additional arguments of ``generate``: those that ``arguments(engine)`` returns.
 
-    With ``prompt`` they replace the arguments of the prompt and are compared before and after the call.
-    ``echoed=False``: with these arguments the library returns only the new tokens.
+    If ``prompt`` is true, the new arguments replace those of the prompt and are compared before and after the call.
+    ``echoed=False``: with the new arguments the library returns only the new tokens, without the prompt.
     """
 
     def built(setting: EngineSetting) -> GenerateCall:
@@ -144,7 +144,7 @@ def last_token_is_one(ids: Any, scores: Any) -> Any:
 
 
 def broken_off_before(build: Build) -> Build:
-    """Return a builder of the call that first makes a greedy call and interrupts it while it drafts."""
+    """Return a builder of the call, before which a greedy call of the same models is interrupted while it drafts."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
@@ -179,7 +179,7 @@ def breaking_off(engine: GenerateCall) -> Iterator[None]:
 
 
 def used_before(build: Build) -> Build:
-    """Return a builder of the call that first makes a complete greedy call with the same objects."""
+    """Return a builder of the call, preceded by a complete greedy call with the same objects."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
@@ -232,7 +232,7 @@ def with_a_negative_prompt(_: GenerateCall) -> dict[str, Any]:
 
 
 def at_the_last_position(build: Build) -> Build:
-    """Return a builder of the call with models that have just enough positions for the prompt and the new tokens."""
+    """Return a builder of the call with models that have no more positions than the prompt and new tokens need."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)

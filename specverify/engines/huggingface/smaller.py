@@ -83,12 +83,12 @@ def _without(entries: tuple[tuple[str, Any], ...], entry: tuple[str, Any]) -> tu
 
 
 def smaller_programs(source: ProgramSource) -> Iterator[tuple[str, EngineProgram]]:
-    """Yield (difference, program) for every smaller setting of ``source``."""
+    """Yield (difference, program) for each of the ``smaller_settings`` of the setting of ``source``."""
     for said, smaller in smaller_settings(source.setting):
         yield said, source.program(smaller)
 
 
 def clearer_programs(source: ProgramSource) -> Iterator[tuple[str, EngineProgram]]:
-    """Yield (difference, program) for each of the ``clearer_settings`` of ``source``."""
+    """Yield (difference, program) for each of the ``clearer_settings`` of the setting of ``source``."""
     for said, clearer in clearer_settings(source.setting):
         yield said, source.program(clearer)

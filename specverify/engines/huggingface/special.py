@@ -30,7 +30,7 @@ IN_ORDER, REVERSED = "xdcbya", "aybcdx"
 
 
 def twin_engine(setting: EngineSetting) -> GenerateCall:
-    """Return a call of assisted generation in which the assistant is a copy of the target."""
+    """Return a call of assisted generation in which the assistant is a copy of the target, so that q = p."""
     assistant = build_target(setting)
     drafts_as(assistant, setting)
     return call_of(setting, build_target(setting), (assistant,), call={"assistant_model": assistant})

@@ -105,9 +105,9 @@ def dflash_assistant(target: Any, seed: int, block: int = 3) -> Any:
 def gemma4_pair(vocabulary: int, seed: int, drafts: int = 2, *, repaired: bool = True) -> tuple[Any, Any]:
     """Return a Gemma 4 target and an assistant that drafts ``drafts`` tokens.
 
-    The assistant attends to keys and values of the target, of layers that share them: the upper half of the target's
-    layers. transformers 5.23.0 cannot build this assistant: its config requires that every layer shares keys and
-    values, its layers require one that does not. With ``repaired`` the config's requirement is patched; otherwise the
+    The layers in the upper half of the target share keys and values, and the assistant attends to these. transformers
+    5.23.0 cannot build such an assistant: its config requires that every layer shares keys and values, but the code of
+    its layers requires a layer that does not. With ``repaired`` the requirement of the config is patched; otherwise the
     library's ``ValueError`` is raised.
     """
     text: dict[str, Any] = {
@@ -146,8 +146,8 @@ def two_tokenizers(seed: int, *, alphabet: str = ASSISTANT_ALPHABET, order: str 
     Build a new pair for every call, because ``generate`` changes the assistant.
 
     ``order`` is a permutation of ``alphabet``, the order in which the assistant's tokenizer lists its vocabulary; with
-    None it is arbitrary. In transformers 5.23.0 the law is the target's only for the order of the ids. Raises
-    ``ValueError`` if ``order`` has other letters than ``alphabet``.
+    None it is arbitrary. In transformers 5.23.0 the law of the call equals the target's only if this order is that of
+    the token ids. Raises ``ValueError`` if ``order`` has other letters than ``alphabet``.
     """
     if sorted(order or alphabet) != sorted(alphabet):
         raise ValueError(f"the order is {order!r}, expected the letters of {alphabet!r} rearranged")

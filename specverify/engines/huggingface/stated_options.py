@@ -151,9 +151,9 @@ def at_first(step: Step) -> Step:
 
 
 def no_end_before(ends: Tokens, *, new_tokens: int = 0, length: int = 0) -> Step:
-    """Return the step that forbids the ``ends`` before ``new_tokens`` new tokens or a text of ``length`` tokens.
+    """Return the step that forbids the tokens ``ends`` in a short text (``min_new_tokens`` and ``min_length``).
 
-    These are ``min_new_tokens`` and ``min_length``.
+    They are forbidden before ``new_tokens`` new tokens, and before a text of ``length`` tokens.
     """
     return lambda logits, text, new: _without(logits, ends) if new < new_tokens or len(text) < length else logits
 

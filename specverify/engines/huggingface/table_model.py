@@ -166,7 +166,7 @@ def _table(shape: str, side: str, vocabulary: int, seed: int) -> LanguageModel:
 
 
 def _entries(rows: Any) -> Any:
-    """Return ``rows`` ``[batch, length]`` as the states ``[batch, 1, length, 1]`` of one head of size 1."""
+    """Return ``rows``, ``[batch, length]``, in the shape ``[batch, 1, length, 1]`` of a KV cache with one head."""
     return rows[:, None, :, None]
 
 

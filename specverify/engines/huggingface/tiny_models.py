@@ -53,7 +53,7 @@ class EngineSetting(NamedTuple):
 
 
 def check_setting(setting: EngineSetting) -> None:
-    """Raise ``ValueError`` unless ``setting`` describes a sampled speculative run that can draft."""
+    """Raise ``ValueError`` unless ``setting`` samples, and its assistant can draft within its horizon."""
     if not setting.temperature > 0:
         raise ValueError(f"{setting.name}: temperature is {setting.temperature}, expected a number > 0 (it is sampled)")
     if setting.gamma < 1 or setting.horizon < 2:

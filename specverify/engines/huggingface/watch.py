@@ -2,9 +2,9 @@
 
 Four things are recorded: the cache before every forward pass of the target, the ids that the logits processors get,
 other returned values, and changed objects. The models compute in float64, even where their code requests float32
-(norms, rotary angles, the softmax of eager attention). With float32, some processors round a row differently if it is
-in a batch, and the cache would differ by 4e-7. In float64, a wrong entry differs by ten orders of magnitude more than
-rounding.
+(norms, rotary angles, the softmax of eager attention). In float32, some CPUs round a row differently if it is in a
+batch, and the recorded caches would differ by 4e-7. In float64, a wrong entry differs by ten orders of magnitude more
+than rounding.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _asked(engine: GenerateCall, *, attentions: bool) -> dict[str, bool]:
 
 
 def entries_of(cache: Any) -> tuple[Any, ...]:
-    """Return copies of the keys and the values of each layer of ``cache``, without those that are empty.
+    """Return copies of the keys and the values of each layer of ``cache``; empty arrays are left out.
 
     Each is an array ``[1, heads, entries, width]`` in float64.
     """

@@ -30,7 +30,7 @@ Drafter = Callable[..., Any]
 
 @cache
 def model(precise: bool = True) -> Any:
-    """Return the target.
+    """Return the target model.
 
     With ``precise`` its KV cache is float32, otherwise float16, which is the library's default.
     """

@@ -46,7 +46,7 @@ SHORTEST = Decoding(eos=(2,), horizon=3, more=(("minimum", True),))
 
 
 def shortest_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law of the new tokens if no end is allowed before ``MINIMUM`` of them."""
+    """Return the law of the new tokens if the end token is forbidden among the first ``MINIMUM`` new tokens."""
     free = next_pmf(decoding)
 
     def pmf(tokens: Tokens) -> Any:
@@ -59,7 +59,7 @@ def shortest_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> setting to examine. A name is ``DRAFTER/OPTIONS``."""
+    """Return name -> the texts to sample and the law that they must have; a name is ``DRAFTER/OPTIONS``."""
     result = dict[str, Row]()
     for way, drafter in WAYS.items():
         same = None if drafter is nothing else nothing

@@ -132,7 +132,7 @@ def post(way: Way, body: dict[str, Any]) -> Any:
 
 
 def _sent(way: Way, body: str) -> tuple[int, str]:
-    """Return status and body of the answer to ``body``.
+    """Send ``body`` as a request to the server, and return the status and the body of the answer.
 
     A connection that the server has closed while idle is reopened.
     """
@@ -208,9 +208,9 @@ def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
 
 
 def activity(way: Way, asked: Request, drawing: Drawing = ALONE) -> str:
-    """Return a sentence with the numbers of drafted and accepted tokens, and of texts that speculation does not change.
+    """Return a sentence such as "300 drafted, 120 accepted in 128 texts; 90 as plain by the same seed".
 
-    They are counted in ``ACTIVE`` answers, compared with plain decoding with the same seeds.
+    The last number counts texts that equal the text of plain decoding with the same seed.
     """
     done = answers(way, asked, drawing, 0, ACTIVE)
     drafted, accepted = sum(each.drafted for each in done), sum(each.accepted for each in done)
@@ -225,9 +225,10 @@ Keep = Callable[[Way, Request, int], bool]
 
 
 def promise(way: Way, asked: Request, keep: Keep) -> Texts:
-    """Return a function of (seed, number) that tests a promise on ``number`` texts and returns one outcome for each.
+    """Return a function of (seed, number) that tests a promise of the server on ``number`` texts.
 
-    The outcome is ``RIGHT`` if ``keep(way, asked, seed)`` is true for the text of the seed, else ``WRONG``.
+    Each text has its own seed. ``keep(way, asked, seed)`` returns whether the text of one seed keeps the promise. The
+    function returns ``RIGHT`` or ``WRONG`` for each text.
     """
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:

@@ -48,13 +48,13 @@ NEUTRAL: Final[Mapping[str, Any]] = {
 
 
 class Request(NamedTuple):
-    """A prompt, and the JSON fields that differ from ``NEUTRAL``."""
+    """A prompt, and the JSON fields that differ from ``NEUTRAL``, the values that switch all options off."""
 
     prompt: Tokens = PROMPT
     options: tuple[tuple[str, Any], ...] = ()
 
     def option(self, name: str) -> Any:
-        """Return the value of field ``name``, or its neutral value."""
+        """Return the value of the JSON field ``name``, by default the value that switches the option off."""
         return dict(self.options).get(name, NEUTRAL.get(name))
 
 

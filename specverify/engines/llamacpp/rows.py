@@ -29,9 +29,10 @@ FINE: Final = 0.07
 
 
 class Asked(NamedTuple):
-    """A request with one option, or with several that interact, and how it is sampled.
+    """A request with one option, or with several that interact, and how its texts are sampled.
 
-    ``drawing`` states how its texts are drawn, and ``detect`` is the total variation that the samples must detect.
+    ``drawing`` states whether other requests run at the same time. ``detect`` is the total variation that the samples
+    must detect.
     """
 
     request: Request
@@ -151,7 +152,10 @@ decoding."""
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> setting to examine. A name is ``SPECULATION/OPTIONS`` or ``SPECULATION/PROMISE``."""
+    """Return name -> the texts to sample and the law that they must have.
+
+    A name is ``SPECULATION/OPTIONS``, or ``SPECULATION/PROMISE`` for a test of another promise than the law.
+    """
     result = dict[str, Row]()
     for name, way in WAYS.items():
         options = {**OPTIONS, **WITHOUT_LAW} if way.kinds else OPTIONS

@@ -72,7 +72,7 @@ def plain(decoding: Decoding, prompts: Any) -> Any:
 def draft(decoding: Decoding, prompts: Any, decode: Decode = speculative_decoding) -> Any:
     """Return the new tokens ``[batch, horizon]`` of decoding ``prompts``, ``[batch, length]``, with a draft network.
 
-    ``decode`` is the library's function.
+    ``decode`` is the library's function, one of several with the same arguments.
     """
     options = {"gamma": decoding.gamma, "temperature": decoding.temperature, "filter_thres": _threshold(decoding)}
     return decode(target(), network(DRAFT_SEED, 1), prompts, _length(decoding), **options)[0]
@@ -81,8 +81,8 @@ def draft(decoding: Decoding, prompts: Any, decode: Decode = speculative_decodin
 def texts(way: Way, decoding: Decoding, batch: int, joined: int = 1) -> Texts:
     """Return a function of (seed, number) that returns ``number`` texts.
 
-    They are decoded by calls ``way(decoding, prompts)`` of ``batch`` rows. ``joined`` rows of a call are concatenated
-    to one text, whose law is their joint law.
+    One call ``way(decoding, prompts)`` decodes ``batch`` rows. A text is the concatenation of ``joined`` rows of a
+    call, so that the joint law of these rows is tested.
     """
     return partial(_texts, way, decoding, batch, joined)
 

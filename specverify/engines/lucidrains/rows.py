@@ -42,7 +42,10 @@ def law_of_two(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> setting to examine. A name is ``CALL/OPTIONS``, with a kind of call such as ``draft, one row``."""
+    """Return name -> the texts to sample and the law that they must have.
+
+    A name is ``CALL/OPTIONS``, with a kind of call such as ``draft, one row``.
+    """
     result = dict[str, Row]()
     for name, decoding in DECODINGS.items():
         exact = partial(law, decoding)

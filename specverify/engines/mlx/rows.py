@@ -24,9 +24,9 @@ NARROW = Decoding(top_k=2)
 
 
 def bias(**values: Any) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
-    """Return a value of ``Decoding.more``, the further options of a call, which passes arguments to logits processors.
+    """Return the option "processors" for ``Decoding.more``, the further options of a call.
 
-    ``values`` maps the names of the arguments of the library's ``make_logits_processors`` to their values.
+    ``values`` has the arguments of the library's ``make_logits_processors`` by name.
     """
     return (("processors", tuple(values.items())),)
 
@@ -123,7 +123,10 @@ DESCRIBED: Mapping[str, Described] = {
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> setting to examine. A name is ``plain/OPTIONS``, or ``draft/OPTIONS`` with a draft model."""
+    """Return name -> the texts to sample and the law that they must have.
+
+    A name is ``plain/OPTIONS``, or ``draft/OPTIONS`` with a draft model.
+    """
     ways = {"plain": plain, "draft": draft}
     return {
         f"{name}/{told}": Row(texts(way, decoding), partial(law, decoding), detect=COARSE)

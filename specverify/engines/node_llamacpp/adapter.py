@@ -135,9 +135,9 @@ def texts(way: Way, asked: Asked) -> Texts:
 
 
 def activity(way: Way, asked: Asked) -> str:
-    """Return a sentence with the numbers of drafted and accepted tokens, and of texts that speculation does not change.
+    """Return a sentence such as "300 drafted, 120 accepted in 128 texts; 90 as plain by the same seed".
 
-    They are counted in ``ACTIVE`` texts, compared with plain decoding with the same seeds.
+    The last number counts texts that equal the text of plain decoding with the same seed.
     """
     done = answers(way, asked, 0, ACTIVE)
     if not sum(done.drafted):
@@ -153,10 +153,10 @@ Keep = Callable[[Way, Asked, int, int], Sequence[bool]]
 
 
 def promise(way: Way, asked: Asked, keep: Keep) -> Texts:
-    """Return a function of (seed, number) that tests a promise on ``number`` texts and returns one outcome for each.
+    """Return a function of (seed, number) that tests a promise of the engine on ``number`` texts.
 
-    The outcome is ``RIGHT`` if ``keep(way, asked, seed, number)``, which returns a bool for each text, is true, else
-    ``WRONG``.
+    ``keep(way, asked, seed, number)`` returns for each text whether it keeps the promise. The function returns
+    ``RIGHT`` or ``WRONG`` for each text.
     """
     return partial(_kept, way, asked, keep)
 
@@ -176,9 +176,10 @@ def same_again(way: Way, asked: Asked, seed: int, number: int) -> Sequence[bool]
 
 
 def all_accepted(way: Way, asked: Asked, seed: int, number: int) -> Sequence[bool]:
-    """Return, for each of ``number`` texts, whether the text has as many accepted drafts as if all had been accepted.
+    """Return, for each of ``number`` texts, whether its number of accepted drafts shows that no draft was rejected.
 
-    This must hold if the target decodes greedily and drafts for itself.
+    If no draft is rejected, all tokens of a text but one for each round are accepted drafts. This must hold if the
+    target decodes greedily and drafts for itself.
     """
     done = answers(way, asked, seed, number)
     rounds = [-(-len(text) // (dict(way.predictor).get("maxTokens", 3) + 1)) for text in done.texts]

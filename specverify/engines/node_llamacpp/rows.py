@@ -99,7 +99,10 @@ VARIANTS: Final = ("plain, four at once", "draft, four at once", "draft, as it c
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> setting to examine. A name is ``SPECULATION/OPTIONS`` or ``SPECULATION/PROMISE``."""
+    """Return name -> the texts to sample and the law that they must have.
+
+    A name is ``SPECULATION/OPTIONS``, or ``SPECULATION/PROMISE`` for a test of another promise than the law.
+    """
     result = dict[str, Row]()
     for name, way in WAYS.items():
         options = {**OPTIONS, **(WITHOUT_LAW if name not in ("plain", *VARIANTS) else {})}

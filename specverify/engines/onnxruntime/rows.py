@@ -99,7 +99,7 @@ COPYING: Mapping[str, Decoding] = {
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> setting to examine. A name is ``SPECULATION/OPTIONS``."""
+    """Return name -> the texts to sample and the law that they must have; a name is ``SPECULATION/OPTIONS``."""
     result = dict[str, Row]()
     usual = {name: decoding._replace(eos=decoding.eos or (0,)) for name, decoding in VARIED.items()}
     for name, decoding in {**usual, **DRAFTING, **COPYING}.items():

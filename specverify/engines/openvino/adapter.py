@@ -1,6 +1,7 @@
 """Calls of openvino-genai: one pipeline per kind of speculation.
 
-Pipelines compute in float32. Only the functions whose names contain ``as_it_comes`` leave the library's defaults.
+Pipelines compute in float32, with a float32 KV cache. Only the functions whose names contain ``as_it_comes`` leave the
+precision at the library's default.
 
 ``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
 """

@@ -45,7 +45,7 @@ PENALISED: Mapping[str, Decoding] = {
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> setting to examine. A name is ``SPECULATION/OPTIONS``."""
+    """Return name -> the texts to sample and the law that they must have; a name is ``SPECULATION/OPTIONS``."""
     result = dict[str, Row]()
     for way, pipeline in WAYS.items():
         for name, decoding in DECODINGS.items():

@@ -172,10 +172,10 @@ RIGHT: Tokens = (1,)
 
 
 def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[int]], Sequence[Tokens]]) -> Texts:
-    """Return a function of (seed, number) that tests a promise on ``number`` texts and returns one outcome for each.
+    """Return a function of (seed, number) that tests a promise of the engine on ``number`` texts.
 
-    ``keep(way, asked, seeds)`` decodes a text for each of ``seeds`` and returns their outcomes, ``RIGHT`` if the text
-    keeps the promise.
+    Each text has its own seed. ``keep(way, asked, seeds)`` decodes a text for each of ``seeds`` and returns ``RIGHT``
+    for each that keeps the promise, else ``(0,)``. The function returns these values.
     """
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:
@@ -189,9 +189,9 @@ def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[in
 
 
 def told_logprobs(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
-    """Return ``RIGHT`` for each of ``seeds`` whose text has the right log-probabilities, else ``(0,)``.
+    """Return, for each of ``seeds``, whether the log-probabilities that the engine returns with its text are right.
 
-    The right ones are those of the float64 model.
+    They must be those of the float64 model. Right is ``RIGHT``, wrong is ``(0,)``.
     """
     answers = generate(way, [asked] * len(seeds), [parameters(asked, seed=seed) for seed in seeds])
     return [RIGHT if _logprobs_are_right(asked, each.outputs[0]) else (0,) for each in answers]
@@ -211,9 +211,9 @@ def _logprobs_are_right(asked: Request, answer: Any) -> bool:
 
 
 def repeated_seeds(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
-    """Return ``RIGHT`` for each of ``seeds`` that gives the same text twice, else ``(0,)``.
+    """Return, for each of ``seeds``, whether two requests with this seed give the same text.
 
-    Torch's global generator is in another state for the second text.
+    Torch's global generator is in another state for the second request. Equal is ``RIGHT``, different is ``(0,)``.
     """
     runs = []
     for _ in range(2):
@@ -230,7 +230,10 @@ ACTIVE = 128
 
 
 def activity(way: Way, draw: Texts) -> str:
-    """Return a sentence with the numbers of drafted and accepted tokens in ``ACTIVE`` texts of the sampler ``draw``."""
+    """Return a sentence such as "300 drafted, 120 accepted in 128 texts".
+
+    ``draw(seed, number)`` samples the texts, with the engine of the configuration ``way``.
+    """
     before, _, after = counters(way), draw(0, ACTIVE), counters(way)
     drafted, accepted = (after[name] - before[name] for name in ("drafted", "accepted"))
     return f"{drafted} drafted, {accepted} accepted in {ACTIVE} texts" if drafted else NOTHING_DRAFTED

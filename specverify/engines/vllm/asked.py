@@ -1,4 +1,4 @@
-"""The requests that are examined with every kind of speculation, by name, and how their texts are drawn."""
+"""The requests that are sent to the engine with every kind of speculation: name -> request, and how texts are drawn."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALONE: Final = Drawing()
 
 
 class Asked(NamedTuple):
-    """A request that is examined, and how its texts are drawn.
+    """A request that is sent to the engine, and how its texts are drawn.
 
     ``detect`` is the total variation that the samples must detect.
     """

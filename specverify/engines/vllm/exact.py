@@ -93,7 +93,7 @@ def shortened(asked: Request, tokens: int, prompt: Tokens) -> Request:
 def call_subject(way: Way, asked: tuple[Request, ...], name: str) -> Subject:
     """Return the call of the requests ``asked`` as the subject called ``name``.
 
-    If there is a single request, the forward passes are observed.
+    If there is a single request, the inputs and caches of the forward passes are also compared with plain decoding.
     """
 
     def decode() -> list[int]:
@@ -118,9 +118,10 @@ def _watched(look: Observer, decode: Callable[[], Any], asked: Request) -> Itera
 
 
 def plain(asked: Request, draws: Draws) -> Observed:
-    """Decode a request token by token, by ``draws`` from the expected pmfs, and return the record of the run.
+    """Decode one request without speculation and without vLLM, and return the expected record of a run.
 
-    It has the tokens, and the cache contents that each forward pass must have.
+    ``draws`` chooses the tokens from the expected pmfs. The record has the new tokens, and for each forward pass its
+    input and the cache contents before it.
     """
     pmf, new, forwards = next_pmf(asked), tuple[int, ...](), list[Forward]()
     while len(new) < asked.option("max_tokens") and not (new and new[-1] in ends(asked)):
@@ -148,7 +149,7 @@ def random_numbers_followed(way: Way) -> Iterator[None]:
 
 
 def model_runner(way: Way) -> Any:
-    """Return vLLM's model runner of the engine ``way`` in this process."""
+    """Return the model runner of the vLLM engine with configuration ``way``, which runs in this process."""
     return engine(way).llm_engine.engine_core.engine_core.model_executor.driver_worker.worker.model_runner
 
 
@@ -168,9 +169,11 @@ def _joint_law(asked: tuple[Request, ...]) -> dict[Tokens, float]:
 
 
 def observer(way: Way, asked: Request) -> Observer:
-    """Return an observer that records, before each pass of the target, the fed tokens and the cache slots it reads.
+    """Return an observer that records, before each pass of the target, its input tokens and the cache that it reads.
 
-    An entry ``[1, 1, held, 2]`` has, for each position, the token and the position that were last written to its slot.
+    For each slot of the cache that the pass reads, the observer records the pair (token, position) that was last
+    written to the slot. The pairs of a pass are one array ``[1, 1, held, 2]``, where ``held`` is the number of cached
+    tokens.
     """
     written = dict[int, tuple[int, int]]()
 

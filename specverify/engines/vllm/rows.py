@@ -80,9 +80,10 @@ PROMISES: Final = {"log-probabilities": told_logprobs, "a seed again": repeated_
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> setting to examine. A name is ``SPECULATION/OPTIONS`` or ``SPECULATION/PROMISE``.
+    """Return name -> the texts to sample and the law that they must have.
 
-    Settings of one configuration are adjacent and share a process.
+    A name is ``SPECULATION/OPTIONS``, or ``SPECULATION/PROMISE`` for a test of another promise than the law. Rows of
+    one configuration are adjacent and share a process.
     """
     result = dict[str, Row]()
     for name, way in WAYS.items():

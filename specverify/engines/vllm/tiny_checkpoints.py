@@ -101,9 +101,9 @@ def _layer(prefix: str, model: Llama) -> dict[str, Array]:
 
 
 def _through(columns: int, place: int) -> Array:
-    """Return the matrix of a layer that maps ``columns`` concatenated hidden states to one hidden state.
+    """Return the weight ``[width, columns * width]`` of a layer that reads ``columns`` concatenated hidden states.
 
-    It is the one with the index ``place`` plus a small random mixture of all.
+    The layer returns the hidden state with the index ``place``, plus a small random linear function of all.
     """
     numbers = np.random.default_rng(3)
     mixed = 0.1 * numbers.standard_normal((SIZES.width, columns * SIZES.width)) / np.sqrt(SIZES.width)
