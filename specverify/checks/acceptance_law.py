@@ -79,7 +79,8 @@ def examine(observable: Observable, __: Conditions) -> Examination:
 
     * No draft was recorded.
     * Rounding may explain the difference.
-    * The greedy texts with and without speculation first differ at a near-tie of logits.
+    * Greedy decoding with and without speculation gives different texts, and the logits are nearly tied at the first
+      difference.
     """
     program, seen = observable.program, seen_in(observable.watch)
     promised_law = program.law()

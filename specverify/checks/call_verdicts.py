@@ -1,11 +1,11 @@
-"""The verdict on the law of one call, token by token, given what rounding can do to the rule in the observed floats.
+"""The verdict on the law of one call: whether each probability is that of the rule, up to rounding.
 
 *The rule* is speculative sampling (2211.17192, Algorithm 1). The verdict on a law has three cases:
 
 * It holds if every probability is within the rounding error of float32 and the total variation from the rule is small.
-  It also holds if it equals the rule evaluated step by step in the dtype of the rows.
-* It is refuted if its probabilities differ from the rule by more than the rounding error of the coarsest observed
-  floats with sequential sums. A small total beyond this error is tolerated.
+  It also holds if the law equals the rule evaluated step by step in the dtype of the rows.
+* It is refuted if probabilities differ from the rule by more than the rounding error of the coarsest observed floats
+  with sequential sums. A small total beyond this error is tolerated.
 * Otherwise it is UNKNOWN, because rounding may explain the difference.
 """
 
@@ -56,8 +56,8 @@ class Finding(NamedTuple):
 class Part(NamedTuple):
     """A conditional probability in the law of a call, with bounds for rounding.
 
-    It is the probability that a draft is accepted, a scalar, or the law of the last token, ``[vocabulary]``. ``found``
-    is the computed value, and ``allowed`` are the bounds.
+    A part is either the probability that a draft is accepted (a scalar) or the law of the last token
+    (``[vocabulary]``). ``found`` is the computed value, and ``allowed`` are the bounds.
     """
 
     position: int

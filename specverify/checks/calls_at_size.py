@@ -1,4 +1,7 @@
-"""The law of a user's call with a large vocabulary, similar calls with few tokens, and calls at boundary draws."""
+"""The law of a user's call with a large vocabulary, and the calls that are compared with it.
+
+These are calls of the same program with few tokens, and calls with one random number at an end of its range.
+"""
 
 from __future__ import annotations
 

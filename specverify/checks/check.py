@@ -73,7 +73,7 @@ class Conditions(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One subject in one situation, with the function by which one check examines it."""
+    """One examination to make: a subject, a situation (the input), and the function that examines both."""
 
     subject: Subject
     situation: Situation
@@ -139,7 +139,10 @@ class ExaminedPart(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One property of a subject, with the cases in which it is examined."""
+    """One property of a subject, with the parts that examine it: one for each type of situation.
+
+    A situation is the input of one examination, for example a verifier in a scenario.
+    """
 
     name: str
     summary: str
@@ -238,7 +241,7 @@ def variants_in(
 
 
 def case_of_program(check: Check, subject: Subject, program: EngineProgram) -> Case | None:
-    """Return the case in which ``check`` examines one ``program`` of an engine.
+    """Return the case in which ``check`` examines ``program``, one of the programs of an engine.
 
     Returns None if the check does not apply to the program.
     """

@@ -179,8 +179,8 @@ def _between_bounds(law: Law, distance: float, what: str) -> str:
 def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities, what: str) -> Examination:
     """Enumerate the law of ``bearing`` and compare it with ``expected``.
 
-    The result is unknown if the greedy texts first differ at a near-tie of logits. ``what`` names the expected law in
-    messages, and ``conditions`` limits the enumeration.
+    The result is unknown if greedy texts with and without speculation first differ where logits are nearly tied.
+    ``what`` names the expected law in messages, and ``conditions`` limits the enumeration.
     """
     law = bearing.law(conditions)
     result = compare_laws(law, expected, what)
@@ -203,9 +203,10 @@ def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities
 
 
 def _with_parting(found: Comparison, parted: Parting) -> Comparison:
-    """Add ``parted``, the first difference of greedy texts, to the figures of the refutation ``found``.
+    """Return the refutation ``found`` with ``parted`` in its figures, or an unknown result.
 
-    If the logits are nearly tied there, the result is unknown.
+    ``parted`` is the first difference of the greedy texts with and without speculation. The result is unknown if the
+    logits are nearly tied there, because rounding may explain the difference.
     """
     figures = {**found.figures, "partings": [parted._asdict()]}
     if not parted.near_tie:

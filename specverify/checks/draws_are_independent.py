@@ -55,9 +55,9 @@ MEANT = (
 
 
 class DecodeBlock(NamedTuple):
-    """A whole decode that is intercepted as one block, so that a number that two rounds use is found.
+    """A whole decode whose random numbers are followed over all rounds, to find a number that two rounds use.
 
-    ``where`` describes the case, and ``opened`` opens the decode as a program.
+    ``where`` describes the case. ``opened()`` returns a context manager that yields the decode as a program.
     """
 
     where: str
@@ -90,7 +90,7 @@ def _several_rounds(scenario: Scenario) -> bool:
 def _with_residuals(subject: Subject) -> Iterator[InScenario]:
     """Yield the variants of ``subject`` in a few scenarios of several rounds.
 
-    Of the variants for one sequence, which differ in gamma, only the one with the largest gamma is used.
+    Variants that verify one sequence differ only in gamma. Of these, the one with the largest gamma is used.
     """
     rows = [variant for variant in subject.variants if not variant.joint and not variant.process]
     kept = (variant for variant in subject.variants if variant not in rows[:-1])
@@ -208,10 +208,10 @@ def reuse_in_words(reuse: Reuse) -> str:
 
 
 def _role(here: InScenario, reuse: Reuse) -> str:
-    """Return a phrase about the decisions of a verifier that share a uniform; "" if they are unclear.
+    """Return a phrase about the decisions of a verifier that share a uniform, such as a test and the replacement.
 
-    They are inferred from the law of its rounds. ``here`` is the verifier in a scenario, and ``reuse`` the observed
-    reuse.
+    The roles of the decisions are inferred from the law of the verifier's rounds; "" if they are unclear. ``here`` is
+    the verifier in a scenario, and ``reuse`` the observed reuse.
     """
     rounds = or_none(rounds_given_drafts, here) or ()
     tested = {place for given in rounds for (part, _), place in given.places.items() if part == "accept"}
@@ -224,7 +224,7 @@ def _role(here: InScenario, reuse: Reuse) -> str:
 
 
 def _chosen_token(program: EngineProgram) -> str:
-    """Return the sentence that the engine ``program`` chooses a token without a draw; "" if it does not."""
+    """Return the sentence that ``program`` chooses a token as the argmax of p, without a draw; "" if it does not."""
     with program.open() as run:
         return or_none(token_without_draw, program, KeptPaths(run)) or ""
 
@@ -288,10 +288,10 @@ def _opened(here: InScenario) -> Iterator[Callable[[Draws], Any]]:
 
 
 def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws], Any]:
-    """Return a program that decodes a whole text with the verifier ``here``, with all calls in one interception block.
+    """Return a program that decodes a whole text with the verifier ``here``, as one block of intercepted calls.
 
-    ``intercepted`` builds the decoder and the block. The decode ends at an invalid token. If the last token is never
-    read, one run stands for all its values.
+    So a random number that two calls use is found. ``intercepted`` builds the decoder and the block. The decode ends at
+    an invalid token. If the last token is never read, one run stands for all its values.
     """
     task, prompt = here.task, here.prompt
     decoder, vocabulary = intercepted.build(task, lambda _: nullcontext()), range(len(task.target(prompt)))

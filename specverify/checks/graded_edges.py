@@ -2,8 +2,8 @@
 
 The fault is searched again with the number at growing distances from the end, until it no longer occurs. The
 probability of the edge is at most the largest distance at which it may occur. Two premises: a fault that is gone at one
-distance does not return closer to the middle (a few larger distances are tested), and rows like these occur at every
-draft.
+distance does not return closer to the middle (a few larger distances are tested), and every draft is verified with rows
+like those of the search.
 """
 
 from __future__ import annotations

@@ -125,7 +125,11 @@ class _MadeFrom:
         self.unseeded: dict[str, None] = {}
 
     def compare(self, one: Noted, other: Noted) -> None:
-        """Add the lines of the original run ``one`` and of its replay ``other`` to the groups."""
+        """Add the program lines that draw in both runs to ``seeded`` or ``unseeded``.
+
+        ``one`` is the record of the original run, and ``other`` that of its replay. A line is seeded if its generator
+        had the same state in both.
+        """
         for (site, state), (_, moved_state) in zip(one, other, strict=False):
             if state is not None and moved_state is not None:
                 names = self.seeded if state == moved_state else self.unseeded

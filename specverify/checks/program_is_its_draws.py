@@ -159,8 +159,8 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
 def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) -> Examination:
     """Run foreign code again with the same outcomes, while all other sources of randomness are changed.
 
-    It is also compared with the unchanged program, and with runs on plain floats. A difference makes the result
-    unknown. ``here`` is the decoder of the code in one scenario. ``conditions`` has the seed.
+    The code is also run unchanged, and with plain floats in place of symbolic random numbers. A difference makes the
+    result unknown. ``here`` is the decoder of the code in one scenario. ``conditions`` has the seed.
     """
     run, probe = whole_run(here.decoder, here.prompt), here.scenario.shape == "generic"
     intercepted, seed = here.variant.intercepted, crc32(f"{conditions.seed}/{described(here)}".encode())
@@ -305,9 +305,10 @@ def _in_both_directions(
     *,
     enumerated: Callable[[Draws], Any] | None = None,
 ) -> Examination:
-    """Compare examined runs with plain runs, and return ``held`` with the numbers of runs.
+    """Return ``held`` with the numbers of coupled and fed runs, or an unknown result if one of these runs differs.
 
-    If a run differs, the result is unknown.
+    Both compare the program as it is examined with the unchanged program: from random numbers to the path (coupled),
+    and from the path to random numbers (fed).
 
     Args:
         held: The result so far.

@@ -1,7 +1,8 @@
 """Samples with and without speculation agree: the check for engines whose draws cannot be intercepted.
 
-Both calls run with their own random numbers. The number of samples is planned for the detectable total variation, a
-suspicion is confirmed on fresh samples, and a negative control must be rejected.
+Both calls run with their own random numbers. The number of samples is planned for the detectable total variation, and a
+suspicious result is confirmed on fresh samples before it refutes. Samples of a wrong law (the negative control) must be
+rejected too; otherwise the test has no power, and the result is unknown.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ Sample = Callable[[int, int], Mapping[Tokens, int]]
 def examine(subject: str, pair: SampledPair, conditions: Conditions) -> Examination:
     """Compare samples of the two calls of ``pair``, with and without speculation; a difference refutes.
 
-    The result is unknown if the greedy texts first differ at a near-tie of logits, or if the negative control is not
-    rejected. ``subject`` names the engine. ``conditions`` has the error probabilities and the seed.
+    The result is unknown if greedy texts of both calls first differ where logits are nearly tied, or if the negative
+    control (samples of a wrong law) is not rejected. ``subject`` names the engine. ``conditions`` has the error
+    probabilities and the seed.
     """
     ours, theirs = Counter[Tokens](), Counter[Tokens]()
     result = agreement(

@@ -1,8 +1,9 @@
 """A planned sample fits the law: for subjects that cannot be enumerated, and for sizes beyond enumeration.
 
 The number of samples follows from the detectable total variation, the share of the alarm budget and the miss rate. A
-suspicious result is confirmed on a fresh, larger sample before it refutes; a negative control must be rejected. A
-declared bias must fit its own law and must be rejected against the target's.
+suspicious result is confirmed on a fresh, larger sample before it refutes. Samples of a wrong law, the negative
+control, must be rejected, or the result is unknown. A subject with a declared bias must fit its own law, and must be
+rejected against the target's.
 """
 
 from __future__ import annotations

@@ -129,7 +129,8 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
     """Examine an engine program with every uniform at its smallest value, then at its largest.
 
     An output that is impossible without speculation refutes, or becomes a note if its probability per draft is below
-    ``conditions.edge``. The result is unknown if the greedy texts first differ at a near-tie of logits.
+    ``conditions.edge``. The result is unknown if greedy texts with and without speculation first differ where logits
+    are nearly tied.
     """
     runs, edges = 0, list[Any]()
     for result in at_boundaries(program, conditions.runs):

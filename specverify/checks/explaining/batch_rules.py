@@ -43,7 +43,8 @@ class RequestBatch(NamedTuple):
 class _RowRound(NamedTuple):
     """One round of one row of a batch: its drafts, and the rows of p and q along them.
 
-    ``passed`` has the result of the test of each draft, also after the first rejection.
+    ``passed`` states for each draft whether it passes its test. Drafts after the first rejection are tested too,
+    because a wrong decoder may use these results.
     """
 
     drafts: Tokens

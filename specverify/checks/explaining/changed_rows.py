@@ -129,7 +129,10 @@ class _ChangedModels(NamedTuple):
     """Whether the entries of each changed row sum to 1."""
 
     def draws_bonus(self) -> bool:
-        """Return whether a bonus token can be drawn from the changed rows: pmfs in place of p alone."""
+        """Return whether a bonus token may be drawn from the changed rows.
+
+        It may if the change replaces p alone, and if the changed rows are pmfs.
+        """
         return self.replaced == "p" and self.is_pmf
 
     def words(self) -> str:

@@ -455,10 +455,10 @@ def _told_as_rounds(rounds: EngineRounds, traces: Sequence[Trace | None]) -> lis
 def _stories_of(
     heaviest: Sequence[tuple[Any, Path[Any]]], drawn: Sequence[Sequence[PathDraw]], readings: Sequence[Reading | None]
 ) -> tuple[tuple[str, ...], list[Reading]]:
-    """Return lines that describe the shown paths, and the readings of these paths.
+    """Return lines that describe the most probable paths, and the readings of these paths.
 
-    They are the ``SHOWN`` most probable paths, or only one if it deviates from the rule. Paths with equal descriptions
-    are merged.
+    The ``SHOWN`` most probable paths are described, or only one if it deviates from the rule. Paths with equal
+    descriptions are merged.
 
     Args:
         heaviest: (weight, path) of each path.
@@ -763,7 +763,7 @@ def impossible_token(here: InScenario, outcome: Tokens) -> str:
 
 
 def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the output lines of paths: a line with the probability, then the lines of the description.
+    """Return the output lines for descriptions of paths: for each, a line with its probability, then its own lines.
 
     ``lines`` are the descriptions, each with a line for each round; ``weights`` maps a description to its probability.
     """

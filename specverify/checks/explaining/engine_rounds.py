@@ -101,7 +101,7 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
 def _draft_row(read: Sequence[tuple[Reading, Models]]) -> str:
     """Return the sentence that drafts are drawn from a wrong row; "" if this is not the first deviation of most paths.
 
-    ``read`` holds (reading, models) of each path. The sentence must be the same on all paths, or name the row.
+    ``read`` holds (reading, models) of each path. Returns "" also if the sentence of a path does not name the row.
     """
     faults = [reading.fault for reading, _ in read if reading.fault]
     drawn = [fault for fault in faults if re.match(r"draft \d+ is drawn from ", fault)]

@@ -753,10 +753,10 @@ class _PathReader:
             yield item.outcome, at + 1, cost, f"drawn from {named}, expected {name} = {short_row(rule)}", place
 
     def _certain_row_of(self, token: int, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
-        """Return the name of the only known row of p in which ``token`` is certain; "" if there is not exactly one.
+        """Return the name of a wrong row that explains ``token``, which no draw produced; "" if not exactly one does.
 
-        Returns "" also if ``token`` is certain in q or in the residual after ``here``. ``rejected`` are texts that end
-        in a rejected draft.
+        The row is p after another text, and gives ``token`` probability 1. Returns "" also if ``token`` is certain in q
+        or in the residual after the right text ``here``. ``rejected`` are texts that end in a rejected draft.
         """
         if token in {_certain(self.q(here)), _certain(excess(self.p(here), self.q(here)))}:
             return ""

@@ -52,9 +52,10 @@ class Repeats(NamedTuple):
 
 
 def bit_design(kernel: Kernel, gamma: int) -> Design:
-    """Return a batch whose rows each show one random number as a fair bit.
+    """Return a batch in which each row shows one random number of the kernel as a fair bit.
 
-    ``gamma`` is the number of drafts, and ``kernel`` determines the padding of rows with fewer.
+    Equal bits then show that rows share random numbers. ``gamma`` is the number of drafts, and ``kernel`` determines
+    the padding of rows with fewer.
     """
     kinds = bits(gamma)
     return design_of(kinds, [1 / len(kinds)] * len(kinds), SIZE, kernel.convention.draft_padding)
@@ -129,10 +130,11 @@ def _equal(lines: Any) -> list[tuple[int, int]]:
 
 
 def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
-    """Return name -> table of the pairs of bits that two rows of one call show.
+    """Return name -> contingency table of the pairs of bits that two rows of one call show.
 
-    There is a table for each pair of kinds of rows and each distance between them. ``samples`` is the number of pairs
-    in each, and ``design`` the batch. ``calls`` states how the rows are divided among calls.
+    The kind of a row states which random number its bit shows. There is a table for each pair of kinds and each
+    distance between the two rows. ``samples`` is the number of pairs in each table, and ``design`` the batch. ``calls``
+    states how the rows are divided among calls.
     """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
@@ -151,10 +153,10 @@ def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, s
 
 
 def tables_of_calls(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
-    """Return name -> table of the pairs of bits that one row shows in a call and in the next call.
+    """Return name -> contingency table of the pairs of bits that one row shows in a call and in the next call.
 
-    There is a table for each pair of kinds of rows. ``samples`` is the number of pairs in each, and ``design`` the
-    batch. ``calls`` states how the rows are divided among calls.
+    The kind of a row states which random number its bit shows. There is a table for each pair of kinds. ``samples`` is
+    the number of pairs in each table, and ``design`` the batch. ``calls`` states how the rows are divided among calls.
     """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
