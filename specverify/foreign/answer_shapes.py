@@ -101,7 +101,7 @@ def logprobs_in(choice: Mapping[str, Any]) -> tuple[list[tuple[Any, float]], boo
 
 
 def accepted_in(choice: Mapping[str, Any]) -> int | None:
-    """Return how many drafts of the sample ``choice`` were accepted; None if the server does not report this number."""
+    """Return how many draft tokens of the sample ``choice`` were accepted; None if the server does not report this."""
     numbers = [value for path in ACCEPTED if isinstance(value := value_at(choice, path), int)]
     return numbers[0] if numbers else None
 

@@ -23,7 +23,7 @@ Run = Divided | Enumerated | Probe | Replayed | Tape
 
 
 def run_of(frame: FrameType | None) -> Run | None:
-    """Return the object that answers the draws of the run to which ``frame`` belongs; None if no run is active.
+    """Return the source of draws (a ``Run``) of the run to which ``frame`` belongs; None if no run is active.
 
     The object is found as a local variable of ``frame`` or of one of its callers, foreign frames excluded.
     """

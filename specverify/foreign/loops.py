@@ -69,7 +69,10 @@ class LoopWatch:
     """Counts the iterations of loops while a run makes no draw, and stops the run at the limit."""
 
     def __init__(self, stop: Callable[[str], None]) -> None:
-        """Store ``stop``. ``stop(reason)`` is called in the thread that loops, and must raise an exception."""
+        """Start without counts, and store ``stop``, which is called if a loop has too many iterations.
+
+        ``stop(reason)`` is called in the thread that loops, and must raise an exception.
+        """
         self.next = monotonic() + QUIET / LOOKS
         """The time (of ``time.monotonic``) at which ``look`` must be called next."""
         self._stop = stop

@@ -277,8 +277,8 @@ _normal = _of_logistic("normal")
 def _beta(x: Operations, u: Any, a: Any, b: Any) -> Any:
     """Return the beta number with parameters a and b that belongs to the uniform ``u``; a or b must be 1.
 
-    It is a power of ``u``, or 1 minus a power of 1 - u. ``x`` has the arithmetic for the type of ``u``. Refuses other
-    parameters.
+    It is a power of ``u``, or 1 minus a power of 1 - u. ``x`` has the arithmetic for the type of ``u``. Raises
+    ``NeedsValue`` for other parameters.
     """
     if 1 not in (a, b):
         raise refusal("parameters", "a beta law is answered where one of its parameters is 1 and both are numbers")
@@ -294,8 +294,8 @@ def _trials(x: Operations, drawn: Any, chance: Any) -> Any:
 def _triangular(x: Operations, u: Any, left: Any, mode: Any, right: Any) -> Any:
     """Return the triangular number on [left, right] with mode ``mode`` that belongs to the uniform ``u``.
 
-    ``x`` has the arithmetic for the type of ``u``. Refuses a noise vector, and parameters unless ``left <= mode <=
-    right`` and ``left < right``.
+    ``x`` has the arithmetic for the type of ``u``. Raises ``NeedsValue`` for a noise vector, and unless ``left <= mode
+    <= right`` and ``left < right``.
     """
     if x is not OF_SCALARS or not left <= mode <= right or left == right:
         raise refusal("parameters", "a triangular law is answered one by one, and where left <= mode <= right")
@@ -497,7 +497,7 @@ def one_by_one(draws: Draws, site: Site, weights: Any, count: int) -> list[int]:
 def one_of(draws: Draws, site: Site, number: int) -> int:
     """Return one of ``number`` equally likely outcomes, drawn by ``draws``; ``site`` names the decision.
 
-    Refuses more than ``MOST_OUTCOMES`` outcomes.
+    Raises ``NeedsValue`` for more than ``MOST_OUTCOMES`` outcomes.
     """
     if number > MOST_OUTCOMES:
         raise refusal("too-many-outcomes", f"{site[0]} has {number} outcomes, more than can be enumerated")
@@ -535,7 +535,7 @@ def _tolerance(dtype: Any) -> float:
 def heads(draws: Draws, site: Site, trials: int, chance: float) -> int:
     """Return the number of successes in ``trials`` trials of probability ``chance``, drawn by ``draws``.
 
-    ``site`` names the decision. Refuses more than ``MOST_TRIALS`` trials.
+    ``site`` names the decision. Raises ``NeedsValue`` for more than ``MOST_TRIALS`` trials.
     """
     if not 0 <= trials <= MOST_TRIALS:
         raise refusal("too-many-outcomes", f"{site[0]} of {trials} trials cannot be enumerated")
@@ -551,7 +551,7 @@ def drawn_out(draws: Draws, site: Site, good: int, bad: int, taken: int) -> int:
     """Return a hypergeometric number, drawn by ``draws``: how many of ``taken`` items are good.
 
     The items are drawn without replacement from ``good`` good items and ``bad`` other items. ``site`` names the
-    decision. Refuses if ``taken`` exceeds ``MOST_TRIALS``.
+    decision. Raises ``NeedsValue`` if ``taken`` exceeds ``MOST_TRIALS``.
     """
     if min(good, bad, taken) < 0 or taken > good + bad:
         raise ValueError("ngood, nbad and nsample must not be negative, and nsample not be more than both together")
@@ -600,7 +600,7 @@ def check_shuffled(call: Any, number: int) -> None:
 def shuffled(draws: Draws, site: Site, number: int) -> list[int]:
     """Return a permutation of ``number`` elements, drawn by ``draws``; ``site`` names the decision.
 
-    Refuses more than ``MOST_SHUFFLED`` elements.
+    Raises ``NeedsValue`` for more than ``MOST_SHUFFLED`` elements.
     """
     check_shuffled(site[0], number)
     return one_by_one(draws, site, np.ones(number), number)

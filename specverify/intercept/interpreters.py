@@ -185,9 +185,9 @@ class Coupled:
     def take(self, uniform: Any) -> None:
         """Assign a value to ``uniform``, a new symbolic number.
 
-        The value is the next recorded number. If only an interval is recorded, a value in it is chosen. A number of a
-        noise vector has the value that ``take_block`` assigned, the largest number of a race that of ``best_of_many``.
-        Raises ``Parted`` if an outcome was recorded.
+        The value is the next recorded number. If only an interval is recorded, a value in it is chosen. If the number
+        is an element of a vector or the largest of a race, ``take_block`` or ``best_of_many`` has computed its value.
+        Raises ``Parted`` if an outcome was recorded instead of a number.
         """
         recorded = getattr(uniform.draw, "recorded", None)
         item = self._next(uniform.draw.name) if recorded is None else Item(value := recorded(self), value)

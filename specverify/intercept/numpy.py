@@ -490,7 +490,7 @@ def _of_out(out: Any, size: Any) -> Any:
 def _into(out: Any, numbers: Any) -> Any:
     """Write ``numbers`` into the caller's array ``out`` and return ``out``; if ``out`` is None, return ``numbers``.
 
-    Refuses to write symbolic numbers into an array made before the block, which cannot hold them.
+    Raises ``NeedsValue`` for symbolic numbers and an array made before interception, which cannot hold them.
     """
     if out is None:
         return numbers

@@ -17,10 +17,10 @@ from specverify.proof.symbolic_tables import Model
 
 
 def kept_proof(folder: Path, asked: Mapping[str, Any], prove: Callable[[], Proof]) -> Proof:
-    """Return the cached proof for the question ``asked``; if there is none, call ``prove`` and cache the result.
+    """Return the cached proof of the statement ``asked``; if there is none, call ``prove`` and cache the result.
 
-    ``asked`` has the arguments that determine the proof, by name. An entry of ``folder``, the cache, is valid for the
-    same question, the same version of z3 and the same source files of ``specverify`` and ``reference``. UNKNOWN is not
+    ``asked`` has the arguments of the proof, by name. An entry of ``folder``, the cache, is valid for the same
+    arguments, the same version of z3 and the same source files of ``specverify`` and ``reference``. UNKNOWN is not
     cached, because it depends on the time limit.
     """
     folder.mkdir(parents=True, exist_ok=True)

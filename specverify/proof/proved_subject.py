@@ -132,8 +132,9 @@ def _first_variant(subject: Subject, name: str) -> Variant:
 def any_length(world: World, most: int) -> LengthRule:
     """Return a length rule that represents all rules: before each token an open question decides whether to draft it.
 
-    The answer may be any function of the text so far and of all pmfs. A proof therefore holds for every rule that
-    decides before a token is drawn, and for random mixtures of such rules. ``most`` is the largest number of drafts.
+    An open question is one of yes or no whose answer the proof leaves free. The answer may be any function of the text
+    so far and of all pmfs. A proof therefore holds for every rule that decides before a token is drawn, and for random
+    mixtures of such rules. ``most`` is the largest number of drafts.
     """
     text: list[Tokens] = [()]
 

@@ -43,26 +43,26 @@ class GuardedPath(NamedTuple, Generic[Outcome]):
 
 
 class PathStep:
-    """One draw or comparison on the current path, and the answers that remain to be followed."""
+    """One draw or comparison on the current path, and its outcomes that later paths will follow."""
 
     def __init__(
         self, question: Any, answers: list[tuple[Any, SignCondition | None]], weights: tuple[Any, ...]
     ) -> None:
-        """Store a draw or comparison: the ``question``, and its possible ``answers``, the first of which is followed.
+        """Store a draw or comparison: the ``question``, and its possible outcomes ``answers``, the first is followed.
 
-        Each answer has its condition (None: always possible). ``weights`` are the probabilities of a draw, () for a
+        Each outcome has its condition (None: always possible). ``weights`` are the probabilities of a draw, () for a
         comparison.
         """
         self.question, self.answers, self.weights, self.index = question, answers, weights, 0
 
     @property
     def answer(self) -> Any:
-        """Return the answer on the current path."""
+        """Return the outcome of this draw or comparison on the current path."""
         return self.answers[self.index][0]
 
     @property
     def condition(self) -> SignCondition | None:
-        """Return the condition under which the current answer is possible; None if it always is."""
+        """Return the condition under which the outcome on the current path is possible; None if it always is."""
         return self.answers[self.index][1]
 
 
@@ -224,7 +224,7 @@ def runs_of_paths(
 
 
 def enter(solver: Feasibility, step: PathStep) -> None:
-    """Add the condition of the current answer of ``step`` to the solver."""
+    """Add to the solver the condition of the outcome that the path follows at ``step``."""
     if step.condition is not None:
         solver.push(step.condition)
 

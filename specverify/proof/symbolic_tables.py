@@ -26,7 +26,8 @@ class UnknownRow(NamedTuple):
 
     * For a pmf, ``kind`` is the model ("target" or "draft"), ``text`` the text before the token, and ``entries`` has
       the entries of the pmf as polynomials in the unknowns.
-    * For an open question, ``kind`` is "choice", ``text`` is the question, and ``entries`` has its unknown.
+    * For an open question, one of yes or no whose answer the proof leaves free, ``kind`` is "choice", ``text`` is the
+      question, and ``entries`` has its unknown.
     """
 
     kind: str
@@ -83,7 +84,10 @@ class UnknownTables:
 
 
 class World(Protocol):
-    """The interface of the models on which a statement is tested: target, draft model, answers to open questions."""
+    """The interface of the models on which a statement is tested: target, draft model, and answers to open questions.
+
+    An open question is one of yes or no whose answer the proof leaves free, such as whether to draft another token.
+    """
 
     @property
     def vocabulary(self) -> int:
@@ -97,8 +101,8 @@ class World(Protocol):
     def chosen(self, *question: Any) -> bool:
         """Return the answer to an open question (True is yes). Equal questions have equal answers.
 
-        ``question`` is a name, such as ``"draft"`` for whether another token is drafted, followed by tokens, such as
-        the text after which it is asked.
+        An open question is one of yes or no whose answer the proof leaves free. ``question`` is a name, such as
+        ``"draft"`` for whether another token is drafted, followed by tokens, such as the text so far.
         """
         ...
 
@@ -119,15 +123,18 @@ class UnknownWorld:
         return Task(target, lambda text: self._tables.pmf(self._run, DRAFT, text), horizon=horizon)
 
     def chosen(self, *question: Any) -> bool:
-        """Return the answer to an open question on this path: yes if the question's own unknown is positive."""
+        """Return the answer to an open question on this path: yes if the question's own unknown is positive.
+
+        An open question is one of yes or no whose answer the proof leaves free, such as whether to draft another token.
+        """
         return self._run.holds(self._tables.row(CHOICE, question).entries[0], frozenset({POSITIVE}))
 
 
 class Model(NamedTuple):
     """Concrete models at which a statement fails: pmfs of target and draft by text, and answers to open questions.
 
-    ``choices`` maps an open question to its answer. A text without a stored pmf has the uniform pmf; an open question
-    without a stored answer has the answer no.
+    An open question is one of yes or no whose answer the proof leaves free. ``choices`` maps an open question to its
+    answer. A text without a stored pmf has the uniform pmf; an open question without a stored answer has the answer no.
     """
 
     vocabulary: int
@@ -152,7 +159,8 @@ class Model(NamedTuple):
 def _one_hot(world: World) -> LanguageModel:
     """Return a model with one-hot pmfs.
 
-    After each text, open questions of ``world`` decide which token has probability 1.
+    After each text, ``world`` chooses which token has probability 1: it answers, for one token after another, the open
+    question whether this is the token.
     """
 
     def row(text: Tokens) -> Pmf:
@@ -186,7 +194,8 @@ def model_at(tables: UnknownTables, point: Mapping[int, Fraction]) -> Model:
 def any_model(tables: UnknownTables, rng: random.Random) -> Model:
     """Return random concrete models, drawn by ``rng``, with a pmf for every text that has one in ``tables``.
 
-    Less than a quarter of the entries are 0, on average. Open questions have random answers.
+    Less than a quarter of the entries are 0, on average. Open questions (free decisions of yes or no) have random
+    answers.
     """
     point: dict[int, Fraction] = {}
     for row in tables.rows.values():

@@ -130,9 +130,9 @@ def _answered_methods(everything: Everything) -> list[Any]:
 
 
 def _held_by_libraries() -> Counter[int]:
-    """Return how many global names in the modules of ``random`` and NumPy refer to each object.
+    """Return how many global names in the modules of ``random`` and NumPy refer to each object, by its identity.
 
-    The keys are the identities of the objects.
+    These references are subtracted when references in foreign code are counted.
     """
     modules = [sys.modules[name] for name in _LIBRARIES if name in sys.modules]
     return Counter(id(item) for module in modules for item in vars(module).values())

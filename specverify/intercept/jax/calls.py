@@ -76,7 +76,10 @@ Answer = TypeVar("Answer")
 
 
 def draws_inside(parameters: dict[str, Any]) -> bool:
-    """Return whether a traced function among the ``parameters`` of a primitive (such as ``while``) draws."""
+    """Return whether a primitive that calls traced functions, such as ``while``, draws random numbers inside them.
+
+    The functions are among its ``parameters``.
+    """
     return any(_draws(each) for name in _INSIDE if name in parameters for each in _functions(parameters[name]))
 
 
@@ -366,8 +369,8 @@ def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], eq
 def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> list[Any]:
     """Apply the rule of ``primitive`` to symbolic operands; without a rule, draw their elements and let JAX compute.
 
-    ``equation`` is the equation of a traced function that applies the primitive, or None. Refuses if there is no rule
-    and an element is a continuous symbolic number, which cannot be drawn.
+    ``equation`` is the equation of a traced function that applies the primitive, or None. Raises ``NeedsValue`` if
+    there is no rule and an element is a continuous symbolic number, which cannot be drawn.
     """
     name = primitive.name
     if name in _DERIVES and has_no_value(*operands):
@@ -411,8 +414,8 @@ def _results(primitive: Any, operands: list[Any], parameters: dict[str, Any]) ->
 def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any:
     """Return the random bits that ``primitive`` draws from ``operands[0]``, an array of keys.
 
-    The bits are symbolic unless this run has fixed values for its random numbers. Refuses primitives that draw in
-    another way, and keys that depend on a symbolic number.
+    The bits are symbolic unless this run has fixed values for its random numbers. Raises ``NeedsValue`` for primitives
+    that draw in another way, and keys that depend on a symbolic number.
     """
     if primitive.name != "random_bits":
         raise NeedsValue("no-law", f"{primitive.name} of JAX at {caller()} draws from a law that cannot be enumerated")

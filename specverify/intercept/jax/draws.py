@@ -120,7 +120,8 @@ class Bits(Deferred):
         """Return the integer modulo ``number`` as an outcome; 0 if ``number`` is 1.
 
         If ``number`` exceeds ``MOST_OUTCOMES``, reading the outcome computes one value as for a seed (see ``given``).
-        Refuses if these are not all bits of the word, if bits were placed above them, or if ``number`` is not positive.
+        Raises ``NeedsValue`` if these are not all bits of the word, if bits were placed above them, or if ``number`` is
+        not positive.
         """
         if self.under or self.kept != self.source.width or number <= 0:
             raise NeedsValue("rest-needed", f"the rest of a division of random bits by {number} is needed")

@@ -202,8 +202,8 @@ def _whole_part(name: str) -> Handler:
 def _rest(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
     """Handle ``rem``: return the remainder of the division of each element of the first operand by the second.
 
-    For random bits the remainder is an outcome. For a symbolic number it has the sign of the dividend. For an unread
-    outcome it is computed when it is read.
+    For random bits the remainder is an outcome, drawn when it is read. For a symbolic number it has the sign of the
+    dividend. For an unread outcome it is computed when the outcome is read.
     """
 
     def one(left: Any, right: Any) -> Any:
@@ -423,7 +423,7 @@ def ordering(name: str) -> Handler:
 def _in_turn(row: list[Any]) -> list[Any]:
     """Return ``row`` with each random word replaced by its uniform number, which has the same order.
 
-    Refuses a row that mixes random words with other elements.
+    Raises ``NeedsValue`` for a row that mixes random words with other elements.
     """
     words = [element.source.width == element.kept for element in row if isinstance(element, Bits)]
     if words and (len(words) < len(row) or not all(words)):

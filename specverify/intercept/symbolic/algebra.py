@@ -53,7 +53,7 @@ def _of_number(function: Callable[[float], Any], value: float) -> float:
 def apart(left: Operand, right: Operand, what: str) -> tuple[Symbolic, float]:
     """Return the pair (symbolic operand, plain number) of ``left`` and ``right``, in whichever order they are given.
 
-    Refuses two symbolic operands; ``what`` describes the operation in the message.
+    Raises ``NeedsValue`` for two symbolic operands; ``what`` describes the operation in the message.
     """
     value, number = (left, right) if isinstance(left, SYMBOLIC) else (right, left)
     if isinstance(number, SYMBOLIC) or not isinstance(value, SYMBOLIC):
@@ -79,7 +79,8 @@ def of_two(name: str, left: Symbolic, right: Symbolic) -> Operand:
 def _sign(value: Symbolic, what: str) -> float:
     """Return 1 if ``value``, a symbolic number, cannot be negative, and -1 if it cannot be positive.
 
-    Refuses a number that can have both signs. ``what`` is the beginning of the message of the refusal.
+    Raises ``NeedsValue`` for a number that can have both signs. ``what`` is the beginning of the message of the
+    refusal.
     """
     low, high = value.ends()
     if low < 0 < high:
@@ -181,7 +182,7 @@ def _nonnegative(value: Symbolic, what: str) -> Symbolic:
 
 
 def square(value: Symbolic) -> Operand:
-    """Return ``value ** 2``; refuses a number that can have both signs."""
+    """Return ``value ** 2``. Raises ``NeedsValue`` for a number that can have both signs."""
     return value.then(times(_sign(value, "a square is taken of"))).then(power(2.0))
 
 
@@ -226,7 +227,8 @@ def narrowed(value: Any, dtype: str) -> Any:
     """Return ``value`` converted to ``dtype``, the name of a dtype, if it is symbolic; any other value unchanged.
 
     A 16-bit float dtype rounds the number, unless 16-bit numbers are treated as continuous. Other dtypes leave the
-    number unchanged. Refuses 8-bit float dtypes, and a number that may lie outside of an integer dtype.
+    number unchanged. Raises ``NeedsValue`` for 8-bit float dtypes, and a number that may lie outside of an integer
+    dtype.
     """
     if "int" in dtype and isinstance(value, SYMBOLIC):
         return within(value, int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
@@ -243,7 +245,7 @@ RARE = 1e-9
 
 
 def within(value: Symbolic, least: int, largest: int) -> Symbolic:
-    """Return ``value``, a random integer; refuses it if it may leave ``[least, largest]``.
+    """Return ``value``, a random integer. Raises ``NeedsValue`` if it may leave ``[least, largest]``.
 
     An overflow is ignored if at most the share ``RARE`` of the interval of the values lies outside.
     """
@@ -333,8 +335,8 @@ def truncated(value: Symbolic) -> Operand:
 def rounded_to_whole(value: Symbolic) -> Operand:
     """Return the integer nearest to ``value``, drawn if it has few possible values; -0.0 for a number just below 0.
 
-    Refuses a combination of several numbers, and a number that may lie halfway between two integers with positive
-    probability.
+    Raises ``NeedsValue`` for a combination of several numbers, and a number that may lie halfway between two integers
+    with positive probability.
     """
     if isinstance(value, Joined):
         raise NeedsValue("rest-needed", "a random number that is made of several is rounded to the nearest whole one")
@@ -348,19 +350,22 @@ def rounded_to_whole(value: Symbolic) -> Operand:
 
 
 def sign_of(value: Symbolic) -> float:
-    """Return the sign of ``value``: -1, 0 or 1, drawn."""
+    """Return the sign of ``value``, a symbolic number: -1, 0 or 1; drawn at random unless it is known."""
     if value.equals(0.0):
         return 0.0
     return -1.0 if value.below(0.0) else 1.0
 
 
 def has_sign(value: Symbolic, place: str = "") -> bool:
-    """Return whether ``value`` is negative (signbit), drawn; ``place`` is the line of the program that asks."""
+    """Return whether ``value``, a symbolic number, is negative (signbit); drawn at random unless its sign is known.
+
+    ``place`` is the line of the program that calls the function.
+    """
     return _is_never(0.0, value, "the sign is taken of").below(0.0, place)
 
 
 def with_sign(of: Operand, sign: Operand) -> Operand:
-    """Return ``of`` with the sign of ``sign`` (copysign); a random sign is drawn."""
+    """Return ``of`` with the sign of ``sign`` (copysign). If ``sign`` is symbolic, its sign is drawn at random."""
     below = has_sign(sign) if isinstance(sign, SYMBOLIC) else copysign(1.0, sign) < 0
     result = _of_any(size, np.absolute, of)
     return negative(result) if below else result
@@ -379,7 +384,7 @@ def _rest(whole: Operand, left: Operand, right: Operand) -> Operand:
 
 
 def heaviside(value: Operand, at_zero: Operand) -> Operand:
-    """Return 1 if ``value`` is above 0, 0 if below, and ``at_zero`` at 0; which case holds is drawn."""
+    """Return 1 if ``value`` is above 0, 0 if below, ``at_zero`` at 0; for a symbolic ``value`` this is drawn."""
     if not isinstance(value, SYMBOLIC):
         return at_zero if value == 0 else float(value > 0)
     sign = sign_of(value)

@@ -208,11 +208,11 @@ class SymbolicArray(np.ndarray[Any, Any]):
             raise refused.during(f"np.{func.__name__}", caller()) from None
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Return the index of the largest element along ``axis`` (None: of all), drawn as the winner of a race."""
+        """Return the index of the largest element along ``axis`` (None: of all). It is random: drawn by its law."""
         return place_of_extreme("argmax", self, axis, out, keepdims=keepdims)
 
     def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Return the index of the smallest element along ``axis`` (None: of all), drawn as the winner of a race."""
+        """Return the index of the smallest element along ``axis`` (None: of all). It is random: drawn by its law."""
         return place_of_extreme("argmin", self, axis, out, keepdims=keepdims)
 
     def max(self, axis: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
@@ -224,7 +224,7 @@ class SymbolicArray(np.ndarray[Any, Any]):
         return _lazy(best("min", self, axis, keepdims, out=out, **more))
 
     def argsort(self, axis: Any = -1, *_: Any, **__: Any) -> Any:
-        """Return the indices that sort the array, drawn as a race."""
+        """Return the indices that sort the array. They are random: drawn by their joint law."""
         return argsorted(self, axis)
 
     def sort(self, axis: Any = -1, *_: Any, **__: Any) -> None:
@@ -552,9 +552,10 @@ class VectorArray(SymbolicArray):
         return as_array(_of(self))
 
     def astype(self, dtype: Any, *_: Any, **__: Any) -> Any:
-        """Return the elements in another float dtype. Refuses any other dtype.
+        """Return the elements in another float dtype.
 
-        Also refuses 16 bits, unless 16-bit numbers are treated as continuous.
+        Raises ``NeedsValue`` for a dtype that is no float, and for 16 bits, unless 16-bit numbers are treated as
+        continuous.
         """
         if np.issubdtype(dtype, np.floating):
             asked(check_not_equal, np.dtype(dtype).name)
@@ -562,11 +563,11 @@ class VectorArray(SymbolicArray):
         raise refusal("arrays-not-followed", "random numbers are converted to something that is no float")
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Return the index of the largest element along an axis, drawn."""
+        """Return the index of the largest element along an axis. It is random: drawn by its law."""
         return self._extreme("argmax", axis, out, keepdims)
 
     def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Return the index of the smallest element along an axis, drawn."""
+        """Return the index of the smallest element along an axis. It is random: drawn by its law."""
         return self._extreme("argmin", axis, out, keepdims)
 
     def max(self, *args: Any, **kwargs: Any) -> Any:
@@ -578,7 +579,7 @@ class VectorArray(SymbolicArray):
         return taken_out(self).min(*args, **kwargs)
 
     def argsort(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the indices that sort the elements, drawn as a race."""
+        """Return the indices that sort the elements. They are random: drawn by their joint law."""
         return taken_out(self).argsort(*args, **kwargs)
 
     def _extreme(self, name: str, axis: Any, out: Any, keepdims: Any) -> Any:
@@ -647,7 +648,7 @@ def _elements(many: Many) -> SymbolicArray:
 def _written(out: Any, many: Many) -> Any:
     """Replace the content of the array ``out`` by ``many``, as an in-place operation does, and return ``out``.
 
-    Refuses if ``out`` is no ``VectorArray``, may share elements with another array, or has another shape.
+    Raises ``NeedsValue`` if ``out`` is no ``VectorArray``, may share elements with another array, or has another shape.
     """
     if not isinstance(out, VectorArray) or out.shared or out.shape != many.shape:
         raise refusal("arrays-not-followed", "many random numbers are written into an array that others see")

@@ -259,7 +259,10 @@ class Buffer(np.ndarray[Any, Any]):
         return out[0] if len(out) == 1 else out or result
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Call a NumPy function on the elements of buffers; refuses functions that write into a filled buffer."""
+        """Call a NumPy function on the elements of buffers.
+
+        Raises ``NeedsValue`` if the function writes into a buffer that holds symbolic numbers.
+        """
         if func is _COPYTO and len(args) == 2 and not kwargs and isinstance(args[0], Buffer):
             args[0][...] = args[1]
             return None

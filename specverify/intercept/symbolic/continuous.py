@@ -307,8 +307,8 @@ def at_rank(parts: tuple[Any, ...], rank: int, *, largest: bool) -> Continuous |
 def largest_of(operands: tuple[Any, ...], *, largest: bool = True) -> Continuous | Extreme | float:
     """Return the largest (or smallest) of ``operands``, numbers and symbolic numbers.
 
-    Refuses two kinds of operands: a combination of several numbers, such as a sum, and an order statistic other than a
-    maximum (or minimum).
+    Raises ``NeedsValue`` for two kinds of operands: a combination of several numbers, such as a sum, and an order
+    statistic other than a maximum (or minimum).
     """
     parts: list[Continuous | float] = []
     for operand in operands:
@@ -457,7 +457,10 @@ class Joined(NamedTuple):
         return _smooth(self) and len(list(_uniforms(self))) == len(self.uniforms())
 
     def equals(self, _number: float, _place: str = "") -> bool:
-        """Return False, because no value has a positive probability; refuses a number of which this is not certain."""
+        """Return False: this number has a continuous law, so it equals no given number.
+
+        Raises ``NeedsValue`` if the law may not be continuous.
+        """
         if not self._is_smooth():
             raise NeedsValue(
                 "equal-numbers", "random numbers that are clamped or have steps are joined, and compared for equality"

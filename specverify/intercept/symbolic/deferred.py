@@ -123,8 +123,8 @@ class Categorical(Deferred):
     def alone(self) -> bool:
         """Return whether ``pmf`` is still the law of this outcome.
 
-        False after the program has read a draw from the same generator state: this outcome is then equal to that of the
-        draw, or refused.
+        False after the program has read another draw from the same generator state. This outcome then equals the
+        outcome of that draw; if the two draws used the state in different ways, reading it raises ``NeedsValue``.
         """
         return self.draw.origin is None or not self.draw.origin.looked_at
 
@@ -248,7 +248,7 @@ def is_open(element: Any) -> bool:
 def known(element: Any) -> Any:
     """Return the plain value of ``element``: outcomes and symbolic integers are drawn.
 
-    Refuses other symbolic numbers.
+    Raises ``NeedsValue`` for other symbolic numbers.
     """
     element = outcome_in(element)
     if isinstance(element, Deferred):

@@ -71,7 +71,7 @@ class SymbolicFloat:
         return of_operands("divide", of_operands("rint", of_operands("multiply", self, 10.0**digits)), 10.0**digits)
 
     def is_integer(self) -> Any:
-        """Return whether the number is an integer; the answer is drawn if both answers are possible."""
+        """Return whether the number is an integer; if the number may or may not be one, this is drawn at random."""
         return of_operands("equal", self, of_operands(FLOOR.name, self))
 
     def conjugate(self) -> Any:
@@ -178,7 +178,8 @@ def of_operands(name: str, *operands: Any) -> Any:
 def _limit(outcome: SymbolicFloat, operands: Sequence[Any]) -> None:
     """Give ``outcome`` the limits of the integer type of ``operands``, if all are integers and one has limits.
 
-    Refuses an outcome that may lie outside of the limits, because the library wraps such a number around.
+    Raises ``NeedsValue`` for an outcome that may lie outside of the limits, because the library wraps such a number
+    around.
     """
     limits = next((each.limits for each in operands if isinstance(each, SymbolicFloat) and each.limits), None)
     if limits is None or not all(isinstance(each, Integral) or getattr(each, "limits", None) for each in operands):

@@ -74,7 +74,7 @@ class Clock(NamedTuple):
         return late <= FLOAT64 and abs(self.offset) <= FLOAT64 and self.later(self.end) <= FLOAT64
 
     def later(self, at: float) -> float:
-        """Return the probability that the clock rings at time ``at`` or later, without the limit ``end``."""
+        """Return the probability that the clock rings at time ``at`` or later, ignoring its latest time ``end``."""
         if at <= self.start:
             return 1.0
         return (1 - self.at_once - self.offset) * exp(-self.rate * (at - self.start)) + self.offset
@@ -176,7 +176,10 @@ def _running(clocks: Sequence[Clock], begin: float, end: float) -> dict[int, Clo
 
 
 def _chance(clock: Clock, at: float) -> float:
-    """Return the probability that a clock rings exactly at time ``at``, if it has not rung before."""
+    """Return the probability that an exponential clock rings exactly at time ``at``, given that it has not rung before.
+
+    It is positive at the start of a clock that may ring at once, and at the latest time of a clock.
+    """
     if clock.end <= at:
         return 1.0
     return clock.at_once if clock.start == at else 0.0
@@ -493,7 +496,7 @@ def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = 
 
 
 def _is_known(uniform: Uniform) -> bool:
-    """Return whether a uniform has been compared or has raced before."""
+    """Return whether a uniform has been compared with a number, or has been in a race (an argmax), before."""
     known = uniform.known
     return bool(known.asked or known.raced or known.runner or known.low > 0 or known.high < 1)
 
@@ -575,7 +578,7 @@ def _all_parts(scores: Sequence[Any]) -> list[tuple[Any, int]]:
 def _parts(score: Any) -> tuple[Any, ...]:
     """Return the numbers whose maximum is ``score``: its parts if it is a maximum of several, else ``score`` alone.
 
-    Refuses a ``score`` that is another order statistic, such as a minimum.
+    Raises ``NeedsValue`` for a ``score`` that is another order statistic, such as a minimum.
     """
     if not isinstance(score, Extreme):
         return (score,)

@@ -440,7 +440,7 @@ def middle_rank(length: int, _: int | None) -> range:
 def looked_up(bounds: Sequence[float], element: Any, ask: Ask, *, right: bool) -> Any:
     """Return how many of the sorted ``bounds`` are below ``element``, or with ``right`` at most equal to it.
 
-    The answer is drawn when it is read; ``ask`` has the operation and the line that a refusal names.
+    The result is an outcome that is drawn when it is read; ``ask`` has the operation and the line that a refusal names.
     """
     if isinstance(element, SYMBOLIC):
         return Deferred(partial(ask.put, partial(element.interval_of, bounds, ask.place, or_equal=right)))

@@ -343,7 +343,8 @@ def _halves(boxes: _Boxes) -> tuple[Any, Any]:
 def _looked_at(low: Any, high: Any, questions: Sequence[Fact]) -> _Boxes:
     """Return the boxes from ``low`` to ``high``, with bounds of the volumes where a comparison is true or false.
 
-    ``questions`` has the results of earlier comparisons (``Fact``) and, as the last item, this comparison.
+    The comparison is the last item of ``questions``; the other items are the results of earlier comparisons (``Fact``),
+    and only points that agree with these count.
     """
     widths = high - low
     middle = low + widths / 2

@@ -401,8 +401,8 @@ class Uniform:
     def _placed(self, place: str) -> None:
         """Store the rank of this uniform in its race, if it has raced; called before it is compared with a number.
 
-        The rank follows from the order of the clocks that is already drawn. Refuses if the order does not determine it.
-        ``place`` is the line that compares.
+        The rank follows from the order of the clocks that is already drawn. Raises ``NeedsValue`` if the order does not
+        determine it. ``place`` is the line that compares.
         """
         known, runner = self.known, self.known.runner
         if not known.raced or known.place is not None:
@@ -469,7 +469,8 @@ def look_up(draws: Draws, pmf: Any, site: Site, draw: Draw) -> int:
     """Return the outcome of ``draw``, an inverse-CDF lookup of one number in the cumulative sum of ``pmf``.
 
     ``draws`` chooses the outcome at ``site``. The outcome also constrains the other draws that use this number, and
-    their earlier outcomes constrain it. Refuses the run if the number has raced or was compared together with others.
+    their earlier outcomes constrain it. Raises ``NeedsValue`` if the number has raced or was compared together with
+    others.
     """
     assert draw.origin is not None
     known: Known | None = draw.origin.shared.get(draw.source)
@@ -509,8 +510,8 @@ def _edges(pmf: Any) -> Any:
 def look(draw: Draw) -> None:
     """Record that the program reads ``draw``.
 
-    Refuses the run if the program has read another draw from the same generator state that used the state in another
-    way.
+    Raises ``NeedsValue`` if the program has read another draw from the same generator state that used the state in
+    another way.
     """
     refusal = draw.look()
     if refusal:

@@ -313,7 +313,7 @@ class Many(NamedTuple):
     def look(self) -> None:
         """Record that the program reads all elements.
 
-        Refuses the run if the program has read another draw from the same generator state that used the state in
+        Raises ``NeedsValue`` if the program has read another draw from the same generator state that used the state in
         another way.
         """
         for block in self.blocks:

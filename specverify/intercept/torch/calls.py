@@ -203,7 +203,7 @@ class _AnsweringMode(TorchFunctionMode):
     def _looked_after(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run ``func``, an operation without a rule that may draw, such as dropout, and return its result.
 
-        ``args`` and ``kwargs`` are its arguments. Refuses the operation if it is given a generator, or if it drew from
+        ``args`` and ``kwargs`` are its arguments. Raises ``NeedsValue`` if it is given a generator, or if it drew from
         one.
         """
         if any(isinstance(value, torch.Generator) for value in (*args, *kwargs.values())):
@@ -261,8 +261,8 @@ def _noted(result: Any) -> Any:
 def _with_storage(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return ``args``, the arguments of ``func``, with symbolic tensors replaced by ordinary tensors where needed.
 
-    All are replaced if ``func`` reads memory or assigns to an index, otherwise those that became ordinary tensors
-    before (see ``is_stored``).
+    All are replaced if ``func`` reads memory or assigns to an index. Otherwise only tensors that have already become
+    ordinary tensors (see ``is_stored``) are replaced.
     """
     all_of_them = func in _ORDINARY or func is torch.Tensor.__setitem__
     result: tuple[Any, ...] = in_all(stored if all_of_them else _stored_if_it_is, args)

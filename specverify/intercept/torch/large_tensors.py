@@ -440,7 +440,7 @@ def _outcome_converted(function: Any, tensor: Any, *_: Any, **kwargs: Any) -> An
 def _asked(function: Any, left: Any, right: Any) -> Any:
     """Return the comparison ``function`` of ``left`` and ``right``, which contain unread outcomes among very many.
 
-    Each answer is drawn when it is read. Returns ``Declined`` if neither operand has such an outcome.
+    Each bool of the result is drawn when it is read. Returns ``Declined`` if neither operand has such an outcome.
     """
     tensors = _tensors((left, right))
     if not _has_wide(tensors):

@@ -296,7 +296,10 @@ def joined(join: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def scalar(tensor: Any) -> Any:
-    """Return the number in a tensor of one element, drawing it if needed; refuses a continuous symbolic number."""
+    """Return the number in a tensor of one element, drawing it if needed.
+
+    Raises ``NeedsValue`` for a continuous symbolic number.
+    """
     element = tensor.elements.item()
     if isinstance(element, SYMBOLIC):
         patches.met()
