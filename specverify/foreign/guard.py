@@ -85,7 +85,10 @@ def guarded(work: Callable[[], Result], seconds: float, *, watch_loops: bool = F
 
 @contextmanager
 def _endings_refused(refused: list[str]) -> Iterator[None]:
-    """In the ``with`` block, refuse calls that end this process, and append a sentence for each to ``refused``."""
+    """In the ``with`` block, a call that would end this process raises an exception instead.
+
+    For each such call a sentence is appended to ``refused``.
+    """
     here = os.getpid()
 
     def refusing(name: str, library: Callable[..., Any], ends: Callable[..., bool]) -> Callable[..., Any]:

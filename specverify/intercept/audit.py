@@ -171,7 +171,7 @@ class Cell(NamedTuple):
 
 
 class AnsweredQuestion(NamedTuple):
-    """An answered comparison of a symbolic number.
+    """A comparison of a symbolic number, with its result.
 
     ``draw`` is the draw of the number, ``place`` file and line of the comparison, and ``cell`` the interval in which
     the number lies afterwards.

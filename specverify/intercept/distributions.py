@@ -592,7 +592,10 @@ def filled(size: Any, draw: Callable[[tuple[int, ...]], Any], dtype: Any = np.in
 
 
 def check_shuffled(call: Any, number: int) -> None:
-    """Refuse the call named ``call``, which permutes ``number`` elements, if ``number`` exceeds ``MOST_SHUFFLED``."""
+    """Raise ``NeedsValue`` if ``number``, the number of elements to permute, exceeds ``MOST_SHUFFLED``.
+
+    ``call`` is the name of the permuting call for the message.
+    """
     if number > MOST_SHUFFLED:
         raise refusal("too-many-outcomes", f"{call} of {number} has more outcomes than can be enumerated")
 

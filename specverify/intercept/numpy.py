@@ -432,14 +432,15 @@ class NumpyGenerator:
         return self.uniforms("rand", dims or None)
 
     def refused(self, function: str) -> Any:
-        """Refuse ``function``, the name of a method of NumPy for which there is no rule."""
+        """Raise ``NeedsValue`` for ``function``, the name of a method of NumPy for which there is no rule."""
         raise refusal("no-law", f"{self._name}.{function} cannot be answered by finitely many outcomes")
 
 
 def _check_enumerated(call: str, number: int) -> None:
-    """Refuse the call named ``call`` if it has more than ``MOST_OUTCOMES`` outcomes; ``number`` is how many it has.
+    """Raise ``NeedsValue`` if ``number``, the number of outcomes of a draw, exceeds ``MOST_OUTCOMES``.
 
-    In large-vocabulary mode nothing is refused, because one vector then represents all outcomes.
+    In large-vocabulary mode nothing is raised, because one vector then represents all outcomes. ``call`` is the name of
+    the drawing call for the message.
     """
     if number > MOST_OUTCOMES and not large(number):
         raise refusal("too-many-outcomes", f"{call} has {number} outcomes, more than can be enumerated")

@@ -25,7 +25,7 @@ from specverify.intercept.run import RUNS, Block
 class Reason(NamedTuple):
     """One row of the table of refusals.
 
-    ``meaning`` explains the reason in a sentence, and ``way_out`` says what the user can do.
+    ``meaning`` explains the reason in a sentence, and ``way_out`` states what the user can do.
     """
 
     meaning: str

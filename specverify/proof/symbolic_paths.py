@@ -99,7 +99,7 @@ class PathDraws:
     def holds(self, polynomial: Polynomial, signs: frozenset[int]) -> bool:
         """Return whether the sign of ``polynomial`` is one of ``signs`` on this path; a sign is -1, 0 or 1.
 
-        If both answers are possible, this path follows one of them, and a later path the other.
+        If the sign may or may not be one of them, this path follows one case, and a later path the other.
         """
         if polynomial.degree == 0:
             value = polynomial.terms.get((), 0)

@@ -256,9 +256,10 @@ def within(value: Symbolic, least: int, largest: int) -> Symbolic:
 
 
 def check_not_equal(dtype: str) -> None:
-    """Refuse noise vectors of ``dtype`` if it has 16 bits: ties are likely, but the rules for vectors assume none.
+    """Raise ``NeedsValue`` for noise vectors of a 16-bit ``dtype``, in which ties are likely.
 
-    They are allowed if 16-bit numbers are treated as continuous: see ``continuous_in_16_bits``.
+    The rules for vectors assume that there are no ties. 16-bit vectors are allowed if 16-bit numbers are treated as
+    continuous: see ``continuous_in_16_bits``.
     """
     if dtype in _SHORT and not continuous_in_16_bits():
         raise NeedsValue(

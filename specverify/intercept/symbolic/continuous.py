@@ -176,7 +176,10 @@ class Continuous(NamedTuple):
         return self._uniform_at(bound, or_equal=or_equal)
 
     def _refuse_near_step(self, bound: float) -> None:
-        """Refuse a bound that is within rounding of a value of a ``floor`` or ``rounded`` step, but not equal to it."""
+        """Raise ``NeedsValue`` for a bound within rounding of a value of a ``floor`` or ``rounded`` step, unless equal.
+
+        Rounding of the program would then decide the comparison.
+        """
         place = next((n for n, step in enumerate(reversed(self.steps)) if step.name in STEPPED), None)
         if place is None or not isfinite(bound):
             return
@@ -240,7 +243,7 @@ class Extreme(NamedTuple):
     def _picked(self, values: Iterable[Any]) -> Any:
         """Return the value with the index ``rank`` in the sorted ``values``: descending if ``largest``, else ascending.
 
-        There is one value for each part, such as its upper bound.
+        ``values`` has one value for each of ``parts``, such as its upper bound.
         """
         return sorted(values, reverse=self.largest)[self.rank]
 

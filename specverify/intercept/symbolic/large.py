@@ -314,9 +314,9 @@ def most() -> int:
 
 
 def check_numbers(call: str, size: Any) -> None:
-    """Refuse the call named ``call`` if it draws more random numbers than the current mode permits.
+    """Raise ``NeedsValue`` if one call draws more random numbers than the current mode permits (``most``).
 
-    ``size`` is how many it draws: a number, a shape, or None for one.
+    ``call`` is its name for the message. ``size`` is how many numbers it draws: a number, a shape, or None for one.
     """
     count = 1 if size is None else math.prod(_lengths(size))
     if count > most():
@@ -326,7 +326,10 @@ def check_numbers(call: str, size: Any) -> None:
 
 
 def check_outcomes(call: str, number: int) -> None:
-    """Refuse the call named ``call`` if ``number``, its number of outcomes, is above the limit of the current mode."""
+    """Raise ``NeedsValue`` if ``number``, the number of outcomes of a draw, is above the current limit (``most``).
+
+    ``call`` is the name of the drawing call for the message.
+    """
     if number > most():
         raise refusal("too-many-outcomes", f"{call} has {number} outcomes, more than can be enumerated")
 

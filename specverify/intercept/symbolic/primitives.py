@@ -51,9 +51,10 @@ from specverify.intercept.symbolic.vectors import Many, joined
 
 
 class Family(Enum):
-    """The kinds of operation.
+    """The kinds of operation in the table, such as arithmetic, comparison, reduction and sorting.
 
-    A front end prepares the operands of a row by its kind, and then applies the rule of the row.
+    The kind determines how the module that intercepts a library prepares the operands, before it applies the
+    operation's rule.
     """
 
     ARITHMETIC = "arithmetic"
@@ -228,19 +229,19 @@ _VECTORS = _Basis(vectors.add, vectors.multiply, vectors.divide, vectors.negativ
 
 
 def _exact(name: str, scalar: Rule, vector: Rule | Blank, **more: Any) -> Primitive:
-    """Return the row of ``name``, arithmetic such as ``add``: exact on integers, rounded once on floats.
+    """Return the table row of ``name``, arithmetic such as ``add``: exact on integers, rounded once on floats.
 
-    ``scalar`` and ``vector`` are its rules for symbolic numbers and noise vectors; ``more`` are further fields of the
-    row.
+    ``scalar`` and ``vector`` are its rules for symbolic numbers and noise vectors; ``more`` are further fields of this
+    ``Primitive``.
     """
     return Primitive(name, Family.ARITHMETIC, scalar, vector, getattr(np, name), **more)
 
 
 def _composed(name: str, formula: Callable[[_Basis, Any], Any], **more: Any) -> Primitive:
-    """Return the row of ``name``, a function of one number that ``formula`` computes from basic operations.
+    """Return the table row of ``name``, a function of one number that ``formula`` computes from basic operations.
 
-    ``formula(x, value)`` calls the operations ``x``, on scalars or on noise vectors. ``more`` are further fields of the
-    row.
+    ``formula(x, value)`` calls the operations ``x``, on scalars or on noise vectors. ``more`` are further fields of
+    this ``Primitive``.
     """
     rules = partial(formula, _SCALARS), partial(formula, _VECTORS)
     return Primitive(name, Family.ARITHMETIC, *rules, _ROUNDS, Result.FLOATS, **more)
@@ -295,13 +296,16 @@ def _by_law(law: str, x: _Basis, value: Any) -> Any:
 
 
 def _smooth(name: str, **more: Any) -> Primitive:
-    """Return the row of ``name``, a monotone function with an entry in ``steps.RULES``; ``more`` are further fields."""
+    """Return the table row of ``name``, a monotone function with an entry in ``steps.RULES``.
+
+    ``more`` are further fields of this ``Primitive``.
+    """
     rules = partial(algebra.by_rule, name), partial(vectors.by_rule, name)
     return Primitive(name, Family.ARITHMETIC, *rules, _ROUNDS, Result.FLOATS, pure=True, **more)
 
 
 def _clamp(name: str, scalar: Rule, vector: Rule, **more: Any) -> Primitive:
-    """Return the row of ``name``, a clamp, which gives its bound a positive probability.
+    """Return the table row of ``name``, a clamp, which gives its bound a positive probability.
 
     ``scalar`` is the rule for symbolic numbers, ``vector`` that for noise vectors; ``more`` are further fields.
     """
@@ -309,9 +313,9 @@ def _clamp(name: str, scalar: Rule, vector: Rule, **more: Any) -> Primitive:
 
 
 def _whole_part(name: str, scalar: Rule, **more: Any) -> Primitive:
-    """Return the row of ``name``, a rounding to integers or a sign.
+    """Return the table row of ``name``, a rounding to integers or a sign.
 
-    ``scalar`` is the rule for a symbolic number; ``more`` are further fields of the row.
+    ``scalar`` is the rule for a symbolic number; ``more`` are further fields of this ``Primitive``.
     """
     return Primitive(name, Family.WHOLE_PART, scalar, _DRAWN_EACH, _ROUNDS, **more)
 
@@ -645,9 +649,9 @@ def _crossed(
 
 
 def _ask(name: str, rule: Callable[..., Any], **more: Any) -> Primitive:
-    """Return the row of ``name``, a test of one number such as ``isnan``.
+    """Return the table row of ``name``, a test of one number such as ``isnan``.
 
-    ``rule`` is the rule for a symbolic number; ``more`` are further fields of the row.
+    ``rule`` is the rule for a symbolic number; ``more`` are further fields of this ``Primitive``.
     """
     return Primitive(name, Family.QUESTION, rule, _ONE_BY_ONE, getattr(np, name), Result.BOOLS, **more)
 
@@ -685,12 +689,15 @@ _NO_NUMBERS = Blank("it only moves elements, so it needs no rule for outcomes")
 
 
 def _logic(name: str, rule: Rule, **more: Any) -> Primitive:
-    """Return the row of ``name``, an operation on bools that ``rule`` computes; ``more`` are further fields."""
+    """Return the table row of ``name``, an operation on bools that ``rule`` computes.
+
+    ``more`` are further fields of this ``Primitive``.
+    """
     return Primitive(name, Family.LOGIC, rule, _NO_VECTOR, getattr(np, name), Result.BOOLS, **more)
 
 
 def _folding(name: str, pair: str, of_counts: type[Count | Product], vector: Rule | Blank, **more: Any) -> Primitive:
-    """Return the row of ``name``, a reduction that applies the operation ``pair`` to one element after another.
+    """Return the table row of ``name``, a reduction that applies the operation ``pair`` to one element after another.
 
     The result for counts (non-negative integers) is a symbolic outcome of the class ``of_counts``. ``vector`` is the
     rule for noise vectors; ``more`` are further fields.
@@ -700,27 +707,27 @@ def _folding(name: str, pair: str, of_counts: type[Count | Product], vector: Rul
 
 
 def _extreme(name: str, *, largest: bool, **more: Any) -> Primitive:
-    """Return the row of ``name``, the maximum of elements, or the minimum if ``largest`` is False.
+    """Return the table row of ``name``, the maximum of elements, or the minimum if ``largest`` is False.
 
-    ``more`` are further fields of the row.
+    ``more`` are further fields of this ``Primitive``.
     """
     rule, vector = partial(rows.extreme, largest=largest), partial(contests, largest=largest)
     return Primitive(name, Family.EXTREME, rule, vector, getattr(np, name), **more)
 
 
 def _place(name: str, *, largest: bool, **more: Any) -> Primitive:
-    """Return the row of ``name``, the index of the maximum, or of the minimum if ``largest`` is False.
+    """Return the table row of ``name``, the index of the maximum, or of the minimum if ``largest`` is False.
 
-    ``more`` are further fields of the row.
+    ``more`` are further fields of this ``Primitive``.
     """
     rule, vector = partial(rows.place_of_extreme, largest=largest), partial(contests, largest=largest)
     return Primitive(name, Family.EXTREME, rule, vector, getattr(np, name), Result.PLACES, **more)
 
 
 def _scan(name: str, of: Primitive, numbers: Rule, **more: Any) -> Primitive:
-    """Return the row of ``name``, which applies the reduction ``of`` to every prefix of a row of elements.
+    """Return the table row of ``name``, which applies the reduction ``of`` to every prefix of a row of elements.
 
-    ``numbers`` computes the result for plain numbers; ``more`` are further fields of the row.
+    ``numbers`` computes the result for plain numbers; ``more`` are further fields of this ``Primitive``.
     """
     vector = Blank("each partial result would be a function of several random numbers")
     return Primitive(name, Family.SCAN, of.scalar, vector, numbers, **more)
@@ -733,7 +740,7 @@ def _in_order(
 
 
 def _ordering(name: str, ranks: Rule, vector: Rule | Blank = _NO_VECTOR, **more: Any) -> Primitive:
-    """Return the row of ``name``, an operation that sorts a row: values at some ranks, and their indices.
+    """Return the table row of ``name``, an operation that sorts a row: values at some ranks, and their indices.
 
     ``ranks(length, argument)`` returns these ranks for a row of the given length; ``argument`` is that of the call,
     such as k. ``vector`` is the rule for noise vectors; ``more`` are further fields.
@@ -797,9 +804,9 @@ ROWS = table(
 
 
 def _movement(name: str, family: Family = Family.VIEW, **more: Any) -> Primitive:
-    """Return the row of ``name``, which only moves elements: the library itself computes the positions.
+    """Return the table row of ``name``, which only moves elements: the library itself computes the positions.
 
-    ``family`` is the kind of movement, and ``more`` are further fields of the row.
+    ``family`` is the kind of movement, and ``more`` are further fields of this ``Primitive``.
     """
     return Primitive(name, family, rows.moved, Many.taken, _NO_NUMBERS, **more)
 
