@@ -21,7 +21,7 @@ from specverify.base.figures import longer
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions, slack
 from specverify.checks.draft_is_honest import Drafting, drafting
-from specverify.checks.explaining.counterexamples import described, or_none, readable
+from specverify.checks.explaining.counterexample_parts import described, or_none, readable
 from specverify.checks.explaining.round_faults import fault_of_rounds
 from specverify.checks.explaining.wording import apart, short_row
 from specverify.checks.round_laws import first_rounds

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.checks.explaining.counterexamples import readable
+from specverify.checks.explaining.counterexample_parts import readable
 from specverify.laws.call_evaluations import evaluated_behind, evaluated_kept
 from specverify.laws.call_rule import EXACT, Between, Floats, Rows, added_up, behind, kept, one_by_one
 from specverify.laws.law_of_call import Behind, CallLaw

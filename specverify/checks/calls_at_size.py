@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.checks.call_verdicts import compared
-from specverify.checks.explaining.counterexamples import readable
+from specverify.checks.explaining.counterexample_parts import readable
 from specverify.intercept.distributions import Boundary
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.large import MANY

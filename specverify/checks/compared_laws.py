@@ -13,7 +13,9 @@ from specverify.base.default_limits import MOST_PROGRAMS
 from specverify.base.parallel import in_parallel
 from specverify.base.verdict import Counterexample, Examination
 from specverify.checks.check import Conditions, law_in
-from specverify.checks.explaining.counterexamples import law_counterexample, program_counterexample, readable
+from specverify.checks.explaining.counterexample_parts import readable
+from specverify.checks.explaining.decoder_counterexamples import law_counterexample
+from specverify.checks.explaining.engine_counterexamples import program_counterexample
 from specverify.intercept.audit import overheard
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation

@@ -28,7 +28,7 @@ from specverify.checks.check import (
     in_scenarios,
     slack,
 )
-from specverify.checks.explaining.counterexamples import described, readable, shown_pmf
+from specverify.checks.explaining.counterexample_parts import described, readable, shown_pmf
 from specverify.checks.observed_runs import Observable, Seen, refuted, seen_in, watched
 from specverify.checks.round_laws import FirstRound, first_rounds
 from specverify.laws.paths import paths

@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions, Examine, ExaminedPart, Need, by, in_scenarios
 from specverify.checks.compared_laws import Comparison, OpenProgram, Promise, compare_laws, law_of_opened, overheard_of
-from specverify.checks.explaining.counterexamples import described, or_none, token_without_draw
+from specverify.checks.explaining.counterexample_parts import described, or_none
+from specverify.checks.explaining.engine_counterexamples import token_without_draw
 from specverify.checks.explaining.engine_paths import KeptPaths
 from specverify.checks.explaining.given_drafts import rounds_given_drafts
 from specverify.checks.explaining.round_faults import fault_of_rounds

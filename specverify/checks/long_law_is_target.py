@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from specverify.base.verdict import Counterexample, DoesNotApply, Evidence, Examination
 from specverify.checks.check import Check, Conditions, ExaminedPart, Need, by, in_scenarios
-from specverify.checks.explaining.counterexamples import described, readable
+from specverify.checks.explaining.counterexample_parts import described, readable
 from specverify.laws.long_texts import (
     NotRational,
     Pattern,

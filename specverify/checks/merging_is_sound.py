@@ -11,7 +11,7 @@ from typing import Any
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks.check import SEVERAL_ROUNDS, Check, Conditions, law_in, variants_in
 from specverify.checks.compared_laws import differ
-from specverify.checks.explaining.counterexamples import law_counterexample
+from specverify.checks.explaining.decoder_counterexamples import law_counterexample
 from specverify.checks.open_ends import run_with_open_end
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law, is_rational

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from specverify.base.verdict import Counterexample, Examination
 from specverify.checks.check import Conditions, law_in
-from specverify.checks.explaining.counterexamples import outcome_counterexample, readable
+from specverify.checks.explaining.counterexample_parts import readable
+from specverify.checks.explaining.decoder_counterexamples import outcome_counterexample
 from specverify.laws.law import is_rational
 from specverify.laws.rounding import Rounding
 from specverify.reference import Task, Tokens

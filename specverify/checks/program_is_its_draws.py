@@ -28,7 +28,7 @@ from specverify.checks.check import (
     only_sampled,
 )
 from specverify.checks.coupled_runs import FEWEST, RUNS, coupled
-from specverify.checks.explaining.counterexamples import described
+from specverify.checks.explaining.counterexample_parts import described
 from specverify.checks.fed_runs import FEW, fed
 from specverify.checks.moved_replays import (
     BY_ENGINES,

@@ -15,7 +15,7 @@ from typing import Any
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions, ExaminedPart, Need, by, in_deep_scenarios, in_scenarios
 from specverify.checks.compared_laws import Probabilities, compare, of_engine
-from specverify.checks.explaining.counterexamples import described, readable
+from specverify.checks.explaining.counterexample_parts import described, readable
 from specverify.laws.deep_scenarios import CROWDED, PAIRED
 from specverify.laws.law import Law
 from specverify.laws.paths import estimated_paths

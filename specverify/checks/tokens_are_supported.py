@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from specverify.base.verdict import Evidence
 from specverify.checks.check import Check, variants_in
-from specverify.checks.explaining.counterexamples import impossible_token
+from specverify.checks.explaining.decoder_counterexamples import impossible_token
 from specverify.checks.outcome_sets import examine_outcomes
 from specverify.laws.rounding import left_on_nothing
 from specverify.reference import Claim, Task, Tokens

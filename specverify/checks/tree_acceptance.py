@@ -12,7 +12,7 @@ from typing import Any
 
 from specverify.base.verdict import Counterexample, Examination
 from specverify.checks.check import slack
-from specverify.checks.explaining.counterexamples import described, readable
+from specverify.checks.explaining.counterexample_parts import described, readable
 from specverify.checks.round_laws import first_rounds
 from specverify.laws.paths import paths
 from specverify.reference import Decoder, State, Task

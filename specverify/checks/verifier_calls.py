@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from specverify.base.verdict import Counterexample, Examination
 from specverify.checks.check import Conditions, ExaminedPart, Need, by, in_scenarios
-from specverify.checks.explaining.counterexamples import described
+from specverify.checks.explaining.counterexample_parts import described
 from specverify.checks.explaining.drawn_trees import drawn, is_tree, node_named
 from specverify.checks.explaining.wording import apart, short
 from specverify.intercept.distributions import Boundary

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from specverify.base.verdict import Counterexample, Status, Verdict
 from specverify.checks.draws_are_independent import USED_TWICE, reuse_in_words
-from specverify.checks.explaining.counterexamples import program_counterexample
+from specverify.checks.explaining.engine_counterexamples import program_counterexample
 from specverify.checks.explaining.engine_paths import KeptPaths
 from specverify.checks.explaining.given_drafts import place_of
 from specverify.intercept.audit import audited

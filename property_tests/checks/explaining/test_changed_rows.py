@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from specverify.checks.explaining import counterexamples
+from specverify.checks.explaining import engine_counterexamples
 from specverify.checks.explaining.changed_rows import changed_row
-from specverify.checks.explaining.counterexamples import program_counterexample
+from specverify.checks.explaining.engine_counterexamples import program_counterexample
 from specverify.checks.explaining.round_faults import fault_of_rounds
 from specverify.laws.enumeration import program_law
 from specverify.laws.scenarios import Scenario
@@ -147,7 +147,7 @@ def engine(scenario, accept=right, from_q=False):
     ],
 )
 def test_a_setting_of_its_own_tells_the_rules_of_an_engine_apart(monkeypatch, wrong, said):
-    monkeypatch.setattr(counterexamples, "EVIDENCE_OF_PROBE", 12)
+    monkeypatch.setattr(engine_counterexamples, "EVIDENCE_OF_PROBE", 12)
     program = made_subject(partial(engine, **wrong), "it").programs[0].probe()
     with program.open() as run:
         example = program_counterexample(program, run, program_law(run).probabilities, program.law())

@@ -7,7 +7,7 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.checks import check_named
-from specverify.checks.explaining.counterexamples import has_law_of_target
+from specverify.checks.explaining.engine_counterexamples import has_law_of_target
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import Made, made_subject
 from specverify.subjects.subject import EngineProgram, Trace

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from specverify.checks.explaining import round_faults
-from specverify.checks.explaining.counterexamples import law_counterexample, outcome_counterexample
+from specverify.checks.explaining.decoder_counterexamples import law_counterexample, outcome_counterexample
 from specverify.checks.explaining.engine_paths import KeptPaths, draws_of, with_pmfs
 from specverify.checks.explaining.given_drafts import GivenDrafts
 from specverify.checks.explaining.one_number_rules import Replaced, replace_rule

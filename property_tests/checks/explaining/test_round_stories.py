@@ -7,7 +7,7 @@ import pytest
 
 from property_tests.checks.explaining.test_round_faults import in_scenario, verifier
 from specverify.checks.check import law_in
-from specverify.checks.explaining.counterexamples import impossible_token
+from specverify.checks.explaining.decoder_counterexamples import impossible_token
 from specverify.checks.explaining.round_stories import rounds_of_path
 from specverify.checks.tokens_are_supported import fault
 from specverify.laws.enumeration import whole_run

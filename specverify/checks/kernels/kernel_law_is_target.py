@@ -19,7 +19,7 @@ import numpy as np
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
-from specverify.checks.explaining.counterexamples import or_none
+from specverify.checks.explaining.counterexample_parts import or_none
 from specverify.checks.kernels.rounds_of_cells import fault_of_cells
 from specverify.checks.kernels.row_texts import described_rounds, described_row, kernel_check, models_of, told
 from specverify.laws.grid import MARGIN, GridCell, look, places_in, rows_of

@@ -10,7 +10,7 @@ import numpy as np
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
-from specverify.checks.explaining.counterexamples import or_none
+from specverify.checks.explaining.counterexample_parts import or_none
 from specverify.checks.kernels.answers_are_rounds import SIZES, ordinary_rows
 from specverify.checks.kernels.numbers_of_other_rows import numbers_of_other_rows
 from specverify.checks.kernels.row_texts import described_rounds, described_row, kernel_check, models_of, told

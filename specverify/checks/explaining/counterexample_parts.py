@@ -1,0 +1,125 @@
+"""Parts that counterexamples of decoders and of engines share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, ParamSpec, TypeVar
+
+from specverify.checks.explaining.round_faults import Context
+from specverify.checks.explaining.round_readings import Reading
+from specverify.checks.explaining.wording import apart, short, short_row
+from specverify.reference import Pmf, Tokens
+from specverify.subjects.subject import EngineProgram, InScenario
+
+Found = TypeVar("Found")
+Given = ParamSpec("Given")
+SHOWN = 3
+"""The largest number of paths in a counterexample."""
+SEARCHED = 8
+"""The number of paths that are searched for the fault."""
+EVIDENCE = 16
+"""The number of further paths that are read as evidence of a fault."""
+SEARCHED_TREES = 40
+"""The number of paths that are searched for the fault of a verifier of trees."""
+MOST_TREE_PATHS = 400
+"""The largest number of paths that are read as rounds with trees or with several candidates."""
+NEAR = 1e-9
+"""The rounding error of the entries of a row."""
+NEAR_LAW = 1e-6
+"""The rounding error of probabilities that are sums over paths."""
+
+
+def or_none(explain: Callable[Given, Found], *given: Given.args, **named: Given.kwargs) -> Found | None:
+    """Return ``explain(*given, **named)``, or None if it raises: a failed explanation must not lose the refutation."""
+    try:
+        return explain(*given, **named)
+    except Exception:  # noqa: BLE001 - an explanation runs the program once more, and that may raise anything
+        return None
+
+
+def described(here: InScenario | EngineProgram) -> str:
+    """Return one line about the examined case.
+
+    For a decoder, it states the vocabulary, options, prompt and limits; for an engine, the name of its setting.
+    """
+    if isinstance(here, EngineProgram):
+        return f"setting {here.name}"
+    scenario = here.scenario
+    tokens = ", ".join(str(token) for token in range(scenario.vocabulary))
+    line = f"vocabulary {{{tokens}}}, {here.variant.label}, prompt {scenario.prompt}, horizon {scenario.horizon}"
+    return line + (f", end-of-sequence {scenario.eos}" if scenario.eos else "")
+
+
+def readable(value: Any) -> str:
+    """Format a probability: a rational unchanged, a float with six digits."""
+    return str(value) if isinstance(value, (Fraction, int)) else f"{value:.6g}"
+
+
+def shown_pmf(pmf: Pmf) -> str:
+    """Format a pmf as ``(1/2, 1/2)``."""
+    return short_row(pmf.tolist())
+
+
+def most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[Any, str]:
+    """Return the outcome that exceeds its expected probability the most, and a sentence with both probabilities.
+
+    ``law`` and ``expected`` map outcomes to their observed and expected probabilities.
+    """
+    worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
+    does, should = apart(law.get(worst, 0), expected.get(worst, 0))
+    return worst, f"the new tokens should be {worst} with probability {should}, but are with {does}"
+
+
+def lines_of_paths(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the output lines for descriptions of paths: for each, a line with its probability, then its own lines.
+
+    ``lines`` are the descriptions, each with a line for each round; ``weights`` maps a description to its probability.
+    """
+    return tuple(part for line in lines for part in (f"with probability {short(weights[line])}:", *line.split("\n")))
+
+
+def words_of_rounds(reading: Reading) -> str:
+    """Return the words of a reading, round by round, up to the round with its first deviation, which is marked.
+
+    If no round has this deviation, all rounds are described.
+    """
+    words = list(reading.words)
+    number = next((i for i, one in enumerate(reading.rounds) if one.fault), None)
+    if number is not None and reading.rounds[number].fault == reading.fault:
+        words = [*words[:number], f"{words[number]}   <- here"]
+    if len(reading.words) < 2:
+        return "\n".join(words)
+    return "\n".join(f"round {i}: {one}" for i, one in enumerate(words, 1))
+
+
+def lines_of_rows(seen: Mapping[Tokens, Mapping[str, Pmf]], shown: Sequence[Reading] = ()) -> list[str]:
+    """Return one line for each text in ``seen``, which maps a text to its rows of p and q.
+
+    If rounds of the readings ``shown`` deviate from the rule, only the rows of these rounds are returned.
+    """
+    decide = {
+        one.text + one.drafts[:i]
+        for reading in shown
+        for one in reading.rounds
+        if one.fault
+        for i in range(len(one.drafts) + 1)
+    }
+    kept = {text: rows for text, rows in seen.items() if text in decide}
+    ordered = sorted((kept or seen).items(), key=lambda item: (len(item[0]), item[0]))
+    return [
+        f"after {tokens}: " + "   ".join(f"{letter} = {shown_pmf(rows[letter])}" for letter in sorted(rows))
+        for tokens, rows in ordered
+    ]
+
+
+def with_contexts(let: tuple[str, ...], contexts: Sequence[Context]) -> tuple[str, ...]:
+    """Return the lines ``let``, with further lines for those of ``contexts`` that have no line yet.
+
+    A context is (text, row of p, row of q), and its line begins with "after" and the text.
+    """
+    lines = list(let)
+    for text, p, q in contexts:
+        if not any(line.startswith(f"after {text}:") for line in lines):
+            lines.append(f"after {text}: p = {short_row(p)}" + (f"   q = {short_row(q)}" if q else ""))
+    return tuple(lines)

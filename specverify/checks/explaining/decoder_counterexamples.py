@@ -1,0 +1,281 @@
+"""Build counterexamples of decoders: the texts that show a fault, and the most probable paths to it in words.
+
+A *reading* of a path describes its draws as rounds of speculative decoding: each is a draft, a test, a replacement or a
+bonus (``round_readings``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from specverify.base.verdict import Counterexample
+from specverify.checks.explaining.counterexample_parts import (
+    EVIDENCE,
+    MOST_TREE_PATHS,
+    SEARCHED,
+    SEARCHED_TREES,
+    SHOWN,
+    described,
+    lines_of_paths,
+    lines_of_rows,
+    most_beyond,
+    or_none,
+    with_contexts,
+    words_of_rounds,
+)
+from specverify.checks.explaining.drawn_trees import trees_of_run
+from specverify.checks.explaining.engine_paths import (
+    SEARCHED_PATHS,
+    draws_of,
+    told,
+)
+from specverify.checks.explaining.engine_rounds import engine_rounds
+from specverify.checks.explaining.first_difference import first_difference
+from specverify.checks.explaining.given_drafts import GENERIC
+from specverify.checks.explaining.round_faults import RoundFault, fault_of_rounds
+from specverify.checks.explaining.round_readings import (
+    ROLES,
+    Models,
+    Reading,
+    items_of_decisions,
+    reading_of,
+)
+from specverify.checks.explaining.round_stories import given_of_path, impossible_step, rounds_of_path
+from specverify.checks.explaining.tree_readings import tree_reading
+from specverify.checks.explaining.tree_rules import TreeRound, has_tree_rule, name_of_tree_rule
+from specverify.checks.explaining.wording import short
+from specverify.laws.draws import Decision, Replayed
+from specverify.laws.enumeration import run_toward, whole_run
+from specverify.laws.paths import Path, heaviest_paths
+from specverify.reference import Decoder, LanguageModel, Pmf, Task, Tokens
+from specverify.subjects.subject import InScenario
+from specverify.subjects.warped_tasks import Processed
+
+_PHRASES: dict[object, Callable[[Decision], str]] = {
+    "draft": lambda d: f"draft {d.outcome}",
+    "accept": lambda d: "accepted" if d.outcome == 0 else "rejected",
+    "residual": lambda d: f"resampled {d.outcome}",
+    "bonus": lambda d: f"bonus {d.outcome}",
+    "target": lambda d: f"target draws {d.outcome}",
+}
+
+
+def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> Counterexample:
+    """Return a counterexample for the decoder ``here``, whose ``law`` differs from ``expected``.
+
+    It shows the outcome with the largest excess of probability, paths to this outcome, and the fault of the rounds.
+    """
+    worst, then = most_beyond(law, expected)
+    readings: list[Reading] = []
+    example = outcome_counterexample(here, worst, then, readings)
+    difference = first_difference(law, expected)
+    fault = or_none(fault_of_rounds, here) or or_none(_fault_of_path, here, worst)
+    if fault is None and here.decoder.propose is None:
+        fault = or_none(_fault_of_named_draws, here)
+    read = next((reading.fault for reading in readings if reading.fault), "")
+    if difference is None:
+        return example if fault is None else example._replace(fault=fault.sentence)
+    row = here.variant.label.partition(", ")[2]
+    where = f"{row}: " if row.startswith("row") else ""
+    named = fault.sentence if fault else where + (f"{read}: {difference.fault}" if read else difference.fault)
+    example = example._replace(let=with_contexts(example.let, fault.contexts if fault else ()))
+    return example._replace(fault=named, rows=difference.rows)
+
+
+def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:
+    """Return how the rounds of the decoder ``here`` differ from speculative sampling; None if this is not recognised.
+
+    The first rounds are examined, and the rounds on the most probable paths that emit ``outcome``.
+    """
+    heaviest = _paths_to(outcome, here.variant.build(here.task), here.prompt, SHOWN)
+    later = [given for _, path in heaviest for given in given_of_path(here, path.choices)]
+    return fault_of_rounds(here, later)
+
+
+def _fault_of_named_draws(here: InScenario) -> RoundFault | None:
+    """Return the fault of the decoder ``here``, which labels its draws but has no separate ``propose`` step.
+
+    Its most probable paths are read as rounds. Returns None if no fault is recognised, or if a path has no labels.
+    """
+    read = []
+    for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
+        program = whole_run(place.variant.build(place.task), place.prompt)
+        for _, path in heaviest_paths(program, lambda _: 1, EVIDENCE, SEARCHED_PATHS):
+            models = _models_of_decoder(place, path)
+            if models is None:
+                return None
+            read.append((items_of_decisions(path.decisions), path.outcome, models))
+    sentence = engine_rounds(read).fault
+    return RoundFault(sentence, frozenset()) if sentence else None
+
+
+def outcome_counterexample(
+    here: InScenario, outcome: Tokens, then: str, readings: list[Reading] | None = None
+) -> Counterexample:
+    """Return a counterexample with the most probable paths of the decoder ``here`` to the forbidden ``outcome``.
+
+    Three paths are shown, or only one if it deviates from the rule. ``then`` is the last sentence of the
+    counterexample. The readings of the paths are appended to ``readings``.
+    """
+    seen: dict[Tokens, dict[str, Pmf]] = {}
+    decoder = here.variant.build(_recording(here.task, seen))
+    heaviest = [path for _, path in _paths_to(outcome, decoder, here.prompt, SEARCHED)]
+    if any(or_none(tree_reading, here, path.choices) is not None for path in heaviest):
+        return _tree_counterexample(here, outcome, then, readings)
+    weights: dict[str, Any] = {}
+    paths_of = dict[str, list[Path[Any]]]()
+    for path in heaviest:
+        line = _told(here, path, readings)
+        weights[line] = weights.get(line, 0) + path.weight
+        paths_of.setdefault(line, []).append(path)
+    lines = sorted(weights, key=lambda line: ("expected" not in line, -weights[line]))[:SHOWN]
+    lines = lines[:1] if lines and "expected" in lines[0] else lines
+    seen.clear()
+    for line in lines:
+        for path in paths_of[line]:
+            whole_run(decoder, here.prompt)(Replayed(path.choices))
+    let = (described(here), *lines_of_rows(seen))
+    return Counterexample(let=let, then=then, because=lines_of_paths(lines, weights))
+
+
+def _paths_to(outcome: Tokens, decoder: Decoder, prompt: Tokens, number: int) -> list[tuple[Any, Path[Tokens | None]]]:
+    """Return (weight, path) of the ``number`` most probable paths of a decode of ``prompt`` to the tokens ``outcome``.
+
+    A path is first given up after the round in which its tokens differ from ``outcome``. If no path is left, whole
+    decodes are followed, because a decoder may change earlier tokens.
+    """
+    return heaviest_paths(
+        run_toward(decoder, prompt, outcome), lambda new: new == outcome, number, SEARCHED_PATHS
+    ) or heaviest_paths(whole_run(decoder, prompt), lambda new: new == outcome, number, SEARCHED_PATHS)
+
+
+def impossible_token(here: InScenario, outcome: Tokens) -> str:
+    """Describe the step by which the decoder ``here`` emits a token with p = 0; "" if there is none.
+
+    The most probable path to ``outcome`` is examined.
+    """
+    heaviest = _paths_to(outcome, here.variant.build(here.task), here.prompt, 1)
+    return (or_none(impossible_step, here, heaviest[0][1].choices) if heaviest else "") or ""
+
+
+def _tree_counterexample(
+    here: InScenario, outcome: Tokens, then: str, readings: list[Reading] | None
+) -> Counterexample:
+    """Return a counterexample with paths of draft trees of the decoder ``here`` to the forbidden ``outcome``.
+
+    If a path deviates from the rule, it alone is shown. ``then`` is the last sentence of the counterexample. The
+    readings of the paths are appended to ``readings``.
+    """
+    seen: dict[Tokens, dict[str, Pmf]] = {}
+    decoder = here.variant.build(_recording(here.task, seen))
+    heaviest = _paths_to(outcome, decoder, here.prompt, SEARCHED_TREES)
+    weights: dict[str, Any] = {}
+    paths_of, faults = dict[str, Path[Any]](), dict[str, str]()
+    rounds, deviation, end = list[TreeRound](), "", ""
+    for weight, path in heaviest:
+        result = or_none(tree_reading, here, path.choices)
+        rounds += result.rounds if result else ()
+        deviation = deviation or (result.example if result else "")
+        end = end or (result.end if result else "")
+        line = result.words if result else _told(here, path, None)
+        weights[line] = weights.get(line, 0) + weight
+        paths_of.setdefault(line, path)
+        faults[line] = (result.fault or result.example or result.last) if result else ""
+    rule = or_none(_rule_of_trees, here, rounds) or ""
+    if deviation and not rule:
+        deviation += " by recursive rejection"
+    named = ":".join(filter(None, (rule, deviation))).strip() or end
+    lines = sorted(weights, key=lambda line: (not faults[line], -weights[line]))[:SHOWN]
+    seen.clear()
+    for line in lines:
+        whole_run(decoder, here.prompt)(Replayed(paths_of[line].choices))
+    if readings is not None:
+        unseen = bool(rule) and not any(faults.values())  # the rule shows on other paths
+        readings += [Reading((line,), named if faults[line] or unseen else "", (), 0.0) for line in lines]
+    lines = lines[:1] if faults[lines[0]] else lines
+    said = lines_of_paths(lines, weights)
+    return Counterexample(let=(described(here), *lines_of_rows(seen)), then=then, because=said)
+
+
+def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
+    """Return the name of the wrong rule that the rounds of the decoder ``here`` follow; "" if none fits all.
+
+    ``rounds`` and further rounds are examined, also with a vocabulary of three.
+    """
+    seen = list(rounds)
+    for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
+        if not has_tree_rule(seen):
+            return ""
+        program = whole_run(place.variant.build(place.task), place.prompt)
+        for _, path in heaviest_paths(program, lambda _: 1, SEARCHED_TREES, MOST_TREE_PATHS):
+            result = tree_reading(place, path.choices)
+            seen += result.rounds if result else ()
+    return name_of_tree_rule(seen)
+
+
+def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> str:
+    """Describe a path of the decoder ``here`` round by round, or, if that is not possible, by its trees and decisions.
+
+    If the path can be read as rounds, the reading is appended to ``readings``.
+    """
+    trees = trees_of_run(here.decoder, here.prompt, path.choices)
+    rounds = None if trees else or_none(rounds_of_path, here, path.choices)
+    if rounds or trees:
+        return rounds or "; ".join([*trees, _story(path.decisions)])
+    reading = or_none(_read_decoder, here, path)
+    if reading is None:
+        return _story(path.decisions)
+    if readings is not None:
+        readings.append(reading)
+    return words_of_rounds(reading)
+
+
+def _read_decoder(here: InScenario, path: Path[Any]) -> Reading | None:
+    """Read a path of the decoder ``here`` as rounds; None if that fails, or if its draws have no labels."""
+    models = _models_of_decoder(here, path)
+    return None if models is None else reading_of(items_of_decisions(path.decisions), models, path.outcome)
+
+
+def _models_of_decoder(here: InScenario, path: Path[Any]) -> Models | None:
+    if here.task.draft is None or not any(
+        decision.site[:1] in {("draft",), ("accept",)} for decision in path.decisions
+    ):
+        return None
+    horizon = here.scenario.horizon
+    return Models(here.task.target, here.task.draft, here.prompt, horizon, roles=ROLES, guesses=False, open_end=False)
+
+
+def _story(decisions: tuple[Decision, ...]) -> str:
+    """Return the decisions of a path in words.
+
+    A draw with a label (draft, accept, ...) is described by it, and another draw as a draw or a coin.
+    """
+    parts, rest = [], list[Decision]()
+
+    def told_rest() -> list[str]:
+        said = [told(draws_of(rest))] if any(decision.weights[decision.outcome] != 1 for decision in rest) else []
+        rest.clear()
+        return said
+
+    for decision in decisions:
+        name = decision.site[0] if decision.site else None
+        if name not in _PHRASES:
+            rest.append(decision)
+            continue
+        parts += told_rest()
+        weight = decision.weights[decision.outcome]
+        parts.append(_PHRASES[name](decision) + (f" ({short(weight)})" if weight != 1 else ""))
+    return ", ".join([*parts, *told_rest()]) or "without any draw"
+
+
+def _recording(task: Task, seen: dict[Tokens, dict[str, Pmf]]) -> Task:
+    def record(model: LanguageModel, letter: str) -> LanguageModel:
+        def answer(tokens: Tokens) -> Pmf:
+            pmf = model(tokens)
+            seen.setdefault(tokens, {})[letter] = pmf
+            return pmf
+
+        return model._replace(pmfs=answer) if isinstance(model, Processed) else answer
+
+    return task._replace(target=record(task.target, "p"), draft=None if task.draft is None else record(task.draft, "q"))

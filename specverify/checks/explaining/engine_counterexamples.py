@@ -1,0 +1,332 @@
+"""Build counterexamples of engines: their draws are read as rounds, and the fault is named where it can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice, zip_longest
+from typing import Any
+
+import numpy as np
+
+from specverify.base.verdict import Counterexample
+from specverify.checks.explaining.counterexample_parts import (
+    EVIDENCE,
+    MOST_TREE_PATHS,
+    NEAR_LAW,
+    SEARCHED,
+    SHOWN,
+    described,
+    lines_of_paths,
+    lines_of_rows,
+    most_beyond,
+    or_none,
+    with_contexts,
+    words_of_rounds,
+)
+from specverify.checks.explaining.drawn_candidates import rule_of_candidates
+from specverify.checks.explaining.engine_paths import KeptPaths, PathDraw, draws_of, told, with_pmfs
+from specverify.checks.explaining.engine_rounds import (
+    EngineRounds,
+    engine_rounds,
+    is_by_other_text,
+    model_of_law,
+    without_other_cause,
+    without_unseen_row,
+)
+from specverify.checks.explaining.engine_traces import (
+    KEPT,
+    OF_DRAFT_MODEL,
+    argmax_without_draw,
+    exchanged_answers,
+    listed_tokens,
+    round_around,
+    text_of_other_request,
+    wrong_row,
+)
+from specverify.checks.explaining.first_difference import CERTAIN, first_difference, text_fault
+from specverify.checks.explaining.other_requests import blame_other_requests, fault_between_rows, right_alone
+from specverify.checks.explaining.reused_rows import REUSED
+from specverify.checks.explaining.round_readings import UNDRAWN_WORDS, Models, Reading
+from specverify.checks.explaining.wrong_tokens import HeaviestPaths, explain_token
+from specverify.laws.paths import Path, outcomes_of
+from specverify.reference import Draws, Pmf, Tokens
+from specverify.subjects.subject import EngineProgram, Trace
+
+EVIDENCE_OF_PROBE = 36
+"""The number of further paths as evidence in a setting that explains a refutation."""
+COMPARED_TEXTS = 64
+"""The largest number of texts at which the rows of the target are compared with the expected law."""
+
+
+def program_counterexample(
+    program: EngineProgram,
+    run: Callable[[Draws], Any],
+    law: Mapping[Any, Any],
+    expected: Mapping[Any, Any],
+    followed: KeptPaths | None = None,
+) -> Counterexample:
+    """Return a counterexample for an engine whose ``law`` differs from ``expected``.
+
+    ``run`` is the engine as a program of draws. ``followed`` holds its paths if they were followed before.
+    """
+    worst, then = most_beyond(law, expected)
+
+    def share(end: Any) -> Any:
+        return sum(part for outcome, part in outcomes_of(end) if outcome == worst)
+
+    engine = followed or KeptPaths(run)
+    heaviest = engine.heaviest(share, SEARCHED)
+    trace = _trace_of(program, heaviest[0][1]) if heaviest else None
+    (wanted, most), *others = sorted(expected.items(), key=lambda item: -item[1])
+    if trace is not None and not others and most >= CERTAIN:
+        result = certain_counterexample(program, trace, wanted)
+        if result is not None:
+            return result
+    difference = first_difference(law, expected, program.split, program.each)
+    size, cells = _vocabulary(expected), dict[tuple[int, ...], Any]()
+    more = _varied_paths(engine) if program.is_probe else [path for _, path in engine.heaviest(lambda _: 1, EVIDENCE)]
+    drawn = [
+        with_pmfs(engine, draws_of(path.decisions), size, cells) for path in (*(path for _, path in heaviest), *more)
+    ]
+    traces = [trace, *(_trace_of(program, path) for path in (*(path for _, path in heaviest[1:]), *more))][: len(drawn)]
+    traces = _with_rows_of_law(traces, expected, size)
+    trace = next(iter(traces), None)
+    texts = [*[worst] * len(heaviest), *(max(outcomes_of(path.outcome), key=lambda end: end[1])[0] for path in more)]
+    open_ends = [len(outcomes_of(path.outcome)) > 1 for path in (*(path for _, path in heaviest), *more)]
+    rounds = or_none(_rounds_of, program, drawn, traces, texts, expected, open_ends)
+    readings = _told_as_rounds(rounds, traces)[: len(heaviest)] if rounds else [None] * len(heaviest)
+    because, shown = _stories_of(heaviest, drawn[: len(heaviest)], readings)
+    example = Counterexample(
+        let=(described(program), *lines_of_rows({**program.rows(worst), **_rows_used(trace, shown)}, shown)),
+        then=then,
+        because=because,
+    )
+    if difference is None:
+        return example
+    beside = blame_other_requests(program, trace, (law, expected), difference, engine)
+    if beside is not None:
+        return example._replace(fault=beside[0], rows=beside[1:], sure=True)
+    named = or_none(token_without_draw, program, engine) or (rounds.fault if rounds else "")
+    if not named and trace is not None and trace.target is not None and program.split is None:
+        candidates = (
+            (with_pmfs(engine, draws_of(path.decisions), size, cells), text)
+            for path in islice(engine, MOST_TREE_PATHS)
+            for text, _ in outcomes_of(path.outcome)[:1]
+        )
+        named = or_none(rule_of_candidates, candidates, trace.target, trace.texts[0][0]) or ""
+    if not named:
+        paths_drawn = HeaviestPaths(engine, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells)
+        read = next((reading.fault for reading in shown if reading.fault), "") if trace else ""
+        read = without_unseen_row(read)
+        if UNDRAWN_WORDS in read or (is_by_other_text(read) and len(readings) > 1):
+            read = ""  # the reading only fails to find a draw, or the paths do not agree
+        named = explain_token(difference, program.rows(worst), paths_drawn, size, read)
+    if not named:
+        return example._replace(fault=difference.fault, rows=difference.rows, named=False)
+    own = rounds if rounds is not None and named == rounds.fault else EngineRounds([], "")
+    let = with_contexts(example.let, own.contexts if trace else ())  # else the prompt of these texts is not known
+    rows, sure = (difference.fault, *difference.rows), program.is_probe and own.named
+    return example._replace(let=let, fault=named, rows=rows, sure=sure)
+
+
+def _varied_paths(engine: KeptPaths) -> list[Path[Any]]:
+    """Return up to ``EVIDENCE_OF_PROBE`` paths of an engine that begin differently.
+
+    The most probable of each kind come first. Paths with the same outcomes of the first three decisions are of one
+    kind.
+    """
+    kinds = dict[tuple[int, ...], list[Path[Any]]]()
+    for path in sorted(engine, key=lambda path: -path.weight):
+        kinds.setdefault(path.choices[:3], []).append(path)
+    in_turn = (path for same in zip_longest(*kinds.values()) for path in same if path is not None)
+    return list(islice(in_turn, EVIDENCE_OF_PROBE))
+
+
+def token_without_draw(program: EngineProgram, engine: KeptPaths) -> str:
+    """Return the sentence that an engine chooses a token as the argmax of p, without a draw; "" if it does not.
+
+    ``engine`` holds the paths of ``program``. Returns "" also if the program has no recorded queries, or serves several
+    requests.
+    """
+    if program.trace is None or program.split is not None:
+        return ""
+    paths = [path for _, path in engine.heaviest(lambda _: 1, EVIDENCE)]
+    return argmax_without_draw([(program.trace(path.choices), len(path.choices)) for path in paths])
+
+
+def _rounds_of(
+    program: EngineProgram,
+    drawn: Sequence[Sequence[PathDraw]],
+    traces: Sequence[Trace | None],
+    texts: Sequence[Any],
+    expected: Mapping[Any, Any],
+    open_ends: Sequence[bool],
+) -> EngineRounds | None:
+    """Read paths of an engine as rounds; None if this is not possible.
+
+    It is not possible if the engine serves several requests, if a token of a text is no integer, or if the models of a
+    path are not known.
+
+    Args:
+        program: The engine.
+        drawn: The draws of each path.
+        traces: The model queries of each path; None if they are not recorded. Then p is computed from ``expected``.
+        texts: The new tokens of each path.
+        expected: The expected law of texts.
+        open_ends: For each path, whether its last token is never read.
+    """
+    horizon, size = max((len(text) for text in expected), default=0), _vocabulary(expected)
+    if program.split or not size:
+        return None
+    by_law = Models(model_of_law(expected, size), None, (), horizon)
+    models = [_models_of(trace, horizon) if trace else by_law for trace in traces]
+    if any(one is None for one in models):
+        return None
+    ends = zip(drawn, texts, models, open_ends, strict=True)
+    return engine_rounds([(items, new, one._replace(open_end=is_open)) for items, new, one, is_open in ends if one])
+
+
+def _models_of(trace: Trace, horizon: int) -> Models | None:
+    if trace.target is None or len(trace.texts) != 1:
+        return None
+    asked = tuple(dict.fromkeys(text for _, text in trace.queries))
+    queries = tuple((at, *query) for at, query in zip(trace.moments, trace.queries, strict=False))
+    return Models(trace.target, trace.draft, trace.texts[0][0], horizon, asked, queries)
+
+
+def _with_rows_of_law(traces: list[Trace | None], expected: Mapping[Any, Any], size: int) -> list[Trace | None]:
+    """Return ``traces``, or None for each path if the first trace has other rows of p than the law ``expected``.
+
+    ``size`` is the vocabulary size.
+    """
+    first = next(iter(traces), None)
+    return traces if first is None or has_law_of_target(first, expected, size) else [None] * len(traces)
+
+
+def has_law_of_target(trace: Trace, expected: Mapping[Any, Any], size: int) -> bool:
+    """Return whether ``expected`` has the rows of the target model that ``trace`` has recorded.
+
+    Otherwise a plain call processes the rows of the target, for example by a penalty. ``size`` is the vocabulary size.
+    Returns True also if there are several requests or no model, so that nothing can be compared.
+    """
+    if trace.target is None or len(trace.texts) != 1 or not size:
+        return True
+    model, prompt = model_of_law(expected, size), trace.texts[0][0]
+    befores = {text[:length] for text in islice(expected, COMPARED_TEXTS) for length in range(len(text))}
+    return all(
+        np.abs(model(before) - np.asarray(trace.target((*prompt, *before)), dtype=np.float64)[:size]).max() < NEAR_LAW
+        for before in befores
+        if model(before).any()
+    )
+
+
+def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
+    """Return the model queries on a path of the engine ``program``; None if they are not recorded."""
+    return or_none(program.trace, path.choices) if program.trace else None
+
+
+def _told_as_rounds(rounds: EngineRounds, traces: Sequence[Trace | None]) -> list[Reading | None]:
+    """Return the reading of each path as rounds; None where the words of a reading would be about a missing draw only.
+
+    ``traces`` has the model queries of each path, or None. A reading with a token that no draw explains becomes None if
+    the path has no queries, or if no wrong rule is known. Such a program may be right: it may draw all tokens before
+    all coins, or keep a token that was drawn earlier. If a rule is named, other causes are removed from the words.
+    """
+    result: list[Reading | None] = []
+    for reading, trace in zip(rounds.readings, traces, strict=False):
+        unread = reading is not None and UNDRAWN_WORDS in reading.fault and (trace is None or not rounds.fault)
+        if reading is None or unread:
+            result.append(None)
+            continue
+        told_words = (
+            without_other_cause(said, rounds.fault) if rounds.named else without_unseen_row(said)
+            for said in reading.words
+        )
+        result.append(reading._replace(words=tuple(told_words)))
+    return result
+
+
+def _stories_of(
+    heaviest: Sequence[tuple[Any, Path[Any]]], drawn: Sequence[Sequence[PathDraw]], readings: Sequence[Reading | None]
+) -> tuple[tuple[str, ...], list[Reading]]:
+    """Return lines that describe the most probable paths, and the readings of these paths.
+
+    The ``SHOWN`` most probable paths are described, or only one if it deviates from the rule. Paths with equal
+    descriptions are merged.
+
+    Args:
+        heaviest: (weight, path) of each path.
+        drawn: The draws of each path.
+        readings: The reading of each path as rounds, or None.
+    """
+    weights: dict[str, Any] = {}
+    faulty, shown = dict[str, bool](), dict[str, Reading]()
+    for (weight, _), items, reading in zip(heaviest, drawn, readings, strict=True):
+        line = words_of_rounds(reading) if reading else told(items)
+        weights[line] = weights.get(line, 0) + weight
+        faulty[line] = bool(reading and reading.fault)
+        if reading:
+            shown[line] = reading
+    lines = sorted(weights, key=lambda line: (not faulty[line], -weights[line]))[:SHOWN]
+    if faulty[lines[0]]:
+        lines = lines[:1]
+    return lines_of_paths(lines, weights), [shown[line] for line in lines if line in shown]
+
+
+def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens, dict[str, Pmf]]:
+    """Return text -> {"p": row, "q": row} for the texts whose rows the descriptions of ``readings`` use.
+
+    ``trace`` has the models and their queries. Returns {} if the target or the draft model is unknown.
+    """
+    if trace is None or trace.target is None or trace.draft is None:
+        return {}
+    words = " ".join(word for reading in readings for word in (*reading.words, reading.fault))
+    texts = {text: None for reading in readings for text in reading.used}
+    texts |= {text: None for _, text in trace.queries if str(text) in words}
+    target, draft = trace.target, trace.draft
+    return {text: {"p": target(text), "q": draft(text)} for text in sorted(texts, key=lambda text: (len(text), text))}
+
+
+def _vocabulary(law: Mapping[Any, Any]) -> int:
+    """Return the vocabulary size of the texts of ``law``: largest token plus 1; 0 if a token is no integer."""
+    tokens = {token for text in law for token in text}
+    return max(tokens) + 1 if tokens and all(isinstance(token, int) for token in tokens) else 0
+
+
+def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens) -> Counterexample | None:
+    """Return a counterexample for the greedy engine ``program``; None if its texts are right.
+
+    It shows the expected and the emitted text, the first wrong token, and its round. ``wanted`` is the right outcome,
+    and ``trace`` has the emitted texts and the model queries.
+    """
+    texts = program.split(wanted) if program.split else (wanted,)
+    for index, (should, (prompt, does)) in enumerate(zip(texts, trace.texts, strict=True)):
+        if should != does:
+            named = f"{program.each} {index + 1}, " if len(texts) > 1 else ""
+            lines = [
+                f"prompt {listed_tokens(prompt)}",
+                f"expected {listed_tokens(should)}",
+                f"got {listed_tokens(does)}",
+            ]
+            why = wrong_row(trace, index, should)
+            lines += [round_around(trace, index, should, bonus=why.startswith(OF_DRAFT_MODEL))]
+            if len(texts) > 1:
+                lines = [f"{program.each} {index + 1} of {len(texts)}", *lines]
+            alone = or_none(right_alone, program, index) if index else ""
+            wrong = text_fault(should, does, trace.eos)
+            other = exchanged_answers(texts, [new for _, new in trace.texts], program.each, trace.batches)
+            emitted = tuple(token for _, new in trace.texts for token in new)
+            other = other or or_none(fault_between_rows, trace, {emitted: 1.0}, {wanted: 1.0}) or ""
+            if not other and program.each == "request" and len(texts) > 1:
+                other = text_of_other_request(trace, index)
+            if other:
+                fault = f"{other}: {wrong}{f'; {alone}' if alone else ''}"
+            elif why.startswith((KEPT, REUSED)):
+                cause, _, row = why.partition(": ")
+                fault = f"{named}{cause}: {wrong}, {row}" + (f"; {alone}" if alone else "")
+            else:
+                fault = (f"{alone}: " if alone else named) + wrong + (f": {why}" if why else "")
+            let, rows = (described(program),), tuple(filter(None, lines))
+            sure = bool(alone or other) or why.startswith((KEPT, REUSED))
+            return Counterexample(let, fault, fault=fault, rows=rows, named=bool(alone or why or other), sure=sure)
+    return None

@@ -1,0 +1,200 @@
+"""Attribute the wrong text of a request to the other requests of its batch, or to a request before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from specverify.checks.explaining.batch_rules import RequestBatch, rule_of_batch
+from specverify.checks.explaining.counterexample_parts import EVIDENCE, NEAR, NEAR_LAW, SEARCHED, or_none
+from specverify.checks.explaining.engine_paths import (
+    KeptPaths,
+    draws_of,
+    with_pmfs,
+)
+from specverify.checks.explaining.engine_traces import (
+    context_with_draft,
+    drafts_of_first_round,
+)
+from specverify.checks.explaining.first_difference import CERTAIN, END, Difference
+from specverify.checks.explaining.round_rules import excess, ratio, same_row
+from specverify.checks.explaining.wording import apart, listed, short_row
+from specverify.laws.enumeration import program_law
+from specverify.laws.law import total_variation
+from specverify.laws.paths import outcomes_of
+from specverify.reference import Tokens
+from specverify.subjects.subject import EngineProgram, Trace
+
+LEAST_PROOFS = 2
+"""The least number of paths whose queries prove that a context keeps a rejected draft."""
+PATHS_ALONE = 2000
+"""The largest number of paths that are followed of one request alone."""
+
+
+def blame_other_requests(
+    program: EngineProgram,
+    trace: Trace | None,
+    laws: tuple[Mapping[Any, Any], Mapping[Any, Any]],
+    difference: Difference,
+    engine: KeptPaths,
+) -> tuple[str, ...] | None:
+    """Return lines that attribute a wrong request to the other requests of its batch; None if this is not shown.
+
+    The first line is a sentence, and lines of a table follow. The sentence is the first of these that applies:
+
+    * The request continues after its end.
+    * A named fault lets one row of the batch decide about another.
+    * The request is right if it is served alone.
+    * p is computed after a text that keeps a rejected draft.
+
+    ``laws`` are the observed and the expected law, and ``difference`` is their first difference. ``trace`` has the
+    model queries of one path, and ``engine`` all paths of ``program``.
+    """
+    if difference.expected.get(END, 0) >= CERTAIN:
+        return difference.fault, *difference.rows
+    alone = "" if difference.request is None else or_none(right_alone, program, difference.request)
+    shown = f"{alone}: {difference.sentence}" if alone else difference.fault
+    rule = or_none(fault_between_rows, trace, *laws) if trace is not None and program.split is not None else ""
+    decided = or_none(_decided_by, program, trace, engine, difference) or ""
+    if rule:
+        return f"{rule}{decided or (_line_of_tests(engine) if ' test' in rule else '')}", shown, *difference.rows
+    if not alone:
+        kept = or_none(_kept_draft, program, difference, engine)
+        return (f"{kept}: {difference.fault}", *difference.rows) if kept else None
+    return f"{shown}{decided}", *difference.rows
+
+
+def _kept_draft(program: EngineProgram, difference: Difference, engine: KeptPaths) -> str:
+    """Return the sentence that p of the first wrong token is computed after a text that keeps a rejected draft.
+
+    Returns "" unless the queries on at least two paths of ``engine`` prove it, and no such path has another text.
+    ``difference`` has the first wrong token.
+    """
+    if program.trace is None or program.split is None or difference.request is None or difference.wrong is None:
+        return ""
+    index, wrong = difference.request, difference.wrong
+    proofs = list[tuple[Trace, tuple[Tokens, int]]]()
+    for path in engine:
+        new = program.split(outcomes_of(path.outcome)[0][0])[index]
+        if new[: len(wrong)] == wrong and len(proofs) < EVIDENCE:
+            trace = program.trace(path.choices)
+            proof = context_with_draft(trace, index, wrong)
+            proofs += [(trace, proof)] if proof else []
+    if len(proofs) < LEAST_PROOFS or len({proof for _, proof in proofs}) > 1:
+        return ""
+    trace, (asked, draft) = proofs[0]
+    if trace.target is None:
+        return ""
+    text, row = (*trace.texts[index][0], *wrong[:-1]), short_row(trace.target(asked).tolist())
+    said = f"the context keeps the rejected draft {draft}: p of new token {len(wrong)} is computed after {asked}"
+    return f"{said}, where p = {row}, not after {text}"
+
+
+def _line_of_tests(engine: KeptPaths) -> str:
+    """Return the program line of an engine's accept tests, in brackets; "" if there is not exactly one line.
+
+    Every draw on the paths ``engine`` that is no draw of a token counts as an accept test.
+    """
+    paths = engine.heaviest(lambda _: 1, EVIDENCE)
+    items = (item for _, path in paths for item in draws_of(path.decisions) if item.high - item.low < 1 - NEAR)
+    places = {item.place for item in items if not item.is_lookup and item.place}
+    return f" ({places.pop()})" if len(places) == 1 else ""
+
+
+def _decided_by(program: EngineProgram, trace: Trace | None, engine: KeptPaths, difference: Difference) -> str:
+    """Return a clause about the wrong draw that decides the first wrong token, with its program line; "" if none does.
+
+    A draw decides the token if all paths with the same outcomes up to this draw have the same token. The draw is wrong
+    in two cases:
+
+    * It is a coin whose probability is not min(1, p/q).
+    * It is a token from a row that is not p, q or their residual.
+
+    The paths with the wrong token are searched, the most probable first. ``difference`` has the first wrong token,
+    ``engine`` the paths of ``program``, and ``trace`` the model queries of one path.
+    """
+    index = difference.request
+    models = trace is not None and trace.target is not None and trace.draft is not None
+    if program.split is None or index is None or difference.wrong is None or trace is None or not models:
+        return ""
+    *before, token = difference.wrong
+    begun, number = tuple(before), len(before)
+    text = trace.texts[index][0] + begun
+    p, q = (
+        [float(mass) for mass in model(text).tolist()] for model in (trace.target, trace.draft) if model is not None
+    )
+    if not 0 <= token < len(p):
+        return ""
+    begins = [(path, program.split(outcomes_of(path.outcome)[0][0])[index][: number + 1]) for path in engine]
+    fitting = sorted((path for path, new in begins if new == (*begun, token)), key=lambda path: -path.weight)
+    cells = dict[tuple[int, ...], Any]()
+    for path in fitting[:SEARCHED]:
+        length = next(
+            length
+            for length in range(len(path.choices) + 1)
+            if len({new for other, new in begins if other.choices[:length] == path.choices[:length]}) == 1
+        )
+        drawn = with_pmfs(engine, draws_of(path.decisions[:length]), len(p), cells)
+        item = next((item for item in reversed(drawn) if item.high - item.low < 1 - NEAR), None)
+        if item is None or not item.place:
+            continue
+        bound = ratio(p[token], q[token])
+        if not item.is_lookup and item.low <= 0 and abs(item.high - bound) > NEAR_LAW:
+            does, ought = apart(item.high, bound)
+            return f"; new token {number + 1} is {token} if u < {does} ({item.place}), and min(1, p/q) is {ought} there"
+        if item.pmf and not any(same_row(item.pmf, row, NEAR_LAW) for row in (p, q, excess(p, q))):
+            rows = f"where p = {short_row(p)} and q = {short_row(q)}"
+            return f"; new token {number + 1} is drawn from {short_row(item.pmf)} ({item.place}), {rows}"
+    return ""
+
+
+def right_alone(program: EngineProgram, index: int) -> str:
+    """Return the sentence that request ``index`` has the right law alone and a wrong law together with other requests.
+
+    It names the other requests. Returns "" if the law is wrong alone too, or if the engine cannot serve one request
+    alone.
+    """
+    if program.alone is None:
+        return ""
+    alone = program.alone(index)
+    with alone.open() as run:
+        law = program_law(run, PATHS_ALONE)
+    if not total_variation(law, alone.law()).high < NEAR_LAW:
+        return ""
+    others = "request 1" if index == 1 else f"the {program.each}s before it"
+    where = f"behind {others}" if program.each == "request" and index else f"beside the other {program.each}s"
+    if " beside " in program.name and program.each == "request":
+        where = _where_in_calls(program.name, index)
+    return f"{program.each} {index + 1} is right alone and wrong {where}"
+
+
+def fault_between_rows(trace: Trace, law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> str:
+    """Return the sentence about a fault that lets one row of a batch decide about another; "" if there is none.
+
+    ``law`` and ``expected`` map the concatenated texts of all requests to probabilities. ``trace`` has the models and
+    the prompts.
+    """
+    if (
+        not trace.batches
+        or max(trace.batches) < 2
+        or trace.target is None
+        or trace.draft is None
+        or trace.eos is not None
+    ):
+        return ""
+    horizon, left = divmod(max(map(len, expected)), len(trace.texts))
+    prompts = tuple(prompt for prompt, _ in trace.texts)
+    batch = RequestBatch(trace.target, trace.draft, prompts, horizon, trace.batches)
+    gamma = drafts_of_first_round(trace)
+    return "" if left else rule_of_batch(batch._replace(gammas=(gamma,)) if gamma else batch, law)
+
+
+def _where_in_calls(name: str, index: int) -> str:
+    """Return a phrase about the requests with which request ``index`` is served.
+
+    ``name`` is the name of a setting, such as ``A beside B, then C beside D``; it is parsed.
+    """
+    first = name.partition(", then ")[0].count(" beside ") + 1
+    if index >= first:
+        return "in a batch with others, or after other requests"
+    return f"in a batch with request{'s' * (first > 2)} {listed([i + 1 for i in range(first) if i != index])}"

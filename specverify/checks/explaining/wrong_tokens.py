@@ -1,0 +1,122 @@
+"""Explain the law of the first wrong token of an engine by the row and the draws that the token comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from specverify.checks.explaining.counterexample_parts import NEAR, NEAR_LAW, or_none
+from specverify.checks.explaining.engine_paths import (
+    KeptPaths,
+    PathDraw,
+    drawn_together,
+    is_drawn_from_q,
+    told,
+    with_pmfs,
+)
+from specverify.checks.explaining.first_difference import CERTAIN, END, Difference
+from specverify.checks.explaining.round_rules import same_row
+from specverify.checks.explaining.token_rules import name_of_token
+from specverify.checks.explaining.wording import short_row
+from specverify.laws.draws import Decision
+from specverify.reference import Pmf, Tokens
+
+
+class HeaviestPaths(NamedTuple):
+    """The most probable paths of an engine, with the draws on each of them."""
+
+    engine: KeptPaths
+    decisions: Sequence[Sequence[Decision]]
+    """For each path, its decisions in order: outcomes of draws, and answers to comparisons."""
+    drawn: Sequence[Sequence[PathDraw]]
+    """For each path, its draws in order. All comparisons of one uniform are merged into one draw."""
+    cells: dict[tuple[int, ...], Any]
+    """Outcomes before a draw -> intervals in which its uniform can lie; filled by the first ``with_pmfs``."""
+
+
+def explain_token(
+    difference: Difference, rows: Mapping[Tokens, Mapping[str, Pmf]], heaviest: HeaviestPaths, size: int, read: str
+) -> str:
+    """Return the sentence that explains the law of the first wrong token; "" if no explanation fits.
+
+    A wrong rule that gives this law comes first, then the sentence ``read``. If ``read`` is "" and q is not known, the
+    sentence names the row that the token is drawn from, or states that draws are missing.
+
+    Args:
+        difference: The observed and the expected law of the token.
+        rows: Text -> {"p": row, "q": row}. Of a text whose p equals the expected law, the row of q is used.
+        heaviest: The most probable paths.
+        size: The vocabulary size.
+        read: A sentence about the first deviation from the rule on these paths, or "".
+    """
+    seen, p = ([law.get(token, 0) for token in range(size)] for law in (difference.seen, difference.expected))
+    if not size or END in difference.seen or not any(seen):
+        return read
+    firsts = [items[0].pmf for items in heaviest.drawn if items and items[0].pmf]
+    q: Sequence[Any] = firsts[0] if firsts and not difference.before else ()
+    known = False
+    for text, row in rows.items():
+        if difference.before == text[len(text) - len(difference.before) :] and same_row(row["p"].tolist(), p, NEAR):
+            q, known = row["q"].tolist(), True
+            break
+    named = name_of_token(seen, p, q) if q else ""
+    if named or read or known or q:
+        return named or read
+    number = len(difference.before) + 1
+    return _row_of_token(heaviest, difference.before, seen, p) or _too_few_draws(heaviest, number, p)
+
+
+def _row_of_token(heaviest: HeaviestPaths, before: Tokens, seen: Sequence[Any], p: Sequence[Any]) -> str:
+    """Return a sentence about the row from which the token after ``before`` is drawn; the expected row is ``p``.
+
+    ``seen`` is the observed law of the token. Returns "" if no draw on the paths ``heaviest`` has this law.
+    """
+    number = len(before) + 1
+    for items in heaviest.drawn:
+        at = next((item.place for item in items if same_row(item.pmf, seen, NEAR)), "")
+        if at and _is_from_q(heaviest, seen, p):
+            said = f"the token after accepted drafts, new token {number}, is drawn from q = {short_row(seen)} at {at}"
+            return f"{said}, expected p = {short_row(p)}"
+        if at:
+            said = f"new token {number} is drawn from {short_row(seen)} at {at}, expected p = {short_row(p)}"
+            other = _other_in_one_token(seen, p)
+            if other in before:
+                said += f": other odds of token {other} alone, which is new token {before.index(other) + 1}, as if a "
+                said += "penalty did not count it"
+            return said
+    return ""
+
+
+def _other_in_one_token(seen: Sequence[Any], p: Sequence[Any]) -> int | None:
+    """Return the only token whose quotient seen/p differs from that of all other tokens; None if there is none.
+
+    ``seen`` and ``p`` are rows. They must be positive at the same tokens, at least three.
+    """
+    inside = [token for token, mass in enumerate(p) if mass > 0]
+    if len(inside) < 3 or any((mass > 0) != (token in inside) for token, mass in enumerate(seen)):
+        return None
+    shares = {token: float(seen[token]) / float(p[token]) for token in inside}
+    for token in inside:
+        others = [share for other, share in shares.items() if other != token]
+        if max(others) - min(others) < NEAR_LAW < abs(shares[token] - others[0]):
+            return token
+    return None
+
+
+def _is_from_q(heaviest: HeaviestPaths, seen: Sequence[Any], p: Sequence[Any]) -> bool:
+    return bool(or_none(is_drawn_from_q, heaviest.engine, seen, p, heaviest.cells))
+
+
+def _too_few_draws(heaviest: HeaviestPaths, number: int, p: Sequence[Any]) -> str:
+    """Return the sentence that the first ``number`` new tokens come from fewer draws; "" if they do not.
+
+    The first path of ``heaviest`` is examined. ``p`` is the expected law of the first wrong token.
+    """
+    for decisions in heaviest.decisions[:1] if max(p) < CERTAIN else ():
+        items = or_none(drawn_together, heaviest.engine, decisions, number)
+        if items:
+            with_rows = with_pmfs(heaviest.engine, items, len(p), heaviest.cells)
+            count = sum(item.is_lookup for item in items)
+            draws = f"{count} token{'s' * (count > 1)}"
+            return f"{number} new tokens come from the draws of {draws} ({told(with_rows)}), expected a draw for each"
+    return ""
