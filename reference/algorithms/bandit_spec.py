@@ -20,10 +20,10 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, arms: int = 4, tries: int = 2, cost: Any = Fraction(1, 10)) -> Parts:
-    """Return the decoder that drafts 1 to ``arms`` tokens.
+    """Return the decoder that drafts 1 to ``arms`` tokens; a bandit chooses the number.
 
-    At the beginning each length is used in ``tries`` rounds (the largest in one fewer); then the bandit chooses.
-    ``cost`` is the time of a draft relative to a target call.
+    At the beginning each number is used in ``tries`` rounds, the number ``arms`` in one round fewer. ``cost`` is the
+    time of a draft relative to a target call.
     """
     return Parts(model_drafter(draft_model(task)), bandit(arms, tries, Fraction(cost)), speculative_sampling)
 

@@ -91,7 +91,8 @@ def rolls_back(p: Pmf, token: int, rollback: float) -> bool:
 def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Parts:
     """Return the decoder whose small model drafts at most ``gamma`` tokens greedily; the large model verifies.
 
-    ``fallback`` and ``rollback`` are the two thresholds of the module's docstring.
+    The small model stops before a token with ``max q < fallback``. The large model replaces the first draft with ``-log
+    p > rollback`` that is not the argmax of p.
     """
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: int(not rolls_back(p, token, rollback)),

@@ -44,9 +44,9 @@ def root(value: Any) -> Any:
 
 
 def raised_mass(p: Pmf, token: int, delta: Any) -> Any:
-    """Return h(d), the raised probability of the draft d = ``token``.
+    """Return h(d) = ``min(1, p(d) + sqrt(2 delta p(d) (1 - p(d))))``, the raised probability of the draft ``token``.
 
-    Raises ``ValueError`` for a negative budget ``delta``.
+    d is ``token``. Raises ``ValueError`` for a negative budget ``delta``.
     """
     if not delta >= 0:
         raise ValueError(f"delta is {delta}, expected a divergence >= 0 (0 is lossless)")
@@ -64,7 +64,10 @@ def raised(p: Pmf, token: int, delta: Any) -> Pmf:
 
 
 def kept_probability(p: Pmf, q: Pmf, token: int, delta: Any) -> Any:
-    """Return ``min(1, h(d)/q(d))``, the acceptance probability of the draft d = ``token`` for the budget ``delta``."""
+    """Return ``min(1, h(d)/q(d))``, the acceptance probability of the draft d = ``token``.
+
+    h(d) is the probability of d under p, raised within the budget ``delta`` (``raised_mass``).
+    """
     return accept_probability(raised(p, token, delta), q, token)
 
 

@@ -32,8 +32,9 @@ def build(
 ) -> Decoder:
     """Return the decoder that drafts ``gamma`` tokens from q on the edge, and sends hard blocks to the cloud.
 
-    A block is hard if more than the share ``most`` of its tokens is hard by ``nll``, ``entropy`` or ``margin`` (None:
-    off). Other blocks are committed unverified.
+    A token d is hard if -ln q(d) > ``nll``, the entropy of q > ``entropy``, or the margin of the two largest entries of
+    q < ``margin``; None switches a signal off. A block is hard if more than the share ``most`` of its tokens is hard.
+    Other blocks are committed unverified.
     """
     return gated_decoder(task, "sparse-q", Gate(nll, entropy, margin), most, gamma)
 

@@ -25,9 +25,9 @@ from ..types import Algorithm, Decoder, Draws, Reduction, Task, Tokens
 
 
 def build(task: Task, late: Any = Fraction(1, 4), gamma: int = 4) -> Decoder:
-    """Return the decoder that drafts ``gamma`` tokens from q; ``late`` is the probability of a timeout.
+    """Return the decoder that drafts ``gamma`` tokens from q on the edge; ``late`` is the probability of a timeout.
 
-    Raises ``ValueError`` for ``late`` outside [0, 1].
+    After a timeout the edge commits its first draft unverified. Raises ``ValueError`` for ``late`` outside [0, 1].
     """
     if not 0 <= late <= 1:
         raise ValueError(f"late is {late}, expected a probability")

@@ -21,9 +21,10 @@ from ..verifiers.speculative_sampling import speculative_sampling
 def build(
     task: Task, gamma: int = 6, nll: float | None = None, entropy: float | None = 1.733, margin: Any = 0.2
 ) -> Parts:
-    """Return the decoder that drafts at most ``gamma`` tokens, none after a token that is hard by one of the signals.
+    """Return the decoder that drafts at most ``gamma`` tokens, none after a hard token.
 
-    The signals are ``nll``, ``entropy`` and ``margin`` of q; None switches a signal off.
+    A token d is hard if -ln q(d) > ``nll``, the entropy of q > ``entropy``, or the margin of the two largest entries of
+    q < ``margin``; None switches a signal off.
     """
     length = gated(Gate(nll, entropy, margin), gamma)
     return Parts(model_drafter(draft_model(task)), length, speculative_sampling)

@@ -32,7 +32,7 @@ def build(task: Task, block: int = 8, rule: str = "prefix") -> Parts | Decoder:
 
 
 def until_nothing_changes(task: Task, block: int) -> Decoder:
-    """Return a decoder that sweeps over a block until no token changes; one round commits one block."""
+    """Return a decoder whose round repeats sweeps over a block until no token changes, and then commits the block."""
     check_block(block)
     target = checked_model(task.target, "target")
 

@@ -30,7 +30,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def floor_of(p: Pmf, q: Pmf, clip: Any) -> Any:
-    """Return a in [0, 1], the lower factor of pi at which the clipped pmf sums to 1; ``clip`` is the upper factor b."""
+    """Return a in [0, 1] such that the pmf pi = min(max(q, a p), b p) sums to 1; b is ``clip``."""
     tokens = sorted((proposed / mass, mass, proposed) for mass, proposed in _pairs(p, q) if mass > 0)
     raised, others = 0, sum(min(proposed, clip * mass) for _, mass, proposed in tokens)
     for ratio, mass, proposed in tokens:
@@ -41,7 +41,7 @@ def floor_of(p: Pmf, q: Pmf, clip: Any) -> Any:
 
 
 def clipped(p: Pmf, q: Pmf, clip: Any) -> Pmf:
-    """Return pi, the pmf ``[V]`` between a p and b p nearest to q, with b = ``clip``, in the number type of p.
+    """Return pi, the pmf ``[V]`` nearest to q of all between a p and b p, with b = ``clip`` and a from ``floor_of``.
 
     Raises ``ValueError`` for a clip below 1.
     """
@@ -77,7 +77,10 @@ def _pairs(p: Pmf, q: Pmf) -> list[tuple[Any, Any]]:
 
 
 def mentored(task: Task, clip: Any) -> LanguageModel:
-    """Return the language model whose rows are pi, computed from the task's target and draft with ``clip``."""
+    """Return the language model whose rows are q, clipped to stay near p (``clipped``).
+
+    q and p are the draft model and the target of ``task``; ``clip`` is the largest factor of p.
+    """
     target, draft = checked_model(task.target, "target"), draft_model(task)
     return lru_cache(maxsize=4096)(lambda tokens: clipped(target(tokens), draft(tokens), clip))
 
@@ -86,16 +89,16 @@ def mentored(task: Task, clip: Any) -> LanguageModel:
 def build(task: Task, clip: Any = 2, gamma: int = 4) -> Parts:
     """Return the decoder that drafts ``gamma`` tokens from q and verifies them against pi by speculative sampling.
 
-    ``clip`` is the factor b of pi.
+    pi is q, clipped to at most ``clip`` times p (``clipped``).
     """
     pi = mentored(task, clip)
     return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=pi)
 
 
 def declared_law(task: Task, prompt: Tokens, clip: Any = 2, gamma: int = 4) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability: that of plain decoding from pi, for every gamma.
+    """Return the law that the algorithm promises, new tokens -> probability: that of plain decoding from ``mentored``.
 
-    The options are those of ``build``.
+    It is the same for every gamma. The options are those of ``build``.
     """
     return autoregressive_law(mentored(task, clip), task, prompt)
 

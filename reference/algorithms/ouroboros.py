@@ -1,8 +1,8 @@
 """Ouroboros: greedy drafts extended by phrases from a pool that verification refines, in one target pass.
 
-Paper and release verify greedily, for any pool. Phrases are point masses that depend on the past only, so as candidate
-sets they are lossless at every temperature, which is claimed here. An empty pool that is never filled would be
-``candidate-set`` with one child everywhere. Not covered: the benefit of phrases on real text.
+Paper and release verify greedily, which is exact for any pool. Here the drafts are verified by draws from p. Phrases
+depend on the past only, so this is lossless at every temperature. With an empty pool that is never filled the algorithm
+would be ``candidate-set`` with one child at each node. Not covered: the benefit of phrases on real text.
 """
 
 from __future__ import annotations

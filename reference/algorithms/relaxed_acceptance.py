@@ -80,8 +80,8 @@ def relaxed(top: int, delta: Any, begin: int, end: int) -> Verifier:
 def build(task: Task, top: int = 10, delta: Any = 0.6, begin: int = 0, end: int = 1, gamma: int = 3) -> Parts:
     """Return the decoder that drafts ``gamma`` argmaxes of q and accepts those near the argmax of p.
 
-    A draft is accepted among the ``top`` tokens of p within ``delta`` of the largest probability. ``delta`` holds from
-    the mark ``begin`` to the mark ``end``, and is 0 elsewhere.
+    A draft is accepted if it is one of the ``top`` tokens of p and its probability is within ``delta`` of the largest.
+    After the token ``end``, or before the first ``begin``, delta is 0.
     """
     return Parts(greedy_drafter(draft_model(task)), constant(gamma), relaxed(top, delta, begin, end))
 

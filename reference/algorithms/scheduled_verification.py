@@ -47,10 +47,10 @@ def scheduled_drafter(task: Task, gamma: int, budget: int, beside: Tokens, confi
 
 @from_parts
 def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) -> Parts:
-    """Return the decoder that drafts ``gamma`` tokens for two requests and verifies ``budget`` slots of both together.
+    """Return the decoder that drafts ``gamma`` tokens for two requests and verifies ``budget`` drafts of both together.
 
-    The slots with the largest survival are verified. The decoder decodes one of the two requests; ``beside`` is the
-    text of the other one in every round.
+    Verified are the drafts with the largest product of confidences up to them. The confidence of a draft is the largest
+    entry of its q. The decoder decodes one of the two requests; ``beside`` is the text of the other one in every round.
     """
     drafter = scheduled_drafter(task, gamma, budget, beside, largest)
     return Parts(drafter, constant(gamma), speculative_sampling)
@@ -61,8 +61,8 @@ def batch(
 ) -> Callable[[Draws], Texts]:
     """Return a program that decodes all ``prompts`` in one batch and returns the new tokens of each.
 
-    A round drafts ``gamma`` tokens for each request, and verifies the ``budget`` slots of the batch with the largest
-    survival. ``beside`` is not used.
+    A round drafts ``gamma`` tokens for each request, and verifies ``budget`` drafts of the batch: those with the
+    largest product of confidences up to them. ``beside`` is not used.
     """
     return served_together(task, prompts, gamma, best_slots(budget, largest))
 

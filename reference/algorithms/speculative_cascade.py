@@ -52,9 +52,10 @@ RULES: dict[str, Callable[[Pmf, Pmf, Any], Pmf]] = {
 
 
 def cascade(task: Task, rule: str, alpha: Any) -> LanguageModel:
-    """Return the language model whose rows are pi, mixed by ``rule`` with parameter ``alpha``.
+    """Return the language model pi that mixes the rows of the target and the draft model of ``task``.
 
-    Raises ``ValueError`` for an unknown rule or a task without a draft model.
+    ``rule``, a name such as "chow", and its parameter ``alpha`` decide whether and where a row of q is used. Raises
+    ``ValueError`` for an unknown rule or a task without a draft model.
     """
     if rule not in RULES:
         raise ValueError(f"the rule is {rule!r}, expected one of {', '.join(RULES)}")
@@ -72,7 +73,7 @@ def cascade(task: Task, rule: str, alpha: Any) -> LanguageModel:
 def build(task: Task, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int = 4) -> Parts:
     """Return the decoder that drafts ``gamma`` tokens from q and verifies them against pi by speculative sampling.
 
-    ``rule`` and its parameter ``alpha`` define pi.
+    pi is the mixture of p and q by ``rule`` with the parameter ``alpha`` (see ``cascade``).
     """
     pi = cascade(task, rule, alpha)
     return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=pi)
@@ -81,9 +82,9 @@ def build(task: Task, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int
 def declared_law(
     task: Task, prompt: Tokens, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int = 4
 ) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability: that of plain decoding from pi, for every gamma.
+    """Return the law that the algorithm promises, new tokens -> probability: that of plain decoding from ``cascade``.
 
-    The options are those of ``build``.
+    It is the same for every gamma. The options are those of ``build``.
     """
     return autoregressive_law(cascade(task, rule, alpha), task, prompt)
 

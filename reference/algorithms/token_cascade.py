@@ -25,7 +25,10 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def cascade(task: Task, alpha: Any) -> LanguageModel:
-    """Return the language model whose rows are pi for ``alpha``. Raises ``ValueError`` unless 0 <= alpha < 1."""
+    """Return the language model pi = q 1[T] + q(not T) p, with T = {v: p(v) >= (1 - alpha) max p}.
+
+    p is the target and q the draft model of ``task``. Raises ``ValueError`` unless 0 <= alpha < 1.
+    """
     if not 0 <= alpha < 1:
         raise ValueError(f"alpha is {alpha}, expected a number in [0, 1)")
     target, draft = checked_model(task.target, "target"), draft_model(task)
@@ -43,16 +46,17 @@ def cascade(task: Task, alpha: Any) -> LanguageModel:
 def build(task: Task, alpha: Any = Fraction(1, 2), gamma: int = 4) -> Parts:
     """Return the decoder that drafts ``gamma`` tokens from q and verifies them against pi by speculative sampling.
 
-    ``alpha`` is the tolerance that defines T.
+    pi is q on the tokens with p(v) >= (1 - ``alpha``) max p; the rest of its mass is distributed as p (see
+    ``cascade``).
     """
     pi = cascade(task, alpha)
     return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=pi)
 
 
 def declared_law(task: Task, prompt: Tokens, alpha: Any = Fraction(1, 2), gamma: int = 4) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability: that of plain decoding from pi, for every gamma.
+    """Return the law that the algorithm promises, new tokens -> probability: that of plain decoding from ``cascade``.
 
-    The options are those of ``build``.
+    It is the same for every gamma. The options are those of ``build``.
     """
     return autoregressive_law(cascade(task, alpha), task, prompt)
 

@@ -31,7 +31,7 @@ def build(task: Task, pieces: Pieces = (), gamma: int = 4) -> Parts:
     """Return the decoder that drafts ``gamma`` target tokens from text sampled in the drafter's vocabulary.
 
     ``pieces`` are the drafter's tokens that stand for several target tokens. The decoder has no function ``propose``,
-    because the drafts are drawn but declare point masses.
+    because its drafts are random although their q is a point mass.
     """
     drafter = respelled_sample_drafter(draft_model(task), pieces)
     return Parts(drafter, constant(gamma), speculative_sampling, around=without_proposal)

@@ -23,7 +23,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 def build(task: Task, gamma: int = 4, inner: int = 1, forget: int = 1) -> Parts:
     """Return the decoder that drafts ``gamma`` tokens with the law q', by inner rounds of ``inner`` drafts.
 
-    q' does not see the first ``forget`` tokens of the text.
+    q' is the target without the first ``forget`` tokens of the text.
     """
     partial = forgetful(task.target, forget)
     drafter = vertical(partial, model_drafter(draft_model(task)), inner, speculative_sampling)

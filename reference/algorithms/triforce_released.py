@@ -29,7 +29,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 def build(task: Task, gamma: int = 4, forget: int = 1) -> Parts:
     """Return the decoder that drafts ``gamma`` tokens and verifies them as draws from q', which they are not.
 
-    q' does not see the first ``forget`` tokens of the text.
+    q' is the target without the first ``forget`` tokens of the text.
     """
     partial = forgetful(task.target, forget)
     inner = accept_or_replace(

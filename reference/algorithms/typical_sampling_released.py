@@ -39,7 +39,7 @@ def typical_part(p: Pmf, epsilon: float, delta: float) -> Pmf:
 def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Parts:
     """Return the decoder that drafts ``gamma`` tokens from q, matches them with draws from t, then draws from t.
 
-    ``epsilon`` and ``delta`` are those of ``typical_part``.
+    t is p restricted to its typical tokens; ``epsilon`` and ``delta`` are those of ``typical_part``.
     """
 
     def part(p: Pmf) -> Pmf:

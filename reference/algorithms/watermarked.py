@@ -1,8 +1,8 @@
 """An unbiased watermark with speculation: random keys reweight p and q, and average out (Hu and Huang 2410.20418).
 
-A watermark draws each token from a pmf that is reweighted by a key; someone with the keys can detect the text. The
-average of the reweighted pmf over the keys is the pmf itself. Here there are two keys (the gamma reweighting of
-2310.10669): they order the tokens up or down, and the second half of the mass is doubled, the first half removed.
+A watermark draws each token from a pmf that is reweighted by a key; the keys allow to detect the text. The average of
+the reweighted pmf over the keys is the pmf itself. Here there are two keys (the gamma reweighting of 2310.10669): they
+order the tokens up or down, and the second half of the mass is doubled, the first half removed.
 
 * ``strength``: drafts are drawn from the reweighted q and verified against p reweighted by the same key. Given the
   keys the text has the law of the watermarked target; fewer drafts are accepted.
@@ -49,9 +49,10 @@ def drawn_by_key(draws: Draws, pmf: Pmf, site: Site) -> int:
 
 
 def build(task: Task, keep: str = "strength", gamma: int = 4) -> Decoder:
-    """Return the decoder that draws ``gamma`` drafts from reweighted pmfs of q, each with a key drawn for it.
+    """Return the decoder that draws ``gamma`` drafts from q, each reweighted by a random key.
 
-    ``keep`` is the property to keep: "strength" or "efficiency".
+    ``keep`` is the property that is kept: with "strength" the text has the watermark of the target alone, with
+    "efficiency" as many drafts are accepted as without a watermark.
     """
     check_gamma(gamma, "gamma")
     if keep not in MODES:

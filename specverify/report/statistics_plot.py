@@ -14,9 +14,8 @@ LEAST_TV = 1e-6
 def write_plot(rows: Sequence[FitRow], file: Path) -> None:
     """Write the figure of the results ``rows`` to ``file``, whose suffix selects the format.
 
-    Left: observed and detectable total variation of each setting. Right: sorted p-values, which lie near the diagonal
-    if the samples have the expected laws. Raises ``ImportError`` without matplotlib, ``ValueError`` for an unknown
-    suffix.
+    Left: observed and detectable total variation of each result. Right: sorted p-values, which lie near the diagonal if
+    the samples have the expected laws. Raises ``ImportError`` without matplotlib, ``ValueError`` for an unknown suffix.
     """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an extra, needed here alone

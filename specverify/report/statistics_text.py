@@ -1,6 +1,7 @@
-"""The statistics run as text: a line for each judged setting, the final table, JSON and CSV.
+"""The results of ``specverify stats`` as text: a line for each result, the final table, JSON and CSV.
 
-``row`` is always one line of the table: the result of one sampled setting, tested against one law.
+A setting is a subject with its options and models, which is sampled. In this module ``row`` is always one result: a
+setting tested against one law.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from specverify.statistics import AlarmBudget
 
 
 def row_line(row: FitRow) -> str:
-    """Return one line of text about the result of one setting."""
+    """Return one line of text about ``row``, the result of one sampled subject."""
     return (
         f"{row.subject}  {row.setting}  {row.against}  {row.method}  n={row.samples}  p={row.p_value:.2g}  "
         f"TV {row.tv_observed:.4f}, {row.tv_detectable:.4f} detectable  {_verdict(row)}"
@@ -42,7 +43,7 @@ def statistics_table(rows: Sequence[FitRow], seed: int) -> Table:
 
 
 def cells(row: FitRow) -> tuple[str, ...]:
-    """Return the table cells of the result of one setting."""
+    """Return the texts of the table cells for ``row``, the result of one sampled subject."""
     return (
         row.subject,
         row.setting.strip(),

@@ -36,13 +36,18 @@ MOST_SCENARIOS = 10
 
 
 class NothingToCertify(Exception):  # noqa: N818 - reads as the sentence it is
-    """Raised if no scenario of a subject can be certified: none is enumerated, or each has too many paths."""
+    """Raised if no scenario (models, prompt, horizon) of a subject can be certified.
+
+    The reason is that none can be enumerated, or that each has too many paths.
+    """
 
 
 def write_certificates(
     file: Path, subject: Subject, scenarios: int = MOST_SCENARIOS, most_paths: int = MOST_PATHS
 ) -> int:
     """Write the certificates of a subject into a file and return the number of certificates.
+
+    A certificate is the tree of draws of one scenario (models, prompt, horizon), with the promised law.
 
     Args:
         file: The file for the certificates, which are written as JSON.
@@ -99,10 +104,10 @@ class CertifiedPath(NamedTuple):
 
 
 class _WithConstraints:
-    """Draws that get each outcome from other draws, ``draws``, and record the constraint of each draw.
+    """Draws that return the outcomes of ``draws`` and record for each draw which uniforms lead to its outcome.
 
-    A constraint states which uniforms lead to an outcome of the draw. Interception notes it by the site of the draw,
-    directly before the draw is made.
+    This is the constraint of the draw. If the draw stands for an intercepted random call, the interception provides the
+    constraint; otherwise it is empty.
     """
 
     def __init__(self, draws: Draws) -> None:

@@ -138,7 +138,7 @@ def _is_verifier(names: Sequence[str], name: str) -> bool:
 
 
 def _places(names: Sequence[str]) -> Mapping[str, str]:
-    """Return role (p, q, draft_tokens) -> the one of the parameter ``names`` that has this role."""
+    """Return a dict: role ("p", "q" or "draft_tokens") -> the parameter with this role, one of ``names``."""
     result: dict[str, str] = {}
     for word, pattern in (("q", Q), ("draft_tokens", DRAFTS), ("p", P)):
         match = next((name for name in names if name not in result.values() and pattern.fullmatch(name)), None)

@@ -137,9 +137,10 @@ def quick_plans() -> Mapping[str, Mapping[str, Sequence[CaseName]]]:
 
 
 def name_of_case(case: Case) -> CaseName:
-    """Return (label of the variant, name of the scenario) of a case.
+    """Return the name of a case: (label of the variant, name of the scenario).
 
-    If the case has no scenario, return ("", name of its program or setting).
+    A variant is a subject with options; a scenario has models, prompt and horizon. A case without them has the name
+    ("", name of its program or setting).
     """
     here: Any = case.situation
     if hasattr(here, "scenario") and hasattr(here, "variant"):

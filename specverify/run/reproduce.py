@@ -1,4 +1,4 @@
-"""Write a refutation as a script that needs only the engine, in the smallest setting that still fails."""
+"""Write a refutation as a script that needs only the engine, with the smallest models and options that still fail."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def reproduction(
     seconds: float = SECONDS,
     progress: Progress = lambda doing: None,
 ) -> Reproduction:
-    """Return a script for a case that ``check`` refutes, in the smallest failing setting found within ``seconds``.
+    """Return a script for a case that ``check`` refutes, with the smallest models and options that still fail.
 
-    ``progress`` is called with a sentence about each attempt. ``conditions`` are the settings of the check. Raises
-    ``NoScript`` if nothing is refuted, or if a script cannot show the refutation.
+    They are searched for ``seconds``. ``progress`` is called with a sentence about each attempt. ``conditions`` are the
+    settings of the check. Raises ``NoScript`` if nothing is refuted, or if a script cannot show the refutation.
     """
     if check.name not in FAULTS:
         raise NoScript(f"{', '.join(FAULTS)} and what raises are written as scripts, not {check.name}")
@@ -148,7 +148,7 @@ def _clearer(found: Fault, before: Fault) -> bool:
 
 
 def _as_clear(found: Fault, before: Fault) -> bool:
-    """Return whether ``found``, the fault in a smaller setting, is as easy to show as ``before``, the fault so far.
+    """Return whether ``found``, the fault of a smaller program, is as easy to show as ``before``, the fault so far.
 
     It must need no more calls than ``before`` (or at most ``FEW_CALLS``), have no more wrong outcomes, and show the
     same error.
@@ -162,7 +162,7 @@ def _same_error(found: Fault, before: Fault) -> bool:
 
 
 def _words(said: str) -> str:
-    """Return the error message ``said`` without its numbers."""
+    """Return the error message ``said`` without its numbers, which may differ between two runs of the same error."""
     return re.sub(r"\d+", "", said)
 
 

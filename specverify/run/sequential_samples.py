@@ -152,8 +152,8 @@ def is_decided(judge: Judge, watched: Watch) -> bool:
     * The law holds, and no test of independence is undecided.
     * Independence is refuted, that of the reference sampler included.
     * An outcome of probability 0 was sampled.
-    * The law is refuted, and ``CONFIRMING`` couples were tested for independence: samples that are copies of each other
-      also deviate from the law.
+    * The law is refuted, and ``CONFIRMING`` pairs of rows were tested for independence. With fewer tests the samples
+      could still be copies of each other, which deviate from a right law too.
     """
     couples, law = watched.statuses(), judge.status()
     if Status.REFUTED in couples or judge.dependent() or judge.impossible():

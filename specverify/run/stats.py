@@ -37,12 +37,12 @@ SAMPLES_TIMES_TV_SQUARED = 60
 
 
 class Scope(NamedTuple):
-    """The total variations that a statistics run detects.
+    """The total variations that a statistics run detects, and how many settings it samples.
 
-    * ``divided``: For subjects whose runs are divided among the paths.
-    * ``control``: For algorithms that are sampled run by run.
-    * ``every_size``: Whether algorithms are sampled at every size, and engines with their own random numbers in every
-      setting.
+    * ``divided``: The total variation for subjects whose runs are made together, divided among the paths.
+    * ``control``: The total variation for algorithms that are sampled run by run.
+    * ``every_size``: True: algorithms are sampled at every size, and engines with their own random numbers in every
+      setting. False: at one size, and in every other setting.
     """
 
     divided: float
@@ -86,7 +86,7 @@ class StatisticsPlan(NamedTuple):
 
 
 class JudgedSetting(NamedTuple):
-    """The results of one setting, with its index in the plan."""
+    """The results of one sampled setting (subject with options), and the index of the setting in the plan."""
 
     place: int
     rows: tuple[FitRow, ...]

@@ -462,7 +462,7 @@ def _examine(case: Case, conditions: Conditions, *, quick: bool) -> Examination 
 
 
 def _words_of(case: Case) -> str:
-    """Return the name of a case for a report: the names of its variant and scenario, or of its program or setting."""
+    """Return the name of a case for a report: subject options and scenario, or the name of its program or setting."""
     return ", ".join(filter(None, name_of_case(case)))
 
 

@@ -160,9 +160,9 @@ def _accusations(indices: Sequence[int], seed: int) -> list[str]:
 
 
 def random_configuration(seed: int, index: int) -> Subject:
-    """Return a random registry algorithm with the options of one of its examples, in one random scenario.
+    """Return a subject: a random registry algorithm with the options of one of its examples, in one random scenario.
 
-    ``seed`` and ``index`` together determine algorithm, options and scenario.
+    A scenario has models, prompt and horizon. ``seed`` and ``index`` determine algorithm, options and scenario.
     """
     rng = np.random.default_rng([seed, index])
     subject = algorithm_subject(ALGORITHMS[int(rng.integers(len(ALGORITHMS)))])

@@ -1,10 +1,10 @@
 """The kill matrix: every planted bug, and every right subject that looks wrong, under every check and peer statistic.
 
-A check kills a mutant by refuting it. Every check examines every third scenario, with fewer samples. If the check that
-a mutant names as its killer does not refute there, it examines all scenarios. The matrix also records the checks that
-hold on a mutant or do not apply to it. The control (the subject without the bug) is judged in the scenarios that were
-needed to kill the mutant. The statistics by which other projects test their samplers judge the mutants that those tests
-can express.
+A check kills a mutant (planted bug) by refuting it. Every check examines every third of its scenarios (models, prompt,
+horizon), with fewer samples. If the check that a mutant names as its killer does not refute there, it examines all
+scenarios. The matrix also records the checks that hold on a mutant or do not apply to it. The control (the subject
+without the bug) is judged in the scenarios that were needed to kill the mutant. Peer statistics are those by which
+other projects test their samplers; they judge the mutants that those tests can express.
 """
 
 from __future__ import annotations

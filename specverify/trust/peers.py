@@ -45,7 +45,7 @@ class PeerStatistic(NamedTuple):
 
 
 def judged(statistic: PeerStatistic, subject: Subject, seed: int = 0) -> bool:
-    """Return whether the statistic accepts the subject, in its variant that drafts most tokens.
+    """Return whether the statistic accepts the subject, with those of its options that draft most tokens.
 
     ``seed`` is the seed of the rounds. Raises ``ValueError`` if the subject has no decoder that takes pmfs of the
     statistic's size, ``TimeoutError`` if its rounds would take more than ``MOST_SECONDS``.

@@ -118,8 +118,8 @@ class Kill(NamedTuple):
 def bugs(idioms: Path | None) -> Iterator[Bug]:
     """Yield every bug: the planted bugs, the wrong engines, the bare verifiers, and the twins of the idioms.
 
-    A bare verifier is the verifier of a planted bug of another kind. A twin is a wrong variant of a usual way to write
-    a verifier; ``idioms`` is the folder with their tables, or None.
+    A bare verifier is the verifier inside a planted bug of another kind, such as a decoder, examined alone. A twin is a
+    wrong variant of a usual way to write a verifier; ``idioms`` is the folder with their tables, or None.
     """
     for mutant in mutants():
         subject = mutant.open()

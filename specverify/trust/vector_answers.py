@@ -69,7 +69,7 @@ def questions(asked: QuestionedSide) -> Iterator[tuple[Vector, Callable[[Questio
     """Yield every test vector that may apply to the program ``asked``, with a function that answers it.
 
     The function takes the bug or its control and returns its answer. It raises ``NotAsked`` if the vector does not
-    apply. A vector is yielded once for each variant of the program.
+    apply. A vector is yielded once for each variant of the program, which has its own options.
     """
     for vector in all_vectors().values():
         for answer in _ways(asked, vector):
@@ -112,10 +112,10 @@ def _task(asked: QuestionedSide, task: Task) -> Task:
 
 
 def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return the law of a program's tokens with the models of a vector: of one round or of texts, as the vector asks.
+    """Return the law of a program's tokens with the models of a vector: of one round, or of whole texts.
 
-    ``asked`` holds the program; ``place`` is the index of the variant in ``asked.subject.variants``. Raises
-    ``NotAsked`` if the vector does not apply to the variant.
+    The kind of the vector decides which. ``asked`` holds the program; ``place`` is the index of the program's variant
+    (its options) in ``asked.subject.variants``. Raises ``NotAsked`` if the vector does not apply to the variant.
     """
     inputs, variant = vector.inputs, _variant(asked, place)
     if inputs.get("options") is not None and inputs["options"] != _options(variant):
@@ -131,7 +131,7 @@ def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
 
 def _options(variant: Variant) -> dict[str, Any]:
-    """Return the options of a variant, with the names that the inputs of a vector use as keys.
+    """Return the options of ``variant``, with the names that the inputs of a vector use as keys.
 
     They are the keyword arguments of its builder, or for a verifier the integers in its label, such as ``gamma=3``.
     """
@@ -184,8 +184,8 @@ def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
 def _stopped(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
     """Return the text that a program decodes for a ``stop`` vector.
 
-    Target and draft model spell the text of the vector, so every draft is accepted. ``asked`` holds the program;
-    ``place`` is the index of the variant that decodes, in ``asked.subject.variants``.
+    Target and draft model emit the text of the vector with certainty, so every draft is accepted. ``asked`` holds the
+    program; ``place`` is the index of its variant (its options) in ``asked.subject.variants``.
     """
     model, prompt, _ = _spelt(vector.inputs)
     task = Task(model, model, eos=tuple(vector.inputs["eos"]), horizon=vector.inputs["max_new"])
@@ -259,9 +259,10 @@ def _end_of(inputs: Mapping[str, Any]) -> float | None:
 def _round_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
     """Run the first round of a program on the models and draws of a vector; return its tokens and accepted drafts.
 
-    Drafts become those of the vector, and its uniforms answer all other draws. In foreign code, a ``boundary`` vector
-    with all uniforms at one end of their range sets every uniform to this end. ``asked`` holds the program; ``place``
-    is the index of the variant in ``asked.subject.variants``. Raises ``NotAsked`` if the vector does not apply.
+    Drafts become those of the vector, and its uniforms decide all other draws. A ``boundary`` vector may have all
+    uniforms equal to 0, or to the largest float below 1; in foreign code every uniform then has this value. ``asked``
+    holds the program; ``place`` is the index of its variant (its options) in ``asked.subject.variants``. Raises
+    ``NotAsked`` if the vector does not apply.
     """
     inputs, variant = vector.inputs, _variant(asked, place)
     gamma = len(inputs["draft"])

@@ -19,7 +19,7 @@ Place: TypeAlias = Callable[[float], float]
 
 
 def panel(found: Panel, name: str) -> Markup:
-    """Return the panel ``found`` of a report, with its heading, as HTML.
+    """Return a panel of a report as HTML: a heading, and a table with small pictures or a curve.
 
     ``name`` is the id of the HTML element, unique on the page.
     """
@@ -67,7 +67,7 @@ def _band(row: Level) -> Markup:
 def _key(found: Levels, known: bool, banded: bool) -> Markup:
     """Return the legend of the pictures in the panel ``found``.
 
-    ``known`` states whether expected values are shown, ``banded`` whether bands are shown.
+    ``known`` states whether expected values are shown, ``banded`` whether confidence bands are shown.
     """
     signs = [("band", "▬", "band")] * banded + [("seen", "●", found.seen_as)]
     signs += [("expected", "┃", found.expected_as)] * known

@@ -1,7 +1,7 @@
-"""The panel of near-ties, on a logarithmic scale.
+"""The panel of near-ties: greedy texts with and without speculation that differ at two nearly equal logits.
 
-For each first difference between greedy texts, it shows the gap between the two tokens and the largest gap that
-rounding explains.
+For each first difference between two texts, it shows the gap between the two tokens and the largest gap that rounding
+explains, on a logarithmic scale.
 """
 
 from __future__ import annotations

@@ -63,7 +63,8 @@ def outcomes_panel(check: str, told: Mapping[str, Any]) -> Levels:
 def _with_band(level: Level, count: int, samples: int, cells: int) -> Level:
     """Return the panel line ``level`` with the confidence band of its true share.
 
-    ``count`` of ``samples`` samples had this outcome. The error probability holds for all ``cells`` bands together.
+    ``count`` of ``samples`` samples had the outcome of this line. The error probability holds for all ``cells`` bands
+    together.
     """
     band = rate_sequence(count, samples, BANDS_MISS / cells)
     return level._replace(low=band.lower, high=band.upper)
@@ -136,9 +137,10 @@ def _banded(counts: Sequence[int], samples: int, first: int) -> tuple[Level, ...
 
 
 def distances_panel(rows: Sequence[Mapping[str, Any]]) -> Levels:
-    """Return the panel that compares, for each setting, the observed total variation with the smallest detectable one.
+    """Return the panel that compares the observed total variations with the smallest detectable ones.
 
-    ``rows`` are the results of the settings, one mapping of JSON data for each.
+    It has a line for each sampled setting, a subject with its options and models. ``rows`` has the results of each
+    setting as a mapping of JSON data.
     """
     levels = tuple(
         Level(f"{row['setting'].strip()}, against the {row['against']} law", row["tv_observed"], row["tv_detectable"])
@@ -152,7 +154,7 @@ def distances_panel(rows: Sequence[Mapping[str, Any]]) -> Levels:
 
 
 def partings_panel(told: Sequence[Mapping[str, Any]]) -> Partings:
-    """Return the panel of the first differences between greedy texts; each is a near-tie or a bug.
+    """Return the panel of the first differences between greedy texts; each is a near-tie of two logits, or a bug.
 
     ``told`` has JSON data of each difference: ``setting``, ``position``, the tokens ``plain`` and ``speculative``,
     ``gap``, ``bound`` (of rounding), ``near_tie``.
