@@ -77,7 +77,7 @@ CONCENTRATIONS: Final = (50.0, 500.0, 5000.0)
 
 
 def alarms_table() -> str:
-    """Return the Markdown table of the bugs that the tests of other projects detect, at their own sizes."""
+    """Return the Markdown table of the bugs that the tests of other projects detect, with their own sample sizes."""
     heads = " | ".join(f"{test.name}, {test.samples} samples" for test in TESTS)
     lines = [f"| bug | {heads} |", f"|{'---|' * (1 + len(TESTS))}"]
     for name, result in ALARMS.items():
