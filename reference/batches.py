@@ -87,11 +87,11 @@ def best_slots(budget: int, confidence: Confidence) -> Plan:
 
 
 def best_gain(costs: Sequence[tuple[Any, Any]], confidence: Confidence) -> Plan:
-    """Return the schedule that verifies the share of the draft positions with the largest gain per cost.
+    """Return the schedule that verifies a share of the batch's draft positions: the one with the largest gain per cost.
 
-    ``costs`` has pairs (share in [0, 1], cost of verifying it). The gain of a share is the sum of its largest
-    survivals, by ``confidence``. In a tie the first share is chosen. Raises ``ValueError`` for an invalid share or
-    cost, or no pair.
+    ``costs`` has pairs (share in [0, 1], cost of verifying it). A share selects the positions with the largest
+    ``survivals`` by ``confidence``; its gain is their sum. In a tie the first share is chosen. Raises ``ValueError``
+    for an invalid share or cost, or no pair.
     """
     if not costs or any(not 0 <= share <= 1 or not cost > 0 for share, cost in costs):
         raise ValueError(f"costs are {tuple(costs)}, expected pairs of a share in [0, 1] and a cost > 0, at least one")

@@ -89,9 +89,9 @@ def _augmenting_path(
 ) -> list[tuple[TokenSet, int]]:
     """Return a path along which ``flow`` can be increased, as pairs (set, token); [] if there is none.
 
-    The first set and the last token of the path have unused mass. Each later set gives up mass at the token before it.
-    Masses up to ``least`` are ignored. ``flow[set][token]`` is the moved mass; ``unused`` and ``owed`` are the unused
-    masses of the sets and of the tokens.
+    Along the path each set sends more mass to its token; to the token of the pair before, a set sends less. The first
+    set and the last token have unused mass. Masses up to ``least`` are ignored. ``flow[set][token]`` is the moved mass;
+    ``unused`` and ``owed`` are the unused masses of the sets and of the tokens.
     """
     came: dict[int, tuple[TokenSet, int | None]] = {}
     frontier: list[tuple[TokenSet, int | None]] = [(drawn, None) for drawn, mass in unused.items() if mass > least]

@@ -1,6 +1,7 @@
 """Cactus: raise p at the draft within a divergence budget, lower it elsewhere, then sample speculatively (2604.04987).
 
-Read in the released code, MANGA-UOFA/Cactus at 3b01b81, ``cactus/cactus.py``, ``solve_constraint``. For a draft d ~ q
+The rule is that of the released code, MANGA-UOFA/Cactus at 3b01b81, ``cactus/cactus.py``, ``solve_constraint``. For a
+draft d ~ q and a budget delta let
 
     h(d) = min(1, p(d) + sqrt(2 delta p(d) (1 - p(d)))),   h(v) = p(v) (1 - h(d))/(1 - p(d)) for all other v
 

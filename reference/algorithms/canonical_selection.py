@@ -53,9 +53,11 @@ def selection(p: Pmf, q: Pmf, count: int, _: int) -> tuple[dict[TokenSet, Pmf], 
 
 
 def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Select a candidate by beta; accept it with min(1, p/p_I), else draw a token from ``norm((p - p_I)+)``.
+    """Return the token of one position: a selected candidate if it is accepted, else a draw from ``norm((p - p_I)+)``.
 
-    ``tokens`` are the candidates of one position, ``pmfs`` the equal rows of q, ``depth`` is their depth in the tree.
+    The candidate x is selected by the probabilities beta of ``selection``, and accepted with min(1, p(x)/p_I(x)), where
+    p_I is the law of x. ``tokens`` are the candidates, ``pmfs`` the equal rows of q, ``depth`` is their depth in the
+    tree.
     """
     chosen, intermediate = selection(p, pmfs[0], len(tokens), 0)
     token = draws.categorical(chosen[frozenset(tokens)], ("choose", depth))

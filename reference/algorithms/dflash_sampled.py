@@ -1,9 +1,9 @@
-"""DFlash with sampled drafts: each position of a block is drawn from its row, which is declared as q.
+"""DFlash with sampled drafts: each position of a block is drawn from its own row, which is its q.
 
 The release drafts the argmax of each row at its default temperature (``dflash``). At a positive temperature the tokens
 are draws from rows that do not depend on each other. With these rows as q the rule is speculative sampling, which is
 exact although no q is conditioned on the drafts before it. DeepSpec's DFlash (deepseek-ai/DeepSpec at afdfa7c,
-``deepspec/eval``) verifies in this way, by the softmax of the logits that were drawn from.
+``deepspec/eval``) verifies in this way, by the softmax of the logits from which the draft was drawn.
 """
 
 from __future__ import annotations

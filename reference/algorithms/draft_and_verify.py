@@ -1,8 +1,8 @@
 """Draft & Verify: the target without some of its layers drafts, until its confidence is below an adaptive threshold.
 
-The drafts are drawn from the declared q and verified by speculative sampling. The released sampler's default takes the
-argmax of q and verifies it with the whole q, which is biased. If no layer is skipped, q = p and nothing is rejected.
-The paper searches the layers to skip offline, by Bayesian optimisation; here their number is an option.
+Here the drafts are drawn from q and verified by speculative sampling. The released sampler's default takes the argmax
+of q and verifies it with the whole q, which is biased. If no layer is skipped, q = p and nothing is rejected. The paper
+searches offline which layers to skip, by Bayesian optimisation; here their number is an option.
 """
 
 from __future__ import annotations

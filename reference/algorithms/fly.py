@@ -1,11 +1,11 @@
 """FLy: accept a mismatching draft if the target was uncertain there and the following drafts match (2511.22972).
 
-Read in the released code, AMD-AGI/FLy at 6667ae8, ``fly/models/FLy.py``, ``generate`` and ``_batch_verification``. k
-argmaxes of q are drafted. At every position the target draws twice, and a draft matches if one of the two draws is the
-draft; at temperature 0 both are the argmax. A draft that does not match is accepted all the same under three
-conditions: the ``window`` - 1 drafts after it match, it is not one of the last ``window`` drafts, and the entropy of
-the three largest entries of p there is at least a threshold (``rej_by_entropy``, in nats, not normalised). The first
-rejected draft is replaced by the target's first draw.
+The rule is that of the released code, AMD-AGI/FLy at 6667ae8, ``fly/models/FLy.py``, ``generate`` and
+``_batch_verification``. k argmaxes of q are drafted. At every position the target draws twice, and a draft matches if
+one of the two draws is the draft; at temperature 0 both are the argmax. A draft that does not match is accepted
+nevertheless under three conditions: the ``window`` - 1 drafts after it match, it is not one of the last ``window``
+drafts, and the entropy of the three largest entries of p there is at least a threshold (``rej_by_entropy``, in nats,
+not normalised). The first rejected draft is replaced by the target's first draw.
 
 The law is not p's: two draws match d with probability 1 - (1 - p(d))^2, which is above p(d) even without the exception.
 At temperature 0 the match is with p's argmax, and only excepted drafts differ from the target. The matches at different
@@ -93,8 +93,8 @@ def loosely(window: int, threshold: float) -> Verifier:
 def build(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 15) -> Parts:
     """Return the decoder that drafts ``gamma`` argmaxes of q, verified by FLy's rule.
 
-    A mismatching draft is accepted if the entropy of p there is at least ``threshold``, the next ``window`` - 1 drafts
-    match, and it is not one of the last ``window`` drafts.
+    A mismatching draft is accepted if the entropy of the three largest entries of p there is at least ``threshold``,
+    the next ``window`` - 1 drafts match, and it is not one of the last ``window`` drafts.
     """
     return Parts(greedy_drafter(draft_model(task)), constant(gamma), loosely(window, threshold))
 

@@ -1,8 +1,8 @@
 """FLy as vLLM ships it: excuse a rejection if the target was uncertain and the next ``window`` drafts are accepted.
 
-Read in vllm-project/vllm, pull request 50808, ``vllm/v1/spec_decode/fly.py`` at 1719fb1, the kernels
+The rule is that of vllm-project/vllm, pull request 50808, ``vllm/v1/spec_decode/fly.py`` at 1719fb1, the kernels
 ``apply_fly_random_acceptance_kernel`` and ``compute_fly_entropy``. Every draft has its own acceptance test with
-``min(1, p/q)``. A draft that fails is kept all the same under three conditions: p gives it a positive probability, the
+``min(1, p/q)``. A draft that fails is kept nevertheless under three conditions: p gives it a positive probability, the
 entropy of the three largest entries of the processed p is at least a threshold (nats, not normalised), and the next
 ``window`` drafts exist and pass their tests. The first draft that is not kept is replaced by a draw from ``norm((p -
 q)+)``.
@@ -45,7 +45,7 @@ from .fly import top_entropy
 def may_defer(p: Pmf, token: int, threshold: float) -> bool:
     """Return whether a rejected ``token`` may be kept if the next drafts pass their tests.
 
-    True if p(token) > 0 and the entropy of p is at least ``threshold``.
+    This is so if p(token) > 0 and the entropy of the three largest entries of p is at least ``threshold``.
     """
     return bool(p[token] > 0) and top_entropy(p) >= threshold
 
@@ -89,8 +89,8 @@ def deferring(window: int, threshold: float) -> Verifier:
 def build(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 8) -> Parts:
     """Return the decoder that drafts ``gamma`` tokens from q, verified by vLLM's FLy rule.
 
-    A rejected draft d is kept if p(d) > 0, the entropy of p there is at least ``threshold``, and the next ``window``
-    drafts exist and pass their tests.
+    A rejected draft d is kept if p(d) > 0, the entropy of the three largest entries of p there is at least
+    ``threshold``, and the next ``window`` drafts exist and pass their tests.
     """
     return Parts(model_drafter(draft_model(task)), constant(gamma), deferring(window, threshold))
 

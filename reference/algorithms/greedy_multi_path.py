@@ -59,10 +59,11 @@ def below(q: Pmf, order: list[int]) -> list[Any]:
 
 
 def selected_pmf(q: Pmf, order: list[int], lower: Any, mass: Any, count: int) -> Pmf:
-    """Return q', the law of the next token of the path selected among ``count`` drafted paths, in the array type of q.
+    """Return q', the law of the next token of the path that is selected among ``count`` drafted paths.
 
     ``order`` has the tokens in increasing order of p/q. ``mass`` is the probability under q of the text selected so
-    far, and ``lower`` that of the texts of the same length that come before it.
+    far. ``lower`` is the probability under q of all texts of the same length that are before it in the lexicographic
+    order.
     """
     start = lower + mass * _like(below(q, order), q)
     end = start + mass * q

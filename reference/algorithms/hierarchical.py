@@ -57,9 +57,9 @@ def ratios(p: list[Pmf], q: list[Pmf], tokens: Tokens) -> tuple[list[Any], list[
 
 
 def stays(w: Any, p: Pmf, q: Pmf) -> Any:
-    """Return h, the probability that a prefix with capped ratio ``w`` is kept; 1 if the formula is 0/0.
+    """Return h, the probability that a prefix with the capped ratio ``w`` is kept; 1 if the formula is 0/0.
 
-    ``p`` and ``q`` are the rows after the prefix.
+    ``w`` is an entry of the second result of ``ratios``; ``p`` and ``q`` are the rows after the prefix.
     """
     above, below = positive_part(w * p - q).sum(), positive_part(q - w * p).sum()
     return above / max(above, below) if above > 0 or below > 0 else w * 0 + 1
@@ -77,7 +77,8 @@ def whole_block(plain: list[Any], capped: list[Any], capped_end: bool) -> Any:
 def backward(capped_end: bool) -> Verifier:
     """Return the verifier that keeps the whole block, or else the longest prefix that passes its test.
 
-    The whole block is kept with probability w_gamma if ``capped_end``, else with probability min(1, r_gamma).
+    The whole block is kept with the probability ``whole_block``: by the capped ratio of the block if ``capped_end``,
+    else by its plain ratio.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

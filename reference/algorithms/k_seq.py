@@ -15,8 +15,8 @@ from ..verifiers.k_seq import k_seq
 def build(task: Task, sequences: int = 4, depth: int = 4, bits: int = 16) -> Decoder:
     """Return the decoder that drafts K = ``sequences`` sequences of ``depth`` tokens and verifies them by K-SEQ.
 
-    A candidate x is accepted with probability ``min(1, p(x)/(rho q(x)))``. rho keeps the residual nonnegative and is
-    computed to ``bits`` binary places.
+    A candidate x is accepted with probability ``min(1, p(x)/(rho q(x)))``. rho >= 1 is the smallest number for which
+    this is lossless, approximated from above to ``bits`` binary places.
     """
     return tree_decoder(task, sequences_drafter((draft_model(task),) * sequences, depth), k_seq(bits))
 

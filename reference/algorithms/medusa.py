@@ -17,9 +17,9 @@ from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, widths: tuple[int, ...] = (3, 2, 2)) -> Decoder:
-    """Return the decoder of trees in which level i has the ``widths[i]`` best tokens of head i.
+    """Return the decoder of trees with all combinations of the heads' best tokens.
 
-    Each node of a level has all of these tokens of the next level as children.
+    Each node at depth i has the same children: the ``widths[i]`` best tokens of head i. The root has depth 0.
     """
     draft = draft_model(task)
     heads = [stand_in_head(draft, ahead) for ahead in range(len(widths))]

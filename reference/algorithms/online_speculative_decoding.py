@@ -60,8 +60,8 @@ def online_drafter(draft: LanguageModel, order: int) -> Drafter:
 def online_decoder(task: Task, gamma: int, update: Update, interval: int, order: int) -> Parts:
     """Return the decoder that drafts ``gamma`` tokens and learns from its rejections every ``interval`` rounds.
 
-    For each rejection, ``update(q, p)`` replaces q, the pmf of the draft after the last ``order`` tokens of the text.
-    Raises ``ValueError`` for an interval or order below 1.
+    For each rejection, ``update(q, p)`` is the new pmf of the draft in its context, the last ``order`` tokens of the
+    text; p is the target's row there. Raises ``ValueError`` for an interval or order below 1.
     """
     for value, name in ((interval, "interval"), (order, "order")):
         if value < 1:

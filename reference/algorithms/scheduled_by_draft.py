@@ -30,10 +30,10 @@ from .scheduled_verification import scheduled_drafter
 
 @from_parts
 def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) -> Parts:
-    """Return the decoder that drafts ``gamma`` tokens for two requests and verifies ``budget`` slots of both together.
+    """Return the decoder that drafts ``gamma`` tokens for two requests and verifies ``budget`` drafts of both together.
 
-    It decodes one of the requests; the text of the other is ``beside`` in every round. The slots with the largest
-    product of q(d) up to the slot are verified. The decoder has no function ``propose``.
+    Verified are the drafts with the largest product of q(d) up to the draft. The decoder decodes one of the requests;
+    the text of the other is ``beside`` in every round. It has no function ``propose``.
     """
     drafter = scheduled_drafter(task, gamma, budget, beside, of_the_draft)
     return Parts(drafter, constant(gamma), speculative_sampling, around=without_proposal)

@@ -1,12 +1,14 @@
 """SPEC-RL: the rollout of the last epoch is the draft; plain decoding follows its first rejected token (2509.23232).
 
-Read in the released code, ShopeeLLM/Spec-RL at 97da99e, ``verl/utils/speculative_decoding.py``, ``spec_cut`` and
-``spec_cut_with_knobs``, and ``verl/trainer/ppo/ray_trainer.py``. Token d of the old response is accepted with
-probability ``min(1, e^b p(d)/q(d))``, where q is the policy that wrote the response. The response is cut at the first
-rejected token, and the new policy continues from there, without speculation. Two points differ from speculative
-sampling. The token at the cut is a draw from p, not from ``norm((p - q)+)``, so even at lenience 1 the rollout does not
-have the new policy's law. A lenience above 1 accepts more drafts. A response that is accepted as a whole is not
-continued, and an end-of-sequence token in it is treated like any other token.
+The rule is that of the released code, ShopeeLLM/Spec-RL at 97da99e, ``verl/utils/speculative_decoding.py``,
+``spec_cut`` and ``spec_cut_with_knobs``, and ``verl/trainer/ppo/ray_trainer.py``. Token d of the old response is
+accepted with probability ``min(1, l p(d)/q(d))``, where q is the policy that wrote the response and l the lenience (e^b
+in the code). The response is cut at the first rejected token, and the new policy continues from there, without
+speculation. A response that is accepted as a whole is not continued, and an end-of-sequence token in it is treated like
+any other token.
+
+Two points differ from speculative sampling. The token at the cut is a draw from p, not from ``norm((p - q)+)``, so even
+at lenience 1 the rollout does not have the new policy's law. A lenience above 1 accepts more drafts.
 
 The uniforms come from a generator with one fixed seed (``seed=1234``) at every step, so rollouts of different steps use
 the same numbers. A decoder written in draws cannot express this; ``docs/on-policy.md`` shows which check detects it.

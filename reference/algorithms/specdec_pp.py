@@ -1,12 +1,11 @@
 """SpecDec++: stop drafting if a head predicts that some draft will be rejected (Huang et al. 2405.19715).
 
-Read in the released code, Kaffaljidhmah2/SpecDec_pp at 9c52edc, ``specdec_pp/hf_generation.py``, steps 1.1 to 1.4. The
-head returns an acceptance probability for the token that was fed last. So after drafting token i it has predicted for
-tokens 1 to i - 1 (``skip the first round``). Drafting stops, with token i kept, if one minus the product of its
-predictions is above the threshold. So whether token i + 1 is drafted depends on tokens that remain in the block, and
-not on token i + 1. The rule is therefore exact for every head.
-
-A table has no trained head; q(d) is used as its prediction.
+The rule is that of the released code, Kaffaljidhmah2/SpecDec_pp at 9c52edc, ``specdec_pp/hf_generation.py``, steps 1.1
+to 1.4. The head returns an acceptance probability for the token that was fed last. So after drafting token i it has
+predicted for tokens 1 to i - 1 (``skip the first round``). Drafting stops, with token i kept, if one minus the product
+of its predictions is above the threshold. So whether token i + 1 is drafted depends on tokens that remain in the block,
+and not on token i + 1. The rule is therefore exact for every head. Here q(d) replaces the prediction of the trained
+head.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """SuffixDecoding: draft the most frequent continuation in past responses or this text (Oliaro et al. 2411.04975).
 
-The drafter is the released one (``drafters.suffix_counts``), a function of the past. Verified by sample and match,
-exact at every temperature.
+The drafter is the released one (``drafters.suffix_counts``), a function of the past. Its tokens are verified by sample
+and match, which is exact at every temperature.
 """
 
 from __future__ import annotations

@@ -93,8 +93,9 @@ def buffered(learned: Learned, context: Tokens, p: Pmf) -> Learned:
 def after_round(learned: Learned, draft: LanguageModel, update: Update, interval: int, order: int) -> Learned:
     """Return the state that follows ``learned`` after a round.
 
-    Every ``interval`` rounds the table learns from the buffer, which is then emptied: ``update(q, p)`` is the new row
-    for the last ``order`` tokens of the context of a rejection. q is the learned row there, or that of ``draft``.
+    In every ``interval``-th round the table learns from the buffer, which is then emptied. For each rejection in the
+    buffer, ``update(q, p)`` becomes the row of the last ``order`` tokens before the rejection; q is the row so far, at
+    first that of ``draft``.
     """
     if learned.rounds + 1 < interval:
         return learned._replace(rounds=learned.rounds + 1)

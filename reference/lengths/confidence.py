@@ -1,7 +1,7 @@
 """Stop drafting at the first token that the drafter itself finds unlikely, and keep that token.
 
-As in Draft&Verify (2309.08168) and the confidence schedule of assisted generation. The rule is exact because the token
-is kept: dropping a token because of its own probability conditions the draft on what was drawn, and the output is
+Draft&Verify (2309.08168) does so, and the confidence schedule of assisted generation. The rule is exact because the
+token is kept: dropping a token because of its own probability conditions the draft on what was drawn, and the output is
 biased.
 """
 

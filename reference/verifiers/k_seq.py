@@ -23,9 +23,10 @@ from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified, Verifier
 
 
 def k_seq(bits: int = 16) -> Verifier:
-    """Return the K-SEQ verifier; rho is computed to ``bits`` binary places. Raises ``ValueError`` for ``bits`` below 1.
+    """Return the K-SEQ verifier, which accepts each candidate x with probability ``min(1, p(x)/(rho q(x)))``.
 
-    The verifier raises ``ValueError`` if the candidates of one position were not drawn from one pmf.
+    rho is ``least_rho``, computed to ``bits`` binary places. Raises ``ValueError`` for ``bits`` below 1. The verifier
+    raises ``ValueError`` if the candidates of one position were not drawn from one pmf.
     """
     if bits < 1:
         raise ValueError(f"bits is {bits}, expected at least 1 (the precision of rho)")
@@ -47,9 +48,10 @@ def k_seq(bits: int = 16) -> Verifier:
 
 
 def least_rho(p: Pmf, q: Pmf, count: int, bits: int) -> Any:
-    """Return rho in [1, K], at least rho* and at most 2^-bits above it; ``count`` is K, the number of candidates.
+    """Return the least rho for which K-SEQ is lossless, rounded up by at most 2^-bits.
 
-    If rho* is 1 the result is the integer 1; else it is a ``Fraction`` for rational pmfs and a float for others.
+    ``count`` is K, the number of candidates; rho is in [1, K]. If it is 1 the result is the integer 1; else it is a
+    ``Fraction`` for rational pmfs and a float for others.
     """
     low, high = 1, count
     if is_valid(p, q, low, count):

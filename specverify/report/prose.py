@@ -95,7 +95,7 @@ def first_sentence(verdict: Verdict) -> str:
 
 
 def failure(verdict: Verdict) -> str:
-    """Return a refutation in prose: the fault, the deciding values, the setting, the check, and the replay command."""
+    """Return a refutation in prose: fault, deciding values, models and options, check, and replay command."""
     example = verdict.counterexample
     if example is None:
         return headline(verdict)

@@ -120,7 +120,7 @@ class _WithConstraints:
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome that ``draws`` gives at ``site``, and record the constraint of this draw.
 
-        It is the constraint that interception noted for the site, or an empty one if it noted none.
+        For an intercepted call the constraint is in ``noted[site]``; otherwise it is empty.
         """
         self.constraints.append(self.noted.pop(site, Constraint(())))
         return self._draws.categorical(pmf, site)

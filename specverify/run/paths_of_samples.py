@@ -1,7 +1,8 @@
 """Explain a wrong law of samples by the paths of one sample.
 
-After a refutation, the random calls of ``sample(seed, 1)`` are intercepted and all its paths are followed, as of an
-engine. This changes no verdict. The paths explain the samples only if their law fits the counts that were sampled.
+After a refutation, the random calls of ``sample(seed, 1)`` are intercepted, and it is run once for each sequence of
+outcomes (path). This changes no verdict. The paths explain the samples only if their law fits the counts that were
+sampled.
 """
 
 from __future__ import annotations
@@ -73,9 +74,10 @@ def explained_verdicts(verdicts: Sequence[Verdict], here: ExplainedSampler) -> S
 
 
 def explained_if_possible(verdicts: Sequence[Verdict], here: ExplainedSampler) -> Sequence[Verdict]:
-    """Return ``explained_verdicts(verdicts, here)``, or ``verdicts`` if the sample raises or is refused.
+    """Return ``explained_verdicts(verdicts, here)``; if the sampler cannot be followed, return ``verdicts``.
 
-    What the sample has left open, such as a socket, is then closed without a warning.
+    This is so if it raises an error or calls something that cannot be intercepted. What the sampler has left open, such
+    as a socket, is then closed without a warning.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)

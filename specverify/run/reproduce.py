@@ -143,7 +143,7 @@ def _smallest(
 
 
 def _clearer(found: Fault, before: Fault) -> bool:
-    """Return whether ``found`` is shown by at most half the calls that ``before`` needs, and has the same error."""
+    """Return whether ``found`` can be shown by at most half the calls of the fault ``before``, with the same error."""
     return 2 * found.calls <= before.calls and _same_error(found, before)
 
 

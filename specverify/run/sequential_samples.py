@@ -276,10 +276,11 @@ def watched_couples(
 
 
 def _margins(outcomes: Sequence[Tokens | str]) -> dict[str, Any]:
-    """Return groupings of the outcomes by single tokens: name of a position -> array with an integer for each outcome.
+    """Return coarser groupings of the outcomes, by single tokens; the test of the law also compares their counts.
 
-    Two outcomes have the same integer if they have the same token at the position, or if both have none there, such as
-    ``OTHERS``. There are at most ``POSITIONS`` positions, and none if no outcome has two tokens.
+    The result is a dict: name of a position -> array with an integer for each outcome. Two outcomes have the same
+    integer if they have the same token at the position, or if both have none there, such as ``OTHERS``. There are at
+    most ``POSITIONS`` positions, and none if no outcome has two tokens.
     """
     longest = max((len(outcome) for outcome in outcomes if outcome != OTHERS), default=0)
     return {

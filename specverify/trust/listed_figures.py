@@ -2,8 +2,9 @@
 
 The survey took the statistics by which five projects test their rejection samplers, each with the vocabulary, the
 number of samples and the threshold of that project, and simulated them many times against each bug of
-``black_box_mutants``. It also ran an e-process of its own on texts of two tokens: a mixture over three Dirichlet
-concentrations around their law, at an alarm of 1e-6, evaluated after every 250 texts, three times.
+``black_box_mutants``. It also tested texts of two tokens by an e-process of its own. This one mixes three Dirichlet
+concentrations around the law, has a false-alarm probability of 1e-6 and is evaluated after every 250 texts; it was run
+three times.
 """
 
 from __future__ import annotations

@@ -258,7 +258,7 @@ def _least(kind: str, check: str) -> int:
 
 
 def _ordered(least: int, runs: Mapping[CaseName, int], refuted: Mapping[CaseName, set[str]]) -> list[CaseName]:
-    """Return the cases of a check for a plan, chosen greedily: the next is always the one that refutes most per run.
+    """Return the cases of a check for a plan, chosen greedily: the next always refutes the most new bugs per run.
 
     Each bug is refuted by ``CASES_OF_A_BUG`` cases where possible. ``least`` is the smallest number of cases, ``runs``
     has the number of runs of each case, ``refuted`` the bugs that it refutes.
