@@ -119,7 +119,7 @@ class OfRequest:
     """The draws of one request of a batch: each decision has the request's number in its name."""
 
     def __init__(self, draws: Draws, request: int) -> None:
-        """Pass every draw on to ``draws``, with ``request`` in its site, so that the sites of two requests differ."""
+        """Make the draws of ``request`` from ``draws``; the names of two requests' decisions differ."""
         self._draws, self._request = draws, request
 
     def categorical(self, pmf: Pmf, site: Site) -> int:

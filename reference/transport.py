@@ -47,7 +47,10 @@ def candidate_set_law(q: Pmf, count: int, replacement: bool) -> SetLaw:
 
 
 def optimum(p: Pmf, sets: SetLaw) -> Any:
-    """Return alpha* by the dual: the minimum over all sets of tokens H of ``p(H) + 1 - Q(S inside H)``."""
+    """Return the largest acceptance probability of any lossless verifier whose candidate set S has the law ``sets``.
+
+    It is the minimum over all sets of tokens H of ``p(H) + 1 - P(S is a subset of H)``.
+    """
     tokens = range(len(p))
     return min(
         sum((p[token] for token in chosen), start=1 - sum(mass for drawn, mass in sets.items() if drawn <= set(chosen)))

@@ -31,9 +31,9 @@ from ..verifiers.accept_or_replace import accept_or_replace
 
 
 def kept_probability(p: Pmf, token: int, single: Any, acc: Any) -> Any:
-    """Return the probability that draft ``token`` is accepted, with the thresholds ``single`` and ``acc``.
+    """Return the probability that the draft d = ``token`` is accepted.
 
-    Raises ``ValueError`` for thresholds outside (0, 1].
+    It is 1 if p(d) >= ``single``, else ``min(1, p(d)/acc)``. Raises ``ValueError`` for thresholds outside (0, 1].
     """
     if not (0 < single <= 1 and 0 < acc <= 1):
         raise ValueError(f"single is {single} and acc {acc}, expected numbers in (0, 1] (1 and 1 are lossless)")
@@ -43,7 +43,10 @@ def kept_probability(p: Pmf, token: int, single: Any, acc: Any) -> Any:
 
 @from_parts
 def build(task: Task, single: Any = 1, acc: Any = 1, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts ``gamma`` argmaxes of q, accepted by the thresholds ``single`` and ``acc``."""
+    """Return the decoder that drafts ``gamma`` argmaxes of q.
+
+    A draft d is accepted if p(d) >= ``single``, and otherwise with probability ``min(1, p(d)/acc)``.
+    """
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: kept_probability(p, token, single, acc),
         replacement=lambda p, q, token: residual(p, one_hot(token, p)),

@@ -56,7 +56,7 @@ def raised_mass(p: Pmf, token: int, delta: Any) -> Any:
 
 
 def raised(p: Pmf, token: int, delta: Any) -> Pmf:
-    """Return h, the pmf ``[V]`` in which the draft ``token`` is raised within the budget ``delta``."""
+    """Return h, the pmf ``[V]``: p with the draft ``token`` raised within the budget ``delta``, all others lowered."""
     mass, high = p[token], raised_mass(p, token, delta)
     if not mass < 1:
         return p

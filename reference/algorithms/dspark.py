@@ -26,7 +26,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 def build(task: Task, block: int = 7, least: Any = 0) -> Parts:
     """Return the decoder that drafts at most ``block`` tokens.
 
-    A draft ends before the first slot whose confidence is below ``least``.
+    A draft ends before the first token whose confidence, the largest entry of its q, is below ``least``.
     """
     drafter = block_rows_drafter(draft_model(task), block, markov=True, least=least)
     return Parts(drafter, constant(block), speculative_sampling)

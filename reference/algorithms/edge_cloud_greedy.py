@@ -9,9 +9,9 @@ from ..types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Return the decoder that drafts ``gamma`` tokens from q on the edge.
+    """Return the decoder whose edge drafts ``gamma`` tokens from q.
 
-    The cloud keeps those that are the target's argmax.
+    The cloud keeps the drafts that are the target's argmax, up to the first that is not.
     """
     return edge_cloud_decoder(task, "greedy", constant(gamma))
 

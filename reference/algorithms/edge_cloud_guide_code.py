@@ -13,7 +13,10 @@ from . import accept_if_likelier
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Return the decoder that drafts ``gamma`` tokens d from q on the edge and sends them with q(d)."""
+    """Return the decoder whose edge drafts ``gamma`` tokens d from q and sends them with q(d).
+
+    The cloud accepts d iff p(d) >= q(d), and draws from p after a rejection.
+    """
     return edge_cloud_decoder(task, "likelier", constant(gamma))
 
 

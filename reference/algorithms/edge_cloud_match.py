@@ -12,7 +12,10 @@ from ..types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Return the decoder that drafts ``gamma`` tokens from q on the edge and sends only their ids."""
+    """Return the decoder whose edge drafts ``gamma`` tokens from q and sends only their ids.
+
+    The cloud accepts a draft if it equals its own draw from p.
+    """
     return edge_cloud_decoder(task, "match", constant(gamma))
 
 

@@ -12,7 +12,10 @@ from . import clamped_scalar_residual
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Return the decoder that drafts ``gamma`` tokens d from q on the edge and sends them with q(d)."""
+    """Return the decoder whose edge drafts ``gamma`` tokens d from q and sends them with q(d).
+
+    The cloud accepts d with min(1, p(d)/q(d)), and after a rejection draws from p without d.
+    """
     return edge_cloud_decoder(task, "scalar-q", constant(gamma))
 
 

@@ -12,7 +12,10 @@ from . import resample_from_target
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Return the decoder that drafts ``gamma`` tokens d from q on the edge and sends them with q(d)."""
+    """Return the decoder whose edge drafts ``gamma`` tokens d from q and sends them with q(d).
+
+    The cloud accepts d with min(1, p(d)/q(d)), and after a rejection draws from p.
+    """
     return edge_cloud_decoder(task, "shortcut", constant(gamma))
 
 

@@ -12,9 +12,9 @@ from ..types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Return the decoder that drafts ``gamma`` tokens d from q on the edge and sends q(d).
+    """Return the decoder whose edge drafts ``gamma`` tokens d from q and sends q(d).
 
-    A row of q is sent on request.
+    The cloud accepts d with min(1, p(d)/q(d)), and after a rejection requests the row of q.
     """
     return edge_cloud_decoder(task, "two-phase", constant(gamma))
 

@@ -20,9 +20,10 @@ from ..verifiers.greedy_match import greedy_match
 
 @from_parts
 def build(task: Task, block: int = 8, rule: str = "prefix") -> Parts | Decoder:
-    """Return the decoder that iterates on ``block`` tokens at a time; ``rule`` is "prefix" or "fixed point".
+    """Return the decoder that iterates on ``block`` tokens at a time.
 
-    Raises ``ValueError`` for another rule.
+    ``rule`` decides when a round ends: "prefix" after each sweep, "fixed point" when a sweep changes nothing. Raises
+    ``ValueError`` for another rule.
     """
     if rule == "fixed point":
         return until_nothing_changes(task, block)

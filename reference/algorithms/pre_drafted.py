@@ -28,7 +28,7 @@ Prepared = tuple[tuple[Tokens, Tokens], ...]
 
 
 class _Ahead:
-    """Draws for a draft made in advance: their sites contain the number of accepted drafts that is assumed."""
+    """Draws for a draft made in advance: the name of each decision has the number of drafts assumed to be accepted."""
 
     def __init__(self, draws: Draws, outcome: int) -> None:
         self._draws, self._outcome = draws, outcome

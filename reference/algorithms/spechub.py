@@ -113,7 +113,10 @@ def through_the_hub(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...],
 
 
 def build(task: Task, depth: int = 4) -> Decoder:
-    """Return the decoder that drafts ``depth`` levels of pairs; each token of a pair has a pair below it."""
+    """Return the decoder that drafts two candidates at each position, of which one is the argmax of q.
+
+    The tree has ``depth`` levels; each candidate has two candidates below it.
+    """
     return tree_decoder(task, hub_drafter(draft_model(task), depth), partial(descend, rule=through_the_hub))
 
 

@@ -38,7 +38,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 class _Stage:
-    """Draws of an inner round: their sites contain the position in the block at which the round began."""
+    """Draws of an inner round: the name of each decision has the position in the block at which the round began."""
 
     def __init__(self, draws: Draws, start: int) -> None:
         self._draws, self._start = draws, start

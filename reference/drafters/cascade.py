@@ -22,7 +22,7 @@ from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Site, Tokens, Ver
 
 
 class _Inner:
-    """Draws of an inner round: their sites contain the position in the draft at which the round began."""
+    """Draws of an inner round: the name of each decision has the position in the draft at which the round began."""
 
     def __init__(self, draws: Draws, start: int) -> None:
         self._draws, self._start = draws, start

@@ -25,7 +25,7 @@ from .modes import check_session_seed
 
 
 class _OfBlock:
-    """Draws for one of a round's blocks: their sites contain the block's number."""
+    """Draws for one of a round's blocks: the name of each decision contains the block's number."""
 
     def __init__(self, draws: Draws, block: int) -> None:
         self._draws, self._block = draws, block

@@ -1,4 +1,7 @@
-"""Interpreters that answer draws by a test vector, for programs that name their draws and for foreign code."""
+"""Interpreters of draws whose outcomes are the drafts and uniforms of a test vector.
+
+They serve programs that name their draws, and foreign code.
+"""
 
 from __future__ import annotations
 
