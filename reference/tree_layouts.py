@@ -63,7 +63,7 @@ def path_candidates(tokens: Any, indices: Any, root: int = 0, padding: int = -1)
 
 
 def linked_siblings(parents: Any) -> LinkedSiblings:
-    """Return the links of the tree ``parents`` ``[nodes]``, or of a batch of trees ``[B, nodes]``."""
+    """Return first child and next sibling of each row of a tree ``parents`` ``[nodes]``, or of trees ``[B, nodes]``."""
     batch = parents.tolist() if parents.ndim == 2 else [parents.tolist()]
     rows = 1 + parents.shape[-1]
     links = [_links(tree) for tree in batch]

@@ -170,8 +170,7 @@ class MonotoneStep(NamedTuple):
         return self.number > 0 or self.name not in SCALES
 
     def of(self, value: float) -> float:  # noqa: PLR0911 - one line a kind
-        """Return the value of the step's function at ``value``; at an end of the domain its limit, as -inf for log(0).
-        """
+        """Return the step's function at ``value``; at an end of its domain the limit, for example -inf for log(0)."""
         if self.name == "plus":
             return value + self.number
         if self.name == "times":
