@@ -133,8 +133,8 @@ def _of_dask(scheduler: str | None) -> Iterator[Mapping[str, Any]]:
 def _of_ray(head: str | None) -> Iterator[Mapping[str, Any]]:
     """Context manager that connects to the Ray cluster at address ``head`` and registers its joblib backend.
 
-    It yields {}, the options for joblib. At the end it disconnects, unless the process was connected before. Raises
-    ``OSError`` or ``ValueError`` for a wrong address.
+    The block gets {}, the options for joblib. At the end the manager disconnects, unless the process was connected
+    before. Raises ``OSError`` or ``ValueError`` for a wrong address.
     """
     ray: Any = import_module("ray")
     mine, ended_by = not ray.is_initialized(), signal.getsignal(signal.SIGTERM)

@@ -71,7 +71,10 @@ def joined_changes(one: Changes, other: Changes) -> Changes:
 
 
 def process_state() -> ProcessState:
-    """Return the current state of the process. It holds open descriptors: pass it to ``changes_since`` exactly once."""
+    """Return the current state of the process, to be passed to ``changes_since`` exactly once.
+
+    The state holds open descriptors, which ``changes_since`` closes.
+    """
     return ProcessState(
         directory=_directory(),
         handlers={number: signal.getsignal(number) for number in signal.Signals},
@@ -181,7 +184,8 @@ def _behind(fd: int) -> tuple[int, int] | None:
 def _left_running(before: ProcessState) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return faults and notes about threads and processes that were started after ``before`` and still run.
 
-    They first get a short time to end. More than ``MOST_WORKERS`` threads or processes are a fault; fewer are a note.
+    The threads and processes first get a short time to end. More than ``MOST_WORKERS`` threads or processes are a
+    fault; fewer are a note.
     """
     until = time.monotonic() + ENDING
     threads, children = _threads() - before.threads, _children() - before.children

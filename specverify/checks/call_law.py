@@ -2,8 +2,8 @@
 
 The rule is speculative sampling (2211.17192, Algorithm 1). A lossless program can follow another rule, and then have
 another law given the drafts. So if the law of the call differs from the rule by more than rounding, the program is also
-run on small rows. It is refuted in two cases: it follows the rule there; or the drafts are drawn from q there, and the
-law of the output is not the target's.
+run on small rows. The program is refuted in two cases: on small rows it follows the rule; or, with drafts drawn from q,
+its output does not have the target's law there.
 """
 
 from __future__ import annotations

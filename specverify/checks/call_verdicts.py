@@ -96,8 +96,8 @@ def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
 def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> str | None:
     """Describe what is wrong with the accepted drafts ``prefix``; None if nothing is.
 
-    They must be the first drafts of ``rows``, and each must have p > 0. Nothing is wrong if ``weight``, the probability
-    that exactly they are accepted, is at most ``spare``.
+    The accepted drafts must be the first drafts of ``rows``, and each must have p > 0. ``weight`` is the probability
+    that exactly these drafts are accepted. If it is at most ``spare``, rounding may explain it, and nothing is wrong.
     """
     if not weight > spare:
         return None

@@ -301,7 +301,7 @@ def paths_of_program(opened: Callable[[], AbstractContextManager[Callable[[Draws
 def runs_by_round(here: InScenario) -> float:
     """Return the approximate number of runs that give the law of the decoder ``here`` round by round.
 
-    It is the number of texts shorter than the horizon, times the number of paths of the first round.
+    The estimate is the number of texts shorter than the horizon, times the number of paths of the first round.
     """
     decoder, scenario = here.decoder, here.scenario
     first = decoder.init(here.prompt)

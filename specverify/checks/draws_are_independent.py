@@ -81,7 +81,7 @@ BY_NAME = "it requests its draws by name, so no draw is intercepted"
 def _several_rounds(scenario: Scenario) -> bool:
     """Return whether a scenario has several rounds and random replacements, which may use the same random number.
 
-    It needs more than three new tokens, and residuals of several tokens. Greedy scenarios and those with an
+    Such a scenario has more than three new tokens, and residuals of several tokens. Greedy scenarios and those with an
     end-of-sequence token are excluded.
     """
     plain = not scenario.greedy and not scenario.eos
@@ -268,7 +268,7 @@ def _compared(block: DecodeBlock, conditions: Conditions) -> Comparison | NeedsV
 def _paths_in(outcome: Any) -> int:
     """Return the number of paths that a run with the result ``outcome`` stands for.
 
-    It is above 1 if the last token of the run was never read.
+    If the last token of the run was never read, the run stands for a path for each possible last token.
     """
     return len(outcome.outcomes) if isinstance(outcome, Undecided) else 1
 

@@ -74,7 +74,7 @@ def is_below(edge: float, look: Callable[[float], Look], numbers: int, least: fl
 def at_an_edge(refutation: Examination, probability: float) -> Examination:
     """Return a refutation with the ``probability`` of its fault in its sentence and figures.
 
-    It is unchanged if the probability is 1, because the fault is then not confined to an end.
+    If the probability is 1, the fault is not confined to an end, and the refutation is returned unchanged.
     """
     if probability >= 1:
         return refutation

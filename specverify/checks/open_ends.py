@@ -45,8 +45,8 @@ def run_with_open_end(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Any
 def with_open_ends(run: Callable[[Draws], Any]) -> Callable[[Draws], Any]:
     """Return ``run`` as a program that leaves its last token symbolic, as in an enumeration.
 
-    It is called with the draws of a coupled or fed run (``coupled_runs``, ``fed_runs``), which compare the law of this
-    token with the recorded draw.
+    Coupled and fed runs use this program: they compare the law of the last token with the recorded draw
+    (``coupled_runs``, ``fed_runs``).
     """
 
     def enumerated(draws: Draws) -> Any:

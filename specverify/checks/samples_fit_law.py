@@ -93,7 +93,7 @@ def fit_rows(subject: str, setting: SampledSetting, conditions: Conditions) -> l
     """Return the results of the tests of ``setting``: one against its own law, and maybe one against the target's law.
 
     The second test is made if the setting declares another law than the target's, and both differ by more than the
-    detectable total variation. It should refute. ``subject`` names the subject. ``conditions`` has the error
+    detectable total variation. As expected, it refutes. ``subject`` names the subject. ``conditions`` has the error
     probabilities and the seed.
     """
     law = setting.law()

@@ -1,7 +1,7 @@
-"""Planted bugs, one module for each class; each cites the real defect it copies. The suite must refute all of them.
+"""Planted bugs, one module for each class. The suite must refute all of them.
 
-A decorator above a function makes it a ``Mutant``. Every ``Mutant`` of a module is registered, and every ``Control``: a
-correct subject that looks wrong.
+Each bug cites the real defect that it copies, or is marked as plausible. A decorator makes a function a ``Mutant``.
+Every ``Mutant`` of a module is registered, and every ``Control``: a correct subject that looks wrong.
 """
 
 from __future__ import annotations

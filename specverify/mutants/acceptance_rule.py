@@ -927,8 +927,8 @@ def sure_misses_excused(task: Task, window: int = 6, threshold: float = 0.3, gam
 def surprise_for_entropy(task: Task, threshold: float = 0.3, scale: float = 0.15, gamma: int = 40) -> Parts:
     """Speculative sampling that stops drafting by the surprise -log q of the drafted token, and drops this token.
 
-    It stops if ``sqrt(scale * surprise)`` is above ``threshold``. The original, SVIP, uses the entropy of q instead of
-    the surprise, and keeps the token.
+    Drafting stops if ``sqrt(scale * surprise)`` is above ``threshold``. The original, SVIP, uses the entropy of q
+    instead of the surprise, and keeps the token.
     """
     parts = svip.build.parts(task, threshold, scale, gamma)
     assert isinstance(parts, Parts)
@@ -1044,8 +1044,8 @@ def unsure_candidates_dropped(
 ) -> Decoder:
     """SWIFT with a bug: the last drafted position is removed if its first candidate has a low probability.
 
-    In SWIFT the target without some layers drafts several candidates for each position. It stops drafting there too,
-    but keeps the position. The parameters are those of ``reference.algorithms.swift``.
+    In SWIFT the target without some layers drafts several candidates for each position. SWIFT stops drafting at such a
+    position too, but keeps it. The parameters are those of ``reference.algorithms.swift``.
     """
     models = [partial_model(task.target, draft_model(task), run, layers) for run in sets]
     drafter = layer_drafter(models, depth, stop, widths, window)

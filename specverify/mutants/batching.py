@@ -238,8 +238,8 @@ def offsets_added_in_place(held: Sequence[int], fed: Sequence[int]) -> tuple[int
 def packed_by_another_rule(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
     """Speculative sampling of a batch that reads the drafts at wrong offsets.
 
-    The drafts are stored one row after the other, without padding. They are read as if each row had as many drafts as
-    the longest.
+    The drafts are stored one row after the other, without padding. The bug: drafts are read as if each row had as many
+    drafts as the longest.
     """
     rng, width = np.random.default_rng(), int(max(lengths))
     packed = np.concatenate([draft_tokens[row, :n] for row, n in enumerate(lengths)])

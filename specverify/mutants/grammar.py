@@ -98,7 +98,7 @@ def grammar_sees_rejected_drafts(task: Task, grammar: RowGrammar = (), gamma: in
 def last_token_matched_repeatedly(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
     """Return the matcher, the state of the grammar, after a round with the ``new`` tokens.
 
-    It is advanced by the newest token as often as there are new tokens, instead of by each of them once.
+    The matcher is advanced by the newest token as often as there are new tokens, instead of by each new token once.
     """
     return committed(grammar, matcher, new[-1:] * len(new), first)
 

@@ -200,7 +200,7 @@ def lost_recovery_is_counted(task: Task, gamma: int = 4) -> Decoder:
 def processed(logits: Any, temperature: float, top_k: float) -> Any:
     """Return the softmax of ``logits`` at ``temperature``, with the logits outside the ``top_k`` largest replaced by 0.
 
-    They should become -inf.
+    Those logits should become -inf.
     """
     keep = likeliest(softmax_rows(logits), top_k) > 0
     with np.errstate(invalid="ignore"):

@@ -111,7 +111,7 @@ def likeliest(rows: Any, top_k: float) -> Any:
 def nucleus(rows: Any, top_p: float) -> Any:
     """Return a mask ``[rows, vocabulary]`` of the tokens that top-p keeps in each row.
 
-    These are the most probable tokens, as few as have a total of at least ``top_p``.
+    Top-p keeps the most probable tokens, as few as have a total probability of at least ``top_p``.
     """
     order = (-rows).argsort(axis=-1)
     ranked = np.take_along_axis(rows, order, -1)

@@ -188,7 +188,7 @@ class Engine:
     def _row(self, place: int, emitted: list[_Emitted]) -> Any:
         """Return the target's row from which the log-probability of ``emitted[place]`` is computed.
 
-        It is the row from which the token was drawn, unless the fault of the engine selects another.
+        Without a fault this is the row from which the token was drawn.
         """
         item, before = emitted[place], emitted[max(place - 1, 0)].row
         left = item.row if item.draft is None else np.maximum(item.row - item.draft, 0)

@@ -53,7 +53,7 @@ def ranks_draft_alone(rank: int) -> Callable[[Tokens, Tokens, int], Tokens] | No
     citation="vLLM issue #17498, PR #17509",
 )
 def ranks_draw_alone(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:
-    """Return ``draws``, the random draws of rank ``rank``, unchanged. They differ from rank to rank.
+    """Return ``draws``, the random draws of rank ``rank``, unchanged. These draws differ from rank to rank: the bug.
 
     In the right engine all ranks use the outcomes that the first rank stored in ``drawn``.
     """

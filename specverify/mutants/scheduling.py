@@ -110,7 +110,7 @@ def placeholders_in_chunks(tokens: Tokens, held: int, size: int, pending: Tokens
     citation="exllamav3 commit 188d073",
 )
 def prefilling_rows_counted(lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]) -> tuple[int, ...]:
-    """Return the offset of each request in the flat array of one pass; a chunk of a prompt counts as a single token.
+    """Return the offset of each request in the flat array of one pass; a prompt chunk counts as one token: the bug.
 
     ``lengths`` has the number of tokens that each request is fed. ``prefilling`` states which requests feed a chunk,
     and ``rectangular`` whether requests are padded to the longest.

@@ -50,8 +50,8 @@ def models() -> BigramTables:
 def engine_of(decide: DecideRound = decided) -> TableEngine:
     """Return an engine: ``engine(tables, forwards)`` decodes with the models ``tables`` and returns the new tokens.
 
-    It appends a record of every pass to the list ``forwards``. ``decide(rng, p, q, drafts)`` verifies a round: it
-    returns the accepted drafts and one more token.
+    The engine appends a record of every pass to the list ``forwards``. ``decide(rng, p, q, drafts)`` verifies a round:
+    it returns the accepted drafts and one more token.
     """
 
     def engine(tables: BigramTables, forwards: list[Forward]) -> list[int]:

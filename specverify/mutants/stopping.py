@@ -88,7 +88,8 @@ def block_kept_whole(ends: Callable[[int], bool], new: Tokens, accepted: int, mo
 def block_left_in_slot(held: int, block: int) -> int:
     """Return ``block`` as the number of cache entries that a finished text leaves.
 
-    It also counts accepted tokens of the last round that were cut from the text; the right number, ``held``, does not.
+    ``block`` also counts accepted tokens of the last round that were cut from the text; the right number, ``held``,
+    does not.
     """
     return block
 
@@ -293,8 +294,8 @@ def one_token_too_many(task: Task, gamma: int = 4) -> Decoder:
 def only_last_token_stops(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
     """Return how many of the ``new`` tokens to keep, at most ``most``, and whether the text ends.
 
-    ``ends(count)`` returns whether the first ``count`` tokens end the text. It is called only for all kept tokens
-    together, so an earlier end is missed: the bug. ``accepted`` is not used.
+    ``ends(count)`` returns whether the first ``count`` tokens end the text. Here ``ends`` is called only for all kept
+    tokens together, so an earlier end is missed: the bug. ``accepted`` is not used.
     """
     count = min(len(new), most)
     return count, ends(count) or count >= most

@@ -599,8 +599,8 @@ def path_by_one_integer(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> D
 def plan_for_another_draw(task: Task, branching: tuple[int, ...] = (2, 1), replacement: bool = False) -> Decoder:
     """Optimal transport verification with the transport plan for another way of drawing the candidates.
 
-    They are drawn without replacement, but the plan is for draws with replacement, unless ``replacement`` is True. Each
-    node at depth i has ``branching[i]`` children.
+    The candidates are drawn without replacement, but the plan is for draws with replacement, unless ``replacement`` is
+    True. Each node at depth i has ``branching[i]`` children.
     """
     drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
     return tree_decoder(task, drafter, optimal_transport(not replacement))
@@ -705,8 +705,9 @@ replacement_not_declared = planted(
 def residual_behind_the_last_level(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
     """Verify the candidates of each node in turn, but draw the bonus token from a wrong row in one case.
 
-    It should be drawn from the row after the accepted leaf. If a sibling of this leaf was rejected before, it is drawn
-    from the row before the leaf, without the rejected siblings. The candidates are declared as point masses.
+    The bonus token should be drawn from the row after the accepted leaf. If a sibling of this leaf was rejected before,
+    the token is drawn from the row before the leaf, without the rejected siblings: the bug. The candidates are declared
+    as point masses.
     """
     rng, node, kept, rejected = np.random.default_rng(), -1, list[int](), False
     left = p[0]

@@ -2,8 +2,9 @@
 
 A constraint states which tokens are forbidden after a text: a grammar, a list of bad words, a minimum length, a budget.
 An engine breaks it if it masks some pmfs and not others, or if it applies the mask of a rejected draft. All texts of
-the enumerated scenarios are examined. Further texts are sampled in the scenario ``LONG``, with chosen seeds. They have
-several rounds, because some engines apply a mask one token late, and only after a round that emits several tokens.
+the enumerated scenarios are examined. Further texts are sampled in the scenario ``LONG``, with chosen seeds. The
+sampled texts have several rounds, because some engines apply a mask one token late, and only after a round that emits
+several tokens.
 """
 
 from __future__ import annotations

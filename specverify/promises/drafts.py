@@ -178,11 +178,11 @@ def examine(make: Make, requests: Requests, _: Conditions) -> Examination:
 
 
 def _last_before_gap(queries: ModelQueries, requests: Requests) -> int | None:
-    """Return the length of the text at which a gap in the draft model's queries begins; None if there is no gap.
+    """Return the text length after which the draft model is not queried for many tokens; None without such a gap.
 
-    A gap is more than ``_LONGEST_ROUND`` tokens without a text that the draft model gets before the target
-    (``queries.ahead``). It may begin at the end of the prompt, and may end with the requested tokens. The result is
-    None also if there are several requests.
+    A gap has more than ``_LONGEST_ROUND`` tokens. ``queries.ahead`` has the lengths of the texts that the draft model
+    got before the target. A gap may begin at the end of the prompt, and end with the last requested token. The result
+    is None also if there are several requests.
     """
     if requests.others:
         return None

@@ -217,8 +217,8 @@ def _refuted(promise: Promise, pairing: Pairing, parted: DifferentTexts, pairs: 
 def open_to_promise(promise: Promise, pairing: Pairing) -> bool:
     """Return whether ``promise`` can be tested in the scenario ``pairing``.
 
-    It can be tested in three cases: the texts of the scenario have no random tokens; the promise needs no seeds; the
-    engine takes a seed, and one for each row if it serves batches.
+    One of three conditions must hold: the texts of the scenario have no random tokens; the promise needs no seeds; or
+    the engine takes a seed (one for each row if it serves batches).
     """
     if pairing.certain or not promise.needs_seed:
         return True

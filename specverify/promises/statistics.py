@@ -227,7 +227,7 @@ def _rates(given: Mapping[str, Any], answer: Answer) -> Off | None:
 def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
     """Return the fault if more ``accepted`` drafts are reported than the queries to the draft model allow; else None.
 
-    They are at most as many as
+    Accepted drafts are at most as many as
 
     * the different queried texts after which p and q have a token in common;
     * the new tokens, or the tokens up to one beyond the longest queried text if these are more.

@@ -469,8 +469,8 @@ def _explanations(found: float, place: int, answer: Answer, known: KnownValues) 
 def _of_draft(facts: Facts, before: Tokens, token: int) -> list[tuple[str, float]]:
     """Return logarithms that a wrong engine could give ``token`` after ``before``, each with a description.
 
-    They are those of q, of the residual, and of the acceptance probability. ``facts`` has the models. Returns [] if it
-    lacks one of the two models.
+    The logarithms are those of q, of the residual, and of the acceptance probability. ``facts`` has the models. Returns
+    [] if it lacks one of the two models.
     """
     if facts.draft is None or facts.target is None:
         return []

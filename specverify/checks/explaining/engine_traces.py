@@ -65,8 +65,8 @@ def argmax_without_draw(traces: Sequence[tuple[Trace, int]]) -> str:
 def drafts_of_first_round(trace: Trace) -> int:
     """Return the number of drafts of the first round, inferred from the queries in ``trace``; 0 without draft queries.
 
-    It is the number of queries from the first draft-model query to the next target query. Several requests at the same
-    position count once.
+    The result counts the draft-model queries before the first target query that follows them. If several requests are
+    served together, their queries for the same position count once.
     """
     names = [name for name, _ in trace.queries]
     if "draft" not in names:

@@ -33,7 +33,8 @@ class Accepted(NamedTuple):
 class Replaced(NamedTuple):
     """An observed replacement of a rejected draft.
 
-    It has the rows of p and q, the law of the token, and the rounding error ``slack`` of a probability.
+    The fields are the rows of p and q, the law of the replacement, and the rounding error ``slack`` of one of its
+    probabilities.
     """
 
     p: Row

@@ -529,7 +529,7 @@ def _follows(all_given: Sequence[GivenDrafts], change: Callable[[GivenDrafts], M
 
 
 def _example(all_given: Sequence[GivenDrafts], part: str, *, briefly: bool = False) -> str:
-    """Return a sentence with the first observed value of ``part`` that differs from the rule; "" if none does.
+    """Return a sentence with an observed value of ``part`` that differs from the rule; "" if none does.
 
     ``part`` is "accept", "replace" or "bonus", and ``all_given`` are the rounds. ``briefly``: leave out what another
     sentence already states about the wrong formula.

@@ -248,8 +248,8 @@ def are_without_replacement(one: PathDraw, other: PathDraw) -> bool:
 def are_candidates(one: PathDraw, other: PathDraw, moments: Sequence[int]) -> bool:
     """Return whether ``one`` and ``other`` are drawn for the same position of the text.
 
-    They are drawn without replacement, or from equal rows with no model query between them. ``moments`` has the number
-    of draws before each query.
+    Such draws are made without replacement, or from equal rows with no model query between them. ``moments`` has the
+    number of draws before each query.
     """
     if are_without_replacement(one, other):
         return True
@@ -804,8 +804,8 @@ class _PathReader:
     def _drawn_from(self, at: int, here: Tokens, rule: Row) -> Row:
         """Return the row from which draw ``at`` takes its token; () if it is not known.
 
-        It is the pmf of the draw, or else the first known row that fits the intervals of its uniform. ``rule``, the
-        right row after ``here``, is compared first.
+        If the pmf of the draw is known, it is this row. Otherwise the row is the first known one that fits the
+        intervals of the uniform. ``rule``, the right row after ``here``, is compared first.
         """
         item = self.items[at]
         if item.pmf:
@@ -870,8 +870,8 @@ class _PathReader:
     def _named_ratio(self, seen: float, here: Tokens, token: int, rejected: tuple[Tokens, ...]) -> str:
         """Return the formula that gives the observed acceptance probability ``seen`` of a draft; "" if none fits.
 
-        It is min(1, p/q) with p, q or both after another text, or q/p, or p. ``here`` is the text before the draft
-        ``token``. ``rejected`` are texts that end in a rejected draft.
+        These formulas are tried: min(1, p/q) with p, q or both after another text, q/p, and p. ``here`` is the text
+        before the draft ``token``. ``rejected`` are texts that end in a rejected draft.
         """
         p, q = self.p(here), self.q(here)
 
@@ -918,8 +918,8 @@ class _PathReader:
     def _rows_after(self, text: Tokens, here: Tokens) -> tuple[tuple[str, Row], ...]:
         """Return (name, row) for the rows that a program may use if it works after ``text`` instead of ``here``.
 
-        They are p, q and their residual after ``text``. If the texts differ, there are also the residuals with p after
-        one and q after the other.
+        The rows are p, q and their residual after ``text``. If the texts differ, there are also the residuals with p
+        after one and q after the other.
         """
         p, q = self.p(text), self.q(text)
         mixed = (
@@ -942,8 +942,8 @@ def _named_rows(p: Row, q: Row) -> tuple[tuple[str, Row], ...]:
 def _whose(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
     """Return words for how ``text``, the text of a wrong row, differs from the right text ``here``.
 
-    It is shorter or longer, keeps a rejected draft, has another last token, or is unrelated. ``rejected`` are texts
-    that end in a rejected draft.
+    The text may be shorter or longer, keep a rejected draft, have another last token, or be unrelated. ``rejected`` are
+    texts that end in a rejected draft.
     """
     gone = next((other for other in rejected if text[: len(other)] == other), None)
     if gone is not None:

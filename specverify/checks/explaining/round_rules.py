@@ -93,8 +93,8 @@ def _by_number(rows: ModelRows, drafts: Tokens, i: int) -> Any:
 def _product_so_far(capped: bool, rows: ModelRows, drafts: Tokens, i: int) -> Any:
     """Return the acceptance probability of draft ``i`` under a wrong rule with a running product.
 
-    It is the product of p/q over all drafts up to ``i``, at most 1. With ``capped``, each factor is at most 1. ``rows``
-    are the rows of p and q along ``drafts``.
+    The probability is the product of p/q over all drafts up to ``i``, but at most 1. With ``capped``, each factor is at
+    most 1. ``rows`` are the rows of p and q along ``drafts``.
     """
     pairs = [(rows.p[k][drafts[k]], rows.q[k][drafts[k]]) for k in range(i + 1)]
     if any(q <= 0 for _, q in pairs):
@@ -105,8 +105,8 @@ def _product_so_far(capped: bool, rows: ModelRows, drafts: Tokens, i: int) -> An
 def _up_to_the_last(rows: ModelRows, drafts: Tokens, i: int) -> Any:
     """Return P(more than i drafts are accepted | at least i are) of a wrong rule that uses the last failed test.
 
-    It accepts all drafts before that test, and all drafts if no test fails. ``rows`` are the rows of p and q along
-    ``drafts``.
+    The rule accepts all drafts before the last failed test, and all drafts if no test fails. ``rows`` are the rows of p
+    and q along ``drafts``.
     """
     passes = [ratio(rows.p[k][token], rows.q[k][token]) for k, token in enumerate(drafts)]
 
@@ -208,7 +208,7 @@ def _short_of_one(rows: ModelRows, drafts: Tokens, i: int) -> Row:
 def _rest_on_last_excess(rows: ModelRows, drafts: Tokens, i: int) -> Row:
     """Return max(p - q, 0) at position ``i``, not normalised; one token also gets the rest, 1 minus the sum.
 
-    It is the last token with p > q.
+    That token is the last one with p > q.
     """
     left = [max(a - b, 0 * a) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
     last = max((token for token, mass in enumerate(left) if mass > 0), default=len(left) - 1)

@@ -98,8 +98,8 @@ def law_seen(plan: LawPlan, found: LawFound, rows: Sequence[Tokens]) -> LawFound
 def log_evidence(plan: LawPlan, found: LawFound) -> float:
     """Return the logarithm of the e-value of the counts ``found`` against the law of ``plan``.
 
-    The e-value is the mean over several partitions of the outcomes. It is infinite if an outcome of probability 0 was
-    sampled.
+    The e-value is the mean over several partitions of the outcomes. The result is infinite if an outcome of probability
+    0 was sampled.
     """
     if found.impossible:
         return math.inf

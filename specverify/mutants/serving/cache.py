@@ -48,7 +48,8 @@ def slots(pages: tuple[int, ...], page_size: int, first: int, count: int) -> tup
 def positions(held: Sequence[int], fed: Sequence[int]) -> tuple[int, ...]:
     """Return the position of the first token that each row of the batch is fed.
 
-    It is the number of entries in the row's cache (``held``). ``fed``, the numbers of fed tokens, are not used here.
+    The position is the number of entries in the row's cache (``held``). ``fed``, the numbers of fed tokens, are not
+    used here.
     """
     return tuple(held)
 
@@ -69,7 +70,7 @@ def fed_next(tokens: Tokens, held: int) -> Tokens:
 def fed_last(tokens: Tokens, held: int) -> Tokens:
     """Return the last committed token as the token to feed; the whole prompt if the cache is empty (``held`` is 0).
 
-    It equals ``fed_next`` as long as every rollback is right.
+    The result equals that of ``fed_next`` as long as every rollback is right.
     """
     return tokens[-1:] if held else tokens
 

@@ -48,7 +48,7 @@ def proposed(parts: EngineParts, setup: Setup, models: Models, draws: Draws, run
 def _draft_row(parts: EngineParts, running: Running, row: ExactPmf, drafts: Tokens) -> ExactPmf:
     """Return ``row``, a row of the draft model, with the parameters and grammar of the request ``running``.
 
-    It is processed like a row of the target. ``drafts`` are the drafts before the row.
+    The row is processed like a row of the target. ``drafts`` are the drafts before the row.
     """
     allowed = None
     grammar = running.request.grammar
