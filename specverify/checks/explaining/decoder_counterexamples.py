@@ -64,7 +64,8 @@ _PHRASES: dict[object, Callable[[Decision], str]] = {
 def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> Counterexample:
     """Return a counterexample for the decoder ``here``, whose ``law`` differs from ``expected``.
 
-    It shows the outcome with the largest excess of probability, paths to this outcome, and the fault of the rounds.
+    The counterexample shows the outcome with the largest excess of probability, paths to this outcome, and the fault of
+    the rounds.
     """
     worst, then = most_beyond(law, expected)
     readings: list[Reading] = []

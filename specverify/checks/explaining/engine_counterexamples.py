@@ -296,8 +296,8 @@ def _vocabulary(law: Mapping[Any, Any]) -> int:
 def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens) -> Counterexample | None:
     """Return a counterexample for the greedy engine ``program``; None if its texts are right.
 
-    It shows the expected and the emitted text, the first wrong token, and its round. ``wanted`` is the right outcome,
-    and ``trace`` has the emitted texts and the model queries.
+    The counterexample shows the expected and the emitted text, the first wrong token, and its round. ``wanted`` is the
+    right outcome, and ``trace`` has the emitted texts and the model queries.
     """
     texts = program.split(wanted) if program.split else (wanted,)
     for index, (should, (prompt, does)) in enumerate(zip(texts, trace.texts, strict=True)):

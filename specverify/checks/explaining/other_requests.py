@@ -151,8 +151,8 @@ def _decided_by(program: EngineProgram, trace: Trace | None, engine: KeptPaths, 
 def right_alone(program: EngineProgram, index: int) -> str:
     """Return the sentence that request ``index`` has the right law alone and a wrong law together with other requests.
 
-    It names the other requests. Returns "" if the law is wrong alone too, or if the engine cannot serve one request
-    alone.
+    The sentence names the other requests. Returns "" if the law is wrong alone too, or if the engine cannot serve one
+    request alone.
     """
     if program.alone is None:
         return ""
