@@ -193,7 +193,7 @@ def _another_draft(situation: InScenario, done: FirstRound, proposed: ProposalLa
     """Return a refutation if a round makes its drafts with other probabilities than the drafting step; else None.
 
     If the round does not report its drafts, the result is unknown. ``done`` is the enumerated first round. ``proposed``
-    is the law of the drafting step from the same state.
+    is the law of the drafting step from the same state. ``situation`` is the decoder in its scenario.
     """
     drawn: dict[Tokens, Any] = defaultdict(int)
     for (draft, _), mass in done.masses.items():

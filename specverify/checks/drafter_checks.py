@@ -61,6 +61,7 @@ def _follows(program: EngineProgram, law: Law) -> Examination:
     """Compare, position by position, the law of the drafted token with the q reported for it.
 
     ``law`` is the enumerated law of the drafter's answers. The first position that is refuted or unknown decides.
+    ``program`` runs the drafter.
     """
     longest = max((len(draft.tokens) for draft in law.probabilities), default=0)
     result = None

@@ -21,7 +21,7 @@ def examine(situation: InScenario | EngineProgram, conditions: Conditions) -> Ex
     """Compare the law of a decoder in a scenario, or of an engine, with the law that it declares.
 
     The figure ``bias`` is the total variation between the declared law and the target's. ``conditions`` limits the
-    enumeration.
+    enumeration. ``situation`` is the decoder or the engine.
     """
     bearing = bearing_of(situation)
     assert bearing.declared is not None

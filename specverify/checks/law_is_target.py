@@ -20,7 +20,7 @@ from specverify.subjects.subject import EngineProgram, InScenario, Variant
 def examine(situation: InScenario | EngineProgram, conditions: Conditions) -> Examination:
     """Compare the law of a decoder in a scenario, or of an engine, with the product of the target's conditionals.
 
-    ``conditions`` limits the enumeration.
+    ``conditions`` limits the enumeration. ``situation`` is the decoder or the engine.
     """
     bearing = bearing_of(situation)
     return compare(bearing, conditions, bearing.target(), "the target's")

@@ -23,7 +23,7 @@ from specverify.subjects.subject import InScenario
 def examine(here: InScenario, conditions: Conditions) -> Examination:
     """Compare the law of whole decodes, enumerated path by path, with the law in which equal states are merged.
 
-    ``conditions`` has the largest number of runs.
+    ``conditions`` has the largest number of runs. ``here`` is the decoder in its scenario.
     """
     merged = law_in(here, conditions.runs)
     unmerged = _unmerged(here, conditions.runs)

@@ -159,7 +159,8 @@ def _difference(
 def _why(one: Narrated, other: Narrated, *, elsewhere: bool) -> str:
     """Return a phrase with a possible reason why two runs made different draws; "" if none is known.
 
-    ``elsewhere`` states that the draws are at different program lines.
+    ``elsewhere`` states that the draws are at different program lines. ``one`` and ``other`` are the records of the two
+    runs.
     """
     if len(one.threads) > 1 or len(other.threads) > 1:
         return f": {AT_ONCE}"

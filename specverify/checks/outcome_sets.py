@@ -59,7 +59,8 @@ def examine_outcomes(
 def _shown(situation: InScenario, worst: Tokens, statement: str, cause: CauseOf) -> Counterexample:
     """Return the counterexample of a decoder that emits the faulty output ``worst``.
 
-    ``statement`` describes the fault, and ``cause`` is as in ``examine_outcomes``.
+    ``statement`` describes the fault, and ``cause`` is as in ``examine_outcomes``. ``situation`` is the decoder in its
+    scenario.
     """
     example = outcome_counterexample(situation, worst, f"the output {worst} is impossible, but: {statement}")
     return example._replace(fault=cause(situation, worst))

@@ -160,7 +160,8 @@ def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) 
     """Run foreign code again with the same outcomes, while all other sources of randomness are changed.
 
     The code is also run unchanged, and with plain floats in place of symbolic random numbers. A difference makes the
-    result unknown. ``here`` is the decoder of the code in one scenario. ``conditions`` has the seed.
+    result unknown. ``here`` is the decoder of the code in one scenario. ``conditions`` has the seed. ``subject`` has
+    the code under test.
     """
     run, probe = whole_run(here.decoder, here.prompt), here.scenario.shape == "generic"
     intercepted, seed = here.variant.intercepted, crc32(f"{conditions.seed}/{described(here)}".encode())
@@ -197,7 +198,7 @@ def _with_numbers(here: InScenario, intercepted: Intercepted, draws: Draws, boun
 def examine_program(subject: Subject, program: EngineProgram, conditions: Conditions) -> Examination:
     """Run an engine program again while other sources of randomness are changed, with and without speculation.
 
-    ``conditions`` has the number of replays and the seed.
+    ``conditions`` has the number of replays and the seed. ``subject`` has all programs of the engine.
     """
     opened = [("with speculation", program.open), ("without", program.plain)]
     examinations = []

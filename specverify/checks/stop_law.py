@@ -16,7 +16,7 @@ from specverify.subjects.subject import EngineProgram
 def examine(program: EngineProgram, conditions: Conditions) -> Examination:
     """Compare the end of every output with the ends that are possible without speculation.
 
-    ``conditions`` limits the enumeration.
+    ``conditions`` limits the enumeration. ``program`` is the engine.
     """
     law, promised = enumerated(program, conditions), program.law()
     stops = stops_of(promised)

@@ -23,6 +23,7 @@ def examine_tree(situation: InScenario, best: Callable[[Task], Decoder]) -> Exam
     """Compare the mean number of accepted drafts in the first rounds with that of the best known rule.
 
     A smaller mean refutes. ``best(task)`` returns a decoder that follows this rule and drafts the same trees.
+    ``situation`` is the decoder of trees in its scenario.
     """
     decoder, runs = best(situation.task), 0
     for state, masses, count, _, within in first_rounds(situation):

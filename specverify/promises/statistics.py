@@ -265,7 +265,8 @@ def _draft_queries(answer: Answer) -> list[Tokens]:
 def _counted_too_often(drafted: Any, answer: Answer, facts: Facts | None) -> str:
     """Return the sentence that more drafts are reported than the queries to the draft model can give; "" if not.
 
-    ``drafted`` is the reported number, or None. ``facts`` has the draft model of the request.
+    ``drafted`` is the reported number, or None. ``facts`` has the draft model of the request. ``answer`` has the
+    queries.
     """
     asked = _draft_queries(answer)
     if drafted is None or not asked or facts is None or facts.draft is None:

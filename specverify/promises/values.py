@@ -763,7 +763,7 @@ def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: K
 
     If ``kind``, the promise for it, is a function, the expected value is ``kind(new tokens)``. Otherwise it is the
     value ``name`` that the call without speculation returns with the same tokens. Return None also if there is no
-    expected value, or if the answer goes on beyond the horizon.
+    expected value, or if the answer goes on beyond the horizon. ``known`` has the values of that call.
     """
     if callable(kind):
         expected = kind(answer.new)

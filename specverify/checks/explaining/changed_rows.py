@@ -163,7 +163,7 @@ def deviating(seen: Sequence[Observation], part: str) -> list[float]:
     """Return the observed probabilities of ``part`` that deviate from speculative sampling, sorted, without duplicates.
 
     Probabilities of 0 and 1 are left out, because many wrong formulas give them. ``part`` is the part of a round that
-    was observed: "accept", "replace" or "bonus".
+    was observed: "accept", "replace" or "bonus". ``seen`` has the observations.
     """
     result = set[float]()
     for given, i, value in seen:
@@ -256,7 +256,7 @@ def _flattened(rows: ModelRows, drafts: Tokens, i: int) -> Row:
     """Return the law of a replacement that is drawn from the residuals of position ``i`` and all later ones together.
 
     A wrong program flattens the array of these residuals, draws one entry with the probabilities max(p - q, 0), and
-    keeps only the token of the entry.
+    keeps only the token of the entry. ``rows`` are the rows of p and q along ``drafts``.
     """
     total: list[Any] = [0 for _ in rows.p[i]]
     for k in range(i, len(drafts)):

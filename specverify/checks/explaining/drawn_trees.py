@@ -41,7 +41,7 @@ def kept(draft: Draft, emitted: Tokens) -> str:
     """Return words for a round of a tree: which nodes are accepted, and which tokens follow.
 
     ``emitted`` are the tokens of the round. Without the last one, they are followed from the root as long as a child
-    has the next token; these children are the accepted nodes.
+    has the next token; these children are the accepted nodes. ``draft`` is the tree.
     """
     nodes: list[int] = []
     for token in emitted:

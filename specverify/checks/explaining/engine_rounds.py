@@ -216,7 +216,10 @@ def _roles(readings: Sequence[Reading | None]) -> dict[str, frozenset[str]]:
 
 
 def _evidence(reading: Reading) -> Iterator[tuple[ReadRound, ReadRound | None]]:
-    """Yield (round, preceding round or None) for the rounds of a path, up to the first that deviates from the rule."""
+    """Yield (round, preceding round or None) for the rounds of a path, up to the first that deviates from the rule.
+
+    ``reading`` is the reading of the path as rounds.
+    """
     before: ReadRound | None = None
     for one in reading.rounds:
         yield one, before
@@ -501,7 +504,10 @@ def _first_drawn_again(items: Sequence[PathDraw], new: Tokens, models: Models) -
 
 
 def _last_queried(models: Models, draws: int) -> Tokens | None:
-    """Return the text of the last query to the target before draw number ``draws`` of a path; None without a query."""
+    """Return the text of the last query to the target before draw number ``draws`` of a path; None without a query.
+
+    ``models`` has the queries of the path.
+    """
     return next((text for at, name, text in reversed(models.queries) if name == "target" and at <= draws), None)
 
 

@@ -152,7 +152,10 @@ def _place(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], bound: flo
 
 
 def _beginnings(law: Mapping[Tokens, Any], length: int) -> dict[Tokens, Any]:
-    """Return the probability of each prefix of ``length`` tokens; a shorter text gets the marker ``END`` as its end."""
+    """Return the probability of each prefix of ``length`` tokens; a shorter text gets the marker ``END`` as its end.
+
+    ``law`` maps texts to probabilities.
+    """
     result: dict[Tokens, Any] = defaultdict(int)
     for text, mass in law.items():
         result[(*text, END)[:length]] += mass
@@ -160,7 +163,10 @@ def _beginnings(law: Mapping[Tokens, Any], length: int) -> dict[Tokens, Any]:
 
 
 def _token_laws(place: _FirstTexts) -> tuple[Mapping[int, Any], Mapping[int, Any]]:
-    """Return the observed and the expected law of the first differing token, given the tokens before it."""
+    """Return the observed and the expected law of the first differing token, given the tokens before it.
+
+    ``place`` has the probabilities of the prefixes that end with this token.
+    """
     laws = []
     for masses in (place.masses, place.expected):
         here = {key[-1]: mass for key, mass in masses.items() if key[:-1] == place.before}
@@ -187,7 +193,10 @@ def _sentence(place: _FirstTexts) -> str:
 
 
 def _rows(place: _FirstTexts) -> tuple[str, ...]:
-    """Return table lines with the differing prefixes; those with too much probability come first."""
+    """Return table lines with the differing prefixes; those with too much probability come first.
+
+    ``place`` has the prefixes, with their observed and expected probabilities.
+    """
     result = []
     for text in place.masses.keys() | place.expected.keys():
         does, ought = place.masses.get(text, 0), place.expected.get(text, 0)

@@ -275,7 +275,8 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
     """Return the name of a formula that fits all observed values of ``part`` in the rounds; "" if none fits.
 
     If several formulas fit, ``_joined`` selects the names; but if all rows then have only two tokens, the result is "",
-    because too many formulas agree on such rows. ``parameters`` are the sampling parameters as text.
+    because too many formulas agree on such rows. ``parameters`` are the sampling parameters as text. ``all_given`` are
+    these rounds.
     """
     if all_given[0].of_engine and not _tells(all_given, (part,)):
         return _one_token(all_given, part)
@@ -552,7 +553,7 @@ def _first_wrong(
     """Return the observation of ``part`` that ``_example`` quotes as wrong; None if all are right.
 
     The result is (round, position, observed value, expected value). With ``briefly``, an instructive observation is
-    preferred to the first one (``_is_telling``).
+    preferred to the first one (``_is_telling``). ``all_given`` are the rounds.
     """
     found = [
         (given, i, seen, said)
@@ -570,7 +571,8 @@ def _first_wrong(
 def _contexts(all_given: Sequence[GivenDrafts], parts: Sequence[str], *, briefly: bool = False) -> tuple[Context, ...]:
     """Return a text and its rows of p and q for each quoted observation of ``parts``, for the reader to check by hand.
 
-    Observations of other scenarios are left out. A bonus has no row of q.
+    Observations of other scenarios are left out. A bonus has no row of q. ``all_given`` are the rounds, and ``briefly``
+    is as in ``_first_wrong``.
     """
     result = []
     for part in parts:
@@ -585,7 +587,7 @@ def _contexts(all_given: Sequence[GivenDrafts], parts: Sequence[str], *, briefly
 def _is_telling(given: GivenDrafts, part: str, i: int) -> bool:
     """Return whether an observation of ``part`` at position ``i`` shows more than a trivial value.
 
-    A replacement needs a q without zeros, a draft a q below 1.
+    A replacement needs a q without zeros, a draft a q below 1. ``given`` is the observed round.
     """
     q = given.rows.q[i]
     return all(mass > 0 for mass in q) if part == "replace" else q[given.drafts[i]] < 1

@@ -199,7 +199,8 @@ def _shifted_excess(p_by: int, q_by: int) -> RowFormula:
 def _short_of_one(rows: ModelRows, drafts: Tokens, i: int) -> Row:
     """Return max(p - q, 0) at position ``i``, not normalised; the last token also gets the rest, 1 minus the sum.
 
-    An inverse CDF that is clamped to the vocabulary draws from this row.
+    An inverse CDF that is clamped to the vocabulary draws from this row. ``rows`` are the rows of p and q along
+    ``drafts``.
     """
     left = [max(a - b, 0 * a) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
     return [*left[:-1], left[-1] + 1 - sum(left)]
@@ -208,7 +209,7 @@ def _short_of_one(rows: ModelRows, drafts: Tokens, i: int) -> Row:
 def _rest_on_last_excess(rows: ModelRows, drafts: Tokens, i: int) -> Row:
     """Return max(p - q, 0) at position ``i``, not normalised; one token also gets the rest, 1 minus the sum.
 
-    That token is the last one with p > q.
+    That token is the last one with p > q. ``rows`` are the rows of p and q along ``drafts``.
     """
     left = [max(a - b, 0 * a) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
     last = max((token for token, mass in enumerate(left) if mass > 0), default=len(left) - 1)

@@ -84,7 +84,7 @@ def precision_of(tv: float, alarm: float, seed: int) -> Precision:
 
     Other tests are coarser: tests of independence detect 10 times ``tv``, and tests at larger vocabularies 30 times
     ``tv``; neither value exceeds ``COARSEST``. ``alarm`` is the probability that any test refutes a right kernel.
-    Raises ``ValueError`` for an invalid number.
+    Raises ``ValueError`` for an invalid number. ``seed`` is that of the samples.
     """
     check_number(tv, "tv", "a total variation above 0 and at most 0.2", lambda value: 0 < value <= COARSEST)
     check_probability(alarm, "alarm")

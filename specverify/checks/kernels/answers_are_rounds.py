@@ -18,7 +18,10 @@ SIZES = (1, 2, 3, 31, 32, 33, 64, 65, 127, 128, 129, 257)
 
 
 def examine(rounds: KernelRounds, _: Conditions) -> Examination:
-    """Examine calls of several sizes: each row of the output must be a possible result of one round."""
+    """Examine calls of several sizes: each row of the output must be a possible result of one round.
+
+    ``rounds`` is the kernel in one setting (gamma, vocabulary).
+    """
     rng, runs = np.random.default_rng(0), 0
     for size in (size for size in SIZES if size <= rounds.most):
         cases, uniforms = ordinary_rows(rounds, size, rng)
@@ -39,7 +42,7 @@ def ordinary_rows(rounds: KernelRounds, size: int, rng: Any) -> tuple[Any, Any]:
     """Return (case of each row, uniforms ``[size, draws]``) for ``size`` random rows.
 
     A case is an index in ``rounds.cases``, which has the drafts of the row. The uniforms are far from all values at
-    which the outcome changes. ``rng`` draws both.
+    which the outcome changes. ``rng`` draws both. ``rounds`` is the kernel in one setting (gamma, vocabulary).
     """
     cells = [rounds.cells[i] for i in rng.integers(len(rounds.cells), size=size)]
     low, high = (np.array([cell[side] for cell in cells], dtype=np.float64) for side in (1, 2))
@@ -51,7 +54,7 @@ def fault(rounds: KernelRounds, case: int, answer: Sequence[int]) -> str | None:
     """Describe why a row of the output is no possible result of a round; None if it is one.
 
     A result is accepted drafts, one more token, and padding. ``answer`` is the row. Its drafts are those of
-    ``rounds.cases[case]``.
+    ``rounds.cases[case]``. ``rounds`` is the kernel in one setting (gamma, vocabulary).
     """
     draft, tokens = rounds.cases[case].draft, list(answer)
     while tokens and tokens[-1] == -1:

@@ -22,7 +22,8 @@ ROWS = 65
 def examine_answers(rounds: KernelRounds, _: Conditions) -> Examination:
     """Call the kernel twice with equal arguments and once with others.
 
-    The results of the first two calls must be equal, and the later calls must not change the first result.
+    The results of the first two calls must be equal, and the later calls must not change the first result. ``rounds``
+    is the kernel in one setting (gamma, vocabulary).
     """
     rng, kernel = np.random.default_rng(2), rounds.kernel
     readings, kept, size = [], [], min(ROWS, rounds.most)
@@ -46,7 +47,10 @@ def examine_answers(rounds: KernelRounds, _: Conditions) -> Examination:
 
 
 def examine_arguments(rounds: KernelRounds, _: Conditions) -> Examination:
-    """Compare the arguments of a kernel before and after a call."""
+    """Compare the arguments of a kernel before and after a call.
+
+    ``rounds`` is the kernel in one setting (gamma, vocabulary).
+    """
     rng, kernel = np.random.default_rng(3), rounds.kernel
     size = min(ROWS, rounds.most)
     cases, uniforms = ordinary_rows(rounds, size, rng)

@@ -55,6 +55,7 @@ def found_laws(rounds: KernelRounds) -> SituationLaws:
     """Return the laws of the kernel's output in all situations, by evaluating the kernel at uniforms in all cells.
 
     A cell with several results is halved and evaluated again, until a law is wrong or the budget of rows is used.
+    ``rounds`` is the kernel in one setting (gamma, vocabulary), with its cells.
     """
     settled, unsettled = list[tuple[GridCell, Tokens]](), list[GridCell]()
     waiting, rows, mixed = list(rounds.cells), 0, False
@@ -78,14 +79,18 @@ def found_laws(rounds: KernelRounds) -> SituationLaws:
 def _of_one_situation(rounds: KernelRounds, cells: Sequence[GridCell]) -> list[GridCell]:
     """Return the cells at the beginning of ``cells`` that belong to the same situation as the first one.
 
-    The cells are ordered by situation, so these are all cells of this situation that are left.
+    The cells are ordered by situation, so these are all cells of this situation that are left. ``rounds`` is the kernel
+    in one setting (gamma, vocabulary).
     """
     situations = [rounds.cases[cell.case].situation.name for cell in cells]
     return list(cells[: situations.count(situations[0])]) if cells else []
 
 
 def _mixes(rounds: KernelRounds, cells: Sequence[GridCell]) -> bool:
-    """Return whether the results of the rows in ``cells`` depend on the order of the rows."""
+    """Return whether the results of the rows in ``cells`` depend on the order of the rows.
+
+    ``rounds`` is the kernel in one setting (gamma, vocabulary).
+    """
     if not cells:
         return False
     cases, uniforms = places_in(cells)
@@ -96,6 +101,7 @@ def blind_of(rounds: KernelRounds) -> Counter[str]:
     """Return, for each situation by name, the total probability of the uniforms that are never evaluated.
 
     These uniforms are near the faces of the cells, the boxes of uniforms with one result, where rounding may decide.
+    ``rounds`` is the kernel in one setting (gamma, vocabulary), with its cells.
     """
     blind: Counter[str] = Counter()
     for cell in rounds.cells:
@@ -113,7 +119,7 @@ def _laws(
     """Return name of a situation -> law of the emitted tokens.
 
     ``settled`` has (cell, emitted tokens) of each resolved cell. The probability of ``others``, the unresolved cells,
-    is missing from the laws.
+    is missing from the laws. ``rounds`` is the kernel in one setting (gamma, vocabulary), with its cells.
     """
     masses: dict[str, Counter[Tokens]] = {case.situation.name: Counter() for case in rounds.cases}
     missing: Counter[str] = Counter()
@@ -129,14 +135,17 @@ def _laws(
 def distance(rounds: KernelRounds, name: str, law: Law) -> Distance:
     """Return the total variation between ``law`` and the target's law in the situation called ``name``.
 
-    The target first completes the texts of ``law``.
+    The target first completes the texts of ``law``. ``rounds`` is the kernel in one setting (gamma, vocabulary).
     """
     situation = situation_named(rounds, name)
     return total_variation(law._replace(probabilities=completed(situation, law.probabilities)), _wanted(situation, ()))
 
 
 def situation_named(rounds: KernelRounds, name: str) -> Situation:
-    """Return the situation of ``rounds`` that is called ``name``."""
+    """Return the situation of ``rounds`` that is called ``name``.
+
+    ``rounds`` is the kernel in one setting (gamma, vocabulary).
+    """
     return next(case.situation for case in rounds.cases if case.situation.name == name)
 
 
@@ -162,7 +171,7 @@ def examine_law(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Cond
     """Compare the law of every situation with the target's law; ``find`` computes the laws.
 
     The largest total variation decides. The result is unknown if rows depend on other rows, or if the uniforms near
-    faces of cells may explain the difference.
+    faces of cells may explain the difference. ``rounds`` is the kernel in one setting (gamma, vocabulary).
     """
     result = find()
     distances = {name: distance(rounds, name, law) for name, law in result.laws.items()}
@@ -194,7 +203,8 @@ def _said(found: Distance) -> str:
 def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -> Counterexample:
     """Return a counterexample in ``situation``: the outcome with the largest excess, and a wrong row.
 
-    ``found`` has the computed laws; the excess is that over the target's law.
+    ``found`` has the computed laws; the excess is that over the target's law. ``rounds`` is the kernel in one setting
+    (gamma, vocabulary).
     """
     law, wanted = completed(situation, found.laws[situation.name].probabilities), _wanted(situation, ())
     excess = {tokens: mass - wanted.get(tokens, 0) for tokens, mass in law.items()}
@@ -268,7 +278,7 @@ def borrowed_numbers(rounds: KernelRounds, cases: Any, uniforms: Any, answers: S
     """Return the sentence that every row reads random numbers of another row; "" if that does not explain all answers.
 
     ``cases`` ``[rows]`` and ``uniforms`` ``[rows, k]`` are those of one call in one situation, and ``answers`` the
-    emitted tokens of its rows.
+    emitted tokens of its rows. ``rounds`` is the kernel in one setting (gamma, vocabulary).
     """
     gamma, count = rounds.gamma, len(answers)
     if count < LEAST_ROWS:
@@ -305,7 +315,7 @@ def examine_acceptance(rounds: KernelRounds, find: Callable[[], SituationLaws], 
     """Compare, for each i, P(the first i drafts are accepted) with that of the rule; a smaller one refutes.
 
     The result is unknown if rows depend on other rows, or if the law may differ from the target's. ``find`` computes
-    the laws.
+    the laws. ``rounds`` is the kernel in one setting (gamma, vocabulary).
     """
     result = find()
     figures = {"runs": result.rows}
@@ -324,7 +334,10 @@ def examine_acceptance(rounds: KernelRounds, find: Callable[[], SituationLaws], 
 
 
 def _acceptance(rounds: KernelRounds, name: str) -> Counter[int]:
-    """Return i -> probability that the rule accepts the first i drafts in the situation called ``name``."""
+    """Return i -> probability that the rule accepts the first i drafts in the situation called ``name``.
+
+    ``rounds`` is the kernel in one setting (gamma, vocabulary).
+    """
     best: Counter[int] = Counter()
     for case in rounds.cases:
         if case.situation.name == name:

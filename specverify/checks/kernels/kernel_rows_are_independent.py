@@ -20,7 +20,10 @@ ROWS = 257
 
 
 def examine(rounds: KernelRounds, _: Conditions) -> Examination:
-    """Call the kernel with the same rows in several arrangements, and compare each row with its first result."""
+    """Call the kernel with the same rows in several arrangements, and compare each row with its first result.
+
+    ``rounds`` is the kernel in one setting (gamma, vocabulary).
+    """
     rng = np.random.default_rng(1)
     cases, uniforms = ordinary_rows(rounds, min(ROWS, rounds.most), rng)
     first, runs = decided(rounds, cases, uniforms), len(cases)
@@ -56,7 +59,7 @@ def _arrangements(rounds: KernelRounds, rows: int, rng: Any) -> Iterator[tuple[s
     """Yield (description, rounds, row indices) for each arrangement in which the kernel is called again.
 
     The rows are reversed, shuffled, reduced to fewer, or get other padding. The indices, below ``rows``, are the rows
-    of the call, in their order. ``rng`` shuffles them.
+    of the call, in their order. ``rng`` shuffles them. ``rounds`` is the kernel in one setting (gamma, vocabulary).
     """
     everything = np.arange(rows)
     yield "in the opposite order", rounds, everything[::-1]

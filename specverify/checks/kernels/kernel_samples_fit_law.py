@@ -104,7 +104,7 @@ def acceptance_law(sampled: SampledKernel) -> dict[int, float]:
 def examine_law(sampled: SampledKernel, alarm: float, conditions: Conditions) -> Examination:
     """Test the completed texts of samples against the target's law, at the false-alarm rate ``alarm``.
 
-    ``conditions`` has the miss rate and the seed.
+    ``conditions`` has the miss rate and the seed. ``sampled`` is the kernel in a situation.
     """
     here = sampled.situation
     law = {text: float(mass) for text, mass in target_law(Task(here.target, horizon=here.length + 1), PROMPT).items()}
@@ -116,7 +116,7 @@ def examine_acceptance(sampled: SampledKernel, alarm: float, conditions: Conditi
     """Test the numbers of accepted drafts against the rule, at the false-alarm rate ``alarm``.
 
     If more drafts are accepted than by the rule, the result is unknown, because another lossless rule may do so.
-    ``conditions`` has the miss rate and the seed.
+    ``conditions`` has the miss rate and the seed. ``sampled`` is the kernel in a situation.
     """
     law = acceptance_law(sampled)
     fit = _fit(partial(accepted, sampled), law, COARSER * sampled.tv, alarm, conditions)

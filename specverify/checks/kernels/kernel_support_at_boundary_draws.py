@@ -56,7 +56,7 @@ def table_rows(rounds: KernelRounds) -> BoundaryRows:
     """Return rows with rational models, each with one uniform at an end of its range.
 
     The other uniforms are in the middle of a cell, a box of uniforms in which the rule emits the same tokens. Cells and
-    uniforms are chosen at random.
+    uniforms are chosen at random. ``rounds`` is the kernel in one setting (gamma, vocabulary), with its cells.
     """
     rng, kernel, gamma = np.random.default_rng(4), rounds.kernel, rounds.gamma
     places = range(gamma) if kernel.race else range(gamma + 1)

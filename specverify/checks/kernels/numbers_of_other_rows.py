@@ -20,7 +20,8 @@ def numbers_of_other_rows(rounds: KernelRounds, cases: Any, uniforms: Any, answe
     """Return the sentence that rows use random numbers of the next row or the row before; "" if they do not.
 
     ``cases`` ``[rows]``, ``uniforms`` ``[rows, k]`` and the emitted ``answers`` ``[rows, gamma + 1]`` are those of one
-    call. With these numbers the rule must explain each row that differs from it.
+    call. With these numbers the rule must explain each row that differs from it. ``rounds`` is the kernel in one
+    setting (gamma, vocabulary).
     """
     own = [_by_rule(rounds, cases, uniforms, row, row, row) for row in range(len(cases))]
     seen = [tuple(token for token in answer if token != -1) for answer in answers.tolist()]
@@ -45,7 +46,7 @@ def _by_rule(rounds: KernelRounds, cases: Any, uniforms: Any, row: int, coins: i
     """Return the tokens that the rule emits for ``row`` with random numbers of other rows.
 
     The accept uniforms are those of row ``coins``, and the numbers of the last draw those of row ``last``. ``cases``
-    and ``uniforms`` are those of all rows.
+    and ``uniforms`` are those of all rows. ``rounds`` is the kernel in one setting (gamma, vocabulary).
     """
     case: DraftCase = rounds.cases[int(cases[row])]
     numbers = [*uniforms[coins][: rounds.gamma], *uniforms[last][rounds.gamma :]]

@@ -27,6 +27,7 @@ def fault_of_cells(
 
     ``settled`` has (cell, tokens): the kernel emits these tokens for all random numbers in the cell. Only sequences of
     drafts whose cells cover nearly all random numbers are examined. Examples from ``situation`` are preferred.
+    ``rounds`` is the kernel in one setting (gamma, vocabulary).
     """
     if rounds.kernel.convention.rule != "token":
         return None

@@ -26,7 +26,7 @@ def kernel_check(
 def described_row(rounds: KernelRounds, case: int, uniforms: Sequence[float], place: str) -> str:
     """Describe a row of a kernel: its ``place`` in the batch, its drafts and its uniforms.
 
-    The drafts are those of ``rounds.cases[case]``.
+    The drafts are those of ``rounds.cases[case]``. ``rounds`` is the kernel in one setting (gamma, vocabulary).
     """
     gamma, race = rounds.gamma, rounds.kernel.race
     here = rounds.cases[case]
@@ -39,13 +39,19 @@ def described_row(rounds: KernelRounds, case: int, uniforms: Sequence[float], pl
 
 
 def described_rounds(rounds: KernelRounds) -> str:
-    """Describe the sizes and the dtype with which a kernel is called."""
+    """Describe the sizes and the dtype with which a kernel is called.
+
+    ``rounds`` is the kernel in this setting.
+    """
     ids = f"tokens {', '.join(map(str, rounds.ids))} of " if rounds.vocabulary > len(rounds.ids) else ""
     return f"{ids}vocabulary {rounds.vocabulary}, gamma={rounds.gamma}, {rounds.kernel.convention.dtype}"
 
 
 def models_of(rounds: KernelRounds, case: int) -> tuple[str, ...]:
-    """Return lines with the rows of p and q of ``rounds.cases[case]``, for the tokens with positive probability."""
+    """Return lines with the rows of p and q of ``rounds.cases[case]``, for the tokens with positive probability.
+
+    ``rounds`` is the kernel in one setting (gamma, vocabulary).
+    """
     here = rounds.cases[case]
     lines = []
     for i, p in enumerate(here.p):

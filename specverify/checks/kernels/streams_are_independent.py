@@ -134,7 +134,7 @@ def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, s
 
     The kind of a row states which random number its bit shows. There is a table for each pair of kinds and each
     distance between the two rows. ``samples`` is the number of pairs in each table, and ``design`` the batch. ``calls``
-    states how the rows are divided among calls.
+    states how the rows are divided among calls. ``seed`` seeds the calls of ``kernel``.
     """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
@@ -157,6 +157,7 @@ def tables_of_calls(kernel: Kernel, design: Design, calls: Calls, samples: int, 
 
     The kind of a row states which random number its bit shows. There is a table for each pair of kinds. ``samples`` is
     the number of pairs in each table, and ``design`` the batch. ``calls`` states how the rows are divided among calls.
+    ``seed`` seeds the calls of ``kernel``.
     """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2

@@ -240,6 +240,7 @@ def _detectable(plan: LawPlan, samples: int) -> list[str]:
     """Return one line for each partition of the outcomes, about its power at ``samples`` samples.
 
     The line states the smallest total variation between its cells that would be refuted, or that it has too many cells.
+    ``plan`` has the partitions and the false-alarm rate.
     """
     lines = []
     for view in plan.views:

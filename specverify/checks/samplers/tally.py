@@ -33,7 +33,10 @@ class Tally(NamedTuple):
 
 
 def farthest(tally: Tally, number: int = TOLD) -> list[int]:
-    """Return the indices of the ``number`` outcomes that deviate the most, in standard deviations."""
+    """Return the indices of the ``number`` outcomes that deviate the most, in standard deviations.
+
+    ``tally`` has the counts of all outcomes.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         off = np.nan_to_num((tally.seen - tally.expected) / np.sqrt(tally.variance))
     return [int(place) for place in np.argsort(-np.abs(off), kind="stable")[:number]]
@@ -51,6 +54,7 @@ def tally_figure(tally: Tally) -> Mapping[str, Any]:
     """Return the table of a report: the most deviating and the most probable outcomes, with their counts.
 
     ``cells`` is the total number of outcomes. ``sampled`` states whether the expected counts were sampled too.
+    ``tally`` has the counts of all outcomes.
     """
     likeliest = np.argsort(-tally.expected, kind="stable")[:SHOWN].tolist()
     chosen = sorted({*farthest(tally, SHOWN), *likeliest}, key=lambda i: (-tally.expected[i], i))
