@@ -6,8 +6,8 @@ temperature 0), independent of the other positions. The target draws a token at 
 they equal these draws; the first draft that differs is replaced by the target's draw. This is sample and match, exact
 at every temperature, whatever the drafter.
 
-The diffusion model is trained; here its row i is q after the text and the i most probable tokens of q that follow it,
-as in ``medusa``. So each row is a function of the text so far.
+The diffusion model is trained; here its row i is q after the text and i greedy tokens of q, as in ``medusa``. So each
+row is a function of the text so far.
 """
 
 from __future__ import annotations

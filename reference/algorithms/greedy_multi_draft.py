@@ -1,8 +1,8 @@
 """Greedy multi-draft: a node's K children are the K - 1 most probable tokens of q and one drawn from the rest of q.
 
 Recursive rejection tries the drawn child first. Then a child is accepted with ``p(T) + sum over v outside T of min(p,
-q')``, where T are the K - 1 most probable tokens and q' is q without T, normalised. This is the optimum over all
-verifiers for these drafts. If T is tried first, the verifier is lossless too, but accepts less.
+q')``, where T are the K - 1 most probable tokens and q' is q without T, normalised. No lossless verifier accepts more
+for these drafts. If T is tried first, the verifier is lossless too, but accepts less.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 The tree of all combinations is the paper's. The release keeps only some of its paths, listed by the ranks of their
 tokens (FasterDecoding/Medusa at e2a5d20, ``medusa/model/utils.py``, ``generate_medusa_buffers``). Medusa's typical
-acceptance is another rule, which is not lossless (``typical-acceptance``). A trained head is modelled by a model: head
-i appends the i most probable tokens of q to the text, one after the other, and returns q after the result. Like a
-trained head it is a function of the text so far.
+acceptance is another rule, which is not lossless (``typical-acceptance``). Here head i is not trained: it appends i
+greedy tokens of q to the text and returns q after the result. Like a trained head it is a function of the text so far.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The messages between edge and cloud (``wire`` converts them to JSON, ``schema.json`` describes the format).
 
-The fields are those of the edge-cloud guide, Section 5, and three more: ``session``, ``epoch`` (increased when the edge
-opens its session again) and ``known``, the number of tokens that both sides have committed. Each round commits at least
-one token, so (epoch, known) is the sequence number of a round: a message may be repeated without harm. It also asserts
-that the texts of both sides have equal lengths.
+The fields are those of the edge-cloud guide, Section 5, with additions that make the protocol exact and repetitions
+harmless. Every message has ``session``, ``epoch`` (increased when the edge opens its session again) and ``known``, the
+number of tokens that both sides have committed. Each round commits at least one token, so (epoch, known) is the
+sequence number of a round. It also asserts that the texts of both sides have equal lengths.
 
 A request contains the part of q that the mode sends; a pmf is sent as its support (``SparsePmf``).
 """

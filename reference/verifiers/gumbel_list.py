@@ -4,11 +4,11 @@ K drafts share noise with the target: list k has its own E_kv ~ Exp(1), draft k 
 token is ``argmin over v of (min over k of E_kv)/p_v``. The target's token has the law p, since the minimum of K
 exponentials is exponential, and it depends on the noise alone: the text is the same for all drafters.
 
-The joint law is rational. Suppose that token y in list k wins the target's race, at the time T ~ Exp(K). Then in every
-list E_jv exceeds p_v T for each other token v, and the excess is again exponential. So draft j is the winner of a race
-in which v starts at the time (p_v/q_v) T and has the rate q_v. Given T, the law of a draft is a sum of exponentials in
-T. The drafts are independent given T, so their joint law is a product of such sums, which is integrated term by term.
-In list k itself, y arrives at exactly (p_y/q_y) T.
+The joint law is rational. Suppose that token y in list k wins the target's race, at the time T ~ Exp(K). Then every
+other E_jv, in all lists, exceeds p_v T, and the excess is again exponential. So draft j is the winner of a race in
+which v starts at the time (p_v/q_v) T and has the rate q_v; in list k itself, y arrives at exactly (p_y/q_y) T. Given
+T, the law of a draft is a sum of exponentials in T. The drafts are independent given T, so their joint law is a product
+of such sums, which is integrated term by term.
 """
 
 from __future__ import annotations

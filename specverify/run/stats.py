@@ -4,8 +4,9 @@ All runs of a sample are usually made together: each draw divides the number of 
 are cheap, and a total variation of 0.002 can be detected. Registry algorithms and engines are sampled in this way; the
 random calls of an engine are replaced by such draws.
 
-As a control of this method, a few algorithms are also sampled run by run. Every other setting of an engine is also
-sampled with the engine's own random numbers, and every setting if the user names the engine.
+As a control of this method, a few algorithms are also sampled run by run, and every other setting of an engine also
+with the engine's own random numbers. If the user names the engine, every setting is. A setting whose random calls
+cannot be replaced is sampled only with the engine's own random numbers.
 """
 
 from __future__ import annotations
