@@ -82,7 +82,7 @@ def no_rollback(known: int, accepted: int, written: int, batch: int) -> int:
     """Return ``written``, the number of all entries, as the number of cache entries to keep.
 
     So the entries of rejected drafts stay. The right number is ``known`` tokens before the drafts plus ``accepted``
-    drafts.
+    drafts. ``batch`` is not used.
     """
     return written
 
@@ -101,6 +101,7 @@ def one_rejected_stays(known: int, accepted: int, written: int, batch: int) -> i
     """Return the number of cache entries to keep: one too many, if a draft was rejected.
 
     The right number is ``known`` tokens before the drafts plus ``accepted`` drafts; ``written`` entries exist.
+    ``batch`` is not used.
     """
     return min(known + accepted + 1, written)
 
@@ -171,7 +172,8 @@ def reset_instead_of_rollback(
 def reuse_shifted_by_one(held: int, boundary: int, recurrent: bool) -> int:
     """Return ``boundary + 1`` as the number of cache entries that a prompt reuses, or 0 if ``boundary`` is 0.
 
-    The right number is ``boundary``: the entries in whole pages that the prompt shares with the previous text.
+    The right number is ``boundary``: the entries in whole pages that the prompt shares with the previous text. The
+    other parameters are not used.
     """
     return boundary + 1 if boundary else 0
 

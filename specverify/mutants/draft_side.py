@@ -266,7 +266,7 @@ def draft_cache_not_cropped(cache: DraftCache, known: int, drafts: int, accepted
 def draft_not_rewound_on_reuse(cache: DraftCache, target: tuple[Entry, ...], count: int) -> DraftCache:
     """Return all entries of the drafter's cache for a prompt that shares only ``count`` tokens with the previous text.
 
-    Only the first ``count`` entries are valid.
+    Only the first ``count`` entries are valid. ``target`` is not used.
     """
     return DraftCache(cache.entries, count)
 

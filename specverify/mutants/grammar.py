@@ -59,7 +59,10 @@ def first_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, fi
     citation="LMDeploy commit 616d56cfa (during PR #4559)",
 )
 def forks_follow_argmax(grammar: Grammar, matcher: Matcher, draft: int, row: ExactPmf) -> Matcher:
-    """Return the matcher of the next verify row, advanced by the argmax of ``row`` instead of the drafted token."""
+    """Return the matcher of the next verify row, advanced by the argmax of ``row`` instead of the drafted token.
+
+    ``draft`` is not used.
+    """
     return advance(grammar, matcher, argmax(row))
 
 

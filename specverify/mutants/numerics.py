@@ -99,7 +99,7 @@ def draft_mass_underflows(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 def replacement(rng: Any, p: Any, q: Any) -> int:
     """Return a token drawn from the normalised ``(p - q)+`` by the Gumbel-max method.
 
-    If a weight is NaN, its score counts as the largest, so its token is returned.
+    If a weight is NaN, its score counts as the largest, so its token is returned. ``rng`` draws the noise.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         weights = excess(p, q) / excess(p, q).sum()

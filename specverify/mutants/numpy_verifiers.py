@@ -67,7 +67,7 @@ def decided(
     """Verify one row by speculative sampling; return the accepted drafts and one more token.
 
     ``p`` has one row more than ``q``. ``accept(p, q, token)`` is the acceptance ratio, and ``weights(p, q)`` the
-    weights of a replacement.
+    weights of a replacement. ``rng`` makes all random choices.
     """
     for i, token in enumerate(drafts):
         if not rng.random() < accept(p[i], q[i], token):

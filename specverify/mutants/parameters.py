@@ -82,7 +82,10 @@ def bad_words_off_by_one(words: tuple[Tokens, ...], prefix: Tokens, drafts: Toke
     citation="vLLM issue #38202, PR #38467",
 )
 def bias_ignored_with_drafts(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return ``parameters`` without the logit bias if the number of drafts is positive, else unchanged."""
+    """Return ``parameters`` without the logit bias if the number of drafts is positive, else unchanged.
+
+    ``row`` is not used.
+    """
     return parameters._replace(bias=()) if drafts else parameters
 
 
@@ -304,7 +307,10 @@ def minimum_length_in_rounds(new: int, row: int, rounds: int) -> int:
 def nucleus_before_temperature_rows_of(
     logits: Any, temperature: float, top_k: float, top_p: float, min_p: float
 ) -> Any:
-    """Return pmfs whose top-p set is computed at temperature 1; the temperature is applied afterwards."""
+    """Return pmfs whose top-p set is computed at temperature 1; the temperature is applied afterwards.
+
+    ``logits`` are rows ``[rows, vocabulary]``. The top-p set should be computed after the temperature.
+    """
     mask = nucleus(likeliest(softmax_rows(logits), top_k), top_p)
     rows = restricted(likeliest(softmax_rows(logits, temperature), top_k), mask)
     return restricted(rows, rows >= rows.max(-1, keepdims=True) * min_p)
@@ -331,7 +337,10 @@ def nucleus_before_temperature(target_logits: Any, draft_logits: Any, *processin
 
 
 def nucleus_of_the_whole_law_rows_of(logits: Any, temperature: float, top_k: float, top_p: float, min_p: float) -> Any:
-    """Return rows cut to the tokens in both top-k and the nucleus, where the nucleus is computed on the whole row."""
+    """Return rows cut to the tokens in both top-k and the nucleus, where the nucleus is computed on the whole row.
+
+    The rows are the softmax of ``logits``. The nucleus should be computed after the cut by top-k.
+    """
     rows = softmax_rows(logits, temperature)
     cut = restricted(likeliest(rows, top_k), nucleus(rows, top_p))
     return restricted(cut, cut >= cut.max(-1, keepdims=True) * min_p)
@@ -369,7 +378,8 @@ def nucleus_of_the_whole_law(target_logits: Any, draft_logits: Any, *processing:
 def only_last_token_counted(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
     """Return the tokens that the penalties count, to which only the last of the round's ``new`` tokens is added.
 
-    All ``new`` tokens should replace the last ``reserved`` entries of ``history``, which are placeholders.
+    All ``new`` tokens should replace the last ``reserved`` entries of ``history``, which are placeholders. ``drafts``
+    is not used.
     """
     return history[: len(history) - reserved] + new[-1:]
 
@@ -402,7 +412,8 @@ def penalty_on_first_token_only(parameters: Parameters, row: int, drafts: int) -
 def placeholders_in_history(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
     """Return the tokens that the penalties count, with only the last placeholder replaced by its token.
 
-    ``history`` ends with ``reserved`` placeholders, all of which the ``new`` tokens should replace.
+    ``history`` ends with ``reserved`` placeholders, all of which the ``new`` tokens should replace. ``drafts`` is not
+    used.
     """
     return history[:-1] + new[-1:]
 

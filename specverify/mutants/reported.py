@@ -30,7 +30,7 @@ def accepted_reported_as_certain(
     """Return the probability to report for ``token``, the new token at ``index`` of a round: 1 for an accepted draft.
 
     The first ``accepted`` new tokens are accepted drafts. For other tokens the result is right: the probability in the
-    row of ``rows`` at ``index``.
+    row of ``rows`` at ``index``. ``chunks`` is not used.
     """
     return ONE if index < accepted else rows[index][token]
 
@@ -65,6 +65,7 @@ def discarded_samples_not_counted(
     """Return the probability of ``token`` in a row that is too early by ``chunks``, the number of prompt chunks.
 
     The right one of ``rows``, the rows of the round, is that at ``index``, the position of the token in its round.
+    ``accepted`` is not used.
     """
     return rows[max(index - chunks, 0)][token]
 
@@ -82,7 +83,7 @@ def logarithms_of_lookup_are_zero(
 ) -> Fraction:
     """Return probability 1 (logarithm 0) for every token of a request with a lookup drafter.
 
-    This is the probability of the proposal, not the target's.
+    This is the probability of the proposal, not the target's. The parameters are not used.
     """
     return ONE
 

@@ -150,7 +150,7 @@ def no_history_for_short_windows(states: tuple[Tokens, ...], drafts: int) -> tup
     """Return the recurrent states that a pass records, one for each of its tokens, for a rewind after a rejection.
 
     ``states`` has the right ones: the state after each token. If there are at most two, the last one is recorded for
-    both.
+    both. ``drafts`` is not used.
     """
     return states if len(states) > 2 else states[-1:] * len(states)
 
@@ -253,7 +253,8 @@ def stale_drafts_at_the_end(pending: Tokens) -> Tokens:
 def state_after_last_draft(before: Tokens, states: tuple[Tokens, ...], drafts: int, accepted: int) -> Tokens:
     """Return the recurrent state after all fed tokens, rejected drafts included.
 
-    ``states`` has the state after each token of the pass; the right one is that after the last accepted draft.
+    ``states`` has the state after each token of the pass; the right one is that after the last accepted draft. The
+    other parameters are not used.
     """
     return states[-1]
 
@@ -269,7 +270,7 @@ def state_after_last_draft(before: Tokens, states: tuple[Tokens, ...], drafts: i
 def state_carried_between_requests(before: Tokens, rejected: int) -> Tokens:
     """Return ``before``, the recurrent state of the previous request, as the initial state of the next one.
 
-    The right initial state is empty.
+    The right initial state is empty. ``rejected`` is not used.
     """
     return before
 

@@ -315,7 +315,7 @@ def several_ends_by_id(ends: Callable[[int], bool], new: Tokens, accepted: int, 
 
     The text is cut after the end-of-sequence token with the lowest id, not after the first one: the bug.
     ``ends(count)`` returns whether the first ``count`` of the ``new`` tokens end the text. At most ``most`` tokens are
-    kept.
+    kept. ``accepted`` is not used.
     """
     count = min(len(new), most)
     result = sorted((new[place - 1], place) for place in range(1, count + 1) if ends(place))
@@ -384,7 +384,7 @@ def stream_repeats_itself(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens,
 
     If the text before this round ended in an incomplete character, the last character of ``sent`` is sent again: the
     bug. ``new`` are all new tokens, of which ``fresh`` are those of this round; ``pieces`` has the bytes of each token.
-    An incomplete character at the end is only sent in the ``last`` message.
+    An incomplete character at the end is only sent in the ``last`` message. ``drafts`` is not used.
     """
     text, earlier = text_of(new, pieces), text_of(new[: len(new) - len(fresh)], pieces)
     begin = max(len(sent) - 1, 0) if earlier.endswith("\ufffd") else len(sent)

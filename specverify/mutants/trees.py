@@ -218,7 +218,8 @@ def duplicates_get_two_chances_pick(draws: Draws, q: Pmf, earlier: Tokens, width
 def duplicates_get_two_chances_rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
     """Accept each candidate d with probability p(d); a duplicate gives its token a second chance.
 
-    If no candidate is accepted, emit a draw from p without the candidates.
+    If no candidate is accepted, emit a draw from p without the candidates. ``p`` is the target row of the node, and
+    ``tokens`` are its candidates. ``pmfs`` is not used.
     """
     for k, token in enumerate(tokens):
         if flip(draws, p[token], ("accept", depth, k)):
@@ -288,7 +289,7 @@ def exhausted_draft_keeps_q_pick(draws: Draws, q: Pmf, earlier: Tokens, width: i
     """Return the next candidate of a node, with a wrong declared law if q of the candidate is 0.
 
     Candidates with positive q are drawn first, and then the other tokens uniformly. The law declared for these is q:
-    the bug.
+    the bug. ``earlier`` are the candidates so far.
     """
     child = without_replacement_then_uniform(draws, q, earlier, width, site)
     return child if child is None or q[child.token] > 0 else Child(child.token, q)
@@ -922,7 +923,10 @@ def ties_to_the_first_path(task: Task, paths: int = 3, depth: int = 1) -> Decode
 
 
 def top_k_tree_soft_q_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Return the most probable token as a candidate, but declare q as its law instead of a point mass."""
+    """Return the most probable token as a candidate, but declare q as its law instead of a point mass.
+
+    Candidates in ``earlier`` are skipped.
+    """
     child = most_likely(draws, q, earlier, width, site)
     return None if child is None else Child(child.token, q)
 
@@ -975,7 +979,8 @@ def traversal_keeps_its_weight(
     """Traversal verification with a bug: after a rejected child, the next child is tried with the old weight.
 
     Traversal verifies a tree from the leaves up. The weight of a node is the probability with which the part of the
-    tree below the node accepts, and falls with each rejected child.
+    tree below the node accepts, and falls with each rejected child. ``branching[i]`` is the number of children of each
+    node at depth i.
     """
     return tree_decoder(
         task,

@@ -193,7 +193,7 @@ def every_place_begins_a_piece(task: Task, pieces: Pieces = (), gamma: int = 4) 
     """Verification over two vocabularies that declares the law of the first token of a piece at every position.
 
     A piece is a token of the drafter that stands for several target tokens. Inside a piece the law is another one. The
-    original is SLRS.
+    original is SLRS. ``pieces`` has pairs (piece, its target tokens).
     """
     return with_parts("slrs", drafter=forgetting(draft_model(task), pieces))(task, pieces, gamma)
 

@@ -146,7 +146,7 @@ def truncated(row: ExactPmf, parameters: Parameters) -> ExactPmf:
     """Return ``row`` cut by top-k, top-p and min-p, each applied to the whole row, and renormalised.
 
     Of tied tokens those with lower ids are kept. min-p keeps tokens with at least ``min_p`` times the largest
-    probability.
+    probability. ``parameters`` has the three numbers.
     """
     if (parameters.top_k, parameters.top_p, parameters.min_p) == (0, ONE, ZERO):
         return row
