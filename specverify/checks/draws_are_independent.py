@@ -247,7 +247,7 @@ def _shared_by(program: EngineProgram, reuse: Reuse) -> str:
 
 
 def _compared(block: DecodeBlock, conditions: Conditions) -> Comparison | NeedsValue:
-    """Compare the law of ``block`` with the expected one; if that is not possible, return the reason.
+    """Compare the law of ``block``, a whole decode, with the expected law; if that is not possible, return the reason.
 
     ``conditions`` limits the number of runs.
     """

@@ -80,7 +80,7 @@ def _supported(program: EngineProgram) -> set[Tokens]:
 
 
 class _Outside(Exception):  # noqa: N818 - it ends an enumeration
-    """Ends an enumeration at a text that has probability 0 without speculation."""
+    """Raised to end an enumeration at the first text that is impossible without speculation."""
 
     def __init__(self, new: Tokens) -> None:
         self.new = new

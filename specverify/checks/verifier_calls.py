@@ -35,7 +35,7 @@ SAID = (NeedsValue, NotAFunctionOfItsDraws)
 class CalledVerifier(NamedTuple):
     """A verifier in a scenario (``situation``) that is called with given random numbers.
 
-    ``intercepted`` builds its decoder so that random calls are intercepted.
+    ``intercepted`` builds the decoder of the verifier, in which random calls are intercepted.
     """
 
     situation: InScenario

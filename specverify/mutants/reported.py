@@ -64,7 +64,7 @@ def discarded_samples_not_counted(
 ) -> Fraction:
     """Return the probability of ``token`` in a row that is too early by ``chunks``, the number of prompt chunks.
 
-    The right one of ``rows``, the rows of the round, is that at ``index``, the position of the token in its round.
+    ``rows`` are the rows of the round. The right row is that at ``index``, the position of the token in the round.
     ``accepted`` is not used.
     """
     return rows[max(index - chunks, 0)][token]

@@ -227,9 +227,9 @@ def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[KnownValu
 
 
 def by_prefix(texts: Mapping[Tokens, Mapping[str, Value]], name: str) -> dict[Tokens, Any]:
-    """Return new tokens up to and including a position -> the element of the value ``name`` at this position.
+    """Return, for each beginning of a text, the element of the value ``name`` at the last token of this beginning.
 
-    ``texts`` maps new tokens to the values returned with them.
+    ``texts`` maps the new tokens of each text to the values that were returned with them.
     """
     result: dict[Tokens, Any] = {}
     for new, values in texts.items():

@@ -355,8 +355,8 @@ def _all_given(read: Sequence[tuple[Reading, Models]], *, undrawn: bool = True) 
     """Return the rounds of all paths from which a wrong rule may be inferred.
 
     Such a round has drafts, has no step that is impossible in a right round, and follows no deviation in its path.
-    ``read`` has (reading, models) of each path. Without ``undrawn``, rounds with an unexplained token that no draw
-    produced are left out.
+    ``undrawn``: include rounds with a token that no draw produced and that is not explained. ``read`` has (reading,
+    models) of each path.
     """
     learned = _learned([reading for reading, models in read if models.q is None])
     return [

@@ -282,9 +282,9 @@ def _unprocessed(model: Processed) -> LanguageModel:
 def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
     """Return the number of accepted drafts of the round ``done``.
 
-    A decoder reports this number. A verifier reports only tokens. If ``bonus`` (its rounds can have a bonus), the
-    number is then inferred: the tokens before the last one are compared with the drafts, up to the first difference.
-    ``here`` is the decoder in its scenario.
+    A decoder reports this number. A verifier reports only tokens. ``bonus`` states whether its rounds can end with a
+    bonus; if so, the number is inferred: the tokens before the last one are compared with the drafts, up to the first
+    difference. ``here`` is the decoder in its scenario.
     """
     if not (here.variant.intercepted and bonus):
         return done.accepted

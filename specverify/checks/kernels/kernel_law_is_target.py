@@ -253,7 +253,7 @@ def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -
 
 
 class KernelRow(NamedTuple):
-    """The answer of a kernel for one row of a launch."""
+    """One row of a call of a kernel: the tokens that the kernel emits, and those that the rule emits."""
 
     number: int
     """Its index in the launch."""

@@ -1,4 +1,4 @@
-"""The common form of a kernel's checks, and descriptions of its rows for messages."""
+"""Functions that build a check of one kernel, and that describe rows of the kernel in messages."""
 
 from __future__ import annotations
 
