@@ -158,7 +158,7 @@ def _refuted(
 def ranks_check(make: Make, size: int, promise: str) -> Check:
     """Return the check that ``size`` ranks of the engine ``make`` emit the same tokens.
 
-    ``promise`` is a key of PROMISES.
+    ``promise`` is a key of ``PROMISES``, which states whether the ranks communicate by ``torch.distributed``.
     """
     gloo = PROMISES[promise]
 

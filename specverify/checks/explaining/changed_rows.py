@@ -355,7 +355,7 @@ def step_rule(seen: Sequence[Observation]) -> str:
 
 
 class _Tested(NamedTuple):
-    """A draft: its probabilities under p and q > 0, the probability of its acceptance, and the rounding error."""
+    """An observed test of a draft: its p and its q > 0, the probability that it is accepted, and rounding error."""
 
     p: float
     q: float

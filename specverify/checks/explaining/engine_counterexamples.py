@@ -195,19 +195,20 @@ def _models_of(trace: Trace, horizon: int) -> Models | None:
 
 
 def _with_rows_of_law(traces: list[Trace | None], expected: Mapping[Any, Any], size: int) -> list[Trace | None]:
-    """Return ``traces``, or None for each path if the first trace has other rows of p than the law ``expected``.
+    """Return ``traces``, or None for each path if plain decoding does not use the rows of the recorded target.
 
-    ``size`` is the vocabulary size.
+    The law ``expected`` then has other rows of p than the target of the first trace, for example because of a penalty,
+    so the recorded models would explain the paths wrongly. ``size`` is the vocabulary size.
     """
     first = next(iter(traces), None)
     return traces if first is None or has_law_of_target(first, expected, size) else [None] * len(traces)
 
 
 def has_law_of_target(trace: Trace, expected: Mapping[Any, Any], size: int) -> bool:
-    """Return whether ``expected`` has the rows of the target model that ``trace`` has recorded.
+    """Return whether ``expected`` is the law of the target model recorded in ``trace``, without further processing.
 
-    Otherwise a plain call processes the rows of the target, for example by a penalty. ``size`` is the vocabulary size.
-    Returns True also if there are several requests or no model, so that nothing can be compared.
+    If not, plain decoding processes the rows of the target, for example by a penalty. ``size`` is the vocabulary size.
+    Returns True also if nothing can be compared, because there are several requests or no model.
     """
     if trace.target is None or len(trace.texts) != 1 or not size:
         return True
@@ -226,7 +227,7 @@ def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
 
 
 def _told_as_rounds(rounds: EngineRounds, traces: Sequence[Trace | None]) -> list[Reading | None]:
-    """Return the reading of each path as rounds; None where the words of a reading would be about a missing draw only.
+    """Return the reading of each path as rounds; None for a reading that only lacks an explanation of a token.
 
     ``traces`` has the model queries of each path, or None. A reading with a token that no draw explains becomes None if
     the path has no queries, or if no wrong rule is known. Such a program may be right: it may draw all tokens before
