@@ -39,7 +39,10 @@ OpenProgram = Callable[[], AbstractContextManager[Callable[[Draws], Any]]]
 
 
 class Comparison(NamedTuple):
-    """The result of comparing an enumerated law with an expected one."""
+    """The result of comparing an enumerated law with an expected one: refuted, unknown, or equal.
+
+    ``statement`` is the result in a sentence, and ``rational`` states whether both laws are exact rationals.
+    """
 
     refuted: bool
     unknown: bool

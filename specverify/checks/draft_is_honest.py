@@ -42,7 +42,7 @@ HIDDEN = "its drafting step cannot be called"
 
 
 class ProposalLaw(NamedTuple):
-    """The law of a decoder's drafts in one state."""
+    """The law of a decoder's drafts in one state: of each next token with its declared pmf, and of whole drafts."""
 
     tokens: Mapping[tuple[Tokens, tuple[Any, ...]], Mapping[int, Any]]
     """``tokens[drafts, pmf][token]`` is the probability that the round drafts the tokens ``drafts`` and next ``token``,

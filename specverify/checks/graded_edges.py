@@ -24,7 +24,10 @@ STEPS = (1, 2, 4, 16, 2**8, 2**16)
 
 
 class Look(NamedTuple):
-    """Whether a fault occurred with random numbers at one distance from the end of their range."""
+    """Whether a fault occurs with random numbers at one distance from the end of their range.
+
+    ``closer`` bounds the probability that a random number is closer to the end.
+    """
 
     faulty: bool
     closer: float

@@ -37,7 +37,7 @@ AT_ONCE = "several threads draw, in an order that differs from run to run: let o
 
 
 class Replays(NamedTuple):
-    """The result of replaying a program."""
+    """The result of replaying a program: the number of replays, and how one of them differed, or ""."""
 
     number: int
     fault: str = ""
@@ -113,7 +113,7 @@ def _paths_estimated(decisions: Sequence[Decision]) -> float:
 
 
 class _MadeFrom:
-    """The lines of a program that draw, in two groups.
+    """The program lines that draw random numbers, in two groups.
 
     ``seeded``: the generator had the same state in the original run and in a replay. ``unseeded``: it had another
     state. The replay changes all generator states, clocks and system bytes before the run.

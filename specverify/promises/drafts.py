@@ -56,7 +56,7 @@ _LONGEST_ROUND: Final = 40
 
 
 class ModelQueries(NamedTuple):
-    """The queries of an engine to its models in one run."""
+    """The texts with which an engine queries its models in one run, and those that a right engine would not query."""
 
     texts: tuple[Tokens, ...]
     """For each request: prompt, new tokens, and the tokens that the target would add after them."""

@@ -47,7 +47,7 @@ SAME_REASONS: Final = (
 
 
 class Off(NamedTuple):
-    """A returned value that differs from the promised one."""
+    """A returned value that differs from the promised one: a sentence about it, and whether rounding may explain it."""
 
     fault: str
     """A sentence about what is wrong."""
@@ -57,7 +57,7 @@ class Off(NamedTuple):
 
 
 class KnownValues(NamedTuple):
-    """The data with which the values of a request are compared."""
+    """What is known about the right values of a request: its promises and models, and the values of a plain call."""
 
     facts: Facts | None
     promises: Mapping[str, Kind]

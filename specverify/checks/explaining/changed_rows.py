@@ -371,7 +371,7 @@ class _Tested(NamedTuple):
 
 
 class _Quantity(NamedTuple):
-    """A number that a verifier may compare with a threshold."""
+    """A number that a wrong verifier may compare with a threshold: p/q, p or q of the draft."""
 
     name: str
     value: Callable[[_Tested], float]

@@ -25,7 +25,7 @@ END = -1
 
 
 class Difference(NamedTuple):
-    """The first difference between two laws of texts."""
+    """The first token at which two laws of texts differ: a sentence about it, and both laws of the token."""
 
     fault: str
     """A sentence about the difference."""

@@ -65,7 +65,7 @@ GUESSED = " because no draw chooses the draft"
 
 
 class Context(NamedTuple):
-    """The rows of the models after a text."""
+    """A text, with the rows of p and q after it. ``q`` is None if q is not used there."""
 
     text: Tokens
     p: Row

@@ -29,7 +29,7 @@ DRAWN_BY_DRAFTER = frozenset({("draft",)})
 
 
 class TreeReading(NamedTuple):
-    """A description of a path whose rounds draft trees."""
+    """A path whose rounds draft trees, described in words, with its first deviations from the rule."""
 
     words: str
     fault: str

@@ -32,7 +32,10 @@ LIGHT = 2.0**-60
 
 
 class BoundaryRows(NamedTuple):
-    """Rows of a kernel with one random number at an end of its range."""
+    """Rows for a call of a kernel, each with one random number at an end of its range.
+
+    ``said`` describes this number for each row.
+    """
 
     batch: KernelBatch
     coins: Any

@@ -43,7 +43,7 @@ class LawPlan(NamedTuple):
 
 
 class LawFound(NamedTuple):
-    """The counts of a test against a known law so far."""
+    """The counts of a test against a known law so far: of possible outcomes, and of impossible ones."""
 
     counts: Array
     samples: int = 0
