@@ -34,7 +34,7 @@ SEED = 0x5EED
 
 
 class CoupledRuns(NamedTuple):
-    """The result of running a program in pairs with the same random numbers."""
+    """The result of coupled runs: the number of pairs that agree, and a description of the first that does not."""
 
     runs: int
     """Number of pairs of runs that gave the same result."""

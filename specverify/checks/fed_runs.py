@@ -27,7 +27,7 @@ FEW = 24
 
 
 class FedRuns(NamedTuple):
-    """The result of running a program with numbers from sampled paths."""
+    """The result of fed runs: the number of paths that the program repeats, and a description of the first other."""
 
     runs: int
     """Number of paths whose result the program repeated."""
