@@ -128,7 +128,7 @@ class OfRequest:
 
 
 def every_slot(drafts: Sequence[Draft]) -> list[int]:
-    """Return the number of drafts of each request: the schedule that verifies all drafts."""
+    """Return the schedule that verifies all drafts: the number of drafts of each request."""
     return [len(draft.tokens) for draft in drafts]
 
 

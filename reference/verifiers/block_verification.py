@@ -44,7 +44,10 @@ def block_verification(draws: Draws, target: LanguageModel, prefix: Tokens, draf
 
 
 def capped_ratios(p: list[Pmf], q: list[Pmf], tokens: Tokens) -> list[Any]:
-    """Return w_0 .. w_g; ``p[i]`` and ``q[i]`` are the rows by which the draft ``tokens[i]`` is tested."""
+    """Return w_0 .. w_gamma, the likelihood ratio p/q of each prefix of the drafts, limited to 1 after each draft.
+
+    ``p[i]`` and ``q[i]`` are the rows by which the draft ``tokens[i]`` is tested.
+    """
     w = [p[0].sum() * 0 + 1]
     for i, token in enumerate(tokens):
         mass, proposed = w[-1] * p[i][token], q[i][token]
@@ -53,9 +56,10 @@ def capped_ratios(p: list[Pmf], q: list[Pmf], tokens: Tokens) -> list[Any]:
 
 
 def _heads(w: Any, p: Pmf, q: Pmf) -> Any:
-    """Return the acceptance probability h = R / (R + 1 - w) of a prefix. In the case 0/0 (w = 1 and p = q) it is 1.
+    """Return the probability h = R / (R + 1 - w) with which a prefix passes its test; 1 in the case 0/0.
 
-    R is the sum of (w p - q)+; ``p`` and ``q`` are the rows after the prefix.
+    ``w`` is the capped ratio of the prefix, R the sum of (w p - q)+; ``p`` and ``q`` are the rows after the prefix. The
+    case 0/0 is w = 1 and p = q.
     """
     spare = positive_part(w * p - q).sum()
     return spare / (spare + 1 - w) if spare > 0 or w < 1 else w

@@ -51,7 +51,8 @@ def draft_given_target(p: Pmf, q: Pmf, token: int) -> Pmf:
 def _up_to(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     """Return pairs (r, integral of dr / (A + B r)^2 from the smallest ratio to r), one for each ratio r.
 
-    ``pairs`` has (p_v, q_v) for each token v; a ratio is p_v/q_v, and None stands for infinity.
+    ``pairs`` has (p_v, q_v) for each token v; a ratio is p_v/q_v, and None stands for infinity. A and B are the
+    functions of r in the module's docstring.
     """
     ratios = sorted({p / q for p, q in pairs if q > 0})
     zero = pairs[0][0] * 0

@@ -42,10 +42,10 @@ def list_given_target(p: Pmf, q: Pmf, count: int, token: int) -> Any:
 
 
 def _table(wins: list[Sum], like: Pmf) -> tuple[Any, Any]:
-    """Return two arrays: the ``[rates]`` that occur in ``wins``, and the factors of each sum, ``[sums, rates]``.
+    """Return ``wins`` as two arrays: the rates that occur in its sums, and the factors of each sum, ``[sums, rates]``.
 
-    ``wins`` are sums of exponentials in T, as maps rate -> factor; missing rates have the factor 0. The number type is
-    that of ``like``.
+    A sum of exponentials in T is a map rate -> factor; a missing rate has the factor 0. The number type is that of
+    ``like``.
     """
     rates = sorted({rate for terms in wins for rate in terms})
     zero = like[0] * 0
@@ -54,10 +54,10 @@ def _table(wins: list[Sum], like: Pmf) -> tuple[Any, Any]:
 
 
 def _race(pairs: list[tuple[Any, Any]], arrived: int | None) -> list[Sum]:
-    """Return, for every token, P(the token wins | T) as a sum of exponentials in T: a map rate -> factor.
+    """Return, for every token, the probability that it is the draft of a list, given T, the time of the target's token.
 
-    ``pairs`` has (p_v, q_v) for each token v. ``arrived`` is None, or the target's token in the race that it won: there
-    this token arrives at exactly (p_v/q_v) T.
+    It is a sum of exponentials in T, as a map rate -> factor. ``pairs`` has (p_v, q_v) for each token v. ``arrived`` is
+    the target's token if it won in this list, where it arrives at exactly (p_v/q_v) T; None in other lists.
     """
     starts = sorted({p / q for p, q in pairs if q > 0})
     finish = pairs[arrived][0] / pairs[arrived][1] if arrived is not None and pairs[arrived][1] > 0 else None

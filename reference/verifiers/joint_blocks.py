@@ -53,7 +53,7 @@ def prefixes(target: LanguageModel, draft: LanguageModel, text: Tokens, block: T
 
 
 def stays(prefix: Prefix, count: int) -> Any:
-    """Return the probability that the tested ``prefix`` is kept, by the formula of the module.
+    """Return the probability that the tested ``prefix`` is kept; the module's docstring has the two formulas.
 
     ``count`` is K, the number of drafted blocks.
     """
@@ -102,7 +102,10 @@ def joint_blocks(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Dra
 
 
 def _shares(prefix: Prefix) -> list[tuple[Any, Any]]:
-    """Return the pair (p(v), r(v)) for every token v, with r(v) the capped ratio of the text extended by v."""
+    """Return for every token v the pair (p(v), r(v)), where r(v) is ``min(1, Q/P)``.
+
+    Q and P are the probabilities under q and p of the prefix extended by v.
+    """
     assert prefix.q is not None
     pairs = zip(prefix.p.tolist(), prefix.q.tolist(), strict=True)
     return [(p, _share(prefix.proposed * q, prefix.mass * p)) for p, q in pairs]

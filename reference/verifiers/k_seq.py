@@ -64,16 +64,17 @@ def least_rho(p: Pmf, q: Pmf, count: int, bits: int) -> Any:
 
 
 def is_valid(p: Pmf, q: Pmf, rho: Any, count: int) -> bool:
-    """Return whether ``1 - (1 - beta)^K <= rho beta``, with K = ``count``.
+    """Return whether K-SEQ with this ``rho`` is lossless for K = ``count`` candidates.
 
-    If so, no token is accepted more often than p allows.
+    The condition is ``1 - (1 - beta)^K <= rho beta``, with beta the acceptance probability of one candidate: then no
+    token is accepted more often than p allows.
     """
     rate = beta(p, q, rho)
     return bool(1 - (1 - rate) ** count <= rho * rate)
 
 
 def beta(p: Pmf, q: Pmf, rho: Any) -> Any:
-    """Return ``sum min(p/rho, q)``: the acceptance probability of one candidate."""
+    """Return ``sum min(p/rho, q)``: the probability that K-SEQ with this ``rho`` accepts one candidate drawn from q."""
     return capped(p, q, rho).sum()
 
 
@@ -83,12 +84,15 @@ def capped(p: Pmf, q: Pmf, rho: Any) -> Pmf:
 
 
 def acceptance(p: Pmf, q: Pmf, count: int, bits: int = 40) -> Any:
-    """Return ``1 - (1 - beta)^K`` with K = ``count``, the acceptance at a position; rho has ``bits`` binary places."""
+    """Return the probability that K-SEQ accepts one of K = ``count`` candidates drawn from q: ``1 - (1 - beta)^K``.
+
+    ``beta`` is that of one candidate, for the rho of ``least_rho`` with ``bits`` binary places.
+    """
     return 1 - (1 - beta(p, q, least_rho(p, q, count, bits))) ** count
 
 
 def leftover(p: Pmf, q: Pmf, rho: Any, count: int) -> Pmf:
-    """Return the law of the token after ``count`` candidates were rejected with this ``rho``.
+    """Return the law of the token that K-SEQ draws after it has rejected ``count`` candidates with this ``rho``.
 
     It is p if rounding leaves no mass.
     """

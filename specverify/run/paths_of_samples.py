@@ -99,9 +99,9 @@ def _with_causes(error: BaseException) -> list[BaseException]:
 
 
 def _with_cause(verdict: Verdict, cause: Counterexample) -> Verdict:
-    """Return ``verdict`` with the sentence and the paths of ``cause``, if it refutes the law or the support of samples.
+    """Return ``verdict`` with the sentence and the paths of ``cause`` added, if the verdict refutes the law of samples.
 
-    Any other verdict is returned unchanged.
+    A verdict that refutes their support (an impossible sample) is changed too. Any other verdict is returned unchanged.
     """
     example = verdict.counterexample
     if verdict.check not in {*OF_LAWS, OF_SUPPORT} or verdict.status is not Status.REFUTED or example is None:

@@ -91,7 +91,7 @@ def alarms_table() -> str:
 
 
 def texts_listed(name: str) -> str:
-    """Return how many texts the survey's e-process needed to refute the bug ``name``; empty if it is not listed."""
+    """Return how many texts the e-process of the survey needed to refute the bug ``name``; "" if it is not listed."""
     if name not in TEXTS:
         return ""
     least, most = TEXTS[name]

@@ -39,7 +39,7 @@ def level_of(verdict: Verdict) -> str | None:
 
 
 def run_as_sarif(run: RunSaid, file: str) -> str:
-    """Return the SARIF text of a run; ``file`` is the report file that was read."""
+    """Return the SARIF text of a run; ``file`` is the JSON file of the run, which the text names as location."""
     told = [verdict for verdict in run.verdicts if level_of(verdict)]
     checks = list(dict.fromkeys(verdict.check for verdict in told))
     driver = {
