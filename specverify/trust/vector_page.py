@@ -15,13 +15,13 @@ from specverify.vectors.vector import FORMAT_VERSION, RESULTS_FORMAT
 
 INTRODUCTION = f"""# Test vectors for any language
 
-`vectors/` has test vectors for implementations in any language: questions with known answers, as JSON. For example, a
-vector has p, q, the drafts and all uniforms of one round, and the answer is the tokens that must come out. Your
-program reads the vectors and writes its answers to a file, which `specverify vectors check` grades. Only the grading
-needs Python.
+`vectors/` has test vectors for implementations in any language. A vector is a question with a known answer, as JSON.
+For example, a vector has p, q, the drafts and all uniforms of one round; its answer is the tokens that the round emits.
+Your program reads the vectors and writes its answers to a file. `specverify vectors check` grades this file. Only the
+grading needs Python.
 
 ```
-specverify vectors export DIR                  writes the files, which are the same every time
+specverify vectors export DIR                  writes the files of vectors
 my_program DIR > results.json
 specverify vectors check results.json --only verify_chain/inverse-cdf --only "warp/top-k and top-p"
 ```
@@ -44,22 +44,23 @@ such as `verify_chain/inverse-cdf`. `--only` takes the name of a kind or of a gr
 
 `schema.json` has the fields of `inputs` of each kind.
 
-**Numbers.** They are strings such as `"3/8"`, so that every language reads them exactly. Uniforms are multiples of
-2^-24, so float32 represents them exactly. Each uniform is far enough from every threshold that rounding in float32
-changes no decision. In the kind `boundary` uniforms are at thresholds, but all numbers are multiples of powers of
-two, so float32 is exact. So a correct program in float32 answers every vector of the groups that it follows. All
-answers are computed from `reference/`, in rationals. `schema.json` defines the format, version {FORMAT_VERSION}; the
-id of a vector does not change when others are added.
+**Numbers.** Numbers are strings such as `"3/8"`, so that every language reads them exactly. Uniforms are multiples of
+2^-24, which float32 represents exactly. Each uniform is far enough from every threshold that rounding in float32
+changes no decision. In the kind `boundary` uniforms are at thresholds, but there all numbers are multiples of powers of
+two, so float32 makes no rounding error. So a correct program in float32 can answer every vector right. All answers are
+computed from `reference/`, in rationals. `schema.json` defines the format, version {FORMAT_VERSION}. The id of a vector
+does not change when others are added.
 
 **What is right.** Correct programs may differ, for example in whether `u = p/q` accepts. Such a choice is a
 *convention*. The field `result` of a vector has one of three values:
 
 * `valid`: the answer under `expected` is right.
 * `acceptable`: each convention has its own right answer. A program must follow one convention in all its answers.
-* `invalid`: the program must refuse the input, or at least give no answer that `must_not` describes.
+* `invalid`: the program must refuse the input. An answer is wrong only if `must_not` describes it.
 
-The field `flags` has the group of the vector, without the kind. The field `notes` names the classes of bugs that it
-detects, each with records in public projects. The head of each file explains the flags and the notes.
+The field `flags` has the group of the vector, without the kind. The field `notes` names the classes of bugs that the
+vector detects. At the beginning of each file, the flags and notes are explained, with records of such bugs in public
+projects.
 
 **The answers** are one file:
 
@@ -73,53 +74,56 @@ detects, each with records in public projects. The head of each file explains th
 }}
 ```
 
-**The grading.** `check` prints how many answers of each group are right, the first wrong ones, and, where there is a
-choice, the convention that the answers follow. A program that mixes two conventions fails, with a message. A missing
-answer is never a pass; use `--only` to name the groups that your program answers. Exit status: 0 all right, 1 one
-wrong or two conventions mixed, 2 no file of results, 3 something not answered or not decided.
+**The grading.** For each group `check` prints the number of right answers, the first wrong answers, and the convention
+that the answers follow. A program that mixes two conventions fails, with a message. A missing answer never counts as
+right; use `--only` to name the groups that your program answers. The exit status is 0 if all answers are right, 1 if
+one is wrong or two conventions are mixed, 2 if there is no file of answers, and 3 if an answer is missing or
+undecided.
 
 In `law_of_round` and `warp` the answer is a law: outcomes with probabilities, as strings or as numbers. Strings must
-be equal to the expected ones as rationals ("2/4" is "1/2"). Numbers are right within the rounding of float64, wrong
-beyond that of float32, and undecided between the two (`specverify/laws/rounding.py`). A program that can only sample
-gives `counts` in place of a law. A chi-square test decides them at the false-alarm rate {ALARM:g} per vector; too few
-samples to detect a total variation of {DETECT:g} are undecided.
+be equal to the expected probabilities as rationals ("2/4" equals "1/2"). Numbers are right if they differ by no more
+than the rounding of float64, wrong if they differ by more than the rounding of float32, and undecided between the two
+(`specverify/laws/rounding.py`). A program that can only sample gives `counts` instead of a law. A chi-square test
+judges them, with the false-alarm rate {ALARM:g} per vector. Counts are undecided if they are too few to detect a total
+variation of {DETECT:g}.
 
-`examples/consumers/` has one program each in C++, Rust and JavaScript: a single file, without libraries. Each has an
-option that switches on a bug, which the grading detects.
+`examples/consumers/` has one program each in C++, Rust and JavaScript: a single file, without libraries. Each program
+has an option that switches on a bug, which the grading detects.
 """
 
-OF_KINDS = "Each kind is one question. The third column has the fields of `answer`.\n"
+OF_KINDS = "All vectors of a kind ask the same question. The third column has the fields of `answer`.\n"
 OF_GROUPS = """
-All vectors of a group have one *rule*: how the answer follows from the inputs and the random numbers. In the table a
-*coin* is the uniform that decides a draft, *mass* is a probability that need not be normalised, and a *key* is an
-exponential random number, one for each token. Unless the rule says otherwise, a rejected draft is replaced from the
-residual. The third column shows how the ids of the group begin.
+All vectors of a group have one *rule*, by which the answer follows from the inputs and the random numbers. In the
+table a *coin* is the uniform that decides a draft. A *mass* is a probability that need not be normalised. A *key* is
+an exponential random number, one for each token. Unless the rule states otherwise, a rejected draft is replaced by a
+draw from the residual. The third column shows how the ids of the group begin.
 """
 OF_CHOICES = """\
-Correct programs differ in these choices. A vector whose answer depends on one has the result `acceptable`, and has an
-answer for each flag. A program may follow any flag of a choice, the same in all its answers.
+Correct programs differ in these choices. Each choice has two or three flags, one for each convention. If the answer of
+a vector depends on a choice, its result is `acceptable`, and it has an answer for each flag. A program may follow any
+flag of a choice, but the same flag in all its answers.
 """
 OF_BUGS = """
 ## Which planted bugs the vectors refute
 
 The tables show which faults the vectors detect by themselves, without the checks of specverify. A *mutant* is a
-program with one planted bug; [the kill matrix](kill-matrix.md) lists all. Each answers all vectors that its kind of
-program can answer:
+program with one planted bug; [the kill matrix](kill-matrix.md) lists all. Each mutant answers all vectors that fit its
+kind of program:
 
-* A decoder or a verifier answers `law_of_round` by enumeration, with the models of the vector, and decodes the texts
-  of `stop`. For `verify_chain` its drafts are set to those of the vector, and its other draws are answered by the
-  uniforms of the vector. For `boundary` all uniforms are at one end of their interval.
-* An engine that takes requests decodes texts, also under sampling parameters. If its passes can be recorded, it also
-  answers `cache_lengths` for its rounds.
+* A decoder or a verifier answers `law_of_round`: its law is enumerated with the models of the vector. It also decodes
+  the texts of `stop`. In `verify_chain` its drafts are those of the vector, and its other draws get the uniforms of
+  the vector. In `boundary` all uniforms are at one end of their interval.
+* An engine that takes requests decodes texts, also with sampling parameters. If its forward passes can be recorded, it
+  also answers `cache_lengths` for its rounds.
 
-A bug is refuted if an answer is wrong that the same program without the bug answers correctly. *First refuted by* has
-the id of the first such vector of each kind.
+A bug is refuted by a vector if its answer is wrong and the answer of the same program without the bug is right. *First
+refuted by* has the id of the first such vector of each kind.
 
 Generated by `specverify vectors mutants --markdown docs/vectors.md`.
 """
 
 NO_QUESTION = {
-    "an engine": "no vector is in its situation",
+    "an engine": "no vector has the situation that it needs",
     "a verifier with its own vocabulary": "it is examined at single calls of a size that no vector has",
     "an engine with its own models": "its models and its prompt are in no vector",
     "a verifier": "its rows, parameters or random numbers are in no vector",
@@ -178,8 +182,8 @@ def _summary(rows: Sequence[VectorRow]) -> str:
     killed = sum(bool(row.killers) for row in rows)
     asked = sum(row.asked > 0 for row in rows)
     return (
-        f"{killed} of {len(rows)} planted bugs are refuted by a vector. {asked - killed} more answer\n"
-        f"as without the bug, and {len(rows) - asked} can answer no vector."
+        f"{killed} of {len(rows)} planted bugs are refuted by a vector. {asked - killed} more give\n"
+        f"the same answers as without the bug, and no vector fits the other {len(rows) - asked}."
     )
 
 
@@ -188,14 +192,14 @@ def _left_out(rows: Sequence[VectorRow]) -> list[str]:
     quiet = [row for row in rows if row.asked and not row.killers]
     silent = [row for row in rows if not row.asked]
     lines = [
-        "\n### Bugs that answer as without the bug\n",
-        "The fault changes no answer, or only at sizes that no vector has. The check in the last column detects it.\n",
+        "\n### Bugs with the same answers as without the bug\n",
+        "The fault changes no answer, or it needs sizes that no vector has. The check in the last column detects it.\n",
         "| mutant | what is wrong | vectors answered | the check that detects it |",
         "|---|---|---:|---|",
     ]
     lines += map(line_of, quiet)
     lines += [
-        "\n### Bugs that can answer no vector\n",
+        "\n### Bugs that no vector fits\n",
         "| mutant | what is wrong | why | the check that detects it |",
         "|---|---|---|---|",
     ]

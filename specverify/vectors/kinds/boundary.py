@@ -204,8 +204,8 @@ def _broken() -> Iterator[Vector]:
 
 BOUNDARY = Kind(
     KIND,
-    "one verification at the ends of what floats and uniforms can be",
+    "one verification with extreme floats and uniforms, such as a uniform of 0",
     vectors,
-    {"accepted": "how many drafts are accepted", "tokens": "these and the token after them"},
+    {"accepted": "how many drafts are accepted", "tokens": "the accepted drafts and the token after them"},
     judged_exactly,
 )

@@ -55,11 +55,11 @@ def _held(flag: str, known: int, gamma: int) -> list[dict[str, int]]:
 
 CACHE = Kind(
     KIND,
-    "entries kept after a round, and positions of known tokens that are not in the cache",
+    "the number of cache entries that stay after a round, and the known tokens that have no entry",
     vectors,
     {
-        "keep": "entries kept",
-        "unfed": "positions of the known tokens that are not in the cache: the next pass begins with them",
+        "keep": "the number of entries that stay in the cache",
+        "unfed": "the positions of known tokens that are not in the cache; the next pass begins with these tokens",
     },
     judged_exactly,
 )

@@ -220,12 +220,12 @@ def _same(expected: Answer, answer: Answer) -> Judged:
 
 LAW = Kind(
     KIND,
-    "the law of what a round emits, or a whole text",
+    "the law of the tokens of a round, or of a whole text",
     vectors,
     {
-        "law": "[{tokens, probability}], rationals as strings, or numbers of float64",
-        "counts": "instead of it, [{tokens, count}] of independent samples",
-        "expected_tokens": "the mean length, if it is known",
+        "law": "a list of {tokens, probability}; probabilities are rationals as strings, or float64 numbers",
+        "counts": "instead of the law, a list of {tokens, count} of independent samples",
+        "expected_tokens": "the mean number of tokens, if the program computes it",
     },
     judge,
 )

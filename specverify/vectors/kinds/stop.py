@@ -133,8 +133,8 @@ def _word(tokens: Sequence[int]) -> str:
 
 STOP = Kind(
     KIND,
-    "where a text ends, wherever its rounds are cut",
+    "where a text ends, for any division into rounds",
     vectors,
-    {"tokens": "the output", "finished": "whether there is no next round"},
+    {"tokens": "the output", "finished": "true if the text has ended, so that no round follows"},
     judged_exactly,
 )

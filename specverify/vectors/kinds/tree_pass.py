@@ -207,16 +207,16 @@ def _numbers(parents: Sequence[int], decisions: Any) -> dict[str, Any]:
 
 TREE = Kind(
     KIND,
-    "mask, positions and paths of a tree of drafts, and which path is accepted",
+    "the attention mask, positions and paths of a tree of drafts, and the accepted path",
     vectors,
     {
         "mask": "one string for each row of the pass (root, then nodes); character j is 1 if the row attends to "
-        "j, where j runs over the known tokens, then the nodes",
-        "positions": "position of every row",
-        "paths": "rows from the root to every leaf, depth first, padded with -1",
+        "j. The numbers j count first the known tokens, then the nodes",
+        "positions": "the position of every row",
+        "paths": "for every leaf, depth first, the rows from the root to the leaf, padded with -1",
         "accepted": "how many drafts are accepted",
-        "tokens": "these and the token after them",
-        "path": "their nodes",
+        "tokens": "the accepted drafts and the token after them",
+        "path": "the nodes of the accepted drafts",
     },
     judged_exactly,
 )

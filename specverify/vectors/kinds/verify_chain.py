@@ -254,8 +254,8 @@ def _joined(tokens: Sequence[int]) -> str:
 
 CHAIN = Kind(
     KIND,
-    "one verification of a chain of drafts, all random numbers given",
+    "one verification of a chain of drafts with given random numbers",
     vectors,
-    {"accepted": "how many drafts are accepted", "tokens": "these and the token after them"},
+    {"accepted": "how many drafts are accepted", "tokens": "the accepted drafts and the token after them"},
     judged_exactly,
 )

@@ -187,8 +187,8 @@ def _ranked(pmf: Pmf, *, highest_first: bool = False) -> list[int]:
 
 WARP = Kind(
     KIND,
-    "temperature, top-k, top-p and min-p on one row, with ties",
+    "temperature, top-k, top-p and min-p, applied to one row, which may have ties",
     vectors,
-    {"pmf": "the row that is sampled from: rationals as strings, or numbers"},
+    {"pmf": "the pmf from which the token is drawn: rationals as strings, or numbers"},
     judged_as_row,
 )
