@@ -28,33 +28,34 @@ SEEDED = "a seed"
 """Stands in the first lines of a script that takes one."""
 HEAD = """# Every refuted cell, and the script that shows it
 
-This page lists, for each refuted cell of the tables of the [findings](README.md), a script that shows the fault with
-the engine alone. One row is one cause, and may stand for many cells (`docs/findings/causes.toml`; a test fails if a
-cell has no cause). Each script was run from an empty folder by a Python that has the engine and nothing of this
-project. `python tools/surveys/reproducers.py` runs the scripts again. Columns:
+This page lists a script for each fault of the tables of the [findings](README.md). The script shows the fault with the
+engine alone. A row is one cause; it may stand for many refuted cells of the tables (`docs/findings/causes.toml` lists
+them, and a test fails if a cell has no cause). Each script was run from an empty folder, by a Python in which the engine
+is installed and this project is not. `python tools/surveys/reproducers.py` runs the scripts again. Columns:
 
 * *cells*: the number of refuted cells with this cause.
-* *reproducer*: a script in `docs/findings/reproducers/`, or a command that writes one. A `nox` session instead examines
-  the functions of the project unchanged, with a control.
-* *status 1*: in how many runs the script ended with status 1, which means that the fault is there. A script that
-  samples was run with three seeds. *Not run*: not for this page, such as a `nox` session.
-* *made* and *run*: CPU seconds in which `specverify reproduce` found and wrote the script (without its own start), and
-  in which the script ran.
-* *it prints*: the last line of its output. *Expected* is the call without speculation.
+* *reproducer*: a script in `docs/findings/reproducers/`, or a command that writes one. A command with `nox` instead
+  examines the unchanged functions of the project, with a control.
+* *status 1*: the number of runs in which the script ended with status 1, which means that the fault is there. A script
+  that samples was run with three seeds. *Not run*: the command was not run for this page.
+* *made*: CPU seconds in which `specverify reproduce` found and wrote the script (without its own start).
+* *run*: CPU seconds of the script.
+* *it prints*: the last line of the output. *Expected* is the result of the call without speculation.
 
-The last two columns are controls: they show that the faults are the engine's, and not of the code that calls it.
+The last two columns are controls. They show that the fault is in the engine, and not in the code that calls it.
 
-* *without speculation*: how many rows with the same options and no drafts hold on the page of the engine (*no such
-  row*: the page has none). Cells of transformers are compared with this call anyway.
-* *mended*: how many of the cells hold, with the same adapter and checks, after the smallest known change of the engine
-  (`tools/surveys/mends`; all changes if cells have several causes). For a compiled engine a correct engine of this
-  project takes its place. For a shipped function the control is a row of its page: the same code with one change, or
-  another function in the same adapter. `nox -s pages -- controls` examines the cells again, and the first row of each
-  cause with the unchanged engine.
+* *without speculation*: how many rows with the same options, but without drafts, hold on the page of the engine.
+  *Expected law*: for transformers the expected law is that of this call, so it has no row. *Also wrong*: the fault
+  occurs without speculation too. *No such row*: the page has no such row.
+* *fixed*: how many of the cells hold after the smallest known fix of the engine, with the same adapter and checks
+  (`tools/surveys/mends`; if cells have several causes, all are fixed). For a compiled engine a correct engine of this
+  project takes its place. For a function of a project the control is a row of its page: the same code with one change,
+  or another function in the same adapter. `nox -s pages -- controls` examines the cells again, and the first row of
+  each cause with the unchanged engine.
 
 """
 TABLE = (
-    "| cause | cells | reproducer | status 1 | made | run | it prints | without speculation | mended |\n"
+    "| cause | cells | reproducer | status 1 | made | run | it prints | without speculation | fixed |\n"
     "|---|---:|---|---:|---:|---:|---|---|---|\n"
 )
 
@@ -127,9 +128,9 @@ def plain_of(cell: str) -> list[str]:
 def without_speculation(cells: Sequence[str], text: str) -> str:
     """Return, in words, how many of the refuted cells hold without speculation according to the page."""
     if all(" at " in cell for cell in cells):
-        return "itself plain" if " at alone/" in cells[0] else "what it is compared with" if "hf:" in text else ""
+        return "also wrong" if " at alone/" in cells[0] else "expected law" if "hf:" in text else ""
     if any(cell.startswith("plain") for cell in cells):
-        return "itself plain"
+        return "also wrong"
     rows = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("| plain")]
     held = {name.strip() for name, verdict, *_ in rows if verdict.strip() == "holds"}
     listed = {name.strip() for name, *_ in rows}

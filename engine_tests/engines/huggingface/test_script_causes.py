@@ -17,7 +17,7 @@ from specverify.engines.huggingface.rows import rows
 from specverify.engines.huggingface.script_causes import CAUSES, cause_of
 from specverify.subjects.fault import Fault
 
-QUICK = "`top_h` bounds another sum; a forbidden word that is an end is allowed"
+QUICK = "`top_h` bounds another sum; a forbidden word that is an end token is not forbidden"
 
 PAGE = "transformers-table"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mends.mending import Change, Edit
 
 OF_CAUSE: dict[str, tuple[Change, ...]] = {
-    "processors are shown drafts as if they were the text": (
+    "processors get undecided drafts as part of the text": (
         Edit(
             "llama_cpp.llama:Llama.sample",
             "    tmp_sampler = False\n",

@@ -125,5 +125,5 @@ RIGHT = (
 )
 OF_CAUSE: dict[str, tuple[Change, ...]] = {
     "n-gram drafts drop `no_repeat_ngram_size`": RIGHT,
-    "plain: a token before `append_tokens` is never read": RIGHT,
+    "plain: the last token before `append_tokens` is never read by the model": RIGHT,
 }

@@ -77,5 +77,5 @@ def ours(library: Any) -> Any:
 
 
 OF_CAUSE: dict[str, tuple[Change, ...]] = {
-    "a rejection is handled an iteration late": (Ours("specverify.engines.openvino.adapter:_drafting", ours),),
+    "a rejection is handled one iteration late": (Ours("specverify.engines.openvino.adapter:_drafting", ours),),
 }

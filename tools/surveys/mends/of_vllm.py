@@ -100,31 +100,31 @@ TOP_K = "vllm.v1.sample.ops.topk_topp_sampler"
 RUNNER = "vllm.v1.worker.gpu_model_runner"
 EXPANDED = Ours("vllm.v1.sample.rejection_sampler:expand_batch_to_tokens", expanded)
 OF_CAUSE: dict[str, tuple[Change, ...]] = {
-    "CPU build: temperature, top-k and top-p of drafted tokens are memory that nothing was written to": (EXPANDED,),
+    "CPU build: temperature, top-k and top-p of drafted tokens are uninitialised memory": (EXPANDED,),
     "CPU build: top-k raises in a step without drafts": (
         EXPANDED,
         Ours(f"{TOP_K}:apply_top_k_only", of_the_cpu_build(f"{TOP_K}.apply_top_k_only")),
     ),
-    "CPU build: a seed raises where a prompt is read in several steps": tuple(
+    "CPU build: a seed raises if a prompt is read in several steps": tuple(
         Ours(f"{RUNNER}:GPUModelRunner.{name}", of_the_cpu_build(f"{RUNNER}.GPUModelRunner.{name}"))
         for name in ("_sample", "_bookkeeping_sync")
     ),
-    "min_tokens: the token after accepted drafts may be no end, whatever their number": (
+    "min_tokens: the token after accepted drafts cannot be an end, because the drafts are not counted": (
         Ours("vllm.v1.sample.sampler:Sampler.apply_logits_processors", bonus_behind_drafts),
     ),
-    "drafts that the grammar forbids are dropped where they were drawn": (
+    "drawn drafts that the grammar forbids are dropped instead of rejected": (
         Edit(
             "vllm.v1.core.sched.scheduler:Scheduler.update_draft_token_ids",
             "self.structured_output_manager.validate_tokens(",
             "(lambda request, drafts: drafts)(",
         ),
     ),
-    "with drafts a budget of thinking does not count behind a start that is an accepted draft": (
+    "a budget of thinking is not applied after a start token that is an accepted draft": (
         Ours(
             "vllm.v1.sample.thinking_budget_state:ThinkingBudgetStateHolder._apply_forcing_to_logits", forced_row_by_row
         ),
     ),
-    "drafts are drawn without the seed of their request": (
+    "drafts are drawn without the seed of the request": (
         Edit(
             "vllm.v1.spec_decode.llm_base_proposer:compute_probs_and_sample_next_token",
             "    q.exponential_()\n",
