@@ -30,8 +30,8 @@ HEAD = """# Every refuted cell, and the script that shows it
 
 This page lists a script for each fault of the tables of the [findings](README.md). The script shows the fault with the
 engine alone. A row is one cause; it may stand for many refuted cells of the tables (`docs/findings/causes.toml` lists
-them, and a test fails if a cell has no cause). Each script was run from an empty folder, by a Python in which the engine
-is installed and this project is not. `python tools/surveys/reproducers.py` runs the scripts again. Columns:
+them, and a test fails if a cell has no cause). Each script was run from an empty folder, by a Python in which the
+engine is installed and this project is not. `python tools/surveys/reproducers.py` runs the scripts again. Columns:
 
 * *cells*: the number of refuted cells with this cause.
 * *reproducer*: a script in `docs/findings/reproducers/`, or a command that writes one. A command with `nox` instead
