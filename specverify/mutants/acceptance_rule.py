@@ -85,7 +85,7 @@ from specverify.subjects.forms import BATCHED
 @planted(
     "greedy-speculation",
     "accepts-after-rejection",
-    "counts matches after a mismatch",
+    "counts matching drafts after the first mismatch too",
     category="A",
     citation="lucidrains/speculative-decoding commit a536030; plausible elsewhere",
     killed_by="greedy_is_argmax",
@@ -103,7 +103,7 @@ def accepts_after_rejection(draws: Draws, target: LanguageModel, prefix: Tokens,
 
 @planted_verifier(
     "argmax-for-a-draw",
-    "returns the mode instead of a sample",
+    "accepts a draft if it equals the argmax of p, not a draw from p",
     category="A",
     citation="mistral.rs issue #2329, PR #2424",
     killed_by="law_is_target",
@@ -123,7 +123,7 @@ def argmax_for_a_draw(target_logits: Any, draft_logits: Any, draft_tokens: Any, 
 argmax_judges_drafts = planted(
     "speculative-sampling",
     "argmax-judges-drafts",
-    "decides drafts greedily, samples the bonus",
+    "tests drafts by the argmax of p, but samples the bonus token",
     category="A",
     citation="ROCm/ATOM PR #2318; mlxcel issue #902",
     killed_by="law_is_target",
@@ -140,7 +140,7 @@ sampled."""
 block_end_not_capped = planted(
     "hierarchical",
     "block-end-not-capped",
-    "keeps the whole block with its uncapped ratio",
+    "keeps the whole block with a ratio that is not capped at 1",
     category="A",
     citation="ZhouYuxuanYX/Hierarchical-Speculative-Decoding generation/utils.py at b8575e2",
     killed_by="law_is_target",
@@ -156,7 +156,7 @@ AGAIN = accept_or_replace(accept=lambda prefix, p, q, token: p[token], replaceme
 block_matched_then_drawn = planted(
     "dflash",
     "block-matched-then-drawn",
-    "draws again where the draw differed",
+    "draws again if the draw from p differs from the draft",
     category="A",
     citation="plausible",
     killed_by="law_is_target",
@@ -186,7 +186,7 @@ def _stays(draws: Draws, p: object, draft: Draft, i: int) -> bool:
 @planted(
     "block-verification",
     "block-mode-token-formulas",
-    "decides blocks by the last token's ratio",
+    "tests a block by the ratio of its last token alone",
     category="A",
     citation="vllm-ascend issue #7807, PR #7808 (2f4d55e7e8)",
     killed_by="law_is_target",
@@ -218,7 +218,7 @@ def ratio(p: list[Any], q: tuple[Any, ...], tokens: Tokens) -> Any:
 @planted(
     "block-verification",
     "block-ratio-not-capped",
-    "lets the product of ratios pass 1",
+    "does not cap the product of ratios at 1",
     category="A",
     citation="plausible",
     killed_by="law_is_target",
@@ -255,7 +255,7 @@ def block_ratio_token_residual_heads(w: Any, p: Any, q: Any) -> Any:
 @planted(
     "block-verification",
     "block-ratio-token-residual",
-    "replaces a block's end by (p - q)+",
+    "replaces the token after a block from (p - q)+, without the weight of the block",
     category="A",
     citation="plausible",
     killed_by="law_is_target",
@@ -282,7 +282,7 @@ def block_ratio_token_residual(draws: Draws, target: LanguageModel, prefix: Toke
 @planted(
     "speculative-cascade",
     "cascade-defers-the-wrong-way",
-    "defers where the draft is good",
+    "exchanges p and q in the deferral rule",
     category="A",
     citation="plausible",
     killed_by="law_is_declared",
@@ -300,7 +300,7 @@ def cascade_defers_the_wrong_way(task: Task, rule: str = "opt", alpha: Any = Fra
 @planted(
     "token-cascade",
     "cascade-residual-of-target",
-    "accepts for pi, replaces from (p - q)+",
+    "accepts by a mixture of p and q, but replaces from (p - q)+",
     category="A",
     citation="plausible",
     killed_by="law_is_declared",
@@ -342,7 +342,7 @@ def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ..
 @planted(
     "canonical-selection",
     "choice-accepted-against-q",
-    "accepts the choice with p/q, not with p over the law of the choice",
+    "accepts a candidate with p/q, although it was selected by a rule on p",
     category="J",
     citation="plausible",
     killed_by="law_is_target",
@@ -361,7 +361,7 @@ def choice_accepted_against_q(task: Task, branching: tuple[int, ...] = (2, 1)) -
 @planted(
     "mentored-decoding",
     "clip-without-floor",
-    "pi = min(q, b p) filled up with p",
+    "limits q from above by b p, but not from below by a p",
     category="A",
     citation="plausible",
     killed_by="law_is_declared",
@@ -385,7 +385,7 @@ def clip_without_floor(task: Task, clip: Any = 2, gamma: int = 4) -> Decoder:
 
 @planted_verifier(
     "coin-may-be-the-ratio",
-    "keeps a draft that top-k removed when u is 0",
+    "accepts if u = p/q, so u = 0 accepts a draft that top-k removed",
     category="A",
     citation="SGLang issue #35771",
     killed_by="support_at_boundary_draws",
@@ -428,7 +428,7 @@ accepted."""
 copies_judged_by_argmax = planted(
     "sam-decoding",
     "copies-judged-by-argmax",
-    "decides copies greedily, samples what follows",
+    "tests copied drafts by the argmax of p, but samples the token after them",
     category="A",
     citation="plausible",
     killed_by="law_is_target",
@@ -438,7 +438,7 @@ copies_judged_by_argmax = planted(
 
 @planted_verifier(
     "count-along-rows",
-    "finds the first rejection along the wrong axis",
+    "counts accepted drafts along the rows of the batch, not along the positions",
     category="A",
     citation="lucidrains/speculative-decoding commit a536030",
     killed_by="law_is_target",
@@ -467,7 +467,7 @@ def count_along_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
 @planted(
     "speculative-sampling",
     "dropped-block",
-    "drops a block that begins unsurely",
+    "drops the whole block if q of its first token is small",
     category="A",
     citation="plausible",
     killed_by="law_is_target",
@@ -487,7 +487,7 @@ def dropped_block(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Dr
 @planted(
     "speculative-sampling",
     "dropped-by-ratio",
-    "takes back drafts with small p/q",
+    "cuts the block before a draft with small p/q",
     category="A",
     citation="plausible",
     killed_by="law_is_target",
@@ -506,7 +506,7 @@ def dropped_by_ratio(draws: Draws, target: LanguageModel, prefix: Tokens, draft:
 @planted(
     "speculative-sampling",
     "dropped-by-target",
-    "takes back drafts with small p",
+    "cuts the block before a draft with small p",
     category="A",
     citation="plausible",
     killed_by="law_is_target",
@@ -523,7 +523,7 @@ def dropped_by_target(draws: Draws, target: LanguageModel, prefix: Tokens, draft
 @planted(
     "confidence-stopping",
     "dropped-confidence-token",
-    "drops the token it was unsure of",
+    "drops the draft whose small q ended the drafting, instead of keeping it",
     category="A",
     citation="plausible",
     killed_by="law_is_target",
@@ -541,7 +541,7 @@ def dropped_confidence_token(task: Task, threshold: Any = 0.4, gamma: int = 4) -
 @planted(
     "kangaroo",
     "exit-believed-once",
-    "keeps the first draft of every round",
+    "emits the first draft of every round without a test",
     category="A",
     citation="plausible",
     killed_by="greedy_is_argmax",
@@ -560,7 +560,7 @@ def exit_believed_once(draws: Draws, target: LanguageModel, prefix: Tokens, draf
 @planted(
     "speculative-sampling",
     "gamma-from-this-round",
-    "shortens gamma by the coins of the same round",
+    "draws from p in place of a rejected draft, as if it had not been drafted",
     category="A",
     citation="plausible",
     killed_by="law_is_target",
@@ -594,7 +594,7 @@ def decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
 inclusive_coin = planted_engine(
     engine_of(decide),
     "inclusive-coin",
-    "keeps a forbidden draft when u is 0",
+    "accepts a draft of probability 0 if u is 0",
     category="A",
     citation="SGLang issue #35771; Sequoia commits 12844ff, 530d1bf, b8f7b10, df58fc0; "
     "romsto/Speculative-Decoding speculative_decoding.py:143 at db7db67",
@@ -627,7 +627,7 @@ def inverted_ratio(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
 @planted(
     "judge-decoding",
     "judge-sees-the-prompt",
-    "judges every draft by the round's first context",
+    "the judge reads the last committed token, not the token before the draft",
     category="A",
     citation="plausible",
     killed_by="law_is_declared",
@@ -651,7 +651,7 @@ def judge_sees_the_prompt(task: Task, correct: Pairs = (), gamma: int = 4) -> De
 @planted(
     "lenience",
     "lenient-residual",
-    "emits from norm((p/l - q)+) after a rejection",
+    "uses p / lenience in the residual too, not only in the test",
     category="A",
     citation="plausible",
     killed_by="law_is_declared",
@@ -671,7 +671,7 @@ def lenient_residual(task: Task, lenience: Any = Fraction(1, 2), gamma: int = 4)
 likelier_strictly = planted(
     "accept-if-likelier",
     "likelier-strictly",
-    "keeps d iff p(d) > q(d), not >=",
+    "keeps a draft d if p(d) > q(d), but not if p(d) = q(d)",
     category="A",
     citation="plausible",
     killed_by="law_is_declared",
@@ -682,7 +682,7 @@ likelier_strictly = planted(
 @planted(
     "nasd",
     "match-then-fresh-sample",
-    "draws again after a miss",
+    "draws again from p if the first draw differs from the draft",
     category="A",
     citation="romsto/Speculative-Decoding ngram_assisted.py at db7db67; REST and Medusa nucleus modes",
     killed_by="law_is_target",
@@ -705,7 +705,7 @@ def match_then_fresh_sample(draws: Draws, target: LanguageModel, prefix: Tokens,
 @planted(
     "specdec-pp",
     "predicted-rejection-dropped",
-    "drops the last draft for its predicted rejection",
+    "drops the last draft if its rejection is predicted, instead of keeping it",
     category="A",
     citation="plausible",
     killed_by="law_is_target",
@@ -724,7 +724,7 @@ def predicted_rejection_dropped(task: Task, threshold: Any = 0, gamma: int = 20)
 @planted(
     "fly-vllm",
     "release-for-vllm",
-    "counts the excused draft among its followers",
+    "one draft fewer has to pass after an excused draft than in vLLM",
     category="A",
     citation="plausible: the authors' release counts so",
     killed_by="law_is_declared",
@@ -742,7 +742,7 @@ def release_for_vllm(task: Task, window: int = 6, threshold: float = 0.3, gamma:
 released_block_capped = planted(
     "hierarchical-released",
     "released-block-capped",
-    "caps the ratio of the whole block",
+    "caps the ratio of the whole block, which the release does not cap",
     category="A",
     citation="plausible",
     killed_by="law_is_declared",
@@ -754,7 +754,7 @@ not cap it, so the law is not the one declared for the release."""
 released_miss_emitted = planted(
     "nasd-released",
     "released-miss-emitted",
-    "emits the draw that missed",
+    "emits the draw that differs from the draft; the release draws again",
     category="A",
     citation="plausible",
     killed_by="law_is_declared",
@@ -791,7 +791,7 @@ def rollback_one_too_far(task: Task, fallback: Any = 0.6, rollback: float = 5.0,
 @planted(
     "speculative-sampling",
     "row-off-by-one",
-    "judges draft i by the row before its own",
+    "tests draft i by the row of p of draft i - 1",
     category="A",
     citation="FlashInfer PR #425; transformers PR #28166",
     killed_by="law_is_target",
@@ -810,7 +810,7 @@ def row_off_by_one(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
 @planted(
     "nasd-seed-rule",
     "seed-rule-top-two",
-    "keeps guesses among the two most probable",
+    "accepts the two most probable tokens, not only the most probable one",
     category="A",
     citation="plausible",
     killed_by="law_is_declared",
@@ -833,7 +833,7 @@ def seed_rule_top_two(draws: Draws, target: LanguageModel, prefix: Tokens, draft
 @planted(
     "bild-released",
     "small-model-first",
-    "lets the small model write the first token",
+    "begins the text with the small model instead of the large one",
     category="A",
     citation="plausible",
     killed_by="law_is_declared",
@@ -851,7 +851,7 @@ def small_model_first(task: Task, **options: Any) -> Decoder:
 @planted(
     "speculative-sampling",
     "stale-offset",
-    "reads p/q at the ids after the prompt",
+    "in every round tests draft i by p/q of the i-th token after the prompt",
     category="A",
     citation="romsto/Speculative-Decoding commit 41668c8",
     killed_by="law_is_target",
@@ -886,7 +886,7 @@ def stale_offset(task: Task, gamma: int = 4) -> Decoder:
 suffixes_judged_by_argmax = planted(
     "suffix-decoding",
     "suffixes-judged-by-argmax",
-    "decides copies greedily, samples what follows",
+    "tests suffix drafts by the argmax of p, but samples the token after them",
     category="A",
     citation="plausible",
     killed_by="law_is_target",
@@ -897,7 +897,7 @@ suffixes_judged_by_argmax = planted(
 @planted(
     "fly",
     "sure-misses-excused",
-    "excuses misses at every entropy",
+    "excuses mismatching drafts also if the target's entropy is low",
     category="A",
     citation="plausible",
     killed_by="law_is_declared",
@@ -918,7 +918,7 @@ def sure_misses_excused(task: Task, window: int = 6, threshold: float = 0.3, gam
 @planted(
     "svip",
     "surprise-for-entropy",
-    "drops the last draft for its own surprise",
+    "stops drafting by -log q of the draft, not by the entropy of q, and drops this draft",
     category="A",
     citation="plausible",
     killed_by="law_is_target",
@@ -940,7 +940,7 @@ def surprise_for_entropy(task: Task, threshold: float = 0.3, scale: float = 0.15
 @planted(
     "specdec",
     "tolerance-in-bits",
-    "compares log2 ratios with tau in nats",
+    "reads a tolerance in nats as bits",
     category="A",
     citation="plausible",
     killed_by="law_is_declared",
@@ -957,7 +957,7 @@ def tolerance_in_bits(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 
 @planted(
     "bild-released",
     "turn-ends-with-rollback",
-    "goes back to the small model right after a rollback",
+    "after a rollback lets the small model write the next token, not the large one",
     category="A",
     citation="plausible",
     killed_by="law_is_declared",
@@ -980,7 +980,7 @@ def turn_ends_with_rollback(task: Task, **options: Any) -> Decoder:
 @planted(
     "typical-sampling-released",
     "typical-against-p",
-    "matches drafts with draws from p, not from its typical part",
+    "compares drafts with draws from the whole p, not from its typical part",
     category="A",
     citation="plausible",
     killed_by="law_is_declared",
@@ -1001,7 +1001,7 @@ def typical_against_p(task: Task, epsilon: float = 0.09, delta: float = 0.3, gam
 @planted(
     "typical-acceptance",
     "typical-in-bits",
-    "delta 2^-H for delta e^-H, H in nats",
+    "computes the entropy in bits instead of nats",
     category="A",
     citation="plausible",
     killed_by="law_is_declared",
@@ -1027,7 +1027,7 @@ def typical_in_bits(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma
 @planted(
     "swift",
     "unsure-candidates-dropped",
-    "drops the place at which the draft stopped",
+    "drops the last drafted position if its first candidate is improbable",
     category="A",
     citation="plausible",
     killed_by="law_is_target",
@@ -1064,7 +1064,7 @@ def unsure_candidates_dropped(
 @planted(
     "self-speculative-diffusion",
     "rows-blind-to-the-drafts",
-    "verifies by rows that no draft of the pass conditions",
+    "verifies drafts by the rows from which they were drawn",
     category="A",
     citation="plausible: a mask that shows the verifying layers the filled places alone",
     killed_by="law_is_target",

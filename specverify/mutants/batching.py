@@ -31,7 +31,7 @@ _EMITTED = np.empty((8, 8), dtype=np.int64)
 
 @planted_verifier(
     "answer-of-the-last-call",
-    "returns a view of one buffer",
+    "returns views of one buffer, which the next call overwrites",
     category="L",
     citation="plausible",
     killed_by="outputs_are_fresh",
@@ -49,7 +49,7 @@ def answer_of_the_last_call(p: Any, q: Any, draft_tokens: Any) -> Any:
 
 @planted_verifier(
     "argmax-of-candidates",
-    "returns ranks as ids in greedy rows",
+    "in greedy rows returns a rank instead of a token id",
     category="L",
     citation="vllm-ascend issue #16396, PR #16430",
     killed_by="greedy_is_argmax",
@@ -69,7 +69,7 @@ def argmax_of_candidates(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
 
 @planted_verifier(
     "bonus-of-the-longest-row",
-    "draws the bonus from a padded row",
+    "draws the bonus token from a row of padding",
     category="L",
     citation="plausible",
     killed_by="law_is_target",
@@ -91,7 +91,7 @@ def bonus_of_the_longest_row(p: Any, q: Any, draft_tokens: Any, lengths: Any) ->
     "admit",
     "one request",
     "callers-request-written-to",
-    "the caller's request is written to",
+    "changes the caller's request",
     category="L",
     citation="xLLM PR #1228 (f6052f64f)",
     killed_by="inputs_unchanged",
@@ -108,7 +108,7 @@ def callers_request_written_to(body: dict[str, Any]) -> Request:
 
 @planted_verifier(
     "coins-of-tokens",
-    "reads a row's coins at the row's number",
+    "neighbouring rows of a batch share uniforms",
     category="L",
     citation="vLLM PR #35398 (review)",
     killed_by="rows_are_independent",
@@ -132,7 +132,7 @@ def coins_of_tokens(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
 confidence_sees_its_draft = planted(
     "scheduled-verification",
     "confidence-sees-its-draft",
-    "schedules slots of a batch by q of the very draft",
+    "selects the drafts to verify by q of these drafts",
     category="L",
     citation="plausible: DSpark's schedule with q(d) for its confidence head",
     killed_by="rows_are_independent",
@@ -144,7 +144,7 @@ confidence_sees_its_draft = planted(
 @planted(
     "d-cut",
     "bonus-behind-the-whole-block",
-    "takes the bonus row by the length before the cut",
+    "draws the bonus token after drafts that were cut from the block",
     category="L",
     citation="plausible: rows laid out by scheduled, not by admitted drafts",
     killed_by="law_is_target",
@@ -168,7 +168,7 @@ def bonus_behind_the_whole_block(task: Task, gamma: int = 7, **options: Any) -> 
 
 @planted_verifier(
     "lengths-counted-in-place",
-    "adds 1 to an alias of the lengths",
+    "adds 1 to the caller's array of lengths and reads it again",
     category="L",
     citation="xLLM PR #1228 (f6052f64f); mlx-lm commit 1898164b (branch)",
     killed_by="law_is_target",
@@ -193,7 +193,7 @@ def lengths_counted_in_place(p: Any, q: Any, draft_tokens: Any, lengths: Any) ->
     "rows_begin",
     "ragged batch",
     "non-speculative-rows-first",
-    "rows without drafts are thought first",
+    "computes offsets as if rows without drafts came first",
     category="L",
     citation="HabanaAI/vllm-fork PR #1780",
 )
@@ -214,7 +214,7 @@ def non_speculative_rows_first(
     "positions",
     "batch",
     "offsets-added-in-place",
-    "one row's offset moves the others",
+    "adds the lengths of earlier rows to the position of a row",
     category="L",
     citation="mlx-lm commit 1898164b (branch)",
 )
@@ -229,7 +229,7 @@ def offsets_added_in_place(held: Sequence[int], fed: Sequence[int]) -> tuple[int
 
 @planted_verifier(
     "packed-by-another-rule",
-    "packs ragged rows, unpacks equal ones",
+    "reads unpadded drafts as if all rows had the same number",
     category="L",
     citation="vLLM PR #52500",
     killed_by="law_is_target",
@@ -255,7 +255,7 @@ def packed_by_another_rule(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> l
     "padding_slot",
     "padding rows",
     "padding-rows-written",
-    "padding rows are written like real ones",
+    "padding rows overwrite cache entries of requests",
     category="L",
     citation="TensorRT-LLM PR #15708",
 )
@@ -271,7 +271,7 @@ def padding_rows_written(row: int) -> int | None:
     "parameters_at",
     "batch of different parameters",
     "parameters-by-token",
-    "parameters are indexed by token",
+    "takes the parameters of a request by the index of a token",
     category="L",
     citation="vLLM PR #35398 (review)",
 )
@@ -287,7 +287,7 @@ def parameters_by_token(batch: Sequence[Parameters], row: int, start: int) -> Pa
     "greedy",
     "greedy beside sampled",
     "place-for-id",
-    "a greedy row returns a place, no id",
+    "in mixed batches a greedy row takes the argmax of the reversed row",
     category="L",
     citation="vllm-ascend issue #16396, PR #16430",
 )
@@ -301,7 +301,7 @@ def place_for_id(row: ExactPmf, mixed: bool) -> int:
 
 @planted_verifier(
     "placeholder-verified",
-    "judges -1 as the last token",
+    "verifies the placeholder -1 as the last token of the vocabulary",
     category="M",
     citation="vllm-ascend issue #10045, PR #10043",
     killed_by="law_is_target",
@@ -320,7 +320,7 @@ def placeholder_verified(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> lis
 
 @planted_verifier(
     "residual-of-the-first-row",
-    "replaces by another row's residual",
+    "draws every replacement from the residual of the first row",
     category="L",
     citation="plausible",
     killed_by="law_is_target",
@@ -341,7 +341,7 @@ def residual_of_the_first_row(p: Any, q: Any, draft_tokens: Any) -> list[list[in
 
 @planted_verifier(
     "rows-in-assumed-order",
-    "returns rows in the order it expects",
+    "returns the rows of a batch in another order",
     category="L",
     citation="HabanaAI/vllm-fork PR #1780",
     killed_by="law_is_target",
@@ -359,7 +359,7 @@ def rows_in_assumed_order(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> li
     "rows_begin",
     "ragged batch, padded",
     "unpacked-by-another-rule",
-    "padded rows are unpacked as if packed",
+    "reads padded rows as if they were not padded",
     category="L",
     citation="vLLM PR #52500",
 )

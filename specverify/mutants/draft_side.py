@@ -88,7 +88,7 @@ def always_reject(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Dr
 @planted(
     "speculative-sampling",
     "bonus-slot-of-another",
-    "drafts after a wrong bonus token",
+    "drafts after a wrong last token",
     category="Q",
     citation="vLLM PRs #9730, #5765, #4212",
     killed_by="acceptance_is_optimal",
@@ -108,7 +108,7 @@ def bonus_slot_of_another(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
 @planted(
     "speculative-sampling",
     "cache-trimmed-for-nothing",
-    "drafts without a committed token",
+    "drafts without the second to last committed token",
     category="Q",
     citation="mlx-lm commit e6ae82d3 (branch)",
     killed_by="acceptance_is_optimal",
@@ -136,7 +136,7 @@ def drafts_before_the_last_token_see(tokens: Tokens, known: Tokens, first: bool)
 drafts_before_the_last_token = planted(
     "sample-and-match",
     "drafts-before-the-last-token",
-    "drafts something else than it proposes",
+    "drafts without the last token, but records that the drafter read it",
     category="Q",
     citation="plausible",
     killed_by="draft_is_honest",
@@ -157,7 +157,7 @@ def decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
 first_draft_alone = planted_engine(
     engine_of(decide),
     "first-draft-alone",
-    "refuses every draft but the first",
+    "accepts at most one draft per round",
     category="Q",
     citation="plausible",
     killed_by="acceptance_law",
@@ -169,7 +169,7 @@ first_draft_alone = planted_engine(
 @planted(
     "speculative-sampling",
     "keys-of-the-last-step",
-    "drafts from an old step's cache",
+    "the drafter reads only the first token and its new drafts",
     category="Q",
     citation="transformers issue #32366, PR #32370",
     killed_by="acceptance_is_optimal",
@@ -190,7 +190,7 @@ BEFORE = (1, 1, 1, 0, 1, 1)
 @planted(
     "prompt-lookup",
     "lookup-of-another-request",
-    "looks drafts up in the last request",
+    "looks up drafts in the previous request first",
     category="Q",
     citation="llama.cpp issue #27852",
     killed_by="acceptance_is_optimal",
@@ -213,7 +213,7 @@ def lookup_of_another_request(task: Task, max_ngram: int = 3, gamma: int = 4) ->
 @planted(
     "speculative-sampling",
     "padding-in-the-drafter",
-    "drafts after padding",
+    "the drafter reads padding tokens before the text",
     category="Q",
     citation="vLLM PR #26498, issue #26191",
     killed_by="acceptance_is_optimal",
@@ -231,7 +231,7 @@ def padding_in_the_drafter(tokens: Tokens, known: Tokens, first: bool) -> Tokens
 @drafting_part(
     "draft_feed",
     "bonus-slot-filled-wrong",
-    "the extra token's slot holds another",
+    "feeds the newest token to the drafter in place of each new token",
     citation="vLLM PR #9730 (after #5765, #4212)",
 )
 def bonus_slot_filled_wrong(tokens: Tokens, seen: int, rounds: int) -> Tokens:
@@ -245,7 +245,7 @@ def bonus_slot_filled_wrong(tokens: Tokens, seen: int, rounds: int) -> Tokens:
 @drafting_part(
     "draft_kept",
     "draft-cache-not-cropped",
-    "the drafter keeps its rejected tokens",
+    "leaves rejected drafts in the drafter's cache",
     citation="transformers issue #32366, PR #32370",
 )
 def draft_cache_not_cropped(cache: DraftCache, known: int, drafts: int, accepted: int) -> DraftCache:
@@ -259,7 +259,7 @@ def draft_cache_not_cropped(cache: DraftCache, known: int, drafts: int, accepted
 @drafting_part(
     "draft_reused",
     "draft-not-rewound-on-reuse",
-    "only the target is rewound to the prefix",
+    "rolls back only the target's cache to the shared prefix",
     warm=True,
     citation="exllamav2 commit d7a4ecd",
 )
@@ -274,7 +274,7 @@ def draft_not_rewound_on_reuse(cache: DraftCache, target: tuple[Entry, ...], cou
 @drafting_part(
     "draft_prefix",
     "draft-step-lacks-last-token",
-    "the drafter lacks the token that it just drew",
+    "the drafter's processors do not get the newest draft",
     penalised=True,
     citation="mlx-lm commit 79441dc2 (branch), second of three errors",
 )
@@ -289,7 +289,7 @@ def draft_step_lacks_last_token(history: Tokens, drafted: Tokens) -> Tokens:
 @drafting_part(
     "corpus",
     "lookup-keeps-last-request",
-    "the lookup searches the previous request",
+    "looks up drafts in the previous request too",
     drafting="lookup",
     warm=True,
     citation="llama.cpp issue #27852",
@@ -305,7 +305,7 @@ def lookup_keeps_last_request(tokens: Tokens, before: Tokens) -> Tokens:
 @drafting_part(
     "draft_write",
     "padding-taken-for-tokens",
-    "the drafter's padding is not masked",
+    "the drafter's cache has an entry for padding",
     citation="vLLM PR #26498 (issue #26191)",
 )
 def padding_taken_for_tokens(cache: DraftCache, fed: Tokens) -> DraftCache:
@@ -321,7 +321,7 @@ def padding_taken_for_tokens(cache: DraftCache, fed: Tokens) -> DraftCache:
 @drafting_part(
     "draft_reused",
     "page-copied-from-target",
-    "a shared page is copied from the target",
+    "copies an entry of the target's cache into the drafter's cache",
     warm=True,
     citation="exllamav2 commit 4587220",
 )
@@ -338,7 +338,7 @@ def page_copied_from_target(cache: DraftCache, target: tuple[Entry, ...], count:
 @drafting_part(
     "draft_reused",
     "target-cache-given-to-draft",
-    "the drafter gets the target's cache",
+    "gives the drafter entries of the target's cache",
     warm=True,
     citation="transformers PR #31644",
 )
@@ -353,7 +353,7 @@ def target_cache_given_to_draft(cache: DraftCache, target: tuple[Entry, ...], co
 @drafting_part(
     "draft_kept",
     "trimmed-though-nothing-written",
-    "a rejection trims what was accepted",
+    "after a rejection removes a valid entry from the drafter's cache",
     citation="mlx-lm commit e6ae82d3 (branch)",
 )
 def trimmed_though_nothing_written(cache: DraftCache, known: int, drafts: int, accepted: int) -> DraftCache:

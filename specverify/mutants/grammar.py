@@ -22,7 +22,7 @@ from specverify.reference.verifiers.speculative_sampling import speculative_samp
     "draft_matcher",
     "grammar with drafts under it",
     "draft-matcher-of-first-position",
-    "the draft's matcher fails at the second",
+    "the drafter's grammar state is missing after its first draft",
     category="G",
     citation="TensorRT-LLM issue #7878",
 )
@@ -38,7 +38,7 @@ def draft_matcher_of_first_position(grammar: Grammar, matcher: Matcher, drafted:
     "committed",
     "grammar from the first token",
     "first-token-not-accepted",
-    "the matcher never sees the first token",
+    "the grammar does not read the first token",
     category="G",
     citation="LMDeploy commit aece784ee (during PR #4559)",
 )
@@ -54,7 +54,7 @@ def first_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, fi
     "forked",
     "grammar",
     "forks-follow-argmax",
-    "forks follow the argmax, not the draft",
+    "the grammar of the next row reads the argmax instead of the draft",
     category="G",
     citation="LMDeploy commit 616d56cfa (during PR #4559)",
 )
@@ -69,7 +69,7 @@ def forks_follow_argmax(grammar: Grammar, matcher: Matcher, draft: int, row: Exa
 @planted(
     "constrained-decoding",
     "grammar-sees-rejected-drafts",
-    "masks by the grammar's state after all drafts",
+    "masks every row by the grammar state after all drafts",
     category="G",
     citation="plausible: a matcher that is advanced over the block and never rolled back",
     killed_by="law_is_declared",
@@ -94,7 +94,7 @@ def grammar_sees_rejected_drafts(task: Task, grammar: RowGrammar = (), gamma: in
     "committed",
     "grammar",
     "last-token-matched-repeatedly",
-    "the last token is matched once a token",
+    "the grammar reads the newest token several times instead of each new token once",
     category="G",
     citation="exllamav2 commit f4119ae",
 )
@@ -110,7 +110,7 @@ def last_token_matched_repeatedly(grammar: Grammar, matcher: Matcher, new: Token
     "needs_mask",
     "grammar that ends",
     "mask-of-finished",
-    "a mask is requested from a finished matcher",
+    "requests a mask after the grammar has ended",
     category="G",
     citation="SGLang issue #15050, PR #15373",
 )
@@ -126,7 +126,7 @@ def mask_of_finished(grammar: Grammar, matcher: Matcher) -> bool:
     "rollback",
     "grammar after a trigger",
     "rollback-keeps-mode",
-    "a rollback does not restore the mode",
+    "a rollback of the grammar does not switch it off again",
     category="G",
     citation="vLLM PR #46272, issue #44006",
 )
@@ -140,7 +140,7 @@ def rollback_keeps_mode(matcher: Matcher, count: int) -> Matcher:
     "committed",
     "grammar",
     "second-token-not-accepted",
-    "later tokens of a round are not matched",
+    "the grammar reads only the first token of each round",
     category="G",
     citation="exllamav3 commit fd5b65b",
 )
@@ -153,7 +153,7 @@ def second_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, f
     "forked",
     "grammar after a trigger",
     "switched-on-between-rounds",
-    "a trigger inside drafts is not seen",
+    "a draft that switches the grammar on has no effect on the next rows",
     category="G",
     citation="vLLM PR #36138; issues #31858, #34650",
 )

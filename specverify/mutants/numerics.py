@@ -55,7 +55,7 @@ def looked_up(rng: Any, weights: Any) -> int:
 
 @planted_verifier(
     "cumulative-sum-runs-out",
-    "emits token V at the largest uniform",
+    "emits token V, which does not exist, at the largest uniform",
     category="E",
     citation="plausible",
     killed_by="support_at_boundary_draws",
@@ -77,7 +77,7 @@ STEP = 0.25
 
 @planted_verifier(
     "draft-mass-underflows",
-    "accepts 0/0 where q is rounded to 0",
+    "accepts a draft whose q is rounded to 0",
     category="E",
     citation="plausible",
     killed_by="tokens_are_supported",
@@ -108,7 +108,7 @@ def replacement(rng: Any, p: Any, q: Any) -> int:
 
 @planted_verifier(
     "empty-residual-divided",
-    "divides what rounding leaves of p - q by its sum",
+    "divides a residual that is empty by rounding by its sum",
     category="E",
     citation="plausible",
     killed_by="support_at_boundary_draws",
@@ -137,7 +137,7 @@ def normalised(p: Any, q: Any) -> Any:
 
 @planted_verifier(
     "empty-residual-is-nan",
-    "divides an empty residual by its sum",
+    "divides an empty residual by its sum, and emits token 0",
     category="E",
     citation="romsto/Speculative-Decoding speculative_decoding.py:17-19 at db7db67",
     killed_by="tokens_are_supported",
@@ -176,7 +176,7 @@ def lost_recovery_is_counted_verify(draws: Draws, target: LanguageModel, prefix:
 @planted(
     "speculative-sampling",
     "lost-recovery-is-counted",
-    "drops a recovered -1, counts it as a token",
+    "drops the replacement -1 from the output, but counts it as a token",
     category="E",
     citation="vllm-ascend commit 9247a2fb9f",
     killed_by="horizon_is_respected",
@@ -217,7 +217,7 @@ def nan_as_zero_logit_control(
 
 @planted_verifier(
     "nan-as-zero-logit",
-    "replaces NaN logits by 0",
+    "masked logits become NaN and then 0, which is a high logit",
     category="E",
     citation="vllm-ascend PRs #14116, #14098",
     killed_by="law_is_target",
@@ -245,7 +245,7 @@ def excess_by_ratio(p: Any, q: Any) -> Any:
 
 @planted_verifier(
     "nan-swallowed",
-    "takes NaN in the residual for 0",
+    "replaces NaN in the residual by 0, so tokens with q = 0 are lost",
     category="E",
     citation="vLLM PR #41834",
     killed_by="tokens_are_supported",
@@ -284,7 +284,7 @@ def coarsely_sampled(noise_in_another_type_verify: BareVerifier, name: str, gamm
 
 noise_in_another_type = planted_verifier(
     "noise-in-another-type",
-    "reads float16 uniforms as float32",
+    "reads the bytes of float16 uniforms as float32",
     category="E",
     citation="xLLM commit 2460314d0",
     killed_by="samples_fit_law",
@@ -322,7 +322,7 @@ def overflow_near_temperature_zero_control(
 
 @planted_verifier(
     "overflow-near-temperature-zero",
-    "NaN at small T accepts every draft",
+    "near temperature 0 the ratio is NaN, so every draft is accepted",
     category="E",
     citation="NeMo Automodel PR #3627; romsto/Speculative-Decoding speculative_decoding.py:143 at db7db67",
     killed_by="law_is_target",
@@ -348,7 +348,7 @@ PADDED_LANE_WINS_EPSILON = Fraction(1, 2**40)
 @planted(
     "speculative-sampling",
     "padded-lane-wins",
-    "emits the id of a padded lane",
+    "may emit an id in the padding of the vocabulary",
     category="E",
     citation="vLLM PR #45060, issue #53029, PR #50183",
     killed_by="tokens_are_supported",
@@ -380,7 +380,7 @@ def floored(p: Any, q: Any) -> Any:
 
 @planted_verifier(
     "padded-tail-has-mass",
-    "replaces by tokens that are padding",
+    "may replace a draft by a token in the padding of the vocabulary",
     category="E",
     citation="plausible",
     killed_by="call_law",
@@ -402,7 +402,7 @@ def in_float16(p: Any, q: Any) -> Any:
 
 @planted_verifier(
     "residual-in-float16",
-    "loses residual mass to underflow",
+    "computes the residual in float16, where small probabilities become 0",
     category="E",
     citation="plausible",
     killed_by="call_law",

@@ -43,7 +43,7 @@ from specverify.reference import Tokens
     "permitted",
     "allowed tokens",
     "allowed-tokens-need-penalties",
-    "allowed tokens without penalties crash",
+    "raises if allowed tokens are set and no penalty is",
     category="F",
     citation="vLLM PR #35654",
 )
@@ -60,7 +60,7 @@ def allowed_tokens_need_penalties(parameters: Parameters, size: int) -> frozense
     "blocked",
     "bad words",
     "bad-words-off-by-one",
-    "phrases are matched one token back",
+    "ignores the last token of the text when it matches forbidden phrases",
     category="F",
     citation="vLLM PR #52311; vllm-ascend PR #14433 (744bdce6e7)",
 )
@@ -77,7 +77,7 @@ def bad_words_off_by_one(words: tuple[Tokens, ...], prefix: Tokens, drafts: Toke
     "row_parameters",
     "bias",
     "bias-ignored-with-drafts",
-    "no bias where there are drafts",
+    "ignores the logit bias if there are drafts",
     category="F",
     citation="vLLM issue #38202, PR #38467",
 )
@@ -91,7 +91,7 @@ def bias_ignored_with_drafts(parameters: Parameters, row: int, drafts: int) -> P
 
 @planted_verifier(
     "bonus-at-temperature-one",
-    "does not process the bonus row",
+    "does not apply temperature and truncation to the bonus row",
     category="F",
     citation="EAGLE before commit bfeb532",
     killed_by="law_is_target",
@@ -123,7 +123,7 @@ def candidates_cut_at_1024_likeliest(p: Any, q: Any) -> Any:
 
 @planted_verifier(
     "candidates-cut-at-1024",
-    "replaces by the 1024 likeliest tokens alone",
+    "replaces a draft only by one of 1024 tokens",
     category="F",
     citation="plausible",
     killed_by="call_law",
@@ -139,7 +139,7 @@ def candidates_cut_at_1024(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 
 @planted_verifier(
     "draft-unprocessed",
-    "processes p alone",
+    "applies temperature and truncation to p, but not to the declared q",
     category="F",
     citation="transformers issue #47932, PR #47961",
     killed_by="law_is_target",
@@ -159,7 +159,7 @@ def draft_unprocessed(target_logits: Any, draft_logits: Any, *processing: float)
     "resolved",
     "penalties",
     "first-token-repeated-in-history",
-    "a full round repeats its first token",
+    "if all drafts are accepted, counts the first token of the round twice",
     category="F",
     citation="mlx-lm commit 79441dc2 (branch), first of three errors",
     killed_by="processors_see_their_prefix",
@@ -178,7 +178,7 @@ def first_token_repeated_in_history(history: Tokens, reserved: int, new: Tokens,
     "row_parameters",
     "penalties",
     "frequency-not-on-verify-rows",
-    "no frequency penalty under speculation",
+    "ignores the frequency penalty with speculation",
     category="F",
     citation="vLLM issue #18902",
 )
@@ -189,7 +189,7 @@ def frequency_not_on_verify_rows(parameters: Parameters, row: int, drafts: int) 
 
 @planted_verifier(
     "greedy-by-soft-ratio",
-    "decides T = 0 by soft p/q",
+    "at temperature 0 tests drafts by p/q at temperature 1",
     category="F",
     citation="romsto/Speculative-Decoding speculative_decoding.py:121-168 at db7db67 (its default)",
     killed_by="law_is_target",
@@ -224,7 +224,7 @@ def greedy_by_soft_ratio(
     "occurrences",
     "penalties",
     "last-token-penalised-twice",
-    "the last token is counted twice",
+    "penalties count the last committed token twice",
     category="F",
     citation="vLLM PR #33251 (review)",
 )
@@ -240,7 +240,7 @@ def last_token_penalised_twice(prefix: Tokens, row: int) -> Mapping[int, int]:
     "row_parameters",
     "min-p",
     "min-p-for-bonus-only",
-    "min-p holds for the extra token alone",
+    "applies min-p only to the row of the bonus token",
     category="F",
     citation="vLLM PR #42802",
     killed_by="support_at_boundary_draws",
@@ -255,7 +255,7 @@ def min_p_for_bonus_only(parameters: Parameters, row: int, drafts: int) -> Param
 
 @planted_verifier(
     "min-p-for-the-bonus-alone",
-    "applies min-p to the last row alone",
+    "applies min-p only to the row of the bonus token",
     category="F",
     citation="vLLM PR #42802",
     killed_by="law_is_target",
@@ -276,7 +276,7 @@ def min_p_for_the_bonus_alone(
     "new_before",
     "minimum length",
     "minimum-length-from-first-row",
-    "all rows count as the round's first",
+    "counts no drafts of the round for the minimum length",
     category="F",
     citation="plausible: position-dependent processors at the round's first position",
 )
@@ -292,7 +292,7 @@ def minimum_length_from_first_row(new: int, row: int, rounds: int) -> int:
     "new_before",
     "minimum length",
     "minimum-length-in-rounds",
-    "the minimum length counts rounds",
+    "counts rounds instead of tokens for the minimum length",
     category="F",
     citation="SGLang PR #33643",
 )
@@ -318,7 +318,7 @@ def nucleus_before_temperature_rows_of(
 
 @planted_verifier(
     "nucleus-before-temperature",
-    "computes top-p at temperature 1",
+    "applies top-p before the temperature instead of after it",
     category="F",
     citation="romsto/Speculative-Decoding utils/logits_processor.py:13-15, 73-81, 98-103 at db7db67",
     killed_by="law_is_target",
@@ -348,7 +348,7 @@ def nucleus_of_the_whole_law_rows_of(logits: Any, temperature: float, top_k: flo
 
 @planted_verifier(
     "nucleus-of-the-whole-law",
-    "cuts top-p on another law than the sampler",
+    "computes top-p on the whole row; plain sampling computes it after top-k",
     category="F",
     citation="SGLang PR #36173",
     killed_by="law_is_target",
@@ -370,7 +370,7 @@ def nucleus_of_the_whole_law(target_logits: Any, draft_logits: Any, *processing:
     "resolved",
     "penalties",
     "only-last-token-counted",
-    "one token a round enters the history",
+    "penalties count only the last token of each round",
     category="F",
     citation="SGLang PR #33643",
     killed_by="processors_see_their_prefix",
@@ -388,7 +388,7 @@ def only_last_token_counted(history: Tokens, reserved: int, new: Tokens, drafts:
     "row_parameters",
     "first token alone",
     "penalty-on-first-token-only",
-    "only the prompt's row is penalised",
+    "ignores the repetition penalty in rounds with drafts",
     category="F",
     citation="mlx-node PR #11 (review)",
 )
@@ -404,7 +404,7 @@ def penalty_on_first_token_only(parameters: Parameters, row: int, drafts: int) -
     "resolved",
     "penalties",
     "placeholders-in-history",
-    "placeholders stay in the history",
+    "penalties count placeholders as tokens",
     category="F",
     citation="vLLM PRs #26467, #30122",
     killed_by="processors_see_their_prefix",
@@ -422,7 +422,7 @@ def placeholders_in_history(history: Tokens, reserved: int, new: Tokens, drafts:
     "resolved",
     "penalties",
     "rejected-drafts-in-history",
-    "rejected drafts stay in the history",
+    "penalties count rejected drafts",
     category="F",
     citation="MLC-LLM PR #2810 (2d63553f); mlx-lm commit 79441dc2 (branch), third error",
     killed_by="processors_see_their_prefix",
@@ -439,7 +439,7 @@ def rejected_drafts_in_history(history: Tokens, reserved: int, new: Tokens, draf
     "row_prefix",
     "penalties",
     "rows-see-every-draft",
-    "every row is shown all drafts",
+    "processors of a row get all drafts, also those after the row",
     category="F",
     citation="plausible: one prefix for all rows of a round",
     killed_by="processors_see_their_prefix",
@@ -451,7 +451,7 @@ def rows_see_every_draft(history: Tokens, drafts: Tokens, row: int) -> Tokens:
 
 @planted_verifier(
     "target-unprocessed",
-    "processes q alone",
+    "applies temperature and truncation to q, but not to p",
     category="F",
     citation="vLLM issue #9834, PR #10198",
     killed_by="law_is_target",
@@ -469,7 +469,7 @@ def target_unprocessed(target_logits: Any, draft_logits: Any, *processing: float
 
 @planted_verifier(
     "temperature-in-place",
-    "tempers later rows several times",
+    "divides later rows by the temperature several times",
     category="F",
     citation="romsto/Speculative-Decoding utils/logits_processor.py:62,95 at db7db67",
     killed_by="law_is_target",
@@ -503,7 +503,7 @@ def temperature_in_place(
 
 @planted_verifier(
     "temperature-left-out",
-    "verifies at temperature 1",
+    "tests drafts and replaces them at temperature 1",
     category="F",
     citation="lattice issue #388",
     killed_by="law_is_target",
@@ -523,7 +523,7 @@ def temperature_left_out(target_logits: Any, draft_logits: Any, _: float, *trunc
     "truncated",
     "top-k and top-p",
     "top-k-before-top-p",
-    "the nucleus is that of the top k alone",
+    "computes top-p after top-k; plain sampling computes it on the whole row",
     category="F",
     citation="SGLang PR #36173",
 )
@@ -540,7 +540,7 @@ def top_k_before_top_p(row: ExactPmf, parameters: Parameters) -> ExactPmf:
     "row_parameters",
     "temperature",
     "verify-at-temperature-one",
-    "drafts are tested at temperature 1",
+    "tests drafts at temperature 1",
     category="F",
     citation="lattice issue #388 (first part)",
 )
@@ -556,7 +556,7 @@ def verify_at_temperature_one(parameters: Parameters, row: int, drafts: int) -> 
     "row_parameters",
     "everything",
     "verify-rows-with-defaults",
-    "verify rows know no parameters",
+    "rows that verify drafts use default parameters",
     category="F",
     citation="vLLM issue #9834, PR #10198",
 )

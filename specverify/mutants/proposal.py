@@ -83,7 +83,7 @@ def declaring(
 @planted(
     "speculative-sampling",
     "argmax-draft-soft-ratio",
-    "drafts the argmax, divides by q(argmax)",
+    "drafts the argmax of q, but declares q instead of a point mass",
     category="B",
     citation="jaymody/speculative-sampling issue #3, PR #4; transformers issue #32867, PR #28166",
     killed_by="law_is_target",
@@ -101,7 +101,7 @@ def argmax_draft_soft_ratio(task: Task, gamma: int = 4) -> Decoder:
 @planted(
     "speculative-sampling",
     "banned-in-one-place",
-    "normalises q without a token it drafts",
+    "removes a banned token from the declared q, but may draft it",
     category="B",
     citation="plausible",
     killed_by="law_is_target",
@@ -121,7 +121,7 @@ def banned_in_one_place(task: Task, gamma: int = 4) -> Decoder:
 
 @planted_verifier(
     "batch-forgets-q",
-    "drops q for all rows if one has none",
+    "ignores q in all rows if one row has no drafts",
     category="B",
     citation="vllm-ascend commit f6c2314817",
     killed_by="acceptance_is_optimal",
@@ -141,7 +141,7 @@ def batch_forgets_q(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[lis
 copier_always_believed = planted(
     "prompt-lookup",
     "copier-always-believed",
-    "accepts whatever was copied",
+    "accepts all copied drafts without a test",
     category="B",
     citation="openvino.genai PR #2331 (18b7b7818)",
     killed_by="tokens_are_supported",
@@ -153,7 +153,7 @@ copier_always_believed = planted(
 @planted(
     "speculative-sampling",
     "declared-at-another-temperature",
-    "draws from q^2, declares q",
+    "drafts at temperature 1/2, but declares q at temperature 1",
     category="B",
     citation="plausible",
     killed_by="draft_is_honest",
@@ -182,7 +182,7 @@ def filtered(draws: Draws, q: Pmf, site: tuple[Any, ...]) -> Pmf:
 @planted(
     "speculative-sampling",
     "filter-drawn-twice",
-    "decides XTC anew for the declared q",
+    "filters q at random, once for the draft and again for the declared q",
     category="B",
     citation="mlx-lm commit cb92766f (MTP branch)",
     killed_by="draft_is_honest",
@@ -211,7 +211,7 @@ def filter_drawn_twice(task: Task, gamma: int = 4) -> Parts:
 @planted(
     "cascade-drafting",
     "inner-rounds-biased",
-    "drafts by inner rounds that are not exact",
+    "drafts by inner rounds that are not lossless",
     category="B",
     citation="plausible",
     killed_by="draft_is_honest",
@@ -243,7 +243,7 @@ def rounded(pmf: Pmf) -> Pmf:
 @planted(
     "speculative-sampling",
     "low-precision-draft",
-    "samples q in 8 bits, declares it in full",
+    "drafts from q in 8 bits, but declares q in full precision",
     category="B",
     citation="DeepSpec issue #31 (commit 379f222)",
     killed_by="draft_is_honest",
@@ -258,7 +258,7 @@ def low_precision_draft(task: Task, gamma: int = 4) -> Decoder:
 @planted(
     "speculative-sampling",
     "q-row-off-by-one",
-    "divides by the q of the position before",
+    "declares q of the previous position",
     category="B",
     citation="transformers PR #28166",
     killed_by="law_is_target",
@@ -273,7 +273,7 @@ def q_row_off_by_one(task: Task, gamma: int = 4) -> Decoder:
 @planted(
     "speculative-sampling",
     "raw-draft-declared",
-    "samples a truncated q, declares the raw one",
+    "drafts from a truncated q, but declares the whole q",
     category="B",
     citation="transformers issue #47932, PR #47961",
     killed_by="draft_is_honest",
@@ -288,7 +288,7 @@ def raw_draft_declared(task: Task, gamma: int = 4) -> Decoder:
 @planted(
     "speculative-jacobi",
     "row-of-this-sweep",
-    "judges a draft by the new row at its place",
+    "tests a draft with q of this sweep, not with the q that drew it",
     category="B",
     citation="plausible",
     killed_by="law_is_target",
@@ -313,7 +313,7 @@ def row_of_this_sweep(task: Task, **options: Any) -> Decoder:
 @planted(
     "sjd-pac",
     "kept-draft-declares-its-old-row",
-    "a draft kept after a rejection declares its old q",
+    "tests a draft kept after a rejection with q of the previous sweep",
     category="B",
     citation="plausible",
     killed_by="law_is_target",
@@ -343,7 +343,7 @@ def kept_draft_declares_its_old_row(task: Task, **options: Any) -> Decoder:
 scalar_q = planted(
     "speculative-sampling",
     "scalar-q",
-    "takes q to be 0 but at the draft",
+    "takes q to be 0 for all tokens except the draft",
     category="B",
     citation="xLLM PR #2175 (6337bec39)",
     killed_by="law_is_target",
@@ -362,7 +362,7 @@ scalar_q = planted(
 @planted(
     "greedy-multi-path",
     "selected-path-declared-as-drawn",
-    "verifies the selected path with q, not with the law of what is selected",
+    "declares q for a selected path, which does not have the law q",
     category="B",
     citation="plausible",
     killed_by="law_is_target",
@@ -387,7 +387,7 @@ def selected_path_declared_as_drawn(task: Task, paths: int = 3, depth: int = 8) 
 target_only_for_sampled_drafts = planted(
     "speculative-sampling",
     "target-only-for-sampled-drafts",
-    "verifies a sampled draft as a point mass",
+    "verifies a sampled draft as if it were deterministic",
     category="B",
     citation="vLLM issue #40149, PR #40269",
     killed_by="acceptance_is_optimal",
@@ -405,7 +405,7 @@ below the optimum."""
 @planted(
     "speculative-sampling",
     "ties-cut-differently",
-    "breaks ties of top-k in two ways",
+    "if tokens are tied, drafts the last one but declares the first",
     category="B",
     citation="plausible",
     killed_by="draft_is_honest",

@@ -88,7 +88,7 @@ def link(draws: Draws, service: Service) -> Link:
 @planted(
     "edge-cloud-sparse-q",
     "answers-drawn-again",
-    "draws a late answer anew",
+    "draws a lost answer again instead of sending the same answer",
     category="D",
     citation="plausible",
     killed_by="law_is_target",
@@ -120,7 +120,7 @@ def coin_rounded_to_one_decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) 
 coin_rounded_to_one = planted_engine(
     engine_of(coin_rounded_to_one_decide),
     "coin-rounded-to-one",
-    "has uniforms in [0, 1]",
+    "its uniforms may be 1 after rounding",
     category="D",
     citation="SGLang PR #30822",
     killed_by="support_at_boundary_draws",
@@ -140,7 +140,7 @@ GOLDEN = 0.6180339887498949
 @planted(
     "speculative-sampling",
     "counted-calls",
-    "draws depend on how often it was called",
+    "its random numbers depend on the number of earlier calls",
     category="D",
     citation="TensorRT-LLM PR #17599",
     killed_by="program_is_its_draws",
@@ -164,7 +164,7 @@ _HIDDEN = np.random.default_rng(7)
 @planted(
     "speculative-sampling",
     "hidden-randomness",
-    "its coins do not come from draws",
+    "draws its acceptance uniforms from a generator of its own",
     category="D",
     citation="lattice issue #388; local-inference-lab/vllm PR #98",
     killed_by="program_is_its_draws",
@@ -201,7 +201,7 @@ class _OneKey:
 @planted(
     "watermarked",
     "key-of-the-draft-again",
-    "replaces a draft by the key that drew it",
+    "uses the key of a draft again for the replacement",
     category="D",
     citation="plausible: one key a place",
     killed_by="law_is_target",
@@ -220,7 +220,7 @@ def key_of_the_draft_again(task: Task, keep: str = "efficiency", gamma: int = 4)
 @planted(
     "gumbel-list",
     "list-believed",
-    "emits the first draft where none matches",
+    "emits the first draft of the list if no draft matches",
     category="D",
     citation="plausible",
     killed_by="law_is_target",
@@ -245,7 +245,7 @@ def list_believed(task: Task, **options: Any) -> Decoder:
 
 @planted_verifier(
     "noise-never-filled",
-    "races over noise that was never drawn",
+    "draws a token by noise that was never filled with random numbers",
     category="D",
     citation="vLLM issue #9441, PR #10863",
     killed_by="law_is_target",
@@ -298,7 +298,7 @@ def noise(draws: Draws) -> SharedNoise:
 @planted(
     "edge-cloud-gumbel",
     "noise-of-the-round",
-    "reads one race for all positions of a round",
+    "uses the same noise for all positions of a round",
     category="D",
     citation="plausible",
     killed_by="law_is_target",
@@ -338,7 +338,7 @@ class _Paired:
 @planted(
     "gumbel-coupling",
     "noise-of-two-positions",
-    "reads one race for two positions",
+    "uses the same noise for two successive positions",
     category="D",
     citation="plausible",
     killed_by="law_is_target",
@@ -359,7 +359,7 @@ def noise_of_two_positions(task: Task, gamma: int = 4) -> Decoder:
 
 @planted_verifier(
     "one-stream-for-all-rows",
-    "gives all rows one bonus uniform",
+    "uses one uniform for the bonus tokens of all rows",
     category="D",
     citation="TensorRT-LLM issue #19487",
     killed_by="rows_are_independent",
@@ -384,7 +384,7 @@ def one_stream_for_all_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]
 
 @planted_verifier(
     "one-uniform-a-round",
-    "uses one coin for all positions",
+    "tests all drafts of a round with one uniform",
     category="D",
     citation="plausible",
     killed_by="draws_are_independent",
@@ -402,7 +402,7 @@ def one_uniform_a_round(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 recovery_noise_of_the_draft = planted(
     "speculative-sampling",
     "recovery-noise-of-the-draft",
-    "races p - q over the noise that drew d",
+    "draws the replacement with the noise that drew the draft",
     category="D",
     citation="vLLM PRs #54282, #47386; local-inference-lab/vllm #205, #653",
     killed_by="law_is_target",
@@ -422,7 +422,7 @@ the exact law of the second winner given the first."""
 
 @planted_verifier(
     "rejecting-coin-used-again",
-    "looks the replacement up with the coin",
+    "draws the replacement with the uniform that rejected the draft",
     category="D",
     citation="plausible",
     killed_by="law_is_target",
@@ -467,7 +467,7 @@ def control(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
 
 @planted_verifier(
     "rows-of-one-seed",
-    "copies a generator for every row",
+    "gives every row of a batch a generator with the same seed",
     category="D",
     citation="vLLM issue #6038, PR #6034",
     killed_by="rows_are_independent",
@@ -486,7 +486,7 @@ SEEDED_BEFORE_EVERY_COIN_SEED = 7
 
 @planted_verifier(
     "seeded-before-every-coin",
-    "sets the seed inside the accept loop",
+    "seeds the generator before each acceptance test",
     category="D",
     citation="feifeibear/LLMSpeculativeSampling commit ec08458, sampling/speculative_sampling.py line 60",
     killed_by="draws_are_independent",
@@ -505,7 +505,7 @@ SEEDED_EVERY_CALL_SEED = 0
 
 @planted_verifier(
     "seeded-every-call",
-    "starts its stream over in each call",
+    "seeds its generator again in each call",
     category="D",
     citation="plausible",
     killed_by="draws_are_independent",
@@ -546,7 +546,7 @@ def seeded_every_round_decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -
 seeded_every_round = planted_engine(
     engine_of(seeded_every_round_decide),
     "seeded-every-round",
-    "starts the coins' stream over each round",
+    "seeds the generator of the acceptance tests again in each round",
     category="D",
     citation="plausible",
     killed_by="draws_are_independent",
@@ -595,7 +595,7 @@ def stream_of_the_position_engine_of(offset: int) -> TableEngine:
 stream_of_the_position = planted_engine(
     stream_of_the_position_engine_of(0),
     "stream-of-the-position",
-    "makes two generators of one seed and position",
+    "makes two generators from the same seed and position",
     category="D",
     citation="vLLM PRs #54282, #47386; local-inference-lab/vllm #205, #653",
     killed_by="draws_are_independent",

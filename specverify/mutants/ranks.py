@@ -32,7 +32,7 @@ def earliest(corpus: Tokens, tokens: Tokens, count: int) -> Tokens:
     "rank_lookup",
     "two ranks with lookup",
     "ranks-draft-alone",
-    "each rank looks up its own drafts",
+    "each rank makes its own drafts",
     category="P",
     citation="vLLM issue #31154, PRs #31288, #31307",
 )
@@ -48,7 +48,7 @@ def ranks_draft_alone(rank: int) -> Callable[[Tokens, Tokens, int], Tokens] | No
     "rank_draws",
     "two ranks",
     "ranks-draw-alone",
-    "each rank has its own random numbers",
+    "each rank draws its own random numbers",
     category="P",
     citation="vLLM issue #17498, PR #17509",
 )
@@ -64,7 +64,7 @@ def ranks_draw_alone(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:
     "schedule",
     "one request",
     "scheduled-while-in-flight",
-    "a request is scheduled while in flight",
+    "schedules a request twice in one step",
     category="P",
     citation="vLLM issue #52071",
 )
@@ -92,7 +92,7 @@ def sharded(weights: Any) -> float:
 
 @planted_verifier(
     "shards-begin-at-fractions",
-    "emits the number 1.5",
+    "computes a token id by true division, such as 1.5",
     category="P",
     citation="plausible",
     killed_by="tokens_are_supported",

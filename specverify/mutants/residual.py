@@ -67,7 +67,7 @@ from specverify.subjects.subject import Forward
 @planted(
     "speculative-sampling",
     "bonus-from-draft",
-    "draws the bonus from q",
+    "draws the bonus token from q",
     category="C",
     citation="plausible",
     killed_by="law_is_target",
@@ -89,7 +89,7 @@ def bonus_from_draft(task: Task, gamma: int = 4) -> Decoder:
 @planted(
     "speculative-sampling",
     "bonus-from-row-before",
-    "draws the bonus from the last draft's row",
+    "draws the bonus token from the row that verified the last draft",
     category="C",
     citation="plausible",
     killed_by="law_is_target",
@@ -110,7 +110,7 @@ def bonus_from_row_before(draws: Draws, target: LanguageModel, prefix: Tokens, d
 @planted(
     "cactus",
     "cactus-residual-of-target",
-    "accepts by h, replaces from (p - q)+",
+    "accepts by a changed p, but replaces from the residual of the original p",
     category="C",
     citation="plausible",
     killed_by="law_is_declared",
@@ -135,7 +135,7 @@ def cactus_residual_of_target(task: Task, delta: Any = 1, gamma: int = 10) -> Pa
 @planted(
     "fuzzy-speculative-decoding",
     "fuzzy-residual",
-    "replaces a draft from what p has besides it",
+    "replaces a rejected draft from p without the draft; the rule draws from the whole p",
     category="C",
     citation="plausible",
     killed_by="law_is_declared",
@@ -169,7 +169,7 @@ def without(p: Pmf, token: int, neighbours: int) -> Pmf:
 @planted(
     "lantern-released",
     "neighbours-excluded-as-added",
-    "excludes as many codes as it may add, not one more",
+    "excludes one neighbour code too few from the replacement",
     category="C",
     citation="plausible",
     killed_by="law_is_declared",
@@ -217,7 +217,7 @@ def engine_of(*, copied: bool) -> TableEngine:
 recovery_in_place = planted_engine(
     engine_of(copied=False),
     "recovery-in-place",
-    "zeroes p(d) in the caller's table",
+    "sets p of the rejected draft to 0 in the caller's table",
     category="C",
     citation="vllm-ascend PR #2881 (b499417ad9)",
     killed_by="inputs_unchanged",
@@ -229,7 +229,7 @@ recovery_in_place = planted_engine(
 @planted(
     "speculative-sampling",
     "residual-absolute",
-    "replaces from |p - q|",
+    "replaces a rejected draft from |p - q|",
     category="C",
     citation="plausible",
     killed_by="law_is_target",
@@ -244,7 +244,7 @@ def residual_absolute(p: Pmf, q: Pmf) -> Pmf:
 residual_exchanged = planted(
     "speculative-sampling",
     "residual-exchanged",
-    "replaces from (q - p)+",
+    "replaces a rejected draft from (q - p)+",
     category="C",
     citation="plausible",
     killed_by="law_is_target",
@@ -259,7 +259,7 @@ FLOOR = Fraction(1, 2**23)
 @planted(
     "speculative-sampling",
     "residual-floor",
-    "clamps the residual at epsilon, not at 0",
+    "bounds the residual below by a small positive number instead of 0",
     category="C",
     citation="ScaleLLM PR #202 (6dd58279)",
     killed_by="tokens_are_supported",
@@ -275,7 +275,7 @@ def residual_floor(p: Pmf, q: Pmf) -> Pmf:
 residual_from_target = planted(
     "speculative-sampling",
     "residual-from-target",
-    "a rejection draws from p, not the residual",
+    "replaces a rejected draft from p instead of the residual",
     category="C",
     citation="rtp-llm commit 2d9860463; romsto/Speculative-Decoding commits 53922df, 0b1fa52 (skip_sample_adjustment)",
     killed_by="law_is_target",
@@ -287,7 +287,7 @@ residual_from_target = planted(
 
 @planted_verifier(
     "residual-not-scaled",
-    "looks up an unnormalised residual",
+    "draws from a residual that is not normalised",
     category="C",
     citation="plausible",
     killed_by="law_is_target",
@@ -308,7 +308,7 @@ def residual_not_scaled(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 @planted(
     "speculative-sampling",
     "residual-of-first-row",
-    "replaces every draft from row 0",
+    "replaces a draft at any position from the residual of position 0",
     category="C",
     citation="FlashInfer PR #425 (04e753c77)",
     killed_by="law_is_target",
@@ -330,7 +330,7 @@ def residual_of_first_row(draws: Draws, target: LanguageModel, prefix: Tokens, d
 @planted(
     "speculative-sampling",
     "residual-of-last-row",
-    "replaces from the last row of p",
+    "replaces a rejected draft with p of the last row in the residual",
     category="C",
     citation="romsto/Speculative-Decoding commit 53922df",
     killed_by="law_is_target",
@@ -352,7 +352,7 @@ def residual_of_last_row(draws: Draws, target: LanguageModel, prefix: Tokens, dr
 @planted(
     "edge-cloud-two-phase",
     "row-of-another-position",
-    "supplies row 0 whatever is wanted",
+    "sends the row of q of position 0, whichever row is requested",
     category="C",
     citation="plausible",
     killed_by="law_is_target",
@@ -388,7 +388,7 @@ TOLERANCE = Fraction(1, 10**6)
 @planted(
     "speculative-sampling",
     "small-residual-dropped",
-    "draws from p where p and q are apart by less than 1e-6",
+    "draws from p if the residual sums to less than 1e-6",
     category="E",
     citation="plausible",
     killed_by="law_is_target",
@@ -403,7 +403,7 @@ def small_residual_dropped(p: Pmf, q: Pmf) -> Pmf:
 @planted(
     "reward-guided",
     "step-rewritten-without-the-draft",
-    "never writes the step again that was drafted",
+    "replaces a rejected step from p without this step; the rule draws from the whole p",
     category="C",
     citation="plausible",
     killed_by="law_is_declared",
@@ -430,7 +430,7 @@ def step_rewritten_without_the_draft(task: Task, rewarded: Any = ()) -> Decoder:
 
 @planted_verifier(
     "target-row-left-without-draft",
-    "writes into the caller's p",
+    "sets p of a rejected draft to 0 in the caller's array",
     category="C",
     citation="vllm-ascend PR #2881 (b499417ad9)",
     killed_by="inputs_unchanged",
@@ -468,7 +468,7 @@ def try_in_turn(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], dep
 tree_subtracts_one_entry = planted(
     "rsd",
     "tree-subtracts-one-entry",
-    "reduces p at the rejected token alone",
+    "after a rejection lowers p only at the rejected token",
     category="C",
     citation="EAGLE issue #20, commit 2f982e2",
     killed_by="law_is_target",

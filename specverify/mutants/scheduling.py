@@ -25,7 +25,7 @@ from specverify.reference.any_order import Block, filled, masked_model, masked_p
     "accepted_count",
     "aborted",
     "accepted-minus-one",
-    "an aborted request accepted -1 drafts",
+    "reports -1 accepted drafts for an aborted request",
     category="M",
     citation="vLLM PR #28473",
 )
@@ -41,7 +41,7 @@ def accepted_minus_one(new: Tokens, accepted: int) -> int:
     "usable",
     "ragged batch",
     "loaded-before-masked",
-    "a placeholder is used as an address",
+    "uses a placeholder as an index",
     category="M",
     citation="vllm-ascend PR #8531",
 )
@@ -59,7 +59,7 @@ def loaded_before_masked(drafts: Tokens) -> int:
     "resumed",
     "preempted under a grammar",
     "old-drafts-survive-preemption",
-    "a preempted request keeps its drafts",
+    "a preempted request keeps its drafts as part of the text",
     category="M",
     citation="vLLM PRs #30916, #31944, #31955 (issue #31876)",
 )
@@ -75,7 +75,7 @@ def old_drafts_survive_preemption(tokens: Tokens, pending: Tokens) -> Tokens:
     "usable",
     "ragged batch",
     "placeholder-in-a-ragged-batch",
-    "a placeholder is judged like a draft",
+    "verifies padding as a draft",
     category="M",
     citation="vllm-ascend issue #10045, PR #10043",
 )
@@ -88,7 +88,7 @@ def placeholder_in_a_ragged_batch(drafts: Tokens) -> int:
     "chunk",
     "chunks",
     "placeholders-in-chunks",
-    "a chunk of the prompt holds placeholders",
+    "feeds a placeholder after a chunk of the prompt",
     category="M",
     citation="vLLM issue #42490, PR #42519",
 )
@@ -105,7 +105,7 @@ def placeholders_in_chunks(tokens: Tokens, held: int, size: int, pending: Tokens
     "rows_begin",
     "staggered prompts",
     "prefilling-rows-counted",
-    "prefilling requests count as one row",
+    "counts a chunk of a prompt as a single token",
     category="M",
     citation="exllamav3 commit 188d073",
 )
@@ -122,7 +122,7 @@ def prefilling_rows_counted(lengths: Sequence[int], rectangular: bool, prefillin
 @planted(
     "pre-drafted",
     "prepared-for-another-outcome",
-    "uses drafts prepared after another token",
+    "uses drafts that were prepared for another text",
     category="M",
     citation="plausible: a cache keyed by the accepted length",
     killed_by="law_is_target",
@@ -139,7 +139,7 @@ def prepared_for_another_outcome(task: Task, gamma: int = 4, ahead: int = 4) -> 
 @planted(
     "spiffy",
     "place-chosen-by-its-draw",
-    "fills the place whose own draw is most probable",
+    "selects the position to fill by the tokens drawn there",
     category="M",
     citation="plausible: remasking by the confidence of the drawn token, as diffusion models are often sampled",
     killed_by="law_is_target",

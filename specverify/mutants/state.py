@@ -28,7 +28,7 @@ from specverify.reference.edge_cloud.wire import decode
     "reused",
     "recurrent conversation",
     "boundary-state-not-rewound",
-    "a prefix is cut, its state is not",
+    "reuses a recurrent state that has read more than the shared prefix",
     category="I",
     citation="vLLM PR #45614",
 )
@@ -44,7 +44,7 @@ def boundary_state_not_rewound(held: int, boundary: int, recurrent: bool) -> int
     "checkpoint",
     "recurrent, four drafts",
     "checkpoint-clamped",
-    "the checkpoint is at most the third",
+    "after more than three accepted drafts, keeps the recurrent state after the third",
     category="I",
     citation="xLLM PR #2247 (c8c229639)",
 )
@@ -80,7 +80,7 @@ def link(draws: Draws, service: Service) -> Link:
 @planted(
     "edge-cloud-sparse-q",
     "cloud-reads-a-rejected-draft",
-    "leaves a rejected draft in the cloud's cache",
+    "leaves the entry of a rejected draft in the cloud's cache",
     category="H",
     citation="plausible",
     killed_by="law_is_target",
@@ -97,7 +97,7 @@ def cloud_reads_a_rejected_draft(task: Task, gamma: int = 4) -> Decoder:
 @planted(
     "speculative-sampling",
     "crop-by-minus-zero",
-    "empties the cache when nothing is rejected",
+    "empties the cache if no draft is rejected",
     category="H",
     citation="romsto/Speculative-Decoding utils/caching.py:51,73-74 at db7db67",
     killed_by="law_is_target",
@@ -125,7 +125,7 @@ def crop_by_minus_zero(task: Task, gamma: int = 4) -> Decoder:
     "chunk",
     "recurrent in chunks",
     "drafts-in-prefill-chunk",
-    "a prompt's chunk holds a draft",
+    "feeds a draft after a chunk of the prompt",
     category="I",
     citation="vLLM PR #30618",
 )
@@ -142,7 +142,7 @@ def drafts_in_prefill_chunk(tokens: Tokens, held: int, size: int, pending: Token
     "recorded",
     "recurrent",
     "no-history-for-short-windows",
-    "short windows record no history",
+    "for one or two drafts, records only the last recurrent state",
     category="I",
     citation="exllamav3 commit 95c97bf",
 )
@@ -159,7 +159,7 @@ def no_history_for_short_windows(states: tuple[Tokens, ...], drafts: int) -> tup
     "state_slot",
     "recurrent, rounds without drafts",
     "plain-state-elsewhere",
-    "rounds without drafts store elsewhere",
+    "stores the recurrent state in another slot after rounds without drafts",
     category="I",
     citation="vLLM issue #40875, PR #56531",
 )
@@ -174,7 +174,7 @@ def plain_state_elsewhere(drafts: int) -> int:
 @planted(
     "speculative-sampling",
     "prefix-fed-twice",
-    "feeds the whole text again after its own cache",
+    "feeds the whole text in each round into a cache that already has it",
     category="H",
     citation="romsto/Speculative-Decoding base_decoding.py:52, speculative_decoding.py:113-133 at db7db67",
     killed_by="law_is_target",
@@ -201,7 +201,7 @@ def prefix_fed_twice(task: Task, gamma: int = 4) -> Decoder:
 @planted(
     "edge-cloud-sparse-q",
     "reply-taken-twice",
-    "commits a repeated reply again",
+    "commits a repeated reply a second time",
     category="M",
     citation="plausible",
     killed_by="law_is_target",
@@ -230,7 +230,7 @@ def reply_taken_twice(task: Task, gamma: int = 4) -> Decoder:
     "fed_when_full",
     "recurrent to the end of the context",
     "stale-drafts-at-the-end",
-    "old drafts are verified at the end",
+    "feeds drafts of the last round when the context is nearly full",
     category="I",
     citation="vLLM PR #38711",
 )
@@ -246,7 +246,7 @@ def stale_drafts_at_the_end(pending: Tokens) -> Tokens:
     "checkpoint",
     "recurrent",
     "state-after-last-draft",
-    "the state keeps rejected drafts",
+    "keeps the recurrent state after all drafts, rejected ones included",
     category="I",
     citation="tpu-inference PRs #3178, #3057",
 )
@@ -263,7 +263,7 @@ def state_after_last_draft(before: Tokens, states: tuple[Tokens, ...], drafts: i
     "fresh_state",
     "one after the other, recurrent",
     "state-carried-between-requests",
-    "a request begins with another's state",
+    "begins a request with the recurrent state of the previous one",
     category="I",
     citation="exllamav3 commit b2dd4ea",
 )
@@ -289,7 +289,7 @@ class _Forgotten:
 @planted(
     "speculative-sampling",
     "state-forgets-its-round",
-    "the next round depends on more than the state",
+    "its next round depends on a flag that is not part of the state",
     category="I",
     citation="class of exllamav3 commit b2dd4ea: a count carried over between rounds",
     killed_by="merging_is_sound",
@@ -317,7 +317,7 @@ def state_forgets_its_round(task: Task, gamma: int = 4) -> Decoder:
     "visible",
     "window",
     "window-shows-spare-entries",
-    "the mask is that of older entries",
+    "attends to the oldest stored entries instead of the newest",
     category="I",
     citation="transformers PR #48280 (regression of #47447)",
 )

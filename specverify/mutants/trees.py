@@ -93,7 +93,7 @@ from specverify.reference.verifiers.speculative_sampling import speculative_samp
 @planted(
     "redrafter",
     "beams-drawn-apart",
-    "draws for every path apart, and again",
+    "draws the target's token once for each path instead of once for all",
     category="J",
     citation="FasterDecoding/REST rest/model/utils.py at 50a5fc1",
     killed_by="law_is_target",
@@ -123,7 +123,7 @@ def bonus_of_the_last_node_verify(draws: Draws, target: LanguageModel, prefix: T
 bonus_of_the_last_node = planted(
     "candidate-set",
     "bonus-of-the-last-node",
-    "draws the bonus from the last leaf's row",
+    "draws the bonus token from the row of the last leaf",
     category="J",
     citation="plausible",
     killed_by="law_is_target",
@@ -135,7 +135,7 @@ bonus_of_the_last_node = planted(
 @planted(
     "specexec",
     "budget-rows-drawn-apart",
-    "draws for every path apart, and again",
+    "draws the target's token once for each path instead of once for all",
     category="J",
     citation="FasterDecoding/REST rest/model/utils.py at 50a5fc1",
     killed_by="law_is_target",
@@ -151,7 +151,7 @@ def budget_rows_drawn_apart(task: Task, budget: int = 16, depth: int = 8) -> Dec
 
 @planted_tree(
     "children-by-token",
-    "follows the path by token, not by node",
+    "continues at a node with the right token that belongs to another parent",
     "top_k",
     citation="plausible",
     killed_by="law_is_target",
@@ -192,7 +192,7 @@ class _Again:
 
 @planted_tree(
     "coins-of-all-trees",
-    "gives every tree the same coins",
+    "uses the same uniforms for every tree of a batch",
     "without_replacement",
     citation="plausible",
     killed_by="rows_are_independent",
@@ -231,7 +231,7 @@ def duplicates_get_two_chances_rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: 
 duplicates_get_two_chances = planted(
     "candidate-set",
     "duplicates-get-two-chances",
-    "tries equal siblings twice",
+    "tests two siblings with the same token separately",
     category="J",
     citation="plausible",
     killed_by="law_is_target",
@@ -243,7 +243,7 @@ duplicates_get_two_chances = planted(
 
 @planted_tree(
     "earlier-siblings-in-q",
-    "leaves earlier siblings in q",
+    "tests siblings with the whole q, although they were drawn without replacement",
     "without_replacement",
     citation="plausible",
     killed_by="law_is_target",
@@ -268,7 +268,7 @@ def equal_blocks_counted_once_verify(draws: Draws, target: LanguageModel, prefix
 @planted(
     "spectr-gbv-released",
     "equal-blocks-counted-once",
-    "tries the distinct blocks with the chances of as many draws",
+    "merges equal drafted blocks, but uses probabilities for unmerged blocks",
     category="J",
     citation="plausible",
     killed_by="law_is_declared",
@@ -298,7 +298,7 @@ def exhausted_draft_keeps_q_pick(draws: Draws, q: Pmf, earlier: Tokens, width: i
 @planted(
     "sequoia",
     "exhausted-draft-keeps-q",
-    "verifies a child of the exhausted draft with q",
+    "declares q for children that were drawn uniformly",
     category="J",
     citation="plausible",
     killed_by="law_is_target",
@@ -320,7 +320,7 @@ def exhausted_draft_keeps_q(
 
 @planted_tree(
     "first-child-alone",
-    "never tries a second child",
+    "tries only the first child of each node",
     "without_replacement",
     category="Q",
     citation="plausible",
@@ -348,7 +348,7 @@ def hub_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth
 @planted(
     "spechub",
     "hub-pair-turned-round",
-    "takes every pair for one that was drawn hub first",
+    "treats every pair as if its most probable token had been drawn first",
     category="J",
     citation="plausible",
     killed_by="law_is_target",
@@ -372,7 +372,7 @@ def k_seq_without_rho_rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf
 @planted(
     "k-seq",
     "k-seq-without-rho",
-    "accepts K candidates with min(1, p/q) each",
+    "accepts each of K candidates with min(1, p/q), without the divisor rho",
     category="J",
     citation="plausible",
     killed_by="law_is_target",
@@ -402,7 +402,7 @@ def likeliest_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...],
 @planted(
     "specinfer",
     "likelier-sibling-first",
-    "tries the sibling that p finds likeliest first",
+    "tries siblings in decreasing order of p instead of a random order",
     category="J",
     citation="plausible",
     killed_by="law_is_target",
@@ -421,7 +421,7 @@ def likelier_sibling_first(task: Task, forget: tuple[int, ...] = (0, 1), depth: 
 @planted(
     "rsd",
     "logits-slice-off-by-one",
-    "judges a node by the row before",
+    "tests a node by the row of another node",
     category="J",
     citation="TensorRT-LLM PR #15098",
     killed_by="law_is_target",
@@ -447,7 +447,7 @@ class _Of:
 @planted(
     "k-seq",
     "longest-of-several-chains",
-    "keeps the chain that went best",
+    "of several verified chains keeps the one with most accepted drafts",
     category="J",
     citation="plausible",
     killed_by="law_is_target",
@@ -471,7 +471,7 @@ def longest_of_several_chains(task: Task, sequences: int = 4, depth: int = 4, bi
 @planted(
     "rsd",
     "mask-is-causal",
-    "lets nodes see their siblings",
+    "a node attends to its earlier siblings",
     category="J",
     citation="plausible",
     killed_by="law_is_target",
@@ -498,7 +498,7 @@ class _Coin:
 
 @planted_tree(
     "one-coin-for-siblings",
-    "decides all siblings by one uniform",
+    "tests all siblings with one uniform",
     "with_replacement",
     citation="plausible",
     killed_by="law_is_target",
@@ -531,7 +531,7 @@ def one_draw_a_path_verify(draws: Draws, target: LanguageModel, prefix: Tokens, 
 one_draw_a_path = planted(
     "candidate-set",
     "one-draw-a-path",
-    "draws from p once for every path",
+    "draws from p once for each path instead of once for all",
     category="J",
     citation="REST and Medusa nucleus modes, as released",
     killed_by="law_is_target",
@@ -542,7 +542,7 @@ one_draw_a_path = planted(
 
 @planted_tree(
     "padding-is-a-token",
-    "accepts the padding after a short path",
+    "accepts the padding of a short path as a draft",
     "top_k",
     citation="Medusa evaluate_posterior at e2a5d20",
     killed_by="greedy_is_argmax",
@@ -564,7 +564,7 @@ def padding_is_a_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 @planted(
     "rsd",
     "path-by-one-integer",
-    "keeps the first nodes, not the path's",
+    "keeps the cache of the first n nodes, not of the accepted path",
     category="J",
     citation="TensorRT-LLM issue #10343 (PR #8586)",
     killed_by="law_is_target",
@@ -591,7 +591,7 @@ def path_by_one_integer(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> D
 @planted(
     "transport-optimum",
     "plan-for-another-draw",
-    "plans for draws with replacement",
+    "uses a transport plan for candidates drawn with replacement; they are drawn without",
     category="J",
     citation="plausible",
     killed_by="law_is_target",
@@ -610,7 +610,7 @@ def plan_for_another_draw(task: Task, branching: tuple[int, ...] = (2, 1), repla
 @planted(
     "rsd",
     "position-by-index",
-    "puts siblings at different positions",
+    "uses the index of a node as its position instead of its depth",
     category="J",
     citation="mlxcel PR #1214",
     killed_by="law_is_target",
@@ -633,7 +633,7 @@ def position_by_index(draws: Draws, target: LanguageModel, prefix: Tokens, draft
 
 @planted_tree(
     "q-of-the-root",
-    "takes the root's q at every level",
+    "verifies every level of the tree with the q of the root",
     "without_replacement",
     citation="plausible",
     killed_by="law_is_target",
@@ -646,7 +646,7 @@ def q_of_the_root(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 @planted(
     "token-recycling",
     "recycled-rows-drawn-apart",
-    "draws for every path apart, and again",
+    "draws the target's token once for each path instead of once for all",
     category="J",
     citation="FasterDecoding/REST rest/model/utils.py at 50a5fc1",
     killed_by="law_is_target",
@@ -663,7 +663,7 @@ def recycled_rows_drawn_apart(task: Task, template: tuple[Tokens, ...] = ((0,),)
 @planted(
     "rest-released",
     "released-rows-share-a-draw",
-    "draws once for all rows",
+    "draws once for all paths; the release draws for each path",
     category="J",
     citation="plausible",
     killed_by="law_is_declared",
@@ -687,7 +687,7 @@ def replacement_not_declared_pick(draws: Draws, q: Pmf, earlier: Tokens, width: 
 replacement_not_declared = planted(
     "rsd",
     "replacement-not-declared",
-    "may draw a sibling twice, denies it",
+    "draws siblings with replacement, but verifies them as if without",
     category="J",
     citation="plausible",
     killed_by="draft_is_honest",
@@ -698,7 +698,7 @@ replacement_not_declared = planted(
 
 @planted_tree(
     "residual-behind-the-last-level",
-    "draws the bonus from an earlier residual",
+    "after an accepted leaf draws the bonus token from an earlier residual",
     "top_k",
     citation="EAGLE commits 2f982e2 to 61020ed; modeling_eagle.py:1448 at cb7e084",
     killed_by="law_is_target",
@@ -729,7 +729,7 @@ def residual_behind_the_last_level(p: Any, q: Any, parents: Any, tokens: Any) ->
 
 @planted_tree(
     "row-of-the-first-path",
-    "reads the next token on another path",
+    "draws the next token from a row of the first path",
     "top_k",
     citation="plausible",
     killed_by="greedy_is_argmax",
@@ -748,7 +748,7 @@ def row_of_the_first_path(p: Any, q: Any, parents: Any, tokens: Any) -> list[int
 @planted(
     "rsd",
     "sampled-nodes-pruned",
-    "prunes what it drew by its probability",
+    "removes drawn siblings with small q",
     category="J",
     citation="plausible",
     killed_by="law_is_target",
@@ -769,7 +769,7 @@ def sampled_nodes_pruned(tree: Draft, _: Pmf) -> Draft:
 @planted(
     "rsd",
     "second-tree-round",
-    "leaves the last token out from round 2 on",
+    "from round 2 on verifies trees without the last committed token",
     category="J",
     citation="FlexFlow PR #714",
     killed_by="law_is_target",
@@ -796,7 +796,7 @@ def second_tree_round(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Dec
 
 @planted_tree(
     "shape-of-the-first-tree",
-    "gives all trees the first one's parents",
+    "uses the parents of the first tree for all trees of a batch",
     "top_k",
     citation="plausible",
     killed_by="law_is_target",
@@ -810,7 +810,7 @@ def shape_of_the_first_tree(p: Any, q: Any, parents: Any, tokens: Any) -> list[l
 
 @planted_tree(
     "shared-node-tried-twice",
-    "tries a node once for each path",
+    "tests a node once for each path that contains it",
     "without_replacement",
     citation="EAGLE before commit b09a256",
     killed_by="law_is_target",
@@ -828,7 +828,7 @@ def shared_node_tried_twice(p: Any, q: Any, parents: Any, tokens: Any) -> list[i
 
 @planted_tree(
     "siblings-by-leaf",
-    "tries siblings in the order of leaves",
+    "tries siblings in the order of their leaves, not in the order drawn",
     "without_replacement",
     citation="EAGLE before commit b09a256",
     killed_by="law_is_target",
@@ -858,7 +858,7 @@ def siblings_share_a_residual_rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: t
 siblings_share_a_residual = planted(
     "rsd",
     "siblings-share-a-residual",
-    "judges every sibling by p",
+    "tests every sibling by p, without the residual of earlier rejections",
     category="J",
     citation="plausible",
     killed_by="law_is_target",
@@ -870,7 +870,7 @@ siblings_share_a_residual = planted(
 @planted(
     "rsd",
     "siblings-sorted",
-    "tries likely siblings first",
+    "tries siblings in decreasing order of q, not in the order drawn",
     category="J",
     citation="plausible",
     killed_by="law_is_target",
@@ -905,7 +905,7 @@ def ties_to_the_first_path_verify(draws: Draws, target: LanguageModel, prefix: T
 @planted(
     "greedy-multi-path",
     "ties-to-the-first-path",
-    "selects the first of equal paths, ranks them by id",
+    "breaks ties by the drafting order, but declares the law for ties by id",
     category="J",
     citation="plausible",
     killed_by="law_is_target",
@@ -934,7 +934,7 @@ def top_k_tree_soft_q_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, si
 top_k_tree_soft_q = planted(
     "candidate-set",
     "top-k-tree-soft-q",
-    "divides by q for tokens that were not drawn",
+    "divides by q for candidates that were not drawn from q",
     category="B",
     citation="EAGLE issues #221, #110 (disputed there)",
     killed_by="law_is_target",
@@ -967,7 +967,7 @@ def traversal_keeps_its_weight_verify(draws: Draws, target: LanguageModel, prefi
 @planted(
     "traversal-verification",
     "traversal-keeps-its-weight",
-    "enters later children with the old weight",
+    "gives later children of a node the weight of the first child",
     category="J",
     citation="plausible",
     killed_by="law_is_target",
@@ -991,7 +991,7 @@ def traversal_keeps_its_weight(
 
 @planted_tree(
     "trees-run-together",
-    "begins a tree one row too early",
+    "reads the rows of tree k of a batch k rows too early",
     "top_k",
     citation="plausible",
     killed_by="law_is_target",

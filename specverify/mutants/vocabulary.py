@@ -57,7 +57,7 @@ from specverify.reference.verifiers.speculative_sampling import speculative_samp
 @drafting_part(
     "draft_feed",
     "begin-token-each-round",
-    "each round puts a begin token in front",
+    "feeds a begin token to the drafter in each later round",
     category="N",
     citation="transformers PR #46124",
 )
@@ -87,7 +87,7 @@ def without_firsts(p: Any, q: Any) -> Any:
 
 @planted_verifier(
     "block-edge-off-by-one",
-    "never replaces by the first token of a block",
+    "never replaces a draft by the first token of a block of the vocabulary",
     category="N",
     citation="plausible",
     killed_by="call_law",
@@ -101,7 +101,7 @@ def block_edge_off_by_one(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 @planted(
     "speculative-sampling",
     "bos-at-every-round",
-    "drafts after a second BOS",
+    "puts a second begin token before the drafter's text",
     category="N",
     citation="transformers PR #46124",
     killed_by="acceptance_is_optimal",
@@ -119,7 +119,7 @@ def bos_at_every_round(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
 @planted(
     "speculative-sampling",
     "drafts-not-mapped",
-    "drops the map of ids on the way in",
+    "does not convert the target's ids for the drafter",
     category="N",
     citation="vllm-ascend PR #15863 (review)",
     killed_by="acceptance_is_optimal",
@@ -144,7 +144,7 @@ def emitted_in_draft_ids_verify(draws: Draws, target: LanguageModel, prefix: Tok
 @planted(
     "speculative-sampling",
     "emitted-in-draft-ids",
-    "emits drafts by the drafter's ids",
+    "emits drafts with the drafter's ids",
     category="N",
     citation="EAGLE issue #258",
     killed_by="law_is_target",
@@ -183,7 +183,7 @@ def forgetting(draft: LanguageModel, pieces: Pieces) -> Drafter:
 @planted(
     "slrs",
     "every-place-begins-a-piece",
-    "judges a token inside a piece as if one began there",
+    "declares the law of a first token for tokens inside a piece",
     category="N",
     citation="plausible",
     killed_by="law_is_target",
@@ -200,7 +200,7 @@ def every_place_begins_a_piece(task: Task, pieces: Pieces = (), gamma: int = 4) 
 
 @planted_verifier(
     "ids-in-int16",
-    "keeps recovered ids in 16 bits",
+    "stores replacements and bonus tokens in 16 bits",
     category="N",
     citation="plausible",
     killed_by="call_law",
@@ -233,7 +233,7 @@ def in_whole_blocks(p: Any, q: Any) -> Any:
 
 @planted_verifier(
     "last-block-left-out",
-    "replaces by tokens of whole blocks alone",
+    "never replaces a draft by a token after the last whole block of the vocabulary",
     category="N",
     citation="plausible",
     killed_by="call_law",
@@ -248,7 +248,7 @@ def last_block_left_out(p: Any, q: Any, draft_tokens: Any) -> list[int]:
     "to_target",
     "draft in its own ids",
     "map-never-initialised",
-    "the map of ids is never filled",
+    "does not fill the map of token ids",
     category="N",
     citation="transformers issue #45307",
 )
@@ -265,7 +265,7 @@ def map_never_initialised(row: ExactPmf, ids: Tokens, vocabulary: int) -> ExactP
     "declared",
     "draft in its own ids",
     "pmf-in-the-drafts-order",
-    "q is left in the drafter's order",
+    "declares q in the drafter's order of tokens",
     category="N",
     citation="rtp-llm commit 607ec2c23 (second defect)",
 )
@@ -280,7 +280,7 @@ def pmf_in_the_drafts_order(raw: ExactPmf, drawn: ExactPmf) -> ExactPmf:
 @planted(
     "speculative-sampling",
     "q-in-draft-order",
-    "leaves q in the drafter's order of tokens",
+    "declares q in the drafter's order of tokens",
     category="N",
     citation="rtp-llm commit 607ec2c23 (second defect)",
     killed_by="law_is_target",
@@ -304,7 +304,7 @@ def known(pmf: Pmf) -> Pmf:
 @planted(
     "speculative-sampling",
     "residual-within-the-subset",
-    "recovers tokens of the drafter alone",
+    "never replaces a draft by a token that the drafter lacks",
     category="N",
     citation="xLLM PR #2175 (d2t part)",
     killed_by="law_is_target",
@@ -326,7 +326,7 @@ def residual_within_the_subset(task: Task, gamma: int = 4) -> Parts:
 @planted(
     "tli",
     "shared-part-not-renormalised",
-    "draws from the shared tokens, declares the whole q",
+    "drafts from the shared tokens of q, but declares the whole q",
     category="N",
     citation="plausible: tokens masked after the softmax that is kept",
     killed_by="law_is_target",
@@ -351,7 +351,7 @@ def shared_part_not_renormalised(task: Task, missing: Tokens = (), gamma: int = 
 @planted(
     "token-timing",
     "aligned-probability-for-q",
-    "divides p(t) by the drafter's probability there",
+    "declares the drafter's q for a re-spelled token instead of a point mass",
     category="N",
     citation="plausible: the transfer of probabilities by alignment, taken at its word",
     killed_by="law_is_target",
