@@ -70,7 +70,7 @@ def declared_law(task: Task, prompt: Tokens, single: Any = 1, acc: Any = 1, gamm
 
 ALGORITHM = Algorithm(
     name="accept-thresholds",
-    summary="keep d = argmax q with min(1, p/acc), or where p(d) >= single, else p without d (declared bias)",
+    summary="accept d = argmax q with min(1, p/acc), or if p(d) >= single, else emit from p without d (declared bias)",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=(

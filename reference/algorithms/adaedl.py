@@ -28,7 +28,7 @@ def build(task: Task, threshold: float = 0.5, scale: float = 0.2, gamma: int = 8
 
 ALGORITHM = Algorithm(
     name="adaedl",
-    summary="speculative sampling, draft ends after a token with 1 - sqrt(c H(q)) below a threshold",
+    summary="speculative sampling; drafting ends after a token with 1 - sqrt(c H(q)) below a threshold",
     build=build,
     claims=frozenset(Claim),
     examples=({"threshold": 0.6, "gamma": 2}, {"threshold": 0.55, "gamma": 3}),

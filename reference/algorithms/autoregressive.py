@@ -22,7 +22,7 @@ def build(task: Task) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="autoregressive",
-    summary="one draw from p per target call, no draft",
+    summary="one draw from p per target call, without drafts",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({},),

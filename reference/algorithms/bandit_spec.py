@@ -30,7 +30,7 @@ def build(task: Task, arms: int = 4, tries: int = 2, cost: Any = Fraction(1, 10)
 
 ALGORITHM = Algorithm(
     name="bandit-spec",
-    summary="speculative sampling, gamma is the length that earned most tokens a time in past rounds",
+    summary="speculative sampling; gamma is the length with most tokens per time in past rounds",
     build=build,
     claims=frozenset(Claim),
     examples=({"arms": 2, "tries": 2}, {"arms": 3, "tries": 1, "cost": Fraction(1, 2)}),

@@ -122,7 +122,8 @@ def declared_law(
 
 ALGORITHM = Algorithm(
     name="bild",
-    summary="greedy small model until unsure, large argmax where -log p(d) is too large (declared bias)",
+    summary="the small model decodes greedily until it is unsure; the large model corrects improbable tokens "
+    "(declared bias)",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=(

@@ -91,7 +91,7 @@ def declared_law(
 
 ALGORITHM = Algorithm(
     name="bild-released",
-    summary="large token first, then BiLD whose first unlikely draft decides, one more large token after a rollback",
+    summary="as bild, but the large model begins, and writes one more token after a rollback (declared bias)",
     build=build,
     claims=frozenset(),
     examples=(

@@ -23,7 +23,7 @@ def build(task: Task, gamma: int = 4) -> Parts:
 
 ALGORITHM = Algorithm(
     name="block-verification",
-    summary="accept the longest prefix by its joint ratio, then emit from norm((w p - q)+)",
+    summary="accept the longest prefix allowed by its joint ratio w, then emit from norm((w p - q)+)",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"gamma": 2}, {"gamma": 3}),

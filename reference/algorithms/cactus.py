@@ -101,7 +101,8 @@ def declared_law(task: Task, prompt: Tokens, delta: Any = 1, gamma: int = 10) ->
 
 ALGORITHM = Algorithm(
     name="cactus",
-    summary="p raised at d within a divergence delta, the others lowered: speculative sampling of it (declared bias)",
+    summary="p is raised at d within a divergence delta, and lowered elsewhere; speculative sampling of this p "
+    "(declared bias)",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"delta": Fraction(1, 50), "gamma": 1}, {"delta": Fraction(1, 10), "gamma": 2}),

@@ -21,7 +21,7 @@ def build(task: Task, branching: tuple[int, ...] = (3, 2, 1)) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="candidate-set",
-    summary="top-k tree of q, draw z ~ p at each node, emit z, go on below it while it is there",
+    summary="a top-k tree of q; draw z ~ p at each node, emit z, and continue while z is a child",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"branching": (2,)}, {"branching": (3, 2, 1)}, {"branching": (2, 2)}),

@@ -87,7 +87,7 @@ def build(task: Task, branching: tuple[int, ...] = (2, 1)) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="canonical-selection",
-    summary="choose a candidate x by weights of the set, then min(1, p/p_I) with p_I the law of x",
+    summary="select a candidate x by weights of the set; accept it with min(1, p/p_I), where p_I is the law of x",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"branching": (2,)},),

@@ -35,7 +35,7 @@ def build(task: Task, large: int = 4, small: int = 3, inner: int = 3, max_ngram:
 
 ALGORITHM = Algorithm(
     name="cascade-drafting",
-    summary="lookups verified against q draft for q, lookups go on after it, min(1, p/q_i) decides",
+    summary="lookups verified by q give drafts of q, then lookups alone; accepted with min(1, p/q_i)",
     build=build,
     claims=frozenset(Claim),
     examples=(

@@ -31,7 +31,7 @@ def declared_law(task: Task, prompt: Tokens, **_: Any) -> dict[Tokens, Any]:
 
 ALGORITHM = Algorithm(
     name="cllm",
-    summary="Jacobi decoding of a fine-tuned model: its greedy text, not the original's (declared bias)",
+    summary="Jacobi decoding of a fine-tuned model; its greedy text is not the original model's (declared bias)",
     build=build,
     claims=frozenset(),
     examples=({"block": 2}, {"block": 3}),

@@ -29,7 +29,7 @@ def build(task: Task, threshold: Any = 0.4, gamma: int = 4) -> Parts:
 
 ALGORITHM = Algorithm(
     name="confidence-dropping",
-    summary="drop d with q(d) below a threshold, emit from norm((p - q 1[kept])+) on drop or rejection",
+    summary="drop d if q(d) is below a threshold; after a drop or rejection emit from norm((p - q 1[kept])+)",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"threshold": Fraction(1, 3), "gamma": 2}, {"threshold": Fraction(1, 2), "gamma": 3}),

@@ -20,7 +20,7 @@ def build(task: Task, threshold: Any = 0.4, gamma: int = 4) -> Parts:
 
 ALGORITHM = Algorithm(
     name="confidence-stopping",
-    summary="speculative sampling, draft ends after a token with q(d) below a threshold",
+    summary="speculative sampling; drafting ends after a token with q(d) below a threshold",
     build=build,
     claims=frozenset(Claim),
     examples=({"threshold": 0.5, "gamma": 2}, {"threshold": 0.4, "gamma": 3}),

@@ -73,7 +73,7 @@ def declared_law(task: Task, prompt: Tokens, grammar: Grammar = (), gamma: int =
 
 ALGORITHM = Algorithm(
     name="constrained-decoding",
-    summary="speculative sampling of p masked by a grammar at every place (declared bias: exact for the masked p)",
+    summary="speculative sampling of p masked by a grammar at every position (declared bias: exact for the masked p)",
     build=build,
     claims=frozenset(),
     examples=(

@@ -70,7 +70,8 @@ def batch(
 
 ALGORITHM = Algorithm(
     name="d-cut",
-    summary="a block of argmaxes of two requests, cut to the share of best survival per cost, matched with draws of p",
+    summary="blocks of argmaxes of two requests, cut to the part with the best survival per cost; compared with "
+    "draws of p",
     build=build,
     claims=frozenset(Claim),
     examples=(

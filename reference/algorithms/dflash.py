@@ -29,7 +29,7 @@ def build(task: Task, block: int = 4) -> Parts:
 
 ALGORITHM = Algorithm(
     name="dflash",
-    summary="a block of argmaxes that do not see each other, draw z ~ p, emit z, go on while z = d",
+    summary="a block of argmaxes, each without reading the others; draw z ~ p, emit z, and continue while z = d",
     build=build,
     claims=frozenset(Claim),
     examples=({"block": 2}, {"block": 3}),

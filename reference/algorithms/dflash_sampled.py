@@ -24,7 +24,7 @@ def build(task: Task, block: int = 4) -> Parts:
 
 ALGORITHM = Algorithm(
     name="dflash-sampled",
-    summary="a block of draws from rows blind to each other, d_i ~ q_i accepted with min(1, p/q_i)",
+    summary="a block of draws d_i ~ q_i from rows that do not read the other draws; accepted with min(1, p/q_i)",
     build=build,
     claims=frozenset(Claim),
     examples=({"block": 2}, {"block": 3}),

@@ -52,7 +52,7 @@ def build(task: Task, eta: Any = Fraction(1, 10), steps: int = 5, gamma: int = 4
 
 ALGORITHM = Algorithm(
     name="distillspec",
-    summary="speculative sampling with q distilled towards p before decoding, (1 - eta) q + eta p a step",
+    summary="speculative sampling; before decoding q is moved towards p in steps (1 - eta) q + eta p",
     build=build,
     claims=frozenset(Claim),
     examples=(

@@ -56,7 +56,7 @@ def build(
 
 ALGORITHM = Algorithm(
     name="draft-and-verify",
-    summary="skip layers to draft, stop after a token with q(d) below a threshold that follows acceptance",
+    summary="drafts skip layers; drafting ends after a token with q(d) below a threshold that adapts to the acceptance",
     build=build,
     claims=frozenset(Claim),
     examples=({"gamma": 2, "threshold": 0.5}, {"gamma": 3, "threshold": 0.4, "schedule": Schedule(step=0.5)}),

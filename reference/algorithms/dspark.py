@@ -34,7 +34,7 @@ def build(task: Task, block: int = 7, least: Any = 0) -> Parts:
 
 ALGORITHM = Algorithm(
     name="dspark",
-    summary="d_i ~ norm(parallel row i times a bias of d_(i-1)) while confident, accepted with min(1, p/q_i)",
+    summary="d_i ~ norm(parallel row i times a bias by d_(i-1)) while confident; accepted with min(1, p/q_i)",
     build=build,
     claims=frozenset(Claim),
     examples=({"block": 2}, {"block": 3, "least": 0.55}),

@@ -26,7 +26,7 @@ def build(task: Task, start: int = 6, minimum: int = 3, maximum: int = 12) -> Pa
 
 ALGORITHM = Algorithm(
     name="dynamic-k",
-    summary="speculative sampling with k raised or lowered by the last accepted share",
+    summary="speculative sampling; k is raised or lowered by the share of accepted drafts in the last round",
     build=build,
     claims=frozenset(Claim),
     examples=({"start": 1, "minimum": 0, "maximum": 3}, {"start": 2, "minimum": 1, "maximum": 3}),

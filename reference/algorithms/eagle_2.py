@@ -25,7 +25,7 @@ def build(task: Task, width: int = 4, depth: int = 4, nodes: int = 16) -> Decode
 
 ALGORITHM = Algorithm(
     name="eagle-2",
-    summary="expand the nodes most probable under q, keep the best of all, verify them as candidate sets",
+    summary="expand the nodes most probable under q, keep the best of all; verified as candidate sets",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"width": 2, "depth": 2, "nodes": 3}, {"width": 2, "depth": 3, "nodes": 5}),

@@ -117,7 +117,7 @@ def _one_more(kept: Tokens, weight: Any, pmf: Pmf) -> Iterator[tuple[Tokens, Any
 
 ALGORITHM = Algorithm(
     name="edge-cloud-gated",
-    summary="edge commits blocks its gate calls easy, cloud verifies the others exactly (declared bias)",
+    summary="the edge commits blocks that its gate calls easy; the cloud verifies the other blocks (declared bias)",
     build=build,
     claims=frozenset(),
     examples=(

@@ -18,7 +18,7 @@ def build(task: Task, gamma: int = 4) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="edge-cloud-greedy",
-    summary="edge sends drafts alone, cloud keeps those that are its argmax",
+    summary="the edge sends only drafts; the cloud accepts them while they are its argmax",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"gamma": 1}, {"gamma": 2}),

@@ -22,7 +22,7 @@ def build(task: Task, gamma: int = 4) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="edge-cloud-guide-code",
-    summary="edge sends q(y_i) alone, cloud accepts iff p >= q, else samples p (declared bias)",
+    summary="the edge sends drafts and q(d); the cloud accepts if p >= q, else samples p (declared bias)",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"gamma": 1}, {"gamma": 2}),

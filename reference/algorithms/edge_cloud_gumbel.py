@@ -27,7 +27,7 @@ def build(task: Task, gamma: int = 4) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="edge-cloud-gumbel",
-    summary="edge and cloud draw from q and p over one noise; drafts alone are sent, and stay while both agree",
+    summary="edge and cloud draw from q and p over the same noise; only drafts are sent, accepted while both agree",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"gamma": 1}, {"gamma": 2}),

@@ -21,7 +21,7 @@ def build(task: Task, gamma: int = 4) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="edge-cloud-match",
-    summary="edge sends drafts alone, cloud draws from p and goes on while they match",
+    summary="the edge sends only drafts; the cloud draws from p and continues while they match",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"gamma": 1}, {"gamma": 2}),

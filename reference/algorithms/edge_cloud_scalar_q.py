@@ -21,7 +21,7 @@ def build(task: Task, gamma: int = 4) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="edge-cloud-scalar-q",
-    summary="edge sends q(y_i) alone, cloud emits from the clamped residual (declared bias)",
+    summary="the edge sends drafts and q(d); the cloud replaces from p with only q(d) subtracted (declared bias)",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"gamma": 1}, {"gamma": 2}),

@@ -21,7 +21,7 @@ def build(task: Task, gamma: int = 4) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="edge-cloud-shortcut",
-    summary="edge sends q(y_i) alone, cloud samples p after a rejection (declared bias)",
+    summary="the edge sends drafts and q(d); the cloud samples p after a rejection (declared bias)",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"gamma": 1}, {"gamma": 2}),

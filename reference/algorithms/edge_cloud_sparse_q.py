@@ -18,7 +18,7 @@ def build(task: Task, gamma: int = 4) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="edge-cloud-sparse-q",
-    summary="edge drafts and sends all of q's support, cloud verifies by speculative sampling",
+    summary="the edge sends drafts and the whole support of q; the cloud verifies by speculative sampling",
     build=build,
     claims=frozenset(Claim),
     examples=({"gamma": 1}, {"gamma": 2}),

@@ -77,7 +77,7 @@ def declared_law(task: Task, prompt: Tokens, late: Any = Fraction(1, 4), gamma: 
 
 ALGORITHM = Algorithm(
     name="edge-cloud-timeout",
-    summary="sparse-q, but a silent cloud makes the edge commit its first draft (declared bias)",
+    summary="as sparse-q, but if the cloud does not answer, the edge commits its first draft (declared bias)",
     build=build,
     claims=frozenset(),
     examples=({"late": Fraction(1, 4), "gamma": 1}, {"late": Fraction(1, 2), "gamma": 2}),

@@ -21,7 +21,7 @@ def build(task: Task, gamma: int = 4) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="edge-cloud-two-phase",
-    summary="edge sends q(y_i) alone; at the first rejection the cloud asks for that row of q",
+    summary="the edge sends drafts and q(d); after a rejection the cloud requests the row of q",
     build=build,
     claims=frozenset(Claim),
     examples=({"gamma": 1}, {"gamma": 2}),

@@ -22,7 +22,7 @@ def build(task: Task, gamma_min: int = 1, gamma_max: int = 8, beta: float = 0.0)
 
 ALGORITHM = Algorithm(
     name="egag",
-    summary="speculative sampling with gamma falling linearly in the entropy of q",
+    summary="speculative sampling; gamma is a decreasing linear function of the entropy of q",
     build=build,
     claims=frozenset(Claim),
     examples=(

@@ -71,7 +71,8 @@ def declared_law(
 
 ALGORITHM = Algorithm(
     name="entropy-verification",
-    summary="accept with min(1, p/(t q)), t = min(theta, e^(-alpha H(p))), else norm((p - q)+) (declared bias)",
+    summary="accept with min(1, p/(t q)), t = min(theta, e^(-alpha H(p))), else emit from norm((p - q)+) "
+    "(declared bias)",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"threshold": 0.95, "alpha": 0.4, "gamma": 2}, {"threshold": 0.5, "alpha": 0.0, "gamma": 1}),

@@ -131,7 +131,8 @@ def declared_law(
 
 ALGORITHM = Algorithm(
     name="fly",
-    summary="keep d = argmax q met by one of two draws z ~ p, or before drafts met where p is unsure (declared bias)",
+    summary="accept d = argmax q if one of two draws z ~ p equals d, or if p is unsure and the next drafts match "
+    "(declared bias)",
     build=build,
     claims=frozenset(),
     examples=(

@@ -126,7 +126,7 @@ def declared_law(
 
 ALGORITHM = Algorithm(
     name="fly-vllm",
-    summary="accept d ~ q with min(1, p/q), or before drafts accepted where p is unsure (declared bias)",
+    summary="accept d ~ q with min(1, p/q), or if p is unsure and the next drafts are accepted (declared bias)",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"window": 1, "threshold": 0.5, "gamma": 2}, {"window": 2, "threshold": 0.9, "gamma": 3}),

@@ -54,7 +54,7 @@ def declared_law(task: Task, prompt: Tokens, threshold: Any = Fraction(1, 5), ga
 
 ALGORITHM = Algorithm(
     name="fuzzy-speculative-decoding",
-    summary="keep d = argmax q while TV(p, q) <= threshold, else sample p (declared bias)",
+    summary="accept d = argmax q while TV(p, q) <= threshold, else sample p (declared bias)",
     build=build,
     claims=frozenset(),
     examples=({"threshold": Fraction(2, 5), "gamma": 2}, {"threshold": Fraction(1, 4), "gamma": 3}),

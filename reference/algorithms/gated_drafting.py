@@ -32,7 +32,7 @@ def build(
 
 ALGORITHM = Algorithm(
     name="gated-drafting",
-    summary="speculative sampling, draft ends after a token of high NLL, high entropy or small margin under q",
+    summary="speculative sampling; drafting ends after a token of high NLL, high entropy or small margin under q",
     build=build,
     claims=frozenset(Claim),
     examples=({"gamma": 2, "nll": 0.9, "entropy": None, "margin": None}, {"gamma": 3, "entropy": 0.9, "margin": 0.2}),

@@ -26,7 +26,7 @@ def build(task: Task, branching: tuple[int, ...] = (3, 2, 1)) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="greedy-multi-draft",
-    summary="one x ~ q off its top K - 1 tokens, tried first, then those tokens as point masses",
+    summary="candidates are one x ~ q without its top K - 1 tokens, tried first, and these tokens as point masses",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"branching": (2, 2)}, {"branching": (3,)}),

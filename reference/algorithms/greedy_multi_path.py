@@ -113,7 +113,7 @@ def build(task: Task, paths: int = 3, depth: int = 8) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="greedy-multi-path",
-    summary="of K paths the highest by p/q, token by token; block verification with the law of the selected one as q",
+    summary="of K paths the one with the highest p/q at each token; block verification with the law of this path as q",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"paths": 2, "depth": 2}, {"paths": 3, "depth": 1}),

@@ -20,7 +20,7 @@ def build(task: Task, gamma: int = 4) -> Parts:
 
 ALGORITHM = Algorithm(
     name="greedy-speculation",
-    summary="accept while d = argmax p, emit the argmax at the first miss",
+    summary="accept drafts while d = argmax p, then emit the argmax",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"gamma": 1}, {"gamma": 2}, {"gamma": 3}, {"gamma": 0}),

@@ -68,7 +68,7 @@ def build(task: Task, gamma: int = 4) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="gumbel-coupling",
-    summary="d and y win races of q and p over the same noise; emit y, go on while y = d",
+    summary="d wins a race of q, y a race of p over the same noise; emit y, and continue while y = d",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"gamma": 1}, {"gamma": 2}),

@@ -56,7 +56,7 @@ def build(task: Task, lists: int = 2) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="gumbel-list",
-    summary="K drafts and y win races over shared noise; emit y, go on while y is in the list",
+    summary="K drafts and y win races over shared noise; emit y, and continue while y is in the list",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"lists": 2},),

@@ -105,7 +105,7 @@ def build(task: Task, gamma: int = 5) -> Parts:
 
 ALGORITHM = Algorithm(
     name="hierarchical",
-    summary="keep a block with its capped ratio, else the longest prefix whose coin of h spares it",
+    summary="accept the whole block by its capped ratio, else the longest prefix that passes its own test h",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"gamma": 2}, {"gamma": 3}),

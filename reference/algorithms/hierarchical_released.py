@@ -64,7 +64,7 @@ def _ends(task: Task, prefix: Tokens, block: Tokens) -> list[tuple[Tokens, Pmf, 
 
 ALGORITHM = Algorithm(
     name="hierarchical-released",
-    summary="hierarchical, but the whole block is kept with its uncapped ratio (declared bias)",
+    summary="as hierarchical, but the whole block is accepted by its uncapped ratio (declared bias)",
     build=build,
     claims=frozenset(),
     examples=({"gamma": 2}, {"gamma": 3}),

@@ -24,7 +24,7 @@ def build(task: Task, gamma: int = 3) -> Parts:
 
 ALGORITHM = Algorithm(
     name="hydra-heads",
-    summary="d_i ~ q_i(. | text, d_<i) from gamma heads, accepted with min(1, p/q_i)",
+    summary="d_i ~ q_i(. | text, d_<i) from gamma heads; accepted with min(1, p/q_i)",
     build=build,
     claims=frozenset(Claim),
     examples=({"gamma": 1}, {"gamma": 2}),

@@ -59,7 +59,7 @@ def until_nothing_changes(task: Task, block: int) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="jacobi",
-    summary="y'_i = argmax p(. | x, y_<i) for a whole block, until its tokens no longer change",
+    summary="y'_i = argmax p(. | x, y_<i) for a whole block, repeated until its tokens no longer change",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"block": 3}, {"block": 3, "rule": "fixed point"}),

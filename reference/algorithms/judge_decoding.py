@@ -55,7 +55,7 @@ def declared_law(task: Task, prompt: Tokens, correct: Pairs = (), gamma: int = 4
 
 ALGORITHM = Algorithm(
     name="judge-decoding",
-    summary="accept with min(1, p/q) or because a judge approves, else emit from norm((p - q)+) (declared bias)",
+    summary="accept with min(1, p/q) or if a judge approves, else emit from norm((p - q)+) (declared bias)",
     build=build,
     claims=frozenset(),
     examples=(

@@ -23,7 +23,7 @@ def build(task: Task, sequences: int = 4, depth: int = 4, bits: int = 16) -> Dec
 
 ALGORITHM = Algorithm(
     name="k-seq",
-    summary="K sequences, each x ~ q tried in turn with min(1, p/(rho q)), then the leftover of p",
+    summary="K sequences; each x ~ q is tried in turn with min(1, p/(rho q)), then a draw from the remaining mass of p",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"sequences": 1, "depth": 2}, {"sequences": 2, "depth": 1, "bits": 8}),

@@ -35,7 +35,7 @@ def build(task: Task, threshold: Any = 0.6, gamma: int = 6, exit_layer: int = 1,
 
 ALGORITHM = Algorithm(
     name="kangaroo",
-    summary="an early exit drafts argmaxes until after one below a threshold, keep d = argmax p",
+    summary="an early exit drafts argmaxes until a token is below a threshold; accepted while d = argmax p",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=(

@@ -93,7 +93,8 @@ def declared_law(
 
 ALGORITHM = Algorithm(
     name="lantern-released",
-    summary="accept d with p(d) and its nearest codes' within delta, else sample p without them (declared bias)",
+    summary="accept d with p(d) plus the p of its nearest codes up to delta, else sample p without them "
+    "(declared bias)",
     build=build,
     claims=frozenset(),
     examples=(

@@ -29,7 +29,7 @@ def build(task: Task, gamma: int = 4, exit_layer: int = 1, layers: int = 4) -> P
 
 ALGORITHM = Algorithm(
     name="layerskip",
-    summary="early exit of the target drafts, its remaining layers verify by speculative sampling",
+    summary="drafts by an early exit of the target; its remaining layers verify by speculative sampling",
     build=build,
     claims=frozenset(Claim),
     examples=({"gamma": 2, "exit_layer": 1, "layers": 2}, {"gamma": 1, "exit_layer": 3, "layers": 3}),

@@ -73,7 +73,7 @@ def batch(task: Task, prompts: Sequence[Tokens], gamma: int = 4, beside: Tokens 
 
 ALGORITHM = Algorithm(
     name="lockstep-batch",
-    summary="speculative sampling of two requests, both commit as many tokens as the one with fewest",
+    summary="speculative sampling of two requests; both commit as many tokens as the shorter one",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"gamma": 1, "beside": (0,)}, {"gamma": 2, "beside": (1, 0)}),

@@ -27,7 +27,7 @@ def build(task: Task, width: int = 5, order: int = 3, guesses: int = 5) -> Decod
 
 ALGORITHM = Algorithm(
     name="lookahead",
-    summary="n-grams of a Jacobi window that start with the last token, as candidate sets",
+    summary="n-grams of a Jacobi window that start with the last token; verified as candidate sets",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"width": 3, "order": 2, "guesses": 2}, {"width": 2, "order": 3, "guesses": 2}),

@@ -27,7 +27,7 @@ def build(task: Task, widths: tuple[int, ...] = (3, 2, 2)) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="medusa",
-    summary="heads that see the text so far alone, the product of their top tokens, as candidate sets",
+    summary="heads that read only the committed text; the product of their top tokens, verified as candidate sets",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"widths": (2,)}, {"widths": (2, 2)}),

@@ -26,7 +26,7 @@ def build(task: Task, gamma: int = 3) -> Parts:
 
 ALGORITHM = Algorithm(
     name="medusa-heads",
-    summary="d_i ~ q_i of the state behind the last token, blind to d_<i, accepted with min(1, p/q_i)",
+    summary="d_i ~ q_i from heads that do not read earlier drafts; accepted with min(1, p/q_i)",
     build=build,
     claims=frozenset(Claim),
     examples=({"gamma": 1}, {"gamma": 2}),

@@ -105,7 +105,7 @@ def declared_law(task: Task, prompt: Tokens, clip: Any = 2, gamma: int = 4) -> d
 
 ALGORITHM = Algorithm(
     name="mentored-decoding",
-    summary="pi = q clipped to [a p, b p], speculative sampling of pi (declared bias)",
+    summary="pi = q clipped to [a p, b p]; speculative sampling of pi (declared bias)",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"clip": Fraction(3, 2), "gamma": 1}, {"clip": 2, "gamma": 2}),

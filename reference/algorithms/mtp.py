@@ -27,7 +27,7 @@ def build(task: Task, gamma: int = 1) -> Parts:
 
 ALGORITHM = Algorithm(
     name="mtp",
-    summary="d_i ~ q_i(. | text, d_<i) from gamma modules in sequence, accepted with min(1, p/q_i)",
+    summary="d_i ~ q_i(. | text, d_<i) from gamma modules in sequence; accepted with min(1, p/q_i)",
     build=build,
     claims=frozenset(Claim),
     examples=({"gamma": 1}, {"gamma": 2}),

@@ -26,7 +26,7 @@ def build(task: Task, order: int = 3, gamma: int = 4) -> Parts:
 
 ALGORITHM = Algorithm(
     name="napd",
-    summary="n-gram draft d, accept while d = argmax p",
+    summary="d is an n-gram draft, accepted while d = argmax p",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"order": 2, "gamma": 1}, {"order": 3, "gamma": 3}),

@@ -28,7 +28,7 @@ def build(task: Task, order: int = 3, gamma: int = 4, filler_top_k: int = 1, bac
 
 ALGORITHM = Algorithm(
     name="nasd",
-    summary="n-gram draft d, draw z ~ p, emit z, go on while z = d",
+    summary="d is an n-gram draft; draw z ~ p, emit z, and continue while z = d",
     build=build,
     claims=frozenset(Claim),
     examples=(

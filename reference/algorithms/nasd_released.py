@@ -120,7 +120,8 @@ def declared_law(
 
 ALGORITHM = Algorithm(
     name="nasd-released",
-    summary="keep d while z ~ p equals it, then draw from p again; even guesses in unknown contexts (declared bias)",
+    summary="accept d while z ~ p equals it, then draw from p again; uniform guesses in unknown contexts "
+    "(declared bias)",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"order": 3, "gamma": 1, "filler_top_k": 1}, {"order": 3, "gamma": 2, "filler_top_k": 2}),

@@ -59,7 +59,7 @@ def declared_law(task: Task, prompt: Tokens, order: int = 3, gamma: int = 4) -> 
 
 ALGORITHM = Algorithm(
     name="nasd-seed-rule",
-    summary="accept d iff d = argmax p, else sample p (declared bias)",
+    summary="accept d if d = argmax p, else sample p (declared bias)",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"order": 2, "gamma": 1}, {"order": 2, "gamma": 2}, {"order": 3, "gamma": 3}),

@@ -95,7 +95,7 @@ def build(task: Task, eta: Any = Fraction(1, 10), interval: int = 8, order: int 
 
 ALGORITHM = Algorithm(
     name="online-speculative-decoding",
-    summary="speculative sampling, q learns from p where it was rejected, every few rounds",
+    summary="speculative sampling; q learns from p at rejected positions, every few rounds",
     build=build,
     claims=frozenset(Claim),
     examples=(

@@ -25,7 +25,7 @@ def build(task: Task, depth: int = 4, length: int = 4, most: int = 3, warm: tupl
 
 ALGORITHM = Algorithm(
     name="ouroboros",
-    summary="greedy draft of q, pool phrases that begin with its last token below it, as candidate sets",
+    summary="a greedy draft of q, extended by pool phrases that begin with its last token; verified as candidate sets",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=(

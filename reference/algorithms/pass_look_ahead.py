@@ -31,7 +31,7 @@ def build(task: Task, look_ahead: int = 3) -> Parts:
 
 ALGORITHM = Algorithm(
     name="pass",
-    summary="d_1 ~ p, d_i ~ q_i of look-ahead tokens blind to the drafts, accepted with min(1, p/q_i)",
+    summary="d_1 ~ p, d_i ~ q_i of look-ahead tokens that do not read the drafts; accepted with min(1, p/q_i)",
     build=build,
     claims=frozenset(Claim),
     examples=({"look_ahead": 0}, {"look_ahead": 1}),

@@ -45,7 +45,8 @@ def build(task: Task, exit_layer: int = 2, layers: int = 4, k: int = 3) -> Decod
 
 ALGORITHM = Algorithm(
     name="ppd",
-    summary="passes for the k likeliest next tokens begin at an early exit, the one that was drawn goes on",
+    summary="target passes for the k most probable next tokens begin at an early exit; the pass of the drawn "
+    "token continues",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"exit_layer": 1, "layers": 2, "k": 1}, {"exit_layer": 2, "layers": 3, "k": 2}),

@@ -98,7 +98,7 @@ def _prepared(state: State) -> Prepared:
 
 ALGORITHM = Algorithm(
     name="pre-drafted",
-    summary="speculative sampling, the next draft drawn ahead for likely outcomes and used where one comes true",
+    summary="speculative sampling; the next draft is prepared for likely outcomes, and used if one of them occurs",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"gamma": 1, "ahead": 1}, {"gamma": 2, "ahead": 1}),

@@ -21,7 +21,7 @@ def build(task: Task, max_ngram: int = 3, gamma: int = 4) -> Parts:
 
 ALGORITHM = Algorithm(
     name="prompt-lookup",
-    summary="copy the continuation of the last tokens' first occurrence, verify by z ~ p",
+    summary="drafts are the tokens after the first occurrence of the last tokens; verified by z ~ p",
     build=build,
     claims=frozenset(Claim),
     examples=({"max_ngram": 1, "gamma": 1}, {"max_ngram": 2, "gamma": 2}, {"max_ngram": 2, "gamma": 3}),

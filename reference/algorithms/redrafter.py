@@ -53,7 +53,7 @@ def build(task: Task, beams: int = 4, depth: int = 4) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="redrafter",
-    summary="the beams of q merged where they share a prefix, as candidate sets",
+    summary="beams of q, merged where they share a prefix; verified as candidate sets",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"beams": 2, "depth": 2}, {"beams": 3, "depth": 2}),

@@ -110,7 +110,8 @@ def declared_law(
 
 ALGORITHM = Algorithm(
     name="relaxed-acceptance",
-    summary="while thinking keep d = argmax q in the top tokens of p within delta, else d = argmax p (declared bias)",
+    summary="while thinking accept d = argmax q if it is a top token of p within delta, else if d = argmax p "
+    "(declared bias)",
     build=build,
     claims=frozenset({Claim.GREEDY}),
     examples=(

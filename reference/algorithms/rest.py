@@ -22,7 +22,7 @@ def build(task: Task, datastore: tuple[Tokens, ...] = (), longest: int = 4, dept
 
 ALGORITHM = Algorithm(
     name="rest",
-    summary="the most frequent continuations of the longest suffix found, as candidate sets",
+    summary="the most frequent continuations of the longest suffix found; verified as candidate sets",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=(

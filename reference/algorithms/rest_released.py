@@ -101,7 +101,7 @@ def declared_law(
 
 ALGORITHM = Algorithm(
     name="rest-released",
-    summary="each retrieved path is matched with draws of its own, then p is drawn again (declared bias)",
+    summary="each retrieved path is compared with its own draws from p, then p is drawn again (declared bias)",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=(

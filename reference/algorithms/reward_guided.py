@@ -68,7 +68,7 @@ def declared_law(task: Task, prompt: Tokens, rewarded: Pairs = ()) -> dict[Token
 
 ALGORITHM = Algorithm(
     name="reward-guided",
-    summary="keep a step d ~ q whose reward reaches a threshold, else sample p (declared bias)",
+    summary="accept a step d ~ q whose reward reaches a threshold, else sample p (declared bias)",
     build=build,
     claims=frozenset(),
     examples=({"rewarded": ((2, 0), (0, 1), (1, 1))}, {"rewarded": ((0, 0), (1, 0), (2, 1))}),

@@ -25,7 +25,7 @@ def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="rsd",
-    summary="siblings without replacement, q_k = norm(q without earlier ones), recursive rejection",
+    summary="siblings are drawn without replacement, q_k = norm(q without earlier siblings); recursive rejection",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"branching": (2,)}, {"branching": (1, 2)}),

@@ -26,7 +26,7 @@ def build(task: Task, least: int = 5, predict: int = 40) -> Parts:
 
 ALGORITHM = Algorithm(
     name="sam-decoding",
-    summary="copy after the first occurrence of the longest suffix seen before, verify by z ~ p",
+    summary="drafts are the tokens after the first occurrence of the longest repeated suffix; verified by z ~ p",
     build=build,
     claims=frozenset(Claim),
     examples=({"least": 1, "predict": 2}, {"least": 2, "predict": 3}),

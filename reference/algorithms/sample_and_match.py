@@ -23,7 +23,7 @@ def build(task: Task, gamma: int = 4) -> Parts:
 
 ALGORITHM = Algorithm(
     name="sample-and-match",
-    summary="draft d ~ q, draw z ~ p, emit z, go on while z = d",
+    summary="d ~ q; draw z ~ p, emit z, and continue while z = d",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"gamma": 1}, {"gamma": 2}),

@@ -96,7 +96,7 @@ def verified(
 
 ALGORITHM = Algorithm(
     name="scheduled-by-draft",
-    summary="verify the slots of two requests with the largest product of q(d) (declared bias)",
+    summary="of two requests verify the slots with the largest product of q(d) (declared bias)",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"gamma": 1, "budget": 1, "beside": (0,)}, {"gamma": 2, "budget": 2, "beside": (1, 0)}),

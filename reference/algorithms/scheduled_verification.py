@@ -69,7 +69,8 @@ def batch(
 
 ALGORITHM = Algorithm(
     name="scheduled-verification",
-    summary="verify the slots of two requests with the largest survival, by confidences blind to their own drafts",
+    summary="of two requests verify the slots most likely to be reached, by confidences that do not read their "
+    "own draft",
     build=build,
     claims=frozenset(Claim),
     examples=({"gamma": 1, "budget": 1, "beside": (0,)}, {"gamma": 2, "budget": 2, "beside": (1, 0)}),

@@ -79,7 +79,7 @@ def drawn_order(draws: Draws, here: Block, window: int, number: int) -> list[int
 
 ALGORITHM = Algorithm(
     name="self-speculative-diffusion",
-    summary="draft all masked places from rows blind to each other, accept with min(1, p/q) in a drawn order",
+    summary="draft all masked positions from rows that do not read each other; accept with min(1, p/q) in random order",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"block": 2, "window": 2}, {"block": 3, "window": 2}, {"block": 2, "window": 3}),

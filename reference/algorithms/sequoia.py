@@ -34,7 +34,7 @@ def build(task: Task, acceptance: tuple[Any, ...] = (0.6, 0.2, 0.1), size: int =
 
 ALGORITHM = Algorithm(
     name="sequoia",
-    summary="the tree with most expected tokens by dynamic programming, then as rsd, uniform where q is exhausted",
+    summary="the tree with most expected accepted tokens, then as rsd; children are uniform if q is exhausted",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"acceptance": (0.6, 0.3), "size": 4, "depth": 2},),

@@ -80,7 +80,7 @@ def build(task: Task, window: int = 16) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="sjd-pac",
-    summary="speculative Jacobi that judges every place, d_i with min(1, p_i/q_i) or norm((p_i - q_i)+), drafts of p_i",
+    summary="speculative Jacobi that verifies every position: d_i with min(1, p_i/q_i), else from norm((p_i - q_i)+)",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"window": 2},),

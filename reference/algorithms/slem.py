@@ -27,7 +27,8 @@ def build(task: Task, pieces: Pieces = (), gamma: int = 4) -> Parts:
 
 ALGORITHM = Algorithm(
     name="slem",
-    summary="another vocabulary's text spelled in one's own tokens, draw z ~ p, emit z, go on while z = d",
+    summary="drafts are text of a model with another vocabulary, in tokens of the target; draw z ~ p, continue "
+    "while z = d",
     build=build,
     claims=frozenset(Claim),
     examples=({"pieces": ((0, (0, 1)),), "gamma": 2}, {"pieces": ((1, (1, 1, 0)),), "gamma": 3}),

@@ -32,7 +32,8 @@ def build(task: Task, pieces: Pieces = (), gamma: int = 4) -> Parts:
 
 ALGORITHM = Algorithm(
     name="slrs",
-    summary="t ~ psi, the law of another vocabulary's text in one's own tokens, accepted with min(1, p/psi)",
+    summary="drafts have the law psi of text with another vocabulary in tokens of the target; accepted with "
+    "min(1, p/psi)",
     build=build,
     claims=frozenset(Claim),
     examples=({"pieces": ((0, (1, 0)),), "gamma": 2}, {"pieces": ((0, (0, 1)), (1, (0, 0))), "gamma": 2}),

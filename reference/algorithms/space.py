@@ -53,7 +53,7 @@ def position_ids(k: int, known: int) -> Any:
 
 ALGORITHM = Algorithm(
     name="space",
-    summary="masks behind each candidate guess the next ones, accept while d = argmax p",
+    summary="masks after each candidate guess the next tokens; accepted while d = argmax p",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"gamma": 1}, {"gamma": 2}),

@@ -102,7 +102,8 @@ def declared_law(task: Task, prompt: Tokens, lenience: Any = 1) -> dict[Tokens, 
 
 ALGORITHM = Algorithm(
     name="spec-rl",
-    summary="the old policy's response, d kept with min(1, l p/q); from the first rejection on p alone (declared bias)",
+    summary="drafts are the old policy's response, accepted with min(1, l p/q); after a rejection only p is "
+    "sampled (declared bias)",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"lenience": 1}, {"lenience": 2}),

@@ -65,7 +65,7 @@ def declared_law(task: Task, prompt: Tokens, beta: int = 5, tau: float = 3.0, ga
 
 ALGORITHM = Algorithm(
     name="specdec",
-    summary="accept while d is in the target's top beta within tau, else the argmax (declared bias)",
+    summary="accept d among the top beta tokens of p, within tau of the best, else emit the argmax (declared bias)",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"beta": 2, "tau": 0.7, "gamma": 2}, {"beta": 3, "tau": 3.0, "gamma": 3}),

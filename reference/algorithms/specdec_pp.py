@@ -69,7 +69,7 @@ def build(task: Task, threshold: Any = Fraction(7, 10), gamma: int = 20) -> Part
 
 ALGORITHM = Algorithm(
     name="specdec-pp",
-    summary="speculative sampling, draft ends once 1 - the product of predicted acceptances is above a threshold",
+    summary="speculative sampling; drafting ends when 1 - the product of predicted acceptances is above a threshold",
     build=build,
     claims=frozenset(Claim),
     examples=({"threshold": Fraction(1, 2), "gamma": 2}, {"threshold": Fraction(1, 2), "gamma": 3}),

@@ -54,7 +54,7 @@ def build(task: Task, budget: int = 16, depth: int = 8) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="specexec",
-    summary="the paths most probable under q, best first up to a budget, as candidate sets",
+    summary="the paths most probable under q, best first up to a budget; verified as candidate sets",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"budget": 2, "depth": 2}, {"budget": 4, "depth": 3}),

@@ -122,7 +122,7 @@ def build(task: Task, depth: int = 4) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="spechub",
-    summary="pairs that hold the draft's top token a, first the other one's share, then a's, then what p has left",
+    summary="pairs with the draft's top token a: first the other token's share, then a's share, then the rest of p",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"depth": 1},),

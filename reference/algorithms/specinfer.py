@@ -30,7 +30,7 @@ def build(task: Task, forget: tuple[int, ...] = (0, 1), depth: int = 4) -> Decod
 
 ALGORITHM = Algorithm(
     name="specinfer",
-    summary="K sequences, each x ~ q_k tried in random order with min(1, r/q_k), then r = norm((r - q_k)+)",
+    summary="K sequences; each x ~ q_k is tried in random order with min(1, r/q_k), then r = norm((r - q_k)+)",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"forget": (0, 1), "depth": 1}, {"forget": (0,), "depth": 2}),

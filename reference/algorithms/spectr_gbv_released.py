@@ -87,7 +87,7 @@ def _ends(
 
 ALGORITHM = Algorithm(
     name="spectr-gbv-released",
-    summary="K blocks tried prefix by prefix, with 1 - (1 - min(1, S/B))^K of their joint ratio (declared bias)",
+    summary="K blocks; prefixes are tried with 1 - (1 - min(1, S/B))^K of their joint ratio (declared bias)",
     build=build,
     claims=frozenset(),
     examples=({"candidates": 1, "gamma": 2}, {"candidates": 2, "gamma": 1}),

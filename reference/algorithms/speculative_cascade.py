@@ -91,7 +91,7 @@ def declared_law(
 
 ALGORITHM = Algorithm(
     name="speculative-cascade",
-    summary="pi = q where good enough, else p; speculative sampling of pi (declared bias)",
+    summary="pi = q where q is good enough, else p; speculative sampling of pi (declared bias)",
     build=build,
     claims=frozenset(),
     examples=(

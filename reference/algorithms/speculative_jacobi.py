@@ -63,7 +63,7 @@ def build(task: Task, window: int = 16) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="speculative-jacobi",
-    summary="the last sweep's draws d ~ q_i, their rows, accepted with min(1, p_i/q_i), the rest drawn anew",
+    summary="drafts are draws of the last sweep, d ~ q_i; accepted with min(1, p_i/q_i), the others drawn again",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"window": 2},),

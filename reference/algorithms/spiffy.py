@@ -111,7 +111,8 @@ def added_token(before: Block, after: Block) -> int:
 
 ALGORITHM = Algorithm(
     name="spiffy",
-    summary="a masked model fills a place a step; its rows guess the next states, which cost no pass if they come true",
+    summary="a masked model fills one position per step; drafts are guesses of the next states, which save "
+    "passes if right",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"block": 2}, {"block": 3, "depth": 2, "width": 1}),

@@ -77,7 +77,7 @@ def build(task: Task, least: int = 4, inner: int = 2) -> Parts:
 
 ALGORITHM = Algorithm(
     name="staged-speculative",
-    summary="a small model drafts for q by whole rounds, their tokens for p with min(1, p/q)",
+    summary="a small model drafts for q by whole rounds; these tokens are drafts for p, accepted with min(1, p/q)",
     build=build,
     claims=frozenset(Claim),
     examples=({"least": 1, "inner": 1}, {"least": 2, "inner": 1}),

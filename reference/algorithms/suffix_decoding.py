@@ -30,7 +30,7 @@ def build(
 
 ALGORITHM = Algorithm(
     name="suffix-decoding",
-    summary="the most frequent continuation of the suffix whose draft scores best, verify by z ~ p",
+    summary="drafts are the most frequent continuation of the suffix with the best score; verified by z ~ p",
     build=build,
     claims=frozenset(Claim),
     examples=(

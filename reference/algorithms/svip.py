@@ -22,7 +22,7 @@ def build(task: Task, threshold: float = 0.3, scale: float = 0.15, gamma: int = 
 
 ALGORITHM = Algorithm(
     name="svip",
-    summary="speculative sampling, draft ends after a token with sqrt(c H(q)) above a threshold",
+    summary="speculative sampling; drafting ends after a token with sqrt(c H(q)) above a threshold",
     build=build,
     claims=frozenset(Claim),
     examples=({"threshold": 0.35, "gamma": 2}, {"threshold": 0.38, "gamma": 3}),

@@ -131,7 +131,7 @@ def build(
 
 ALGORITHM = Algorithm(
     name="swift",
-    summary="some layers draft a path with siblings where unsure, recursive rejection; which layers follows the text",
+    summary="a subset of the layers drafts a path, with siblings where it is unsure; recursive rejection",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=(

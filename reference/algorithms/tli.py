@@ -24,7 +24,7 @@ def build(task: Task, missing: Tokens = (), gamma: int = 4) -> Parts:
 
 ALGORITHM = Algorithm(
     name="tli",
-    summary="d ~ q' = norm(q on the shared tokens), accepted with min(1, p/q')",
+    summary="d ~ q' = norm(q on the shared tokens); accepted with min(1, p/q')",
     build=build,
     claims=frozenset(Claim),
     examples=({"missing": (0,), "gamma": 2}, {"missing": (1,), "gamma": 2}),

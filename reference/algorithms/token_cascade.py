@@ -63,7 +63,8 @@ def declared_law(task: Task, prompt: Tokens, alpha: Any = Fraction(1, 2), gamma:
 
 ALGORITHM = Algorithm(
     name="token-cascade",
-    summary="keep d where p(d) >= (1 - alpha) max p, else sample p, as speculative sampling of pi (declared bias)",
+    summary="accept d if p(d) >= (1 - alpha) max p, else sample p; speculative sampling of this mixture pi "
+    "(declared bias)",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"alpha": Fraction(1, 4), "gamma": 1}, {"alpha": Fraction(2, 3), "gamma": 2}),

@@ -26,7 +26,8 @@ def build(task: Task, template: tuple[Tokens, ...] = SMALL, width: int = 8) -> D
 
 ALGORITHM = Algorithm(
     name="token-recycling",
-    summary="a template filled with the target's last top tokens behind each token, as candidate sets",
+    summary="a template tree, filled with the last known top tokens of the target after each token; verified as "
+    "candidate sets",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"template": ((0,), (1,)), "width": 2}, {"template": ((0,), (0, 0)), "width": 2}),

@@ -39,7 +39,8 @@ def build(task: Task, pieces: Pieces = (), gamma: int = 4) -> Parts:
 
 ALGORITHM = Algorithm(
     name="token-timing",
-    summary="another vocabulary's sampled text spelled in one's own tokens, t kept with p(t), else p without t",
+    summary="sampled text of a model with another vocabulary, in tokens of the target; t is accepted with p(t), "
+    "else p without t",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"pieces": ((0, (0, 1)),), "gamma": 2}, {"pieces": ((0, (1, 0)), (1, (1, 1, 0))), "gamma": 3}),

@@ -31,7 +31,7 @@ def build(task: Task, branching: tuple[int, ...] = (2, 1), replacement: bool = T
 
 ALGORITHM = Algorithm(
     name="transport-optimum",
-    summary="a maximum flow from the law of the candidate set into p decides which candidate is accepted",
+    summary="a maximum flow from the law of the candidate set to p decides which candidate is accepted",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"branching": (2,), "replacement": False}, {"branching": (2,), "replacement": True}),

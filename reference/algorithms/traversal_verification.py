@@ -25,7 +25,7 @@ def build(task: Task, branching: tuple[int, ...] = (2, 2, 1), replacement: bool 
 
 ALGORITHM = Algorithm(
     name="traversal-verification",
-    summary="a leaf's whole path is accepted or given up, then its siblings', then the node above",
+    summary="from the leaves: accept or drop the whole path of a leaf, then of its siblings, then of the parent",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"branching": (1, 1), "replacement": True}, {"branching": (2, 1), "replacement": False}),

@@ -32,7 +32,7 @@ def build(task: Task, gamma: int = 4, inner: int = 1, forget: int = 1) -> Parts:
 
 ALGORITHM = Algorithm(
     name="triforce",
-    summary="q'' drafts for q' with min(1, q'/q''), q' for p with min(1, p/q'), residuals at both",
+    summary="q'' drafts for q' by speculative sampling, and these tokens draft for p by speculative sampling",
     build=build,
     claims=frozenset(Claim),
     examples=({"gamma": 2, "inner": 1},),

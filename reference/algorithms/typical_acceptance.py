@@ -70,7 +70,7 @@ def declared_law(
 
 ALGORITHM = Algorithm(
     name="typical-acceptance",
-    summary="accept iff p(d) > min(epsilon, delta e^-H), else the argmax (declared bias)",
+    summary="accept d while p(d) > min(epsilon, delta e^-H), then emit the argmax (declared bias)",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=(

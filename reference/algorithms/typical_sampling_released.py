@@ -68,7 +68,7 @@ def declared_law(
 
 ALGORITHM = Algorithm(
     name="typical-sampling-released",
-    summary="draw z ~ p at or above the typical threshold, keep d while z = d, then draw again (declared bias)",
+    summary="draw z ~ p among typical tokens, accept d while z = d, then draw again (declared bias)",
     build=build,
     claims=frozenset({Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"epsilon": 0.4, "delta": 0.8, "gamma": 2}, {"epsilon": 0.1, "delta": 0.8, "gamma": 1}),

@@ -94,7 +94,8 @@ def build(task: Task, keep: str = "strength", gamma: int = 4) -> Decoder:
 
 ALGORITHM = Algorithm(
     name="watermarked",
-    summary="d ~ q reweighted by a key, kept against p reweighted by it, or with min(1, p/q); p over keys",
+    summary="d ~ q reweighted by a key; accepted against p reweighted by the key, or with min(1, p/q); p on "
+    "average over keys",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"keep": "strength", "gamma": 2}, {"keep": "efficiency", "gamma": 1}),

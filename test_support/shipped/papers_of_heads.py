@@ -111,7 +111,7 @@ HEADS_AND_MORE = (
         "Speculative decoding, 2211.17192 (shreyansh26)",
         "speculative-sampling",
         "Speculative-Decoding-shreyansh26",
-        "the same with that token drawn",
+        "the same with the last token drawn",
         partial(public_verifiers.shreyansh_probabilistic, mended=True),
         public_verifiers.shreyansh_probabilistic,
         (1, 2),

@@ -122,7 +122,7 @@ ARGMAXES_AND_TREES = (
         "REST, 2311.08252",
         "rest",
         "REST",
-        "`evaluate_posterior` and the draw behind it, nucleus whole",
+        "`evaluate_posterior` and the draw after it, without truncation",
         trees.rest,
         trees.rest,
         EVEN_TREES,

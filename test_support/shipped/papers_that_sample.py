@@ -38,7 +38,7 @@ def hierarchical(what, source=HSD, *, note="", control=False, **mends):
 
 SAMPLING = (
     hierarchical(
-        "its tabs read as four spaces",
+        "tabs replaced by four spaces",
         untabbed=True,
         note=(
             "The released file cannot be imported: line 5366 has tabs among spaces, and Python raises a "
@@ -49,7 +49,7 @@ SAMPLING = (
     ),
     hierarchical("the last commit that can be imported", f"{HSD}-compiles"),
     hierarchical(
-        "the last coin with the same cap",
+        "with the cap also on the test of the whole block",
         untabbed=True,
         capped=True,
         control=True,
@@ -62,7 +62,7 @@ SAMPLING = (
         "SVIP, 2411.18462",
         "svip",
         "SVIP",
-        '`assisted_decoding`, `length_policy="svip"`, `sample`, as long as asked for',
+        '`assisted_decoding`, `length_policy="svip"`, `sample`, with the requested length',
         lambda: loops.svip,
         loops.svip,
         loop=True,
@@ -77,7 +77,7 @@ SAMPLING = (
         "SVIP, 2411.18462",
         "svip",
         "SVIP",
-        "the same, asked for one token more, which is not looked at",
+        "the same with one token more, which is not compared",
         lambda: partial(loops.svip, beyond=1),
         loops.svip,
         loop=True,
@@ -111,7 +111,7 @@ SAMPLING = (
         "Speculative decoding, 2211.17192 (feifeibear)",
         "speculative-sampling",
         "LLMSpeculativeSampling",
-        "the same, the vocabulary moved up by one",
+        "the same with all token ids shifted up by one",
         lambda: partial(loops.feifeibear, gamma=1),
         loops.feifeibear,
         loop=True,
@@ -165,7 +165,7 @@ SAMPLING = (
         "TriForce, 2404.11912",
         "triforce",
         "TriForce",
-        "the same, an inner rejection drawn by its own `max_fn`",
+        "the same, with inner replacements drawn by its own `max_fn`",
         lambda: partial(loops.triforce, mended=True),
         loops.triforce,
         loop=True,
@@ -175,7 +175,7 @@ SAMPLING = (
         "SpecHub, 2411.05289",
         "spechub",
         "Speculative_decoding_OT",
-        "`sample` and `evaluate_posterior`, one pair a round; q never certain",
+        "`sample` and `evaluate_posterior`, one pair per round; q is never 1",
         lambda: staged_loops.spechub,
         staged_loops.spechub,
         SOFT,

@@ -96,7 +96,7 @@ def _beside(released: Released, found: Found) -> list[str]:
 def _agreement(verdict: Verdict) -> str:
     if verdict.status in GOOD:
         return f"agrees in {verdict.figures['cases']} cases"
-    return f"parts, TV {verdict.figures['tv']:.3g}" if verdict.status is Status.REFUTED else _said(verdict)
+    return f"differs, TV {verdict.figures['tv']:.3g}" if verdict.status is Status.REFUTED else _said(verdict)
 
 
 def _explained(released: Released, found: Found) -> list[tuple[Verdict, Beside | None]]:
