@@ -70,7 +70,7 @@ ARGMAX_DRAFT_ONE_HOT_ROW = correct("speculative-sampling")._replace(
 
 argmax_draft_one_hot = Control(
     "argmax-draft-one-hot",
-    "declares no q for greedy drafts",
+    "declares a point mass as q for greedy drafts",
     "vLLM PR #40651; EAGLE issues #183, #283",
     partial(algorithm_subject, ARGMAX_DRAFT_ONE_HOT_ROW, "control"),
 )
@@ -94,7 +94,7 @@ DRAFTS_PAST_THE_END_ROW = correct("prompt-lookup")._replace(
 
 drafts_past_the_end = Control(
     "drafts-past-the-end",
-    "drafts after EOS, trims later",
+    "drafts tokens after the end, and removes them later",
     "openvino.genai PR #1951 (review); koboldcpp issue #1276",
     partial(algorithm_subject, DRAFTS_PAST_THE_END_ROW, "control"),
 )
@@ -115,7 +115,7 @@ GAMMA_BY_POSITION_ROW = correct("speculative-sampling")._replace(
 
 gamma_by_position = Control(
     "gamma-by-position",
-    "drafts more here than there",
+    "drafts another number of tokens at some positions",
     "TensorRT-LLM issue #2208",
     partial(algorithm_subject, GAMMA_BY_POSITION_ROW, "control"),
 )
@@ -138,7 +138,7 @@ def infinite_ratio_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 
 infinite_ratio = Control(
     "infinite-ratio",
-    "divides by a q of 0",
+    "computes ratios p/q that are infinite or NaN where q is 0",
     "plausible",
     partial(verifier_subject, infinite_ratio_verify, "control:infinite-ratio", (1,)),
 )
@@ -166,7 +166,7 @@ def one_coin_a_level_verify(p: Any, q: Any, parents: Any, tokens: Any) -> list[i
 
 one_coin_a_level = Control(
     "one-coin-a-level",
-    "compares one uniform with every sibling",
+    "tests all siblings with one uniform (as one draw from p)",
     "SGLang tree_speculative_sampling_target_only",
     partial(tree_subject, one_coin_a_level_verify, "control:one-coin-a-level", Form(drafts="top_k"), (TREES["top_k"],)),
 )
@@ -186,7 +186,7 @@ def rounded_logits_verify(target_logits: Any, draft_logits: Any, draft_tokens: A
 
 rounded_logits = Control(
     "rounded-logits",
-    "computes logits in float32",
+    "computes logits in float32, which differ in the last bits",
     "transformers issue #39421; Medusa issue #56; MLC-LLM PR #2184; mlx-lm PR #1109",
     partial(logits_at, SETTINGS, rounded_logits_verify, "control:rounded-logits", (1,)),
 )
@@ -205,7 +205,7 @@ SAMPLED_DRAFT_AS_A_POINT_ROW = correct("speculative-sampling")._replace(
 
 sampled_draft_as_a_point = Control(
     "sampled-draft-as-a-point",
-    "never reads q",
+    "verifies a sampled draft without q",
     "EAGLE issues #183, #283 (qx = 1)",
     partial(algorithm_subject, SAMPLED_DRAFT_AS_A_POINT_ROW, "control"),
 )
@@ -235,7 +235,7 @@ STOPS_ON_THE_TARGET_ROW = correct("sample-and-match")._replace(
 
 stops_on_the_target = Control(
     "stops-on-the-target",
-    "ends the draft by p of its last token",
+    "stops drafting after a token with small p, and keeps this token",
     "plausible",
     partial(algorithm_subject, STOPS_ON_THE_TARGET_ROW, "control"),
 )
@@ -249,7 +249,7 @@ TARGET_DRAWN_IN_BOTH_BRANCHES_ROW = correct("sample-and-match")._replace(
 
 target_drawn_in_both_branches = Control(
     "target-drawn-in-both-branches",
-    "accepts iff equal to the target's own draw",
+    "accepts a draft only if it equals a draw from p",
     "mlxcel PR #992, issue #902",
     partial(algorithm_subject, TARGET_DRAWN_IN_BOTH_BRANCHES_ROW, "control"),
 )
@@ -295,7 +295,7 @@ UNLIKELY_MATCHES_DROPPED_ROW = correct("sample-and-match")._replace(
 
 unlikely_matches_dropped = Control(
     "unlikely-matches-dropped",
-    "drops drafts before sample and match",
+    "removes drafts that are not the argmax of p before sample and match",
     "plausible",
     partial(algorithm_subject, UNLIKELY_MATCHES_DROPPED_ROW, "control"),
 )
@@ -319,7 +319,7 @@ def what_is_left_of_a_coin_verify(p: Any, q: Any, draft_tokens: Any) -> list[int
 
 what_is_left_of_a_coin = Control(
     "what-is-left-of-a-coin",
-    "recycles one uniform",
+    "uses the rest of one uniform for the next test",
     "plausible",
     partial(verifier_subject, what_is_left_of_a_coin_verify, "control:what-is-left-of-a-coin", (2,)),
 )
@@ -348,7 +348,7 @@ ZERO_DRAFT_PROBABILITIES_ROW = correct("candidate-set")._replace(
 
 zero_draft_probabilities = Control(
     "zero-draft-probabilities",
-    "a tree kernel that receives q = 0",
+    "a tree kernel that gets q = 0",
     "SGLang issues #9877, #10308",
     partial(algorithm_subject, ZERO_DRAFT_PROBABILITIES_ROW, "control"),
 )
