@@ -84,8 +84,8 @@ checks; it must be "none" in every row. The last column is the number of checks 
 """
 
 OF_NOT_EXPRESSED = """\
-These recorded defects are not planted here; each line has the reason. The checks of this page examine tokens alone. Bugs
-in streams, statistics, seeds and ranks are planted among the [promises](planted-promises.md).
+These recorded defects are not planted here; each line has the reason. The checks of this page examine tokens alone.
+Bugs in streams, statistics, seeds and ranks are planted among the [promises](planted-promises.md).
 """
 
 OF_CHECKS = "*Kills*: how many mutants the check refutes. *Alone*: the mutants that no other check refutes.\n"
