@@ -57,8 +57,8 @@ exact checks.
 """
 
 STATE = """
-The code changed during this survey. Afterwards 135 subjects, from all groups, were examined again; the results were
-equal.
+The code of specverify changed during this survey. Afterwards 135 subjects, from all groups, were examined again; the
+results were equal.
 """
 
 NUMBERS = """
