@@ -79,8 +79,8 @@ random numbers from interception, they are drawn by the program itself.
 """
 
 OF_CONTROLS = """\
-These subjects are correct but look wrong. A check that refutes one of them raises a false alarm. *Accused by* names such
-checks; it must be "none" in every row. The last column is the number of checks that hold.
+These subjects are correct but look wrong. A check that refutes one of them raises a false alarm. *Accused by* names
+such checks; it must be "none" in every row. The last column is the number of checks that hold.
 """
 
 OF_NOT_EXPRESSED = """\
