@@ -1,7 +1,8 @@
 """Replay a certificate: run the subject on the recorded random numbers of some paths, and compare the results.
 
 For these paths a certificate lists the calls of the subject: arguments, values that libraries returned, and results.
-During the replay the libraries return these values, by patches of this file. Any other draw or result is refused.
+During the replay the libraries return these values, by patches of this file. Any other draw or result raises
+``CertificateRefused``.
 """
 
 from __future__ import annotations

@@ -310,7 +310,7 @@ TRACE = AnsweringTrace()
 def _as_array(value: SymbolicFloat) -> SymbolicTracer:
     """Return ``value``, a symbolic Python number, as an array, so that it can be used with JAX arrays.
 
-    Refused while JAX traces a function: a number drawn then would be the same in every later call.
+    Raises ``NeedsValue`` while JAX traces a function: a number drawn then would be the same in every later call.
     """
     if isinstance(core.trace_ctx.trace, partial_eval.DynamicJaxprTrace):
         raise NeedsValue(

@@ -89,10 +89,10 @@ def _sign(value: Symbolic, what: str) -> float:
 
 
 def _is_never(number: float, value: Symbolic, what: str) -> Symbolic:
-    """Return ``value`` unchanged; refuse it if it may equal ``number`` with positive probability, as after a clamp.
+    """Return ``value`` unchanged if it cannot equal ``number``; otherwise raise ``NeedsValue``.
 
-    Example: a divisor must never be 0, because the sign of the zero decides the result. ``what`` begins the message of
-    the refusal.
+    A number may equal its bound with positive probability after a clamp. For example, a divisor must never be 0,
+    because the sign of the zero decides the result. ``what`` begins the message of the refusal.
     """
     if value.may_be(number):
         raise NeedsValue("unknown-sign", f"{what} a random number that may be {number:g}")
@@ -420,8 +420,8 @@ def scaled(value: Operand, exponent: Operand) -> Operand:
 def log_of_sum(left: Operand, right: Operand) -> Operand:
     """Return ``log(exp(left) + exp(right))``; if one operand is negligible, the other.
 
-    To avoid overflow, the largest possible value of the operands is first subtracted from both. If it is far from 0, an
-    operand without an upper bound is refused.
+    To avoid overflow, the largest possible value of the operands is first subtracted from both. If it is far from 0,
+    ``NeedsValue`` is raised for an operand without an upper bound.
     """
     ends = [each.ends() if isinstance(each, SYMBOLIC) else (each, each) for each in (left, right)]
     shift = max((high for _, high in ends if isfinite(high)), default=0.0)

@@ -102,7 +102,7 @@ def place_of_extreme(name: str, array: Any, axis: Any = None, out: Any = None, *
 def best(name: str, array: Any, axis: Any, keepdims: Any, **more: Any) -> Any:
     """Return the largest (``name`` "max") or smallest ("min") elements of ``array`` along ``axis``, still symbolic.
 
-    ``more`` are further arguments of the NumPy call, which are refused.
+    ``more`` are further arguments of the NumPy call; raises ``NeedsValue`` if there are any.
     """
     more = {name: value for name, value in more.items() if value not in (None, np._NoValue)}  # noqa: SLF001
     if more:

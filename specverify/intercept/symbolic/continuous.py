@@ -248,8 +248,9 @@ class Extreme(NamedTuple):
         return sorted(values, reverse=self.largest)[self.rank]
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
-        """Return whether the number is below ``bound``: parts are compared in turn until the answer is determined.
+        """Return whether this order statistic is below ``bound``.
 
+        The numbers in ``parts`` are compared with ``bound`` one after the other, until the result is determined.
         ``place`` is the line that compares; ``or_equal`` includes equality.
         """
         wanted = len(self.parts) - self.rank if self.largest else self.rank + 1

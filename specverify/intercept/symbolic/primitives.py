@@ -11,8 +11,8 @@ its ``steps.Rule`` and one row here.
 Results on a symbolic number whose interval is still (0, 1) are cached: the runs of an enumeration repeat a computation
 on new numbers, and its result depends only on the chain of steps.
 
-Comparisons are rows too: of symbolic numbers with numbers and with each other. Two numbers with racing noise are
-compared by their race.
+Comparisons are rows too: of symbolic numbers with numbers and with each other. Two noisy scores, such as logits with
+Gumbel noise, are compared as in an argmax, by exponential clocks (``races``).
 """
 
 from __future__ import annotations
@@ -581,8 +581,8 @@ def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> b
 def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
     """Return whether ``left`` is below ``right``, two functions of exponential clocks, by one race among these clocks.
 
-    ``place`` is the line that compares; ``or_equal`` includes equality. Raises ``NeedsValue`` if they have not the form
-    of a race.
+    ``place`` is the line that compares; ``or_equal`` includes equality. Raises ``NeedsValue`` if no such clocks
+    determine their order.
     """
     largest = _of_largest(left, right)
     mine, its = _parts(left), _parts(right)
@@ -595,8 +595,8 @@ def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bo
 def _same(left: Symbolic, right: Symbolic, place: str) -> bool:
     """Return whether ``left`` and ``right``, two symbolic numbers, are equal.
 
-    Two maxima with common parts are equal if a common part is the largest. Numbers without common parts are unequal;
-    they are refused if one has a value of positive probability. ``place`` is the line that compares.
+    Two maxima are equal if the largest number of both is one and the same. Numbers that have nothing in common are
+    unequal; ``NeedsValue`` is raised if one has a value of positive probability. ``place`` is the line that compares.
     """
     if isinstance(left, Joined) or isinstance(right, Joined):
         apart = applied("subtract", left, right)
