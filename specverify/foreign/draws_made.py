@@ -1,4 +1,4 @@
-"""The number of draws that the current run of a subject has made, as another thread can read it."""
+"""Read, also from another thread, how many draws the current run of a subject has made."""
 
 from __future__ import annotations
 

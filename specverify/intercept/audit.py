@@ -162,7 +162,7 @@ class Draw:
 class Cell(NamedTuple):
     """The interval from ``low`` to ``high`` in which a uniform number lies after a comparison with thresholds.
 
-    ``answer`` is the answer of the comparison: how many of the thresholds are at or below the number.
+    ``answer`` is the result of the comparison: how many of the thresholds are at or below the number.
     """
 
     answer: int

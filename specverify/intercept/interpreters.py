@@ -219,7 +219,7 @@ class Coupled:
         return float(self._blocks[id(block.known)][1][number])
 
     def take_outcome(self, draw: Any) -> Item:
-        """Return the next recorded item, which belongs to the categorical draw ``draw``, and take it off the record."""
+        """Return the next recorded item, which belongs to the draw ``draw``, and remove it from the record."""
         return self._next(draw.name)
 
     def outcome(self, pmf: Any, item: Item, name: str) -> int:
@@ -508,7 +508,7 @@ def _shown(weights: Any) -> str:
 def _draws(record: Record) -> bool:
     """Return whether the call of ``record`` drew a number.
 
-    A call whose result has no elements draws none. A call without a rule counts as drawing.
+    A call whose result has no elements draws none. A call for which ``recorded_numbers`` has no rule counts as drawing.
     """
     try:
         return bool(items_of(record))

@@ -279,9 +279,9 @@ def tried() -> Iterator[None]:
 
 
 def in_housekeeping() -> bool:
-    """Return whether the standard library draws for its own use, or this package draws while it fills a table.
+    """Return whether a draw is made by this package itself, or by the standard library for its own use.
 
-    Such draws are not intercepted.
+    Such draws, for example for the name of a temporary file, are not intercepted.
     """
     frame: Any = sys._getframe(1)  # noqa: SLF001
     filename = frame.f_code.co_filename  # read once a frame: the interpreter tells of every look at its code

@@ -261,7 +261,7 @@ def _added(weights: list[Any]) -> Any:
 
 
 class _Nowhere:
-    """A stand-in for the run of a number that belongs to no run.
+    """The ``run`` of symbolic numbers that are used outside of any run of the program.
 
     Such a number can be added and multiplied; a comparison raises ``AssertionError``.
     """

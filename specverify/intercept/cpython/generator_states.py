@@ -129,11 +129,11 @@ class Held:
         self._seen, self._seed = None, 0
 
     def read(self) -> Any:
-        """Return the state, as ``read`` returns it."""
+        """Return the generator's present state; ``write`` restores it."""
         return b"".join([view.raw for view in self._views]) if self._views else read(self.generator)
 
     def write(self, state: Any) -> None:
-        """Restore a ``state`` that ``read`` returned."""
+        """Set the generator to ``state``, which ``read`` returned before."""
         if not self._views:
             write(self.generator, state)
             return

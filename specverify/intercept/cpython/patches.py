@@ -235,7 +235,7 @@ _MOST_NAMES = 128
 
 
 class _Module(NamedTuple):
-    """A module in which ``float`` needed the value of a symbolic number, with the patched code of its functions.
+    """A module that has applied ``float`` to a symbolic number, with the patched code of its functions.
 
     ``names`` is the dictionary of its global names.
     """

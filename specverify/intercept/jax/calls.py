@@ -665,7 +665,7 @@ _TRACE_STATE_CLEAN = core.trace_state_clean
 @once
 @contextmanager
 def meshes_set() -> Iterator[None]:
-    """Context manager: while it is open, ``jax.set_mesh`` works inside a block."""
+    """Context manager: while it is open, ``jax.set_mesh`` works although JAX's calls are intercepted."""
     with replaced(core, {"trace_state_clean": _is_outside_of_jit}):
         yield
 

@@ -191,7 +191,7 @@ class JaxDraws:
     def key(self) -> Any:
         """Return a new key for a call of the program, different in every call and in every run.
 
-        A run that repeats a plain run gets the keys of the plain run instead.
+        If the run repeats a recorded run without interception, it gets the keys of that run instead.
         """
         coupled = mode().coupled
         if coupled is not None:

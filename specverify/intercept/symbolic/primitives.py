@@ -101,7 +101,7 @@ class Family(Enum):
 
 
 class Result(Enum):
-    """The dtype of the result of an operation, as a function of the operands."""
+    """How the dtype of an operation's result follows from its operands, for example "as the operands" or "bool"."""
 
     OPERANDS = "that of the operands"
     FLOATS = "floats, also of whole numbers"

@@ -302,7 +302,7 @@ def _keeps_open(tensor: Any, index: Any, value: Any) -> bool:
 
 
 def _may_be_drawn_into(tensor: Any) -> bool:
-    """Return whether a tensor holds symbolic numbers and its values have not been forced."""
+    """Return whether ``tensor`` holds symbolic numbers and has not become an ordinary tensor."""
     return isinstance(tensor, SymbolicTensor) and not is_stored(tensor)
 
 
