@@ -207,7 +207,7 @@ def read_option(written: Any) -> Any:
 
 
 def any_length(chosen: Chosen, most: int) -> LengthRule:
-    """Return a length rule that asks ``chosen(text)`` before each draft token whether to draft it.
+    """Return a length rule under which ``chosen(text)`` decides, before each draft token, whether to draft it.
 
     ``text`` includes the drafts so far. ``most`` is the largest number of drafts of a round.
     """

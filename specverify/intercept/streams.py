@@ -189,10 +189,11 @@ class Answers:
         return AnsweredCall(self._streams, self.draws, state and (type(generator).__name__, state), site, function)
 
     def force(self, generator: Any, advance: Callable[[], Any], count: int) -> None:
-        """Advance the real generator by ``count`` doubles; the run has fixed values, which replace the doubles.
+        """Advance the real generator by ``count`` doubles, because the fixed values of the run replace these doubles.
 
-        ``advance`` advances it by one double. Raises ``NeedsValue`` if an outcome was drawn from one of these doubles
-        before, because the outcome could contradict the fixed value.
+        ``advance`` advances it by one double. Does nothing if numbers have no fixed values, or each has a value of its
+        own (``Boundary``). Raises ``NeedsValue`` if an outcome was drawn from one of these doubles before, because the
+        outcome could contradict the fixed value.
         """
         if self.boundary is None or self.boundary.has_values or large(count, MANY):
             return

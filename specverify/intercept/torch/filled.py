@@ -77,7 +77,8 @@ class Filled:
         """Record that ``tensor`` was filled in place with ``values``; return the symbolic tensor that represents it.
 
         If neither is symbolic, the values are copied, and ``tensor`` is returned. Raises ``NeedsValue`` for values of
-        another shape, and for a tensor that has been given plain values since it was first filled.
+        another shape, and for a tensor whose elements were drawn since it was first filled, so that it is an ordinary
+        tensor again.
         """
         lazy = isinstance(tensor, SymbolicTensor)
         if not lazy and not isinstance(values, SymbolicTensor):
