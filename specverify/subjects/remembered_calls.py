@@ -45,14 +45,14 @@ class _EmissionLaw(NamedTuple):
 
 
 class _LawMemory:
-    """The memoised laws of the calls of one verifier: the last one that was used."""
+    """The laws of the calls of one verifier, kept for later calls: only those of the last verifier that was used."""
 
     def __init__(self) -> None:
         self.verify: Any = None
         self.laws: dict[Any, _EmissionLaw] = {}
 
     def of(self, verify: Any) -> dict[Any, _EmissionLaw]:
-        """Return the memoised laws of ``verify``; discard all laws of any other verifier."""
+        """Return the kept laws of ``verify``, by the arguments of the call; discard the laws of any other verifier."""
         if self.verify is not verify:
             self.verify, self.laws = verify, {}
         return self.laws
@@ -64,7 +64,8 @@ _MEMORY = _LawMemory()
 def remembered(draws: Draws) -> AbstractContextManager[None]:
     """Return the context in which ``draws`` answer the random calls of a verifier.
 
-    A verifier with this context is memoised by ``memoised``. With any other context it is called each time.
+    Passing this function as the context also requests memoisation: ``memoised`` computes the law of a call once if its
+    context is this function, and makes the call each time with any other context.
     """
     return answered_everywhere(draws)
 

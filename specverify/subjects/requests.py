@@ -35,7 +35,7 @@ from specverify.subjects.subject import UnusableSubject
 
 
 class Requests(NamedTuple):
-    """Requests that are served in turn, or at once."""
+    """The requests that an engine serves in one run: one after the other, or as rows of batches."""
 
     scenario: Scenario
     """The first request; its models and its horizon are those of all requests."""
@@ -99,10 +99,11 @@ The entry of a draft rejected there is in a block that the next turn of the conv
 
 
 def _conversation(scenario: Scenario) -> Requests:
-    """Return three requests in ``scenario``: one with its prompt, and two follow-ups.
+    """Return three requests in ``scenario``: one with its prompt, and two follow-ups, to expose stale cache entries.
 
     The prompt of a follow-up is the first prompt, its answer and one token. In the second follow-up the last token of
-    the answer is replaced, so the two follow-ups have equal tokens up to this one.
+    the answer is replaced. So the two follow-ups are equal up to this token, and a cache may keep only this common
+    part.
     """
     (answer,) = target_law(handed_task(scenario, rational=False), scenario.prompt)
     last = scenario.prompt + answer

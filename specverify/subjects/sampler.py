@@ -5,7 +5,8 @@
   sample(seed, n) -> n mappings, each with "tokens", and with "accepted" if it counts them
 
 The n sequences of one call, and those of calls with different seeds, must be independent. A sequence is a tuple, list
-or array of token ids; an integer stands for a sequence of one token. The code of the function decides no verdict.
+or array of token ids; an integer stands for a sequence of one token. Verdicts are decided by the samples alone; the
+code of the function is only searched for the cause of a refutation.
 """
 
 from __future__ import annotations

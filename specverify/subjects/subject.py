@@ -64,7 +64,7 @@ class Variant(NamedTuple):
 
 
 class Method(StrEnum):
-    """The method by which samples are drawn."""
+    """How the samples of a subject are drawn: whose random numbers are used, and whether each run is made."""
 
     DIVIDED = "divided"
     """The counts of many runs are divided at every draw: see ``specverify.laws.divided``."""
@@ -156,7 +156,7 @@ def drafts_of(forward: Forward, prompt: Tokens) -> Tokens:
 
 
 class Observed(NamedTuple):
-    """The observer's record of one run of an engine."""
+    """The record of one run of an engine: its tokens, forward passes, other returned values, changed objects."""
 
     new: Any
     """The new tokens; ``Undecided`` if the last of them was never read."""
@@ -252,7 +252,7 @@ class EngineProgram(NamedTuple):
 
 
 class OpenedCall(NamedTuple):
-    """A call of a verifier, prepared so that it can be run many times, with its rows."""
+    """A call of a verifier, prepared so that it can be run many times, and its rows of p, q and drafts."""
 
     run: Callable[..., Ending]
     """``run(draws)``; or ``run(draws, boundary)``, in which random numbers have given values."""
@@ -378,9 +378,10 @@ class InScenario(NamedTuple):
 
     @property
     def remembering(self) -> Decoder:
-        """Return the decoder for computing laws; it uses memoised laws of calls if the variant has any.
+        """Return a decoder with the same law as ``decoder``, for computing this law faster.
 
-        A memoised call is one draw, so its paths and program lines are not recorded.
+        Where the variant supports this, the law of a verifier's call is computed once and sampled afterwards. Such a
+        call is then a single draw: the draws inside it and the lines of the verifier's code are not recorded.
         """
         return (self.variant.remembered or self.variant.build)(self.task)
 
@@ -391,9 +392,9 @@ class InScenario(NamedTuple):
 
 
 class KernelSetting(NamedTuple):
-    """A setting of a kernel or of an engine's promise, identified by its name alone.
+    """The input of one examination of a kernel or of an engine's promise: a name, and nothing else.
 
-    Each check that uses it finds its own data about the setting by the name.
+    The check that examines it looks up the data with this name.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""One call of a verifier of trees: its tree or batch, neighbours with certain outcomes, and the answers."""
+"""One call of a verifier of trees: the arguments, the other trees of its batch, and the result."""
 
 from __future__ import annotations
 

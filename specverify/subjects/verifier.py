@@ -137,7 +137,8 @@ def build(
     * ``task``: The models; ``processed`` ones for a verifier of logits.
     * ``answered``: ``answered(draws)`` is the context of a call; by default it intercepts random calls.
 
-    A round without drafts is one draw from p, unless there are other rows and ``verify`` takes the numbers of drafts.
+    In a round without drafts the token is drawn from p, and ``verify`` is not called. The exception is a row among
+    others if ``verify`` takes the numbers of drafts: then ``verify`` also decides a row without drafts.
     """
     batched, ragged = arguments.form.batched, takes_lengths(verify)
     memory: dict[tuple[Tokens, Tokens], Callable[[Draws], Any]] = {}

@@ -1,4 +1,7 @@
-"""Models under sampling parameters that keep their unprocessed logits, for subjects that process logits."""
+"""Models under sampling parameters, which also have the logits or pmfs before these parameters.
+
+A subject that applies the sampling parameters itself gets these logits or pmfs; its expected law is that of the models.
+"""
 
 from __future__ import annotations
 

@@ -172,7 +172,8 @@ class Stated(NamedTuple):
 def _checks_of_made(make: Any, engine: Any, stated: Stated, ranks: int) -> tuple[Check, ...]:
     """Return the checks of the promises in ``stated`` for the engines that ``make`` creates.
 
-    The calls of the engines that ``engine`` creates return only the tokens. ``ranks`` is the number of processes.
+    The calls of these engines return tokens and other values. ``engine`` creates the same engines with calls that
+    return only the tokens. ``ranks`` is the number of processes.
     """
     names, result = tuple(stated.values), list[Check]()
     if stated.values:

@@ -41,7 +41,7 @@ GROUND = "program_is_its_draws"
 
 
 class Examinee(NamedTuple):
-    """A subject whose checks run one at a time, with its plan and its verdicts so far (check -> verdict)."""
+    """A subject whose checks run one at a time: the checks and options (its plan), and its verdicts so far by check."""
 
     label: str
     make: Callable[..., Plan]
@@ -67,9 +67,10 @@ class CheckOfSubject(NamedTuple):
         return self.check in self.examinee.plan.statistical
 
     def __call__(self, **more: Unpack[CheckOptions]) -> Verdict | None:
-        """Run the check and return its verdict; None if the plan ended before the check.
+        """Run the check and return its verdict, or None if there is none.
 
-        The options ``more`` replace those of the subject. Raises the error of a check function if the check fails.
+        There is none if a refutation by another check ended the plan, or if the check turns out not to apply. The
+        options ``more`` replace those of the subject. Raises the error of a check function if the check fails.
         """
         __tracebackhide__ = True
         more = {**offered.get(), **more}
@@ -196,10 +197,11 @@ def _items(examinee: Examinee) -> Iterator[CheckOfSubject]:
 
 
 def _verdict(examinee: Examinee, plan: Plan, check: str) -> Verdict | None:
-    """Return the verdict of ``check`` on the subject of ``plan``; None if the plan ended without one.
+    """Return the verdict of ``check`` on the subject of ``plan``, or None if there is none.
 
-    A verdict that ``examinee`` already has is returned without a run. Otherwise the plan is run, and all verdicts of
-    this run are stored in ``examinee``.
+    There is none if a refutation by another check ended the plan, or if the check turns out not to apply. A verdict
+    that ``examinee`` already has is returned without a run. Otherwise the plan is run, and all verdicts of this run are
+    stored in ``examinee``.
     """
     needed = [GROUND, check] if GROUND in plan.applicable and check not in plan.statistical else [check]
     together = plan.applicable if plan.refuted_alone else tuple(dict.fromkeys(needed))

@@ -122,7 +122,10 @@ def check_options(function: str, known: Collection[str], given: Mapping[str, Any
 
 
 def options_of(taken: Collection[str]) -> Mapping[str, Any]:
-    """Return name -> default of the options of all check functions, and of those in ``taken``."""
+    """Return name -> default of the options of a check function: the options of all check functions, and ``taken``.
+
+    ``taken`` names the options in ``SOME_DEFAULTS`` that the function takes.
+    """
     return {**DEFAULTS, **{name: value for name, value in SOME_DEFAULTS.items() if name in taken}}
 
 
@@ -208,9 +211,9 @@ def check_common(options: Mapping[str, Any]) -> None:
 
 
 def check_names(names: Any, what: str, known: Sequence[str]) -> None:
-    """Raise ``ValueError``, naming ``what``, unless ``names`` is None or has at least one name, each in ``known``.
+    """Raise ``ValueError``, naming ``what``, unless ``names`` is None or a collection of names in ``known``.
 
-    Expected failures may also be empty.
+    The collection must not be empty, except as the option ``expected_failures``.
     """
     if names is None or (what == "expected_failures" and not names):
         return

@@ -167,7 +167,7 @@ def _hint(verify: Callable[..., Any], form: str | None, seconds: float) -> str:
 
 
 def _check_unsaid(form: str | None, **options: Any) -> None:
-    """Raise ``ValueError`` for the first of ``options`` that has a value although ``form`` does not permit it."""
+    """Raise ``ValueError`` for the first of ``options`` that is not None: this ``form`` permits none of them."""
     for name, value in options.items():
         if value is not None:
             raise argument_error(name, value, f"it to be left out with form={form!r}")

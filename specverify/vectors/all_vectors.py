@@ -18,7 +18,7 @@ KINDS: tuple[Kind, ...] = (CHAIN, LAW, WARP, CACHE, STOP, TREE, BOUNDARY)
 
 @cache
 def all_vectors() -> dict[str, Vector]:
-    """Return all vectors: id -> vector, kind after kind. Raises ``ValueError`` if two vectors have one id."""
+    """Return all test vectors: id -> vector, grouped by kind. Raises ``ValueError`` if two vectors have one id."""
     result: dict[str, Vector] = {}
     for kind in KINDS:
         for vector in kind.vectors():

@@ -21,7 +21,10 @@ REFUSED: Answer = {"refused": True}
 
 
 class VectorResult(StrEnum):
-    """What a vector requires of an answer; the names are those of the Wycheproof project."""
+    """What a vector requires: the only right answer, one of several right answers, or a refusal of its invalid input.
+
+    The names are those of the Wycheproof project.
+    """
 
     VALID = "valid"
     """One answer is right."""
@@ -65,7 +68,7 @@ class Vector(NamedTuple):
 
 
 class Outcome(StrEnum):
-    """The grade of an answer; only ``PASSED`` is a pass."""
+    """The grade of an answer: passed, failed, undecided or without an answer; only ``PASSED`` is a pass."""
 
     PASSED = "passed"
     FAILED = "failed"

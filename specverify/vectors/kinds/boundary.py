@@ -1,8 +1,9 @@
-"""Vectors ``boundary``: one verification at the limits of floats and uniforms. Rows are sparse: token -> probability.
+"""Test vectors ``boundary``: one verification of drafts at the limits of floats and uniforms.
 
-All numbers are dyadic. Float32 holds them, and the products and sums that decide, exactly. So a correct program in
-float32 gives these answers. In vectors ``of-3-equal`` a row has equal parts whose sums are rounded; there the last
-token is expected. Conventions are those of ``inverse-cdf`` of ``verify_chain``.
+Rows are sparse: token -> probability. All numbers are dyadic. Float32 holds them, and the products and sums that
+decide, exactly. So a correct program in float32 gives these answers. In vectors ``of-3-equal`` a row has equal parts
+whose sums are rounded; there the last token is expected. Tokens are drawn by inverse CDF, with the conventions of the
+vectors ``verify_chain`` that do so.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def answer_of(inputs: Mapping[str, Any]) -> Answer:
 
 
 def vectors() -> tuple[Vector, ...]:
-    """Return all vectors of this kind."""
+    """Return all test vectors of the kind ``boundary``."""
     return (*_zero_coins(), *_largest(), *_equalities(), *_points(), *_underflow(), *_large(), *_broken())
 
 

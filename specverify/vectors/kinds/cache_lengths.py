@@ -28,7 +28,7 @@ def answer_of(flag: str, inputs: Mapping[str, Any]) -> Answer:
 
 
 def vectors() -> tuple[Vector, ...]:
-    """Return all vectors of this kind."""
+    """Return all test vectors of the kind ``cache_lengths``."""
     return tuple(vector for flag in (TARGET, DRAFT) for vector in _of_cache(flag))
 
 

@@ -107,7 +107,7 @@ NOTES_OF = {"min_new": "least-length", "grammar": "grammar"}
 
 
 def vectors() -> tuple[Vector, ...]:
-    """Return all vectors of this kind."""
+    """Return all test vectors of the kind ``law_of_round``."""
     return (*map(_of_text, TEXTS), *_of_parameters(), *(vector for row in ALGORITHMS for vector in _of_algorithm(row)))
 
 

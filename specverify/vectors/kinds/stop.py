@@ -52,7 +52,7 @@ def token_by_token(inputs: Mapping[str, Any], *, kept: bool) -> Answer:
 
 
 def vectors() -> tuple[Vector, ...]:
-    """Return all vectors of this kind."""
+    """Return all test vectors of the kind ``stop``."""
     return (*_ends(), *_no_end(), *_least(), *_sequences())
 
 

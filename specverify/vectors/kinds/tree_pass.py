@@ -106,7 +106,7 @@ def draws_of(inputs: Inputs) -> Draws:
 
 
 def vectors() -> tuple[Vector, ...]:
-    """Return all vectors of this kind."""
+    """Return all test vectors of the kind ``tree``."""
     return (*_layouts(), *_greedy(), *_recursive())
 
 

@@ -170,7 +170,7 @@ SHAPES = ("generic", "peaked", "zeros", "disjoint", "equal", "point_target", "po
 
 
 def vectors() -> tuple[Vector, ...]:
-    """Return all vectors of this kind."""
+    """Return all test vectors of the kind ``verify_chain``."""
     result: dict[str, Vector] = {}
     for convention in CONVENTIONS:
         for gamma, vocabulary in SIZES[:2] if convention.deterministic else SIZES:

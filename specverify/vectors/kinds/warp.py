@@ -38,7 +38,7 @@ def kept(pmf: Pmf, tokens: Sequence[int]) -> list[str]:
 
 
 def vectors() -> tuple[Vector, ...]:
-    """Return all vectors of this kind."""
+    """Return all test vectors of the kind ``warp``."""
     return (*_temperatures(), *_top_k(), *_top_p(), *_min_p(), *_both(), *_refused())
 
 
