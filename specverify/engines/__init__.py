@@ -109,7 +109,7 @@ def _sampled_row(rows: Callable[[], Mapping[str, Any]], call: str, name: str) ->
 
 
 class FoundEngines(NamedTuple):
-    """All engines: those whose entry point could be loaded as an ``Engine``, and the reason for each of the others.
+    """All engines: those whose entry point could be loaded, and for each of the others the reason why not.
 
     The library of a loaded engine need not be installed.
     """

@@ -10,7 +10,8 @@ rounded once and divided by the sum of its row: an error of e. The two sums are 
 known up to the rounding of the sums (``Floats.sums``). With such errors in p and q,
 
 * a ratio adds e/2 for its division; a difference adds e/2, and e/2 more if it is divided by the sum of the row;
-* an entry of a pmf is a weight among weights: it is smallest if it is as small as possible and the others as large.
+* an entry of a pmf is its weight divided by the sum of all weights. So its lower bound uses the least possible value of
+  this weight and the largest possible values of all others.
 
 So an entry with well separated p and q is known to a few e, whatever the vocabulary, and an entry with nearly equal p
 and q may be 0. A lookup in a cumulative row moves e from one cell to the next, because each partial sum is rounded
@@ -89,10 +90,11 @@ def added_up(epsilon: float, count: int) -> Floats:
 
 
 def one_by_one(epsilon: float, given: float, count: int, *, looked_up: bool) -> Floats:
-    """Return bounds on the rounding errors of a program that adds ``count`` entries one after the other, or pairwise.
+    """Return bounds on the rounding errors of a program that adds ``count`` entries in any order.
 
-    Sums are computed in float32 or finer. ``epsilon`` is the spacing at 1 of the floats of the program, ``given`` that
-    of the input rows. ``looked_up`` states that the program also looks up a uniform in a cumulative row.
+    They also hold if the program adds the entries one after the other, which has the largest error. Sums are computed
+    in float32 or finer. ``epsilon`` is the spacing at 1 of the floats of the program, ``given`` that of the input rows.
+    ``looked_up`` states that the program also looks up a uniform in a cumulative row.
     """
     sums = max(count * min(epsilon, FLOAT32) + epsilon, added_up(epsilon, count).sums)
     return Floats(epsilon, sums, epsilon if looked_up else 0.0, SMALLEST.get(given, UNDERFLOW))

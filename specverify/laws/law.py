@@ -91,7 +91,8 @@ def total_variation(law: Law, target: Mapping[Any, Any]) -> Distance:
 def rounding_bound(law: Law, coarsest: float = FLOAT32) -> float:
     """Return an upper bound on the total variation by which rounding can change an enumerated law; 0 for rationals.
 
-    It follows from the observations in ``law.rounding``, with a spacing of floats at 1 of at least ``coarsest``.
+    The bound is computed from the dtypes, supports and lookups observed while the law was computed (``law.rounding``).
+    It assumes floats with a spacing at 1 of at least ``coarsest``.
     """
     if is_rational(law):
         return 0.0

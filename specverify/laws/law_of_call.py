@@ -85,10 +85,10 @@ class CallLaw(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """The law of the last token at the end of one path.
+    """The law of the last token at the end of one path, as found so far.
 
-    ``kept`` are the tokens before it, and ``masses`` the probabilities of its ``values``. Other fields are those of
-    ``CallLaw`` and ``Behind``.
+    ``kept`` are the tokens before the last one, and ``masses`` the probabilities of its possible ``values``. Other
+    fields count the runs, and record the outcomes with which the call fails or that were not followed.
     """
 
     kept: Tokens

@@ -83,8 +83,8 @@ def named(token: int) -> str:
 def parting(setting: str, plain: Tokens, speculative: Tokens, logits: Logits) -> Parting | None:
     """Return the first difference of two different greedy texts: ``plain``, of the target alone, and ``speculative``.
 
-    Returns None if the logits there are not known, or a token there is no integer. ``setting`` names the case in
-    messages. Raises ``ValueError`` for an invalid row of logits.
+    Returns None if the logits there are not known, or a token there is no integer. ``setting`` is the name of the call
+    in messages. Raises ``ValueError`` for an invalid row of logits.
     """
     texts = zip((*plain, NO_TOKEN), (*speculative, NO_TOKEN), strict=False)
     position, pair = next((index, pair) for index, pair in enumerate(texts) if pair[0] != pair[1])

@@ -28,8 +28,8 @@ PROBES = 16
 class Path(NamedTuple, Generic[Outcome]):
     """One run of a program: its result, its probability (``weight``), and its draws.
 
-    ``choices`` are their outcomes, ``decisions`` their sites, pmfs and outcomes. From ``rounding`` the error of the
-    weight is bounded.
+    ``choices`` are the outcomes of the draws, ``decisions`` their sites, pmfs and outcomes. ``rounding`` has the
+    observations from which the error of ``weight`` is bounded.
     """
 
     outcome: Outcome
@@ -40,7 +40,7 @@ class Path(NamedTuple, Generic[Outcome]):
 
 
 class Undecided(NamedTuple):
-    """The result of a run in which some draws were never read.
+    """The result of a run that is not yet determined, because some draws were never read.
 
     ``outcomes`` has a pair for each possible result of the run: the result, and its probability given the path.
     """
@@ -196,10 +196,11 @@ def _is_rare(weight: Any) -> bool:
 
 
 def _goes_on(branches: list[_OpenDraw], rare: Callable[[Any], bool] | None, in_a_row: int) -> bool:
-    """Return whether to continue after ``in_a_row`` paths in succession that were too rare to be followed.
+    """Return whether an enumeration goes on after it skipped a path because its probability is negligible.
 
-    ``branches`` is the current path, and ``rare`` is the function of ``paths``. Without ``rare``, raises
-    ``NotAFunctionOfItsDraws`` after many such paths.
+    If the caller passed the function ``rare``, it decides; its argument is the probability of ``branches``, the skipped
+    path. Otherwise the result is True, but after too many skipped paths in a row (``in_a_row``)
+    ``NotAFunctionOfItsDraws`` is raised.
     """
     if rare is not None:
         return rare(_weight(branches))
@@ -239,10 +240,11 @@ def _next_branch(
     least: Callable[[], Any] | None,
     rare: Callable[[Any], bool] | None,
 ) -> bool:
-    """Move ``branches`` to the next path that is not rare and whose probability is above ``least()``.
+    """Move ``branches``, the current path, to the next path to follow, depth first; return False if there is none.
 
-    ``first``, ``least`` and ``rare`` are those of ``paths``. Returns False if there is no such path, or if ``rare``
-    returns False for paths that were passed over.
+    Paths with a negligible probability are skipped, and so are paths that do not begin with the outcomes ``first`` or
+    have at most the probability ``least()``. ``rare(probability)`` is called for skipped negligible paths; if it
+    returns False, so does this function.
     """
     while _advanced(branches, first):
         branch, lost = branches[-1], 0.0

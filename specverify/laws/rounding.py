@@ -208,7 +208,7 @@ def drew(support: int, dtype: Any = None) -> None:
 
 
 def looked_up(cells: int) -> None:
-    """Record a lookup of a number among the bounds of this many cells of positive mass."""
+    """Record that the program looked up a number in a cumulative pmf with ``cells`` cells of positive mass."""
     if _COLLECTING:
         _COLLECTING[-1].cells += cells
 

@@ -59,7 +59,7 @@ def scenario_task(scenario: Scenario, rational: bool = True) -> Task:
 
 @cache
 def handed_task(scenario: Scenario, rational: bool = True) -> Task:
-    """Return the task of a scenario as a subject receives it: the models return read-only rows.
+    """Return the task of a scenario for a subject under test: the rows of its models are read-only.
 
     The models are tables of ``Fraction`` if ``rational``, else of floats.
     """

@@ -1,4 +1,7 @@
-"""An algorithm of the registry as a subject: enumerated in its examples, and sampled at sizes beyond enumeration."""
+"""An algorithm of the registry as a subject: its law is enumerated with the options of its examples.
+
+At sizes beyond enumeration it is sampled.
+"""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class LawOfCalls:
         self.law = law
 
     def __call__(self) -> Mapping[Tokens, float]:
-        """Return text -> probability; {} if each call returns several texts."""
+        """Return text -> probability; {} if each call returns several texts, because there is then no law of one text."""
         result = self.law if isinstance(self.law, Mapping) else self.law()
         several = any(isinstance(token, tuple) for new in result for token in new)
         return {} if several else result
@@ -210,8 +210,8 @@ def _answers(
 ) -> tuple[Answer, ...]:
     """Return the answers of ``decode``, the call of an engine, to all requests, in order.
 
-    ``names`` are the values in an answer. ``queries`` is the list to which the engine appends its model queries.
-    ``batched`` states whether the call takes a list of prompts, and ``form`` how prompts are passed.
+    ``names`` are the values in an answer. ``queries`` is the list in which the models of the engine record the rows
+    that it asks for. ``batched`` states whether the call takes a list of prompts, and ``form`` how prompts are passed.
     """
     result: list[Answer] = []
     seeded, scenario = takes_seed(decode), requests.scenario

@@ -73,7 +73,7 @@ def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
 
 
 def _unanswered(verify: BareVerifier, attempt: Attempt) -> Any:
-    """Return the verifier's answer without interception and with seeded libraries; None if it raises.
+    """Return the tokens of a verifier's call with its own random numbers, from seeded libraries; None if it raises.
 
     ``attempt(verify, convert)`` makes the call. The verifier gets tensors if its code names torch, else NumPy arrays.
     """
@@ -166,7 +166,7 @@ def _may_take_tensors(verify: BareVerifier, first: _Attempted) -> bool:
 
 
 def _numpy_or_torch(verify: BareVerifier, first: _Attempted, outcome: Callable[[Convert], _Attempted]) -> Convert:
-    """Return how to convert the arguments of ``verify``, which did not run on NumPy arrays: to these or to tensors.
+    """Return the conversion of arguments for ``verify``, which did not run on NumPy arrays: to NumPy or to tensors.
 
     ``first`` has the error or the refusal of the calls with NumPy arrays. ``outcome(convert)`` calls the verifier with
     another conversion and returns the result.

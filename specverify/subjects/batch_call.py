@@ -204,7 +204,8 @@ def _read(rows: Sequence[BatchRow], form: Form, answer: Any) -> Any:
 def _ends(found: OpenEnd | None) -> int:
     """Return the number of values that the last token of a row can have, without those of negligible probability.
 
-    ``found`` is the row if its last token is symbolic. Return 1 for None, a row whose tokens are all known.
+    ``found`` is the row, with the law of its last token, if this token has no value yet. None means a row whose tokens
+    are all known; then the result is 1.
     """
     return 1 if found is None else sum(mass > NEGLIGIBLE for _, mass in found.law)
 
@@ -212,8 +213,8 @@ def _ends(found: OpenEnd | None) -> int:
 def _together(found: Sequence[Any]) -> Any:
     """Return the texts ``found``, one for each row of a batch, as one tuple.
 
-    If the last token of a text is symbolic (``Undecided``), return ``Undecided`` over tuples, one for each possible
-    token.
+    If the last token of a text has no value yet, the text has several possible values (``Undecided``). Then return
+    several possible tuples, with their probabilities.
     """
     return next(
         (

@@ -67,11 +67,12 @@ def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task,
 
 
 def crowd_together(verify: BareVerifier, arguments: Arguments, task: Task, prompt: Tokens) -> EngineProgram:
-    """Return a program that decides several random rows in one call, and no certain ones.
+    """Return a program that decides several rows in one call, all of them random.
 
-    Each row has a draft for every new token of ``task`` but the last one. If ``verify`` takes lengths, the first and
-    the last of more than two rows have no drafts. There is one row for each position of ``prompt``: it follows the
-    prompt with token 1 at this position. The outcome is the tuple of the texts of all rows, in order.
+    There is one row for each position of ``prompt``; its text before the drafts is the prompt with token 1 at this
+    position. The number of drafts of a row is the horizon of ``task`` minus 1. If ``verify`` takes lengths and there
+    are more than two rows, the first and the last have no drafts. The outcome is the tuple of the texts of all rows, in
+    order.
     """
     last = len(prompt) - 1
     without = {0, last} if takes_lengths(verify) and last > 1 else set[int]()

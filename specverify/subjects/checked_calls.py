@@ -76,9 +76,9 @@ def called(
 
 
 class RefusedForm:
-    """A conversion to arrays of which it is not known whether the verifier accepts them.
+    """Convert arguments to a kind of arrays that the verifier may or may not accept.
 
-    Interception refused every attempt to call the verifier on such arrays.
+    The kind is unknown, because interception refused every attempt to call the verifier on such arrays.
     """
 
     def __init__(self, convert: Convert, refusal: NeedsValue) -> None:

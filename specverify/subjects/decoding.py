@@ -1,7 +1,7 @@
-"""One call of an engine that is only sampled: its request, its law, and the subject of its samples.
+"""One call of a library that is only sampled: its options, the law of its texts, and the subject of its samples.
 
-The model is a small one of ours. The law of its texts is computed in float64 from the same weights, and the engine is
-sampled with its own random numbers.
+The library gets a small model with known weights. The law of the texts is computed in float64 from the same weights,
+and the library is sampled with its own random numbers.
 """
 
 from __future__ import annotations

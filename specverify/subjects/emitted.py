@@ -50,9 +50,10 @@ _LEFT_OPEN: ContextVar[int] = ContextVar("ends left open", default=0)
 
 @contextmanager
 def ends_left_open(least: int = 1) -> Iterator[None]:
-    """In the ``with`` block, let a last token that was never read stay symbolic in rows of at least ``least`` tokens.
+    """In the ``with`` block, leave the last token of a row without a value if it was never read.
 
-    Such a row is returned as ``Undecided``. With ``least=0``, the last token of every row is read.
+    This holds for rows of at least ``least`` tokens. Such a row is returned as ``Undecided``: all possible rows, with
+    their probabilities. With ``least=0``, the last token of every row is read.
     """
     token = _LEFT_OPEN.set(least)
     try:
@@ -64,9 +65,10 @@ def ends_left_open(least: int = 1) -> Iterator[None]:
 def emitted_row(answer: Any, drafts: int, who: str = "it") -> Any:
     """Return the emitted tokens in ``answer``, a verifier's result for one row with ``drafts`` drafts.
 
-    Symbolic tokens are forced. If the last token may stay symbolic (``ends_left_open``), return ``Undecided``. Numbers
-    outside the vocabulary are returned unchanged. Raise ``UnusableSubject``, naming the row as ``who``, unless the row
-    is 1 to ``drafts + 1`` numbers followed only by negative placeholders.
+    Symbolic tokens are forced. If the last token may stay symbolic (``ends_left_open``), all possible rows are
+    returned, with their probabilities (``Undecided``). Numbers outside the vocabulary are returned unchanged. Raise
+    ``UnusableSubject``, naming the row as ``who``, unless the row is 1 to ``drafts + 1`` numbers followed only by
+    negative placeholders.
     """
     return open_end(answer, drafts + 1) or _row(answer, 1, drafts + 1, "accepted drafts and one more", who)
 
@@ -173,7 +175,7 @@ def _name_of_type(dtype: Any) -> str:
 def drawn_row(draws: Draws, pmf: Any) -> Any:
     """Draw one token from ``pmf`` and return it as a row of one token.
 
-    If the last token of a decode may stay symbolic, return ``Undecided`` over all possible tokens instead.
+    If the last token of a decode may stay symbolic, return all possible rows, with their probabilities (``Undecided``).
     """
     if _LEFT_OPEN.get() != 1 or mode().coupled is not None:
         return (draws.categorical(pmf, ("bonus",)),)
@@ -183,10 +185,10 @@ def drawn_row(draws: Draws, pmf: Any) -> Any:
 
 
 def open_end(answer: Any, most: int) -> Undecided | None:
-    """Return ``answer``, a row whose last token is symbolic, as ``Undecided`` over the possible rows.
+    """Return the possible rows, with their probabilities, if the last token of the row ``answer`` is symbolic.
 
-    Returns None for other rows, and if the last token may not stay symbolic. ``most`` is the largest number of tokens
-    of the row.
+    Returns None if the row is determined, or if the last token may not stay symbolic. ``most`` is the largest number of
+    tokens of the row.
     """
     if (result := left_open(answer, most)) is None:
         return None
@@ -195,7 +197,7 @@ def open_end(answer: Any, most: int) -> Undecided | None:
 
 
 class OpenEnd(NamedTuple):
-    """An emitted row whose last token is symbolic, because the verifier never read it."""
+    """A row of emitted tokens whose last token has no value yet (is symbolic), because the verifier never read it."""
 
     tokens: Tokens
     """The tokens before the last one."""
@@ -206,11 +208,12 @@ class OpenEnd(NamedTuple):
 
 
 def left_open(answer: Any, most: int) -> OpenEnd | None:
-    """Return the tokens of the row ``answer`` and the law of its last token; None if this must not stay symbolic.
+    """Return the tokens of the row ``answer`` and the law of its symbolic last token, or None.
 
-    The last token may stay symbolic inside ``ends_left_open`` if it is no placeholder, was never read, and is decided
-    by a single draw. All tokens before it are forced. ``most`` is the largest number of tokens of the row. In a coupled
-    run (``checks.coupled_runs``) the law is compared with the draw of the token, and None is returned.
+    The last token may stay symbolic, without a value, inside ``ends_left_open`` if it is no placeholder, was never
+    read, and is decided by a single draw. All tokens before it are forced. Otherwise the result is None. ``most`` is
+    the largest number of tokens of the row. In a coupled run (``checks.coupled_runs``) the law is compared with the
+    draw of the token, and None is returned.
     """
     if not (least := _LEFT_OPEN.get()) or not (hasattr(answer, "reshape") or isinstance(answer, (list, tuple))):
         return None

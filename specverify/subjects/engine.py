@@ -250,11 +250,11 @@ def _rows_returned(decode: Decode) -> int | None:
 
 
 def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1, *, empty: bool = False) -> Any:
-    """Return the new tokens in ``answer``, the result of a run; ``Undecided`` if the last token was never read.
+    """Return the new tokens in ``answer``, the result of a run: one text, or a tuple of several texts.
 
-    The result is one text, cut at ``horizon`` (None: not cut), or a tuple of several texts, which are not cut. ``rows``
-    is the expected number of texts; None permits any number. ``empty`` permits one text without tokens. Raises
-    ``UnusableSubject`` for another number.
+    One text is cut at ``horizon`` (None: not cut); several are not cut. If the last token of one text was never read,
+    all possible texts are returned, with their probabilities (``Undecided``). ``rows`` is the expected number of texts;
+    None permits any number. ``empty`` permits one text without tokens. Raises ``UnusableSubject`` for another number.
     """
     result = read_answer_rows(answer)
     if rows is not None and len(result.rows) != rows:

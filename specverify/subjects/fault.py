@@ -30,7 +30,10 @@ class Drafted(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """One failure of an engine's call, as values that a script can reproduce; other failures' fields are empty."""
+    """One failure of an engine's call, as values that a script can reproduce.
+
+    There are fields for each kind of failure; those of other kinds are empty.
+    """
 
     said: str
     """The failure as a sentence."""

@@ -1,6 +1,7 @@
-"""A user's calls of a verifier, prepared for the checks: each is a program of draws with its rows of p and q.
+"""Calls of a verifier on arguments that the user chose, prepared for the checks.
 
-The user chooses their vocabulary, their number of drafts and their batch (``recorded_calls``).
+Each call is a program of draws, with its rows of p and q. Its vocabulary, number of drafts and batch are the user's
+(``recorded_calls``).
 """
 
 from __future__ import annotations

@@ -81,9 +81,9 @@ def design_of(kinds: Sequence[RowKind], shares: Sequence[float], vocabulary: int
 
 
 def drafts_of(situation: Situation) -> tuple[list[RowKind], list[float]]:
-    """Return one kind of batch row for each sequence of drafts that the draft model of ``situation`` can draw.
+    """Return (kinds, probabilities): one kind of batch row for each sequence of drafts, and the probability of each.
 
-    The second result is the probability of each sequence.
+    The sequences are those that the draft model of ``situation`` can draw.
     """
     result = list(drafted((situation.target, situation.draft), PROMPT, situation.length))
     kinds = [

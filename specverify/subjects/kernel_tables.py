@@ -48,10 +48,9 @@ class Situation(NamedTuple):
 
 
 def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ...]:
-    """Return the pair of models with the number ``table``, for rounds of ``gamma`` drafts.
+    """Return one ``Situation`` of the pair of models with the number ``table``, for rounds of ``gamma`` drafts.
 
-    If the kernel's rows may differ in length, there is also one ``Situation`` for each smaller number of drafts, from
-    0.
+    If the kernel's rows may differ in length, return also one for each smaller number of drafts, from 0.
     """
     denominators = DYADIC if kernel.short else DENOMINATORS
     denominator, pair = denominators[table % len(denominators)], PAIRS[table % len(PAIRS)]

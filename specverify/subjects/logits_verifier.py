@@ -3,10 +3,10 @@
     verify(target_logits, draft_logits, draft_tokens, temperature, top_k, top_p, min_p) -> emitted tokens
 
 ``target_logits`` is ``[gamma + 1, vocabulary]`` and ``draft_logits`` ``[gamma, vocabulary]``, float64; ``draft_tokens``
-is ``[gamma]``. It may have any of the four parameters. All of them are passed by name, also neutral values (temperature
-1, top_k the vocabulary, top_p 1, min_p 0); temperature 0 means greedy. The expected law is the target's, processed in
-the order temperature, top-k, top-p, min-p (``reference.warped``). The drafts are drawn here from q, processed in the
-same way.
+is ``[gamma]``. A verifier may take any of the four sampling parameters. All that it takes are passed by name, also
+neutral values (temperature 1, top_k the vocabulary, top_p 1, min_p 0); temperature 0 means greedy. The expected law is
+the target's, processed in the order temperature, top-k, top-p, min-p (``reference.warped``). The drafts are drawn here
+from q, processed in the same way.
 
 The logits are finite, as a model's are: a token that a table forbids gets -2000, which a softmax maps to exactly 0 at
 every temperature here. Possible tokens are never tied, because the choice of a truncation between tied tokens is a

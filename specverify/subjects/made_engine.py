@@ -352,9 +352,10 @@ def models_in(scenario: Scenario) -> EngineScenario:
 
 
 def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> Made:
-    """Return the engine that ``make`` creates in a scenario; the queries of its models are appended to ``queries``.
+    """Return the engine that ``make`` creates in a scenario.
 
-    Raises ``UnusableSubject`` if the result is no engine.
+    The rows that the engine asks of its models are recorded in ``queries``. Raises ``UnusableSubject`` if the result of
+    ``make`` is no engine.
     """
     models = models_in(scenario)
     target, draft = (_ending(model, scenario) for model in (models.target, models.draft))
@@ -493,9 +494,9 @@ def _recorded(model: LanguageModel, name: str, queries: Queries) -> LanguageMode
 
 
 def _traced(make: Make, scenario: Scenario, choices: tuple[int, ...]) -> Trace:
-    """Return the tokens and model queries of one run in a scenario; ``choices`` are the outcomes of its draws.
+    """Return the tokens of one run in a scenario, and which rows of the models the engine asked for in this run.
 
-    ``make`` creates the engine.
+    ``choices`` are the outcomes of the draws of the run. ``make`` creates the engine.
     """
     return _traced_with(make, scenario, Replayed(choices))
 
@@ -523,14 +524,14 @@ def _traced_with(make: Make, scenario: Scenario, draws: Draws) -> Trace:
 
 
 class _Counted:
-    """Draws that get each outcome from other draws, ``inner``, and count the draws."""
+    """An interpreter that gets each outcome from the interpreter ``inner`` and counts the draws."""
 
     def __init__(self, inner: Draws) -> None:
         self._inner = inner
         self.number = 0
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of the inner draws."""
+        """Return the outcome of ``inner`` for the draw at ``site`` from ``pmf``, and count the draw."""
         outcome = self._inner.categorical(pmf, site)
         self.number += 1
         return outcome
@@ -556,7 +557,7 @@ class _Queries(Queries):
 
 
 class _Likeliest:
-    """Draws that return the most probable outcome each time."""
+    """An interpreter that answers each draw with its most probable outcome."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:  # noqa: ARG002 - as every interpreter takes it
         """Return the most probable outcome of ``pmf``."""
@@ -564,23 +565,24 @@ class _Likeliest:
 
 
 def likeliest_trace(make: Any, scenario: Scenario) -> Trace:
-    """Return the tokens and the model queries of the run in which every draw has its most probable outcome.
+    """Return the tokens of one run, and which rows of the models the engine asked for in this run.
 
-    ``make`` creates the engine, which decodes the prompt of ``scenario``.
+    Every draw of the run has its most probable outcome. ``make`` creates the engine, which decodes the prompt of
+    ``scenario``.
     """
     return _traced_with(make, widened(make, scenario), _Likeliest())
 
 
 def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) -> Trace:
-    """Return the tokens and model queries of one run with several requests.
+    """Return the tokens of one run with several requests, and which rows of the models the engine asked for.
 
-    ``choices`` are the outcomes of its draws. ``make`` creates the engine.
+    ``choices`` are the outcomes of the draws of the run. ``make`` creates the engine.
     """
     return _traced_requests(make, requests, Replayed(choices))
 
 
 def likeliest_traces(make: Any, requests: Requests) -> Trace:
-    """Return the tokens and model queries of a run with several requests in turn, like ``likeliest_trace``.
+    """Return the tokens of one run with several requests, and which rows of the models the engine asked for.
 
     Every draw has its most probable outcome. The calls of the engine must take the prompt. ``make`` creates the engine.
     """
@@ -752,9 +754,10 @@ def _rows(scenario: Scenario, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]
 
 
 def _rows_of_requests(requests: Requests, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]:
-    """Return text -> {"p": row, "q": row} for the texts after which a new token of a request follows.
+    """Return text -> {"p": row, "q": row} for each text after which some request emits a new token.
 
-    They are those of ``_rows`` for each request. ``new`` has the new tokens of all ``requests``, concatenated.
+    ``new`` has the new tokens of all ``requests``, concatenated. The texts of a request are its prompt, followed by 0,
+    1, 2, ... but not all of its new tokens.
     """
     result = dict[Tokens, Mapping[str, Pmf]]()
     for each, text in zip(requests.each, each_text(requests, new), strict=True):

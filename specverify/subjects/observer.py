@@ -4,8 +4,8 @@
   observer = Observer(prompt=(2, 7), target=model)         a model of a supported engine gets a hook
   observer = Observer(prompt=(2, 7), target=module, read=lambda args, kwargs: Forward(held, fed, entries))
 
-The output alone does not show a draft from a stale cache, which only costs acceptance. The inputs of the target show
-the drafts; with ``draft``, the expected pmf of each draft, they also show a wrong one.
+A draft from a stale cache only costs acceptance, so the output of the engine does not show it. The inputs of the target
+contain the drafts. If the argument ``draft``, the expected pmf of each draft, is given, wrong drafts are found there.
 """
 
 from __future__ import annotations

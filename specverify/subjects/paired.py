@@ -1,8 +1,8 @@
 """Runs of an engine with its own random numbers and chosen seeds, whose texts are compared in pairs.
 
-A call that takes a seed gets it, also by an argument with a default. The generators of ``random``, NumPy and torch are
-then in another state in each call, so a text that depends on them differs. A call without a seed argument is seeded by
-these generators.
+If a call takes a seed, the chosen seed is passed to it. The generators of ``random``, NumPy and torch then begin each
+call in another state, so that a text which wrongly depends on them differs between two calls with one seed. If a call
+takes no seed, the chosen seed seeds these generators.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Pairing(NamedTuple):
 
 
 def paired_calls(speculative: Callable[[], Any], plain: Callable[[], Any] | None) -> tuple[Pairing, ...]:
-    """Return one pairing of the calls ``speculative`` and ``plain`` (without speculation; None: there is none).
+    """Return one ``Pairing`` of the calls ``speculative`` and ``plain`` (without speculation; None: there is none).
 
     Both take no arguments except a seed, and decode the same prompt, which is not known here.
     """
@@ -87,7 +87,7 @@ def _of_call(call: Callable[[], Any]) -> Served:
 
 
 def paired_made(make: Make) -> tuple[Pairing, ...]:
-    """Return one pairing for each of ``SCENARIOS``: the engine with speculation, and without if it has such a call.
+    """Return one ``Pairing`` for each of ``SCENARIOS``: the engine with speculation, and without if it has such a call.
 
     ``make(scenario)`` creates the engine.
     """
@@ -96,9 +96,9 @@ def paired_made(make: Make) -> tuple[Pairing, ...]:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def pairing_in(make: Make, scenario: Scenario) -> Pairing:
-    """Return the pairing of the engine that ``make`` creates in ``scenario``.
+    """Return the engine that ``make`` creates in ``scenario`` as a ``Pairing``, from which pairs of runs are made.
 
-    It has the call without speculation if the engine has such a call.
+    The pairing has the call without speculation if the engine has such a call.
     """
     made = made_in(make, scenario)
     seeds = takes_seed(made.speculative)

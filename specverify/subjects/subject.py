@@ -188,7 +188,7 @@ Watch: TypeAlias = Callable[[], AbstractContextManager[Watched]]
 
 
 class Trace(NamedTuple):
-    """The tokens of one run of an engine, and its queries to the scenario's models."""
+    """The tokens of one run of an engine, and the rows that it asked of the scenario's models, in order."""
 
     texts: tuple[tuple[Tokens, Tokens], ...]
     """The prompt and the new tokens of each request."""
@@ -333,27 +333,27 @@ class Subject(NamedTuple):
 
     @property
     def variants(self) -> tuple[Variant, ...]:
-        """The situations whose law is enumerated in every scenario."""
+        """The situations of the class ``Variant``: the subject with fixed options, enumerated in every scenario."""
         return self.of(Variant)
 
     @property
     def programs(self) -> tuple[EngineProgram, ...]:
-        """The situations that are whole decodes of an engine."""
+        """The situations of the class ``EngineProgram``: whole decodes of an engine."""
         return self.of(EngineProgram)
 
     @property
     def settings(self) -> tuple[SampledSetting, ...]:
-        """The situations that are sampled and have a known law."""
+        """The situations of the class ``SampledSetting``: they are sampled and have a known law."""
         return self.of(SampledSetting)
 
     @property
     def pairs(self) -> tuple[SampledPair, ...]:
-        """The situations that are sampled with and without speculation."""
+        """The situations of the class ``SampledPair``: calls that are sampled with and without speculation."""
         return self.of(SampledPair)
 
     @property
     def calls(self) -> tuple[GivenCall, ...]:
-        """The situations that are single calls of a verifier, with the sizes that its user chose."""
+        """The situations of the class ``GivenCall``: single calls of a verifier, with the sizes that its user chose."""
         return self.of(GivenCall)
 
 

@@ -9,9 +9,10 @@ text, row j + 1 after node j. ``q`` is ``[nodes, vocabulary]``: row j is the dra
 same for all siblings. Both are float64 probabilities. Siblings are in the order in which they were drawn.
 ``reference.tree_layouts`` converts other layouts to this one.
 
-The emitted tokens are those of an accepted path and one more. Code that returns the path and the row of the next token
-leaves the draw to its caller: ``weights`` ``[vocabulary]`` are that row, float32 or float64, and the token is drawn
-here in proportion to them, at once, so they may be a view of p or a reused buffer; the tokens may not.
+The emitted tokens are those of an accepted path and one more. A verifier may leave the draw of the last token to its
+caller: it returns the path, and as ``weights`` ``[vocabulary]`` the row of the last token, in float32 or float64. The
+token is drawn here in proportion to the weights, at once. So the weights may be a view of p or a buffer that the next
+call overwrites; the accepted tokens must not be overwritten.
 
 The promise of a rule depends on how the tree was drawn, which ``drafts`` states:
 
@@ -21,15 +22,15 @@ SpecTr, arXiv 2310.15141). ``"without_replacement"``: from q without the earlier
 nothing is drawn, the children of a node are q's most probable tokens, most probable first (EAGLE-2, arXiv 2406.16858;
 Medusa, arXiv 2401.10774; SGLang), and ``q`` is None: an acceptance ratio with q would be biased.
 
-A tree is cut at the remaining length of the text; a round without drafts is one draw from p and does not reach the
-verifier.
+A tree is cut at the remaining length of the text. In a round without drafts the token is drawn from p, and the verifier
+is not called.
 
 A batch has a leading dimension: ``p`` is ``[B, nodes + 1, vocabulary]``, ``q`` ``[B, nodes, vocabulary]`` (None for
 top-k drafts), ``parents`` and ``tokens`` are ``[B, nodes]``: all trees have the same number of nodes. Each has a shape
-of its own, unless ``same_tree`` states that all rows share one. It returns ``[B, most tokens]`` padded with negative
-numbers, or a sequence of answers. The law of a tree must not depend on its neighbours. A tree is decided alone, and as
-the third of three: the first is accepted along its last children, the second is rejected at once, both with certainty,
-so they add no path. ``rows_are_independent`` decides it together with an equally random tree.
+of its own, unless ``same_tree`` states that all rows share one. The verifier returns ``[B, most tokens]`` padded with
+negative numbers, or a sequence of answers. The law of a tree must not depend on its neighbours. A tree is decided
+alone, and as the third of three: the first is accepted along its last children, the second is rejected at once, both
+with certainty, so they add no path. ``rows_are_independent`` decides it together with an equally random tree.
 """
 
 from __future__ import annotations
@@ -205,8 +206,8 @@ def build(
 def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], TreeAnswer]) -> Verifier:
     """Return the verifier that emits the tokens of ``decide``; it draws the last token if only weights are returned.
 
-    ``decide(draws, rows)`` returns the answer for one tree with its pmfs; q is that of the draft model of ``task``. A
-    round without drafts is one draw from p, for which ``decide`` is not called.
+    ``decide(draws, rows)`` returns the answer for one tree with its pmfs; q is that of the draft model of ``task``. In
+    a round without drafts the token is drawn from p, and ``decide`` is not called.
     """
     q_of = draft_model(task)
 

@@ -3,11 +3,11 @@
     verify(p, q, draft_tokens) -> emitted tokens
 
 ``p`` is ``[gamma + 1, vocabulary]`` and ``q`` ``[gamma, vocabulary]``, float64 probabilities; ``draft_tokens`` is
-``[gamma]``. They are NumPy arrays, or torch tensors if the verifier does not accept NumPy arrays (``arrays``); tensors
-are also float32 where rounding matters. Random calls (torch, NumPy, random) are intercepted, so the verifier is
-enumerated unchanged. The drafts are drawn here from q; a round without drafts is one draw from p and does not reach the
-verifier. Emitted tokens are integers (``emitted``) and end at the first negative placeholder. The verifier must not
-write to its arguments, nor later to its answer (``calls``).
+``[gamma]``. They are NumPy arrays, or torch tensors if the verifier does not accept NumPy arrays (``array_kinds``);
+tensors are also float32 where rounding matters. Random calls (torch, NumPy, random) are intercepted, so the verifier is
+enumerated unchanged. The drafts are drawn here from q. In a round without drafts the token is drawn from p, and the
+verifier is not called. Emitted tokens are integers (``emitted``) and end at the first negative placeholder. The
+verifier must not write to its arguments, and must not change a result that it has returned (``checked_calls``).
 
 A verifier of logits has sampling parameters too (``logits_verifier``), one of batches a leading dimension
 (``batched_verifier``). A verifier may be both.
@@ -101,7 +101,7 @@ def variant_at(
     company: Company | None = BESIDE,
     joint: bool = True,
 ) -> Variant:
-    """Return the variant of a subject at one gamma and one setting of its sampling parameters.
+    """Return a verifier as a ``Variant`` to examine: with ``gamma`` drafts and one setting of its sampling parameters.
 
     ``form`` is the form of ``verify``. For a verifier of batches, ``company`` makes the other rows of the batch (None:
     there are none), and if ``joint``, several random rows are also examined together.

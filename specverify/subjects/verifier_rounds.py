@@ -106,8 +106,9 @@ def _not_answered(_: Draws) -> AbstractContextManager[None]:
 def rounds(task: Task, gamma: int, decide: Decide) -> Decoder:
     """Return the decoder that drafts at most gamma tokens from q and emits the result of ``decide``.
 
-    ``decide(draws, state, draft)`` returns the emitted tokens, or ``Undecided`` over several possible results. In the
-    second case a step of the decoder returns ``Undecided`` over the states and rounds that follow.
+    ``decide(draws, state, draft)`` returns the emitted tokens. It may return several possible results with their
+    probabilities (``Undecided``); then a step of the decoder returns the states and rounds that follow, also with their
+    probabilities.
     """
     q_of = draft_model(task)
     drafter, length = model_drafter(q_of), constant(gamma)

@@ -2,7 +2,7 @@
 
 A ``GenerateCall`` holds the models and one call of ``generate``, which can be made with and without speculation. The
 two calls are equal in all other respects, so their results must have one law. Each call sets every option and relies on
-no default of the library. ``sampled`` lists requirements that only the source of the library states.
+no default of the library. ``real_generate`` lists requirements that only the source of the library states.
 
 ``setting`` is always the configuration of the call: models, sampling parameters, draft length, stopping and prompt.
 """

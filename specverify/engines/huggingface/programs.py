@@ -67,7 +67,7 @@ def assisted_programs() -> tuple[EngineProgram, ...]:
 
 
 def prompt_lookup_programs() -> tuple[EngineProgram, ...]:
-    """Return prompt-lookup generation as a program at every enumerated setting."""
+    """Return one program for each setting of prompt-lookup generation whose law is enumerated."""
     return tuple(engine_program(setting, prompt_lookup_engine) for setting in (*PROGRAMS, FIVE_TOKENS))
 
 

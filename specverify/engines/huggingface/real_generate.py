@@ -81,7 +81,8 @@ def assisted_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[
 def prompt_lookup_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
     """Return the counts of the new tokens of ``samples`` independent calls with prompt lookup.
 
-    Tokens and errors are as in ``assisted_counts``.
+    Tokens after an end-of-sequence id or beyond the horizon are counted too. Raises ``ValueError`` for a setting that
+    ``check_setting`` rejects.
     """
     return _counts(prompt_lookup_engine, setting, samples, seed)
 
@@ -117,7 +118,7 @@ def assisted_activity(setting: EngineSetting, calls: int, seed: int) -> Acceptan
 def prompt_lookup_activity(setting: EngineSetting, calls: int, seed: int) -> AcceptanceStatistics:
     """Return the numbers of drafted and accepted tokens in ``calls`` calls with prompt lookup.
 
-    They are counted as in ``assisted_activity``.
+    Drafted tokens are read from the inputs of the target's forward passes.
     """
     return _activity(prompt_lookup_engine, setting, calls, seed)
 

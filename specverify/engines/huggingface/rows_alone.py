@@ -190,7 +190,7 @@ def alone_engine(setting: EngineSetting) -> GenerateCall:
 
 
 def stated_law(row: AloneRow) -> dict[Tokens, float]:
-    """Return the law of the new tokens that the documentation of the row's options gives."""
+    """Return the law of the new tokens that the row must have, computed from the documentation of its options."""
     prompt, setting = row.setting.prompt[row.hidden :], row.setting
 
     def pmf(tokens: Tokens) -> Pmf:

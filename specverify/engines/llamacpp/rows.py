@@ -1,4 +1,7 @@
-"""The settings of llama.cpp's server: every kind of speculation with its samplers, and its promises."""
+"""The subjects of llama.cpp's server: every kind of speculation with its samplers, and tests of its other promises.
+
+Such a promise is, for example, that a seed gives one text.
+"""
 
 from __future__ import annotations
 

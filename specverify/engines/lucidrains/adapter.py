@@ -72,7 +72,7 @@ def plain(decoding: Decoding, prompts: Any) -> Any:
 def draft(decoding: Decoding, prompts: Any, decode: Decode = speculative_decoding) -> Any:
     """Return the new tokens ``[batch, horizon]`` of decoding ``prompts``, ``[batch, length]``, with a draft network.
 
-    ``decode`` is the library's function, one of several with the same arguments.
+    ``decode`` is the function of the library that decodes.
     """
     options = {"gamma": decoding.gamma, "temperature": decoding.temperature, "filter_thres": _threshold(decoding)}
     return decode(target(), network(DRAFT_SEED, 1), prompts, _length(decoding), **options)[0]

@@ -24,9 +24,9 @@ NARROW = Decoding(top_k=2)
 
 
 def bias(**values: Any) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
-    """Return the option "processors" for ``Decoding.more``, the further options of a call.
+    """Return a value for ``Decoding.more``, the further options of a call, that adds logits processors.
 
-    ``values`` has the arguments of the library's ``make_logits_processors`` by name.
+    ``values`` has the arguments of the library's ``make_logits_processors`` by name, such as ``logit_bias``.
     """
     return (("processors", tuple(values.items())),)
 

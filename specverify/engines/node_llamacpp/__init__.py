@@ -1,4 +1,4 @@
-"""node-llama-cpp: bindings of llama.cpp for Node.js, called by the command protocol of black boxes."""
+"""node-llama-cpp: bindings of llama.cpp for Node.js, called through a process that answers in lines of JSON."""
 
 from __future__ import annotations
 

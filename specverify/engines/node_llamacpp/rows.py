@@ -1,4 +1,7 @@
-"""The settings of node-llama-cpp: its drafters with the samplers of ``evaluate``, and its promises."""
+"""The subjects of node-llama-cpp: its drafters with the samplers of ``evaluate``, and tests of its other promises.
+
+Such a promise is, for example, that a seed gives one text.
+"""
 
 from __future__ import annotations
 
@@ -54,9 +57,9 @@ class Option(NamedTuple):
 
 
 def penalty(**numbers: float) -> dict[str, Any]:
-    """Return options for a repeat penalty on prompt and new tokens.
+    """Return the options of a request that add a repeat penalty on prompt and new tokens.
 
-    ``numbers`` are its strengths, by the library's names.
+    ``numbers`` are the strengths of the penalty, by the library's names.
     """
     return {"repeatPenalty": {"penalty": 1.0, **numbers}}
 

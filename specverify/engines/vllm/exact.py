@@ -62,7 +62,7 @@ NO_TOKEN: Final = SIZES.vocabulary
 
 
 def exact_names() -> list[str]:
-    """Return the names of all enumerated calls.
+    """Return the names of all calls of ``LLM.generate`` whose law is enumerated.
 
     A name is ``WAY/OPTIONS/LENGTH``: the kind of speculation, the options of the request and its number of new tokens.
     ``, two requests`` follows if the call has two.

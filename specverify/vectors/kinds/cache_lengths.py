@@ -1,4 +1,4 @@
-"""Vectors ``cache_lengths``: how many entries each KV cache keeps after a round, and which tokens it still lacks.
+"""Test vectors ``cache_lengths``: how many entries each KV cache keeps after a round, and which tokens it still lacks.
 
 A round starts with ``known`` tokens. The target's cache lacks the last of them; the round feeds it this token and the
 drafts. The drafter's cache holds ``held`` entries at the end of the round. After an ordinary round these are ``known +

@@ -1,8 +1,8 @@
-"""Vectors ``law_of_round``: the exact law of the tokens of one round, and of whole texts.
+"""Test vectors ``law_of_round``: the exact law of the tokens of one round, and of whole texts.
 
-A model is a table; ``context`` selects the row that is the pmf after a text (``tables.CONTEXTS``). For every algorithm
-there is a vector with the law of its first round. For every lossless decoder there is a vector with the law of its text
-over several rounds, which is the target's own law.
+A model is a table of pmfs; the input ``context`` states how a text selects a row (``json_models.CONTEXTS``). For every
+algorithm there is a vector with the law of its first round. For every lossless decoder there is a vector with the law
+of its text over several rounds, which is the target's own law.
 """
 
 from __future__ import annotations

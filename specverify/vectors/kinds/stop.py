@@ -1,4 +1,4 @@
-"""Vectors ``stop``: where a text ends, which must not depend on where its rounds end.
+"""Test vectors ``stop``: where a text ends, which must not depend on where its rounds end.
 
 ``rounds`` are the tokens that the verifier emits, round by round. The output must be that of plain decoding, token by
 token: cut at the first end token or stop sequence, and at ``max_new``.

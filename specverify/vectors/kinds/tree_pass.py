@@ -1,4 +1,4 @@
-"""Vectors ``tree``: the attention mask for one forward pass over a tree of drafts, and the accepted path.
+"""Test vectors ``tree``: the attention mask for one forward pass over a tree of drafts, and the accepted path.
 
 The parent of node i is node ``parents[i]``, or with -1 the last known token, which is fed before the nodes. The rows of
 p are the root's row, then one row for each node. Siblings are tried in node order.

@@ -1,4 +1,4 @@
-"""Vectors ``verify_chain``: one verification of a chain of drafts with all random numbers given.
+"""Test vectors ``verify_chain``: one verification of a chain of drafts with all random numbers given.
 
 For each convention there are rows of several shapes, drafts from these rows, and one vector for every possible path of
 the verifier. The uniforms of a vector lie well inside the intervals that lead along its path. The coins after a

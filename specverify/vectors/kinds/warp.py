@@ -1,4 +1,4 @@
-"""Vectors ``warp``: sampling parameters applied to one row, with ties and with probabilities equal to a threshold.
+"""Test vectors ``warp``: sampling parameters applied to one row, with ties and with probabilities equal to a threshold.
 
 A row is given by its probabilities; logits are their logarithms. Everything is rational: a temperature of 1/2 squares
 the probabilities, one of 2 takes the roots of squares.
