@@ -252,8 +252,8 @@ def _made_to_be_read(make: Callable[[EngineScenario], Any], scenario: EngineScen
 def _to_be_read(observe: Any) -> Observer | None:
     """Return ``observe``, the caller's ``Observer`` or None.
 
-    If the observer has a target and no function ``read``, it gets that of the engine that supports the target, if there
-    is one. Raises ``ValueError`` for a value of another type.
+    If the observer has a target and no function ``read``, the returned observer has the ``read`` of the engine that
+    supports the target, if there is one. Raises ``ValueError`` for a value of another type.
     """
     if observe is None:
         return None
