@@ -27,7 +27,7 @@ def told(group: Sequence[Verdict]) -> str:
 def grouped(wrong: Sequence[Verdict]) -> list[list[Verdict]]:
     """Return the failed verdicts ``wrong`` in groups with one cause each.
 
-    The groups are in the order of the checks, those with refutations first.
+    Groups with a refutation come first; apart from this, the groups are in the order of the checks.
     """
     groups = by_cause(wrong) + [[v] for v in each_said_once(wrong) if v.status is not Status.REFUTED]
     order = [verdict.check for verdict in wrong]

@@ -29,7 +29,7 @@ def all_vectors() -> dict[str, Vector]:
 
 
 def kind_of(vector: Vector) -> Kind:
-    """Return the ``Kind`` object of ``vector``, which grades its answers."""
+    """Return the ``Kind`` of the test vector ``vector``: the object that grades answers to it."""
     return next(kind for kind in KINDS if kind.name == vector.kind)
 
 

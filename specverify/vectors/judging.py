@@ -70,7 +70,10 @@ def equal_fields(expected: Answer, answer: Answer) -> Judged:
 
 
 def equal_rows(expected: Answer, answer: Answer) -> Judged:
-    """Return the grade of ``answer``, a pmf, against ``expected``: equal rationals if strings, else within rounding."""
+    """Return the grade of ``answer``, a pmf, against the pmf ``expected``.
+
+    If the entries of ``answer`` are strings, they are rationals and must be equal; numbers may differ by rounding.
+    """
     row, wanted = answer.get("pmf"), expected["pmf"]
     if not isinstance(row, list):
         return Judged(Outcome.NOT_ANSWERED, "the answer has no pmf, a list")

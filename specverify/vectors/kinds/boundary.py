@@ -2,8 +2,8 @@
 
 Rows are sparse: token -> probability. All numbers are dyadic. Float32 holds them, and the products and sums that
 decide, exactly. So a correct program in float32 gives these answers. In vectors ``of-3-equal`` a row has equal parts
-whose sums are rounded; there the last token is expected. Tokens are drawn by inverse CDF, with the conventions of the
-vectors ``verify_chain`` that do so.
+whose sums are rounded; there the last token is expected. Tokens are drawn by inverse CDF; the conventions are those of
+the vectors ``verify_chain`` with the flag ``inverse-cdf``.
 """
 
 from __future__ import annotations
