@@ -163,7 +163,7 @@ class _SeenLookups:
         _COLLECTING.remove(self)
 
     def rounding(self) -> Rounding:
-        """Return the observations of the run."""
+        """Return what the run showed about rounding: dtypes, supports and lookups."""
         draws, cells = self.draws - self.again, self.cells + self.again
         return Rounding(self.epsilon, draws, cells, self.uniforms, self.support, self.within)
 
@@ -173,7 +173,8 @@ _DTYPES = {"float64": FLOAT64, "float32": FLOAT32, "float16": FLOAT16, "bfloat16
 
 
 def collected() -> _SeenLookups:
-    """Return a context manager that collects the observations of the run in its block."""
+    """Return a context manager that collects what the run in its block shows about rounding: dtypes, supports, lookups.
+    """
     return _SeenLookups()
 
 

@@ -102,7 +102,10 @@ class LawOfCalls:
         self.law = law
 
     def __call__(self) -> Mapping[Tokens, float]:
-        """Return text -> probability; {} if each call returns several texts, because there is then no law of one text."""
+        """Return text -> probability; {} if each call returns several texts.
+
+        There is then no law of one text with which a text could be compared.
+        """
         result = self.law if isinstance(self.law, Mapping) else self.law()
         several = any(isinstance(token, tuple) for new in result for token in new)
         return {} if several else result

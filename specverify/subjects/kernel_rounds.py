@@ -83,7 +83,10 @@ def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int, *, withi
 
 
 def deep_rounds_of(kernel: Kernel, budget: int) -> KernelRounds:
-    """Return the rows of as many ``deep_situations`` as fit into ``budget`` rows of one evaluation."""
+    """Return batches of rows with many drafts for the kernel: the ``deep_situations`` that fit into the budget.
+
+    ``budget`` is the largest number of rows of one evaluation.
+    """
     tables = ((situation,) for situation in deep_situations(kernel))
     return _of_tables(kernel, KERNEL_GAMMA, SIZE, budget, tables)
 

@@ -21,7 +21,7 @@ NAMES = ("key", "rng", "rng_key", "prng_key")
 
 
 def keyed(verify: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``verify`` as a call that passes a new key itself; ``verify`` unchanged if it takes no key."""
+    """Return ``verify`` as a call that passes a new JAX key itself; ``verify`` unchanged if it takes no key."""
     if "jax" not in sys.modules or not (names_library(verify, "jax") or imported_beside(verify, "jax")):
         return verify
     try:

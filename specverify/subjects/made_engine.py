@@ -294,9 +294,10 @@ def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS)
 
 
 def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
-    """Return the engine, serving several requests, as a program whose outcome is their concatenated texts.
+    """Return an engine that serves several requests as a program, whose outcome is the concatenation of their texts.
 
-    ``like`` is an engine that ``make`` returned before; it shows whether the engine has a plain call.
+    ``make`` creates the engine. ``like`` is an engine that ``make`` returned before; it shows whether the engine has a
+    plain call.
     """
     return EngineProgram(
         requests.name,

@@ -39,7 +39,8 @@ class Request(NamedTuple):
 def request(prompt: Tokens = PROMPT, horizon: int = 3, **options: Any) -> Request:
     """Return a request for ``horizon`` new tokens. The end token ends the text only if the option ``ends`` is set.
 
-    The other ``options`` are fields of ``SamplingParams``, and ``letters``, the tokens of a structured output.
+    The other ``options`` are fields of ``SamplingParams``. The option ``letters`` lists the tokens that a structured
+    output may contain.
     """
     ends = options.pop("ends", False)
     given = {"max_tokens": horizon, "ignore_eos": not ends, **options}
