@@ -71,7 +71,7 @@ class Floats(NamedTuple):
 
 
 class Between(NamedTuple):
-    """Lower and upper bounds: numbers, or arrays ``[vocabulary]``."""
+    """Lower and upper bounds on probabilities: numbers, or arrays ``[vocabulary]``."""
 
     low: Any
     high: Any

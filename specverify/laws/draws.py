@@ -61,21 +61,21 @@ class Question:
 
     @property
     def weights(self) -> tuple[Any, ...]:
-        """Return the probability of each outcome."""
+        """Return the probability of each outcome of the draw, in the number type of the pmf."""
         if self._weights is None:
             self._weights = tuple(self._content.tolist())
         return self._weights
 
     @property
     def possible(self) -> tuple[int, ...]:
-        """Return the outcomes of positive probability."""
+        """Return the outcomes of the draw that have positive probability."""
         if self._possible is None:
             self._possible = support(self._content)
         return self._possible
 
     @property
     def masses(self) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Return the probability of each outcome in float64."""
+        """Return the probability of each outcome of the draw in float64."""
         return np.asarray(self._content, dtype=np.float64)
 
     def check_repeated(self, pmf: Pmf, site: Site) -> None:

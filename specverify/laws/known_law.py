@@ -21,7 +21,7 @@ normalised."""
 
 
 class KnownLaw(NamedTuple):
-    """Numbered outcomes and their probabilities."""
+    """A law given by the caller, as numbered outcomes and their probabilities."""
 
     masses: Array
     """float64 ``[k]``: probability of each outcome; the sum is 1."""

@@ -39,7 +39,7 @@ class NotRational(Exception):  # noqa: N818 - as above
 
 
 class TooManyRounds(Exception):  # noqa: N818 - as above
-    """Raised if the graph has more edges than the budget."""
+    """Raised if the graph of the rounds of a decoder has more edges than the budget."""
 
 
 def _used(self: Hidden, *_: Any) -> NoReturn:

@@ -163,7 +163,7 @@ class _SeenLookups:
         _COLLECTING.remove(self)
 
     def rounding(self) -> Rounding:
-        """Return what the run showed about rounding: dtypes, supports and lookups."""
+        """Return the dtypes, supports and lookups observed in the run, from which the effect of rounding is bounded."""
         draws, cells = self.draws - self.again, self.cells + self.again
         return Rounding(self.epsilon, draws, cells, self.uniforms, self.support, self.within)
 
@@ -173,7 +173,9 @@ _DTYPES = {"float64": FLOAT64, "float32": FLOAT32, "float16": FLOAT16, "bfloat16
 
 
 def collected() -> _SeenLookups:
-    """Return a context manager that collects what the run in its block shows about rounding: dtypes, supports, lookups.
+    """Return a context manager that collects the dtypes, supports and lookups of the run in its block.
+
+    The effect of rounding on the law of the run is bounded from them.
     """
     return _SeenLookups()
 

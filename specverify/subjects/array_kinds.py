@@ -95,7 +95,7 @@ def _stands_alone(first: Any, verify: BareVerifier, attempt: Attempt) -> bool:
 
 
 class _Attempted(NamedTuple):
-    """The result of calling a verifier with one kind of arrays."""
+    """The result of calling a verifier with one kind of arrays: an error, a refusal, or neither."""
 
     error: Exception | None = None
     """The first error it raised; None if it raised none."""

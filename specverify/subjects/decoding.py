@@ -33,7 +33,7 @@ Texts = Callable[[int, int], Sequence[Tokens]]
 
 
 class Decoding(NamedTuple):
-    """One call: its prompt, sampling options, end tokens and drafting."""
+    """One call of an engine: its prompt, sampling options, end tokens and drafting."""
 
     prompt: Tokens = (3, 1, 2, 3, 1)
     horizon: int = 4

@@ -115,7 +115,7 @@ class Kernel(NamedTuple):
 
     @property
     def xp(self) -> Any:
-        """Return the array namespace of the kernel's library."""
+        """Return the array namespace of the kernel's library, such as the module ``numpy``."""
         return import_module(MODULES.get(self.convention.library or "numpy", "jax.numpy"))
 
 

@@ -42,7 +42,7 @@ AT_ONCE = Calls()
 
 
 class KernelAnswer(NamedTuple):
-    """The result of one call, in arrays of the kernel's library."""
+    """The result of one call of a kernel: the kind and the tokens of each row, in arrays of the kernel's library."""
 
     kinds: Any
     """``[rows]``: the kind of each row of the design."""

@@ -547,12 +547,15 @@ class _Queries(Queries):
         self.moments: list[int] = []
 
     def append(self, query: tuple[str, Tokens]) -> None:
-        """Add a query, and the number of draws so far."""
+        """Add a query, which is the name of a model and the text after which the engine asks for a row.
+
+        The number of draws so far is stored with the query.
+        """
         super().append(query)
         self.moments.append(self._counted.number)
 
     def begin(self) -> None:
-        """Remove the queries of earlier runs."""
+        """Remove the queries of earlier runs, so that the list has only those of the next run."""
         self.clear()
         self.moments.clear()
 

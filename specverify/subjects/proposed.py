@@ -10,7 +10,7 @@ from specverify.reference import LanguageModel, Tokens
 
 
 class Proposed(NamedTuple):
-    """A drafter's result for one request."""
+    """A drafter's result for one request: the drafts, and the pmf that it reports for each."""
 
     tokens: Tokens
     rows: tuple[tuple[float, ...], ...] | None

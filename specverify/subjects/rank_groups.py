@@ -60,7 +60,7 @@ class Group(Protocol):
 
 
 class Alone(NamedTuple):
-    """A group of one rank."""
+    """A process group of one rank, for an engine that runs in a single process."""
 
     rank: int = 0
     size: int = 1

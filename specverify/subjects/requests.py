@@ -59,7 +59,7 @@ class Requests(NamedTuple):
 
     @property
     def each(self) -> tuple[Scenario, ...]:
-        """Return each request as a scenario."""
+        """Return each request as a ``Scenario``, which has the prompt of the request."""
         return (self.scenario, *(self.scenario._replace(prompt=prompt) for prompt in self.others))
 
 

@@ -174,7 +174,7 @@ EVERYTHING = frozenset({"forwards", "rows", "returned", "changed"})
 
 
 class Watched(NamedTuple):
-    """An engine with an observer: its calls with and without speculation."""
+    """An engine with an observer: functions that make a call, with and without speculation, and return its record."""
 
     run: Callable[[Draws], Observed]
     plain: Callable[[Draws], Observed]

@@ -21,7 +21,7 @@ SCHEMAS = ("schema.json", "results.schema.json")
 
 
 def exported() -> dict[str, str]:
-    """Return the export as a dictionary: file name -> text of the file."""
+    """Return the files of test vectors that an export writes: file name -> text."""
     return {f"{kind.name}.json": kind_text(kind) for kind in KINDS} | {name: schema_text(name) for name in SCHEMAS}
 
 

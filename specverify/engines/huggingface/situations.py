@@ -28,7 +28,7 @@ LETTERS = "abcdefgh"
 
 
 class BrokenOff(Exception):  # noqa: N818 - an interrupt, not an error
-    """Raised by a hook to interrupt a call."""
+    """Raised by a hook to interrupt a call of ``generate`` while it drafts."""
 
 
 def with_arguments(
@@ -83,7 +83,7 @@ def with_a_hole(engine: GenerateCall) -> dict[str, Any]:
 
 
 def two_prompts(engine: GenerateCall) -> dict[str, Any]:
-    """Return the arguments of ``generate`` for a batch of two rows, both the prompt."""
+    """Return the arguments of ``generate`` for a batch of two equal rows, each with the prompt."""
     return {name: value.repeat(2, 1) for name, value in engine.inputs.items()}
 
 

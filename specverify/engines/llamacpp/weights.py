@@ -19,7 +19,7 @@ NOISE: Final = 0.1
 
 @lru_cache(maxsize=1)
 def target() -> Llama:
-    """Return the target model."""
+    """Return the target model, a tiny Llama with seeded weights."""
     return random_llama(1, SIZES, spread=SPREAD)
 
 

@@ -43,7 +43,7 @@ def network(seed: int, depth: int) -> Any:
 
 
 def target() -> Any:
-    """Return the target network."""
+    """Return the target network, tiny and with seeded weights."""
     return network(TARGET_SEED, 2)
 
 

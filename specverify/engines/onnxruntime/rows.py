@@ -53,7 +53,7 @@ def minimum_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def unrepeated_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law if no pair of successive tokens may occur twice."""
+    """Return the law of the new tokens if no pair of successive tokens may occur twice in a text."""
     return _forbidding_law(decoding, lambda tokens: [b for a, b in pairwise(tokens) if a == tokens[-1]])
 
 

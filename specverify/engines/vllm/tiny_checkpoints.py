@@ -29,7 +29,7 @@ LIFT, FAR = 8.0, 120.0
 
 @lru_cache(maxsize=4)
 def target() -> Llama:
-    """Return the target model, whose law is computed."""
+    """Return the target model, a tiny Llama with seeded weights, whose law is computed."""
     return random_llama(1, SIZES, spread=SPREAD)
 
 

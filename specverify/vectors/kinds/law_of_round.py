@@ -44,7 +44,7 @@ class RoundCase(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the name of the case for vector ids, one word made of its fields."""
+        """Return the name of the case, one word made of its fields; it is a part of the id of a vector."""
         end = f"-e{''.join(map(str, self.eos))}" if self.eos else ""
         far = "" if self.context == "last token" else "-all"
         return f"{self.shape}-v{self.vocabulary}-p{''.join(map(str, self.prompt))}-h{self.horizon}{end}{far}"
