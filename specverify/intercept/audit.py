@@ -117,10 +117,9 @@ class Draw:
 
     @property
     def made_before(self) -> bool:
-        """Return whether an earlier draw used the same generator state in the same way.
+        """Return whether this draw has the value of an earlier draw, as both used a generator state in one way.
 
-        Both draws then have the same value. The result is also True if an earlier draw looked up the number that this
-        draw returns.
+        The result is also True if the earlier draw computed its outcome from the number that this draw returns.
         """
         origin = self.origin
         return origin is not None and (self.way in origin.shared or self.way in origin.lookups)

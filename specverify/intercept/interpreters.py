@@ -57,7 +57,7 @@ def _side(value: float, bound: float, *, or_equal: bool) -> int:
 
 
 def _is_near(value: float, bound: float, spacing: float, least: float = 1.0) -> bool:
-    """Return whether ``value`` equals ``bound`` within ``spacing * max(least, |bound|)``, an error of rounding."""
+    """Return whether ``value`` equals ``bound`` up to rounding: within ``spacing * max(least, |bound|)``."""
     return abs(value - bound) <= spacing * max(least, abs(bound))
 
 

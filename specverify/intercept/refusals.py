@@ -331,8 +331,8 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
     def during(self, operation: str, place: str) -> NeedsValue:
         """Add to this refusal the ``operation`` of the library and its line ``place``, and return the refusal.
 
-        An operation or a place that the refusal already has is kept. If it has another place, the operation is not
-        added.
+        Nothing is overwritten: an operation or a place that the refusal already has is kept. If the refusal already has
+        another place than ``place``, the operation is not added either.
         """
         if not self.operation and self.place in {"", place}:
             self.operation = operation

@@ -88,7 +88,10 @@ class Feasibility:
         self._linear.pop()
 
     def mentioned(self) -> set[int]:
-        """Return all unknowns of every pmf (row) that has an unknown in a current condition."""
+        """Return the unknowns of every pmf of which a current condition contains an unknown.
+
+        A point that satisfies the conditions needs values for these unknowns only.
+        """
         return {number for row in self._known for number in row.unknowns}
 
     def feasible(self, *conditions: SignCondition) -> bool:

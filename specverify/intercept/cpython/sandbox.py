@@ -309,7 +309,10 @@ def _restore(profiler: Any, of_threads: Any) -> None:
 
 
 def _operations() -> Any:
-    """Return a context manager in which torch reports the operations that draw; it does nothing without torch."""
+    """Return a context manager in which the operations of torch that draw without interception are recorded.
+
+    It does nothing if torch is not imported.
+    """
     if "torch" not in sys.modules:
         return nullcontext()
     return import_module("specverify.intercept.torch.generators").drawing_operations()

@@ -314,10 +314,10 @@ def _alike(scores: Sequence[Any], *, flipped: bool) -> list[Clock] | None:
 
 
 def _stripped(scores: Sequence[Any]) -> tuple[list[Any], list[Continuous]]:
-    """Return two lists: simpler scores in the same order as ``scores``, and the symbolic numbers among them.
+    """Simplify scores without changing their order; return the simpler scores, and the symbolic numbers among them.
 
-    Last steps that are increasing and common to all symbolic scores are removed, and plain numbers are mapped back by
-    them.
+    If the last step of all symbolic scores is the same and increasing, it is removed, and its inverse is applied to the
+    plain numbers. This is repeated as long as possible.
     """
     noise = [score for score in scores if isinstance(score, Continuous)]
     last = noise[0].steps[-1:]

@@ -64,7 +64,7 @@ def _even(slope: Callable[[Any], Any], *, rises: bool = False) -> Callable[[Any,
 
 
 def _each(function: Callable[[float], float]) -> Callable[[Any], Any]:
-    """Return an odd function of arrays whose value at a positive number is ``function`` of this number."""
+    """Extend ``function``, a function of positive numbers, to an odd function of arrays, and return it."""
     of_positive = np.vectorize(function, otypes=[float])
 
     def of(values: Any) -> Any:

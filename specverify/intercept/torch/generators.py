@@ -256,7 +256,10 @@ def drawing_names() -> frozenset[str]:
 
 
 def _tags(name: str, overload: str) -> Any:
-    """Return the tags of an operation, without making the Python objects by which it is called."""
+    """Return torch's tags of the operation ``name`` with this ``overload``.
+
+    They are read without loading the Python objects of the operation, which is faster.
+    """
     operation = torch._C._get_operation_overload(name, overload)  # noqa: SLF001 - nothing public
     return () if operation is None else operation[2]
 
