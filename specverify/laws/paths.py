@@ -215,8 +215,9 @@ def heaviest_paths(
 ) -> list[tuple[Any, Path[Outcome]]]:
     """Return the ``number`` heaviest paths of ``program`` as pairs (weight, path), the heaviest first.
 
-    The weight is the path's probability times ``share(outcome)``, which is at most 1. Paths of weight 0 are left out.
-    At most ``most`` paths run; those that are too improbable to be among the heaviest do not.
+    The weight is the probability of the path, times ``share(outcome)``, a factor of at most 1 for the result of the
+    path. Paths of weight 0 are left out. At most ``most`` paths run; those that are too improbable to be among the
+    heaviest do not.
     """
     result: list[tuple[Any, Path[Outcome]]] = []
 

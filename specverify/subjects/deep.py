@@ -76,9 +76,9 @@ def _deep(
 
 
 def _most(variant: AtGamma) -> int:
-    """Return ``DEEP_GAMMA`` if the verifier runs with so many drafts, else ``FEWER`` if it runs, else ``LEAST``.
+    """Return the largest number of drafts with which the verifier runs, of ``DEEP_GAMMA``, ``FEWER`` and ``LEAST``.
 
-    ``variant(gamma)`` returns the variant that is run.
+    To test whether it runs, ``variant(gamma)`` makes it with gamma drafts. ``LEAST`` is returned without a test.
     """
     tried = (gamma for gamma in (DEEP_GAMMA, FEWER) if _runs_in(variant(gamma), deep_scenarios(gamma)[0]))
     return next(tried, LEAST)

@@ -114,10 +114,11 @@ def program_of(
     *,
     one_text: bool = False,
 ) -> EngineProgram:
-    """Return the call ``speculative`` as a program of draws, whose expected law is that of ``plain``, a call or a law.
+    """Return the call ``speculative`` as a program: its random draws can be chosen, so that its law can be enumerated.
 
-    Forward passes of ``models`` are cached, and ``observer`` records the runs. Both calls may return the texts of
-    several prompts, unless ``one_text`` is set or an observer is used.
+    The expected law is that of ``plain``, a call or a law. Forward passes of ``models`` are cached, and ``observer``
+    records the runs. Both calls may return the texts of several prompts, unless ``one_text`` is set or an observer is
+    used.
     """
     like = None if isinstance(plain, Mapping) or observer is not None or one_text else plain
     program = EngineProgram(name, partial(opened, speculative, models, like=like), law=dict)
@@ -149,7 +150,7 @@ def opened(
     empty: bool = False,
     read: bool = False,
 ) -> Iterator[Callable[[Draws], Any]]:
-    """Yield ``decode`` as a program of draws whose outcome is its new tokens.
+    """Yield ``decode`` as a function of draws, which answer its random calls; the function returns the new tokens.
 
     * ``models``: Pairs of a model and the data on which its forward passes depend; the passes are cached between runs.
     * ``forced_uniform``: The value of all uniforms, if given.
@@ -185,7 +186,7 @@ def opened(
 def watched(
     observer: Observer, speculative: Decode, plain: Decode | None, models: ModelsWithPasses, horizon: int | None = None
 ) -> Iterator[Watched]:
-    """Yield the calls ``speculative`` and ``plain`` as programs that return the observer's record of a run.
+    """Yield the calls ``speculative`` and ``plain`` as functions of draws that return the observer's record of a run.
 
     Forward passes of ``models`` are cached. New tokens beyond ``horizon`` are cut off (None: none are). If ``plain`` is
     None, the records of the call without speculation are empty.

@@ -1,6 +1,6 @@
 """Calls of a verifier on arguments that the user chose, prepared for the checks.
 
-Each call is a program of draws, with its rows of p and q. Its vocabulary, number of drafts and batch are the user's
+Each call is a function of draws, with its rows of p and q. Its vocabulary, number of drafts and batch are the user's
 (``recorded_calls``).
 """
 

@@ -83,7 +83,7 @@ def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int, *, withi
 
 
 def deep_rounds_of(kernel: Kernel, budget: int) -> KernelRounds:
-    """Return batches of rows with many drafts for the kernel: the ``deep_situations`` that fit into the budget.
+    """Return the rows with many drafts for the kernel: as many ``deep_situations`` as the budget permits.
 
     ``budget`` is the largest number of rows of one evaluation.
     """

@@ -453,7 +453,7 @@ def _opened(
 def _opened_serving(
     make: Make, requests: Requests, which: str, forced_uniform: Forced = None
 ) -> Iterator[Callable[[Draws], Any]]:
-    """Yield an engine that serves several requests, as a program of draws.
+    """Yield a function of draws that serves several requests by an engine and returns their concatenated texts.
 
     ``which`` ("speculative" or "plain") selects the call. ``forced_uniform`` is the value of all uniforms, if given.
     ``make`` creates the engine.

@@ -205,7 +205,7 @@ class Trace(NamedTuple):
 
 
 class EngineProgram(NamedTuple):
-    """A user's engine at one setting as a program of draws: one run is one whole decode."""
+    """A user's engine at one setting as a function of draws: one run is one whole decode with these draws."""
 
     name: str
     open: Callable[..., AbstractContextManager[Callable[[Draws], Any]]]

@@ -122,9 +122,9 @@ def check_options(function: str, known: Collection[str], given: Mapping[str, Any
 
 
 def options_of(taken: Collection[str]) -> Mapping[str, Any]:
-    """Return name -> default of the options of a check function: the options of all check functions, and ``taken``.
+    """Return name -> default for the options that all check functions take, and for those named in ``taken``.
 
-    ``taken`` names the options in ``SOME_DEFAULTS`` that the function takes.
+    The names in ``taken`` are options of ``SOME_DEFAULTS`` that a check function takes in addition.
     """
     return {**DEFAULTS, **{name: value for name, value in SOME_DEFAULTS.items() if name in taken}}
 

@@ -72,7 +72,7 @@ def prompt_lookup_programs() -> tuple[EngineProgram, ...]:
 
 
 def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
-    """Return, as a program of draws, the call of ``generate`` that ``build(setting)`` returns.
+    """Return the call of ``generate`` that ``build(setting)`` returns as a program, whose random draws can be chosen.
 
     The program's expected law is computed from forward passes of the target, without ``generate``.
     """

@@ -30,7 +30,7 @@ SIZES = (8191, 8192, 8193, 32770)
 
 
 def answer_of(inputs: Mapping[str, Any]) -> Answer:
-    """Return the answer that the verifier of ``reference`` gives to the inputs of a vector."""
+    """Return the right answer to the inputs of a vector, computed by the verifier of ``reference``."""
     p, q = ([sparse_pmf_of(row, inputs["vocabulary"]) for row in inputs[name]] for name in ("p", "q"))
     draft = chain(tuple(inputs["draft"]), tuple(q))
     verified = speculative_sampling(GivenUniforms(uniform_of(inputs)), by_position(p), (), draft)

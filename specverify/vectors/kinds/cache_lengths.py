@@ -21,7 +21,10 @@ NOTES = {TARGET: ("rollback", "cache-length"), DRAFT: ("draft-cache",)}
 
 
 def answer_of(flag: str, inputs: Mapping[str, Any]) -> Answer:
-    """Return the answer of ``reference`` to a vector's inputs. ``flag`` is the cache: ``target`` or ``draft``."""
+    """Return the right answer to the inputs of a vector, computed by ``reference``.
+
+    ``flag`` is the cache: ``target`` or ``draft``.
+    """
     known, accepted = inputs["known"], inputs["accepted"]
     keep: int = getattr(keep_lengths(known, inputs["gamma"], accepted, inputs.get("held")), flag)
     return {"keep": keep, "unfed": list(tokens_to_feed(tuple(range(known + accepted + 1)), keep))}

@@ -59,7 +59,7 @@ class DrawConvention(NamedTuple):
 
 
 def answer_of(convention: DrawConvention, inputs: Inputs) -> Answer:
-    """Return the answer of ``reference`` to the inputs of a vector under a convention."""
+    """Return the right answer to the inputs of a vector under a convention, computed by ``reference``."""
     verified = verified_by(convention.verifier(inputs), inputs, convention.draws(inputs))
     return {"accepted": verified.accepted, "tokens": list(verified.tokens)}
 
