@@ -81,8 +81,8 @@ def far_after(length: int) -> str:
 def few_after(*lengths: int) -> str:
     """Return the name of the kind of tables whose rows are not one-hot after some texts of these lengths, in tokens.
 
-    They are all texts of the shortest length, and those longer texts in which all tokens after the shortest length are
-    0. All other rows are one-hot, with p = q.
+    They are all texts of the shortest length, and those texts of the other lengths in which all tokens after the
+    shortest length are 0. All other rows are one-hot, with p = q.
     """
     return "_".join([FEW, *map(str, lengths)])
 

@@ -53,7 +53,11 @@ class EngineSetting(NamedTuple):
 
 
 def check_setting(setting: EngineSetting) -> None:
-    """Raise ``ValueError`` unless ``setting`` samples, and its assistant can draft within its horizon."""
+    """Raise ``ValueError`` unless ``setting`` samples and can draft, with a valid prompt and valid end tokens.
+
+    Drafts need a gamma of at least 1 and a horizon of at least 2. The prompt must not be empty, and all ids must be
+    below the vocabulary size.
+    """
     if not setting.temperature > 0:
         raise ValueError(f"{setting.name}: temperature is {setting.temperature}, expected a number > 0 (it is sampled)")
     if setting.gamma < 1 or setting.horizon < 2:
