@@ -51,7 +51,7 @@ class ProcessState(NamedTuple):
 class Changes(NamedTuple):
     """The faults and notes about what a subject did to the process.
 
-    Each is a phrase without its grammatical subject, such as "leaves 2 threads running".
+    Each is a phrase such as "leaves 2 threads running", to be put after the name of the subject.
     """
 
     faults: tuple[str, ...] = ()

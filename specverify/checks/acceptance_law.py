@@ -50,7 +50,7 @@ class Rate(NamedTuple):
 
     @property
     def expected(self) -> float:
-        """Return min(p, q), the largest possible value of ``emitted``."""
+        """Return min(p, q), the largest possible probability that the draft is emitted."""
         return min(self.p, self.q)
 
 

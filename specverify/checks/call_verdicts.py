@@ -208,7 +208,8 @@ def _outside(law: CallLaw, rows: Rows, floats: Floats) -> _ExcessLaw:
 def _parts(law: CallLaw, rows: Rows, floats: Floats) -> Iterator[Part]:
     """Yield, for each number of accepted drafts, P(the next draft is accepted) and the law of the last token.
 
-    ``rows`` are p, q and the drafts of the call. The bounds of each part are those of rounding in ``floats``.
+    ``law`` is the law of the call, and ``rows`` are its p, q and drafts. The bounds of each part are those of rounding
+    in ``floats``.
     """
     result = [law.behind.get(rows.drafts[:position]) for position in range(len(rows.drafts) + 1)]
     weights = [each.weight if each else 0.0 for each in result]

@@ -313,7 +313,7 @@ def runs_by_round(here: InScenario) -> float:
 def paths_of_one_row(here: InScenario) -> float:
     """Return the approximate number of paths of the first round of the decoder ``here``.
 
-    Its scenario is one of ``ONE_ROW_SCENARIOS``.
+    The scenario must have a large vocabulary (``ONE_ROW_SCENARIOS``).
     """
     decoder = here.decoder
     return estimated_paths(lambda draws: decoder.step(draws, decoder.init(here.prompt)), probes=3)

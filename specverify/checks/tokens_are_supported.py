@@ -1,7 +1,7 @@
 """No emitted token has target probability 0 at its position.
 
-Underflow and the end of a cumulated pmf leave some probability on impossible tokens; up to that amount it is no fault
-(``rounding.left_on_nothing``). Another check examines the extreme random numbers.
+Rounding can give an impossible token a small probability, by underflow or at the end of a cumulated pmf. Up to this
+probability (``rounding.left_on_nothing``) such a token is no fault. Another check examines the extreme random numbers.
 """
 
 from __future__ import annotations

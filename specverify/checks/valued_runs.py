@@ -79,7 +79,7 @@ def with_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: 
 
 
 def raises_without_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:
-    """Describe how a program that raises with symbolic numbers behaves otherwise with plain floats; "" if it does not.
+    """Describe how a program that raises with symbolic numbers behaves with plain floats; "" if it raises there too.
 
     At most ``number`` paths of ``run`` are sampled, by ``seed``. The first that raises is repeated by ``valued``, with
     floats that satisfy its constraints.

@@ -74,7 +74,7 @@ def called_in(
 ) -> ExaminedPart:
     """Return the part of a check that calls a verifier in the scenarios with two drafts.
 
-    Of the variants for one sequence, which differ in gamma, only the one with the largest gamma is examined.
+    Variants that verify one sequence differ only in gamma. Of these, only the one with the largest gamma is examined.
 
     Args:
         keep: Selects the scenarios.

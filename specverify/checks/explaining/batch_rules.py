@@ -304,7 +304,7 @@ def _has_law(decode: Callable[[Draws], Tokens], law: Mapping[Tokens, Any]) -> bo
 
 
 class _TooProbableError(Exception):
-    """Raised if a hypothesis emits a text with a larger probability than the engine does."""
+    """Raised if a decoder with a supposed fault emits a text with a larger probability than the engine does."""
 
 
 def _decode(

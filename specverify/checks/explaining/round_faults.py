@@ -73,7 +73,7 @@ class Context(NamedTuple):
 
 
 class RoundFault(NamedTuple):
-    """The difference between the rounds of a decoder and the rule."""
+    """A sentence about how the rounds of a decoder differ from speculative sampling, and the parts that differ."""
 
     sentence: str
     parts: frozenset[str]

@@ -180,7 +180,8 @@ def law_verdicts(name: str, plan: LawPlan, found: LawFound) -> Sequence[Verdict]
 def _support_verdict(name: str, plan: LawPlan, found: LawFound) -> Verdict:
     """Return the verdict on the impossible outcomes of the subject ``name``.
 
-    If none was sampled, it bounds their probability. ``found`` has the counts so far, and ``plan`` the settings.
+    If none was sampled, the verdict bounds their probability. ``found`` has the counts so far, and ``plan`` the
+    settings.
     """
     impossible = sorted(found.impossible.items(), key=lambda item: -item[1])
     unseen = -math.expm1(math.log(plan.error) / found.samples)
@@ -239,8 +240,8 @@ def _tally(plan: LawPlan, found: LawFound) -> Tally:
 def _detectable(plan: LawPlan, samples: int) -> list[str]:
     """Return one line for each partition of the outcomes, about its power at ``samples`` samples.
 
-    The line states the smallest total variation between its cells that would be refuted, or that it has too many cells.
-    ``plan`` has the partitions and the false-alarm rate.
+    The line states the smallest total variation between its cells that would be refuted, or that the partition has too
+    many cells. ``plan`` has the partitions and the false-alarm rate.
     """
     lines = []
     for view in plan.views:
