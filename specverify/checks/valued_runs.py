@@ -79,10 +79,10 @@ def with_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: 
 
 
 def raises_without_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:
-    """Describe how a program that raises with symbolic numbers behaves with plain floats; "" if it raises there too.
+    """Describe how a program that raises with symbolic numbers differs with plain floats; "" if it does not.
 
-    At most ``number`` paths of ``run`` are sampled, by ``seed``. The first that raises is repeated by ``valued``, with
-    floats that satisfy its constraints.
+    At most ``number`` paths of ``run`` are sampled, by ``seed``. The first path that raises is repeated by ``valued``,
+    with floats that satisfy the constraints of the path. Another error, or none, is a difference.
     """
     for place in range(seed, seed + number):
         first = Narrated(Sampled(place))

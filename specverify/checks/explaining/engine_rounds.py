@@ -41,7 +41,7 @@ NewPath = tuple[Sequence[PathDraw], Tokens, Models]
 
 
 class EngineRounds(NamedTuple):
-    """Paths of an engine, read as rounds of speculative decoding."""
+    """Paths of an engine, read as rounds of speculative decoding, and a sentence about their common fault."""
 
     readings: Sequence[Reading | None]
     """The reading of each path; None if it cannot be read."""

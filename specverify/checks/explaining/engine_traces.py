@@ -423,7 +423,7 @@ def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
 def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, prompt: int) -> str:
     """Return the sentence that p is computed after a text that still has a rejected draft; "" if this is not shown.
 
-    The program must know that the draft was replaced: an earlier query has the right token at this position.
+    The program must have replaced the draft before: an earlier query has the right token at this position.
 
     Args:
         trace: The models.

@@ -68,7 +68,7 @@ def _row(pmf: Any) -> str:
 def told(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
     """Return the token ids in ``tokens``, one row of a kernel's output, without its padding.
 
-    The output counts only tokens with positive probability, 0, 1, ...; ``rounds`` has the token id of each.
+    In the output, token k stands for the k-th token with positive probability; ``rounds`` has the ids of these tokens.
     """
     kept = list(tokens)
     while kept and kept[-1] == -1:
