@@ -68,7 +68,8 @@ def _row(pmf: Any) -> str:
 def told(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
     """Return the token ids in ``tokens``, one row of a kernel's output, without its padding.
 
-    In the output, token k stands for the k-th token with positive probability; ``rounds`` has the ids of these tokens.
+    In ``tokens`` the three tokens with positive probability are 0, 1 and 2, and any other token is its id plus 3.
+    ``rounds`` has the ids of the three tokens.
     """
     kept = list(tokens)
     while kept and kept[-1] == -1:
