@@ -1,4 +1,4 @@
-"""Subjects of CrisperWhisper's CTranslate2. The expected text of a call is greedy decoding of the target in float64."""
+"""Calls of CrisperWhisper's CTranslate2 that are sampled. The expected text of each is greedy decoding in float64."""
 
 from __future__ import annotations
 

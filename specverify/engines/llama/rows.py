@@ -1,4 +1,4 @@
-"""Settings of llama-cpp-python: plain decoding, the library's drafter, and scripted drafters.
+"""The calls of llama-cpp-python that are sampled: plain decoding, the library's drafter, and scripted drafters.
 
 ``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
 """

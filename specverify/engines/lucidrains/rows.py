@@ -1,4 +1,6 @@
-"""Settings of lucidrains' speculative-decoding: one row at a time, and batches, whose rows the library aligns.
+"""The calls of lucidrains' speculative-decoding that are sampled: one row at a time, and batches.
+
+The library aligns the rows of a batch.
 
 ``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
 """

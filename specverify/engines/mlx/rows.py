@@ -1,4 +1,6 @@
-"""Settings of mlx-lm and the law of each. The library's samplers truncate before the temperature is applied.
+"""The calls of mlx-lm that are sampled, and the law that each must have.
+
+The library's samplers truncate before the temperature is applied.
 
 ``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
 """

@@ -1,4 +1,4 @@
-"""Settings of onnxruntime-genai and the law of each.
+"""The calls of onnxruntime-genai that are sampled, and the law that each must have.
 
 An end token must always be configured, and is not part of the returned tokens. Copied drafts are decided by the same
 random numbers as plain decoding, so a seed should give the same text; a note with the verdict reports whether it does.

@@ -1,4 +1,4 @@
-"""Settings of openvino-genai and the law of each."""
+"""The calls of openvino-genai that are sampled, and the law that each must have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of vLLM: every kind of speculation with every option that has a known law."""
+"""The calls of vLLM that are sampled: every kind of speculation with every option that has a known law."""
 
 from __future__ import annotations
 
