@@ -52,9 +52,9 @@ def likelier(p, q):
     "0",
     stated="Positions that satisfy alpha = min(1, p/q) are accepted.",
     verdict=Verdict.CONDITION,
-    correct="alpha is the probability of acceptance, not a condition on the token. With a coin of that bias the law "
-    "is exact ({coin}); read as a condition that holds iff p >= q, p = {p}, q = {q} come out {bias} away, even with "
-    "the right residual.",
+    correct="alpha is the probability of acceptance, not a condition on the token. If a draft is accepted with "
+    "probability alpha, the law is exact ({coin}). If a draft is accepted exactly when p >= q, the law for p = {p}, "
+    "q = {q} is at distance {bias}, even with the right residual.",
 )
 def test_alpha_is_a_probability():
     coin = bias(sampled_law(P, Q))
@@ -68,11 +68,11 @@ def test_alpha_is_a_probability():
     "4",
     stated="Purpose: fewer needless calls of the cloud for verification, the quality kept.",
     verdict=Verdict.CONDITION,
-    correct="The gate serves this purpose only as far as the drafter's signals show where the drafter is wrong. With "
-    "the defaults for margin and entropy, the negative log-likelihood at the drafter's own 80th percentile and no "
-    "variance, a block of one token of q = {q} is sent only if it is token {sent}. The law of the committed text is "
-    "then {bias} away from p = {p}: the drafter is sure, and wrong. The same gates are exact if they only decide the "
-    "length of the draft.",
+    correct="The gate is right only if the drafter's signals show where the drafter is wrong. Take the defaults for "
+    "margin and entropy, the negative log-likelihood at the drafter's own 80th percentile, and no variance. Then a "
+    "block of one token of q = {q} is sent to the cloud only if it is token {sent}. The law of the committed text is "
+    "{bias} away from p = {p}, because the drafter is sure but wrong. The same gates are exact if they only decide "
+    "the length of the draft.",
 )
 def test_an_unverified_block_has_the_law_of_the_drafter():
     nats = sorted((-math.log(mass), mass) for mass in Q.tolist())
@@ -97,8 +97,8 @@ def test_an_unverified_block_has_the_law_of_the_drafter():
     "6.1 and 8, dynamic k",
     stated="k grows by one after a share of at least .8 accepted drafts and falls by one after at most .4.",
     verdict=Verdict.TRUE,
-    correct="And it is lossless, because it looks at past rounds only: distance {bias} on {tables} context-dependent "
-    "tables (joint law of 4 tokens, k from 1 to 3).",
+    correct="The rule is also lossless, because k depends on past rounds only: distance {bias} on {tables} "
+    "context-dependent tables (joint law of 4 tokens, k from 1 to 3).",
 )
 def test_dynamic_k_is_lossless():
     tables = [table_pair("generic", 2, seed) for seed in range(4)]
@@ -117,8 +117,9 @@ def test_dynamic_k_is_lossless():
     "6.2, the accept test",
     stated="The code accepts while p/q >= 1 and draws the correction from p, or from the residual.",
     verdict=Verdict.DEFECT,
-    correct="That is not min(1, p/q): it never accepts where p < q. p = {p}, q = {q} come out as {law}, at distance "
-    "{bias}; with the residual as {strict}, at distance {strict_bias}. It accepts {accepted} instead of {alpha}.",
+    correct="This is not min(1, p/q): the code never accepts if p < q. For p = {p}, q = {q} the law is {law}, at "
+    "distance {bias}. With the residual it is {strict}, at distance {strict_bias}. The code accepts {accepted} "
+    "instead of {alpha}.",
 )
 def test_the_code_of_the_guide_accepts_only_likelier_tokens():
     law, strict = (rule_law(likelier(P, Q), lambda _, row=row: row) for row in (P, residual(P, Q)))
@@ -142,9 +143,10 @@ def test_the_code_of_the_guide_accepts_only_likelier_tokens():
     "6.2, the accept test and rounding",
     stated="The code accepts where p_i / max(q_i, 1e-9) >= 1.0.",
     verdict=Verdict.DEFECT,
-    correct="Rounding alone turns drafts down: with equal logits in two float32 softmax kernels, p/q < 1 for {share} "
-    "of drawn tokens (V = 1000), about every third draft of a drafter that is the target. With a coin of bias p/q the "
-    "mean rejection probability is {coin:.1e}.",
+    correct="The code rejects drafts because of rounding alone. If two float32 softmax kernels compute p and q from "
+    "equal logits, p/q < 1 for {share} of drawn tokens (V = 1000). So it rejects about every third draft of a "
+    "drafter that equals the target. If drafts are accepted with probability p/q, the mean rejection probability is "
+    "{coin:.1e}.",
 )
 def test_equal_models_fail_a_hard_threshold_by_rounding():
     p, q = softmax_two_ways(normal_logits(1000, 1000))
@@ -164,8 +166,8 @@ def test_equal_models_fail_a_hard_threshold_by_rounding():
     "6.2, the floor under q",
     stated="Dividing by max(q, 1e-9) avoids a division by zero.",
     verdict=Verdict.DEFECT,
-    correct="It changes the ratio of rare tokens: p = {p:.0e}, q = {q:.0e} gives {floored:.1f} instead of {true:.0f}, "
-    "so the token is rejected. Compare without dividing: u q < p.",
+    correct="The floor changes the ratio of rare tokens. For p = {p:.0e}, q = {q:.0e} the ratio is {floored:.1f} "
+    "instead of {true:.0f}, so the token is rejected. Compare without a division: u q < p.",
 )
 def test_a_floor_under_q_rejects_rare_tokens():
     p, q = 1e-10, 1e-12
@@ -180,8 +182,9 @@ def test_a_floor_under_q_rejects_rare_tokens():
     "8, timeouts",
     stated="Fallback: when the cloud takes longer than 400 ms, commit the first draft token for now, to keep going.",
     verdict=Verdict.CONDITION,
-    correct="It keeps going, at a price. That token has law q: late with probability {late}, a token is {bias} = "
-    "P(late) TV(p, q) away from p. Sending again is exact.",
+    correct="The text continues, but its law is wrong. The committed token has the law q. If the cloud is late with "
+    "probability {late}, the law of a token is {bias} = P(late) TV(p, q) away from p. To send the request again is "
+    "exact.",
 )
 def test_a_token_committed_on_timeout_is_the_drafters():
     late = F(1, 10)
@@ -201,9 +204,9 @@ def test_a_token_committed_on_timeout_is_the_drafters():
     "3 and 6.2, a whole block accepted",
     stated="When all k drafts pass there is no correction; the round ends.",
     verdict=Verdict.CONDITION,
-    correct="Lossless (distance {bias} over 3 tokens of a table, k = 2), but it wastes a row that the pass has "
-    "computed: {without:.3f} tokens per call instead of {with_bonus:.3f} (alpha = {alpha}, k = {k}). The extra token "
-    "is a draw from p.",
+    correct="The rule is lossless (distance {bias} over 3 tokens of a table, k = 2). But it ignores a row that the "
+    "pass has computed: {without:.3f} tokens per call instead of {with_bonus:.3f} (alpha = {alpha}, k = {k}). From "
+    "this row one more token can be drawn.",
 )
 def test_a_whole_block_earns_an_extra_token():
     alpha, k = F(4, 5), 6
@@ -245,8 +248,8 @@ def test_a_whole_block_earns_an_extra_token():
     stated="The accept factor ensures that the marginal law of accepted tokens is p.",
     verdict=Verdict.FALSE,
     meant=Verdict.CONDITION,
-    correct="An accepted token has the law min(p, q)/alpha, {accepted} for p = {p}, q = {q}. Only accepted and "
-    "corrected tokens together have the law p (distance {whole}).",
+    correct="An accepted token has the law min(p, q)/alpha, which is {accepted} for p = {p}, q = {q}. Only accepted "
+    "and corrected tokens together have the law p (distance {whole}).",
 )
 def test_accepted_tokens_alone_are_not_distributed_as_p():
     def program(draws):

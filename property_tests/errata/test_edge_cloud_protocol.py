@@ -43,8 +43,8 @@ F = Fraction
     "1 and 9, against 5.1",
     stated="Only token ids are uploaded.",
     verdict=Verdict.INCONSISTENT,
-    correct="The request of Section 5.1 carries q(y_i) as well, and a mask and the sampling parameters. Six drafts "
-    "with their probabilities are {with_q} bytes of JSON, without {without}.",
+    correct="The request of Section 5.1 also contains q(y_i), a mask and the sampling parameters. Six drafts are "
+    "{with_q} bytes of JSON with their probabilities, and {without} without.",
 )
 def test_the_upload_is_more_than_token_ids():
     ids, masses = (101, 7, 2044, 9, 31, 5), (0.123456, 0.5, 0.87, 0.25, 0.0625, 0.333333)
@@ -58,9 +58,9 @@ def test_the_upload_is_more_than_token_ids():
     "4.1, the margin",
     stated="The margin is p_1 - p_2, the difference of the two largest probabilities.",
     verdict=Verdict.INCONSISTENT,
-    correct="p is the target in the guide's notation, and the gate stands before the target is asked: the drafter's "
-    "q_1 - q_2 is meant. They can disagree about hardness: {target} for p = {p}, {draft} for q = {q}, with a "
-    "threshold between them.",
+    correct="In the guide p is the target. But the gate decides before the target is called, so the drafter's q_1 - "
+    "q_2 is meant. The two margins can differ: p = {p} has {target}, q = {q} has {draft}, and a threshold may lie "
+    "between them.",
 )
 def test_the_margin_is_the_drafters():
     target, draft = margin(P), margin(Q)
@@ -74,8 +74,9 @@ def test_the_margin_is_the_drafters():
     "4.1 and 8, the entropy",
     stated="H = -sum q log q, with the threshold 2.5 bits.",
     verdict=Verdict.INCONSISTENT,
-    correct="The formula is in nats, where the threshold is {nats:.4f}. Compared as it stands it can never fire for "
-    "up to {silent} tokens of support, since ln {silent} = {ceiling:.3f}; in nats {right} equally likely tokens do.",
+    correct="The formula gives nats, and 2.5 bits are {nats:.4f} nats. If the value is compared with 2.5, the "
+    "threshold is never reached with up to {silent} possible tokens, because ln {silent} = {ceiling:.3f}. With "
+    "{nats:.4f} nats it is reached with {right} equally likely tokens.",
 )
 def test_bits_are_not_nats():
     bits = 2.5
@@ -92,9 +93,9 @@ def test_bits_are_not_nats():
     "6.2, the rows",
     stated="prefill(ctx + y) gives a list of length k, whose row i judges y_i.",
     verdict=Verdict.DEFECT,
-    correct="Row i must be the one after ctx and y before i, so it starts with the context's last token: {rows} rows "
-    "for k = {k}, the last for the extra token. The k rows of y itself are one late and judge {late} with p = "
-    "{late_p} where it has {right_p} (a context-dependent table).",
+    correct="Row i must be the row after ctx and the drafts before y_i. So the rows start with the last token of the "
+    "context: {rows} rows for k = {k}, the last for the extra token. The k rows of y itself are one position late: "
+    "they test {late} with p = {late_p}, where the right value is {right_p} (a context-dependent table).",
 )
 def test_the_rows_start_with_the_last_context_token():
     target = table_pair("generic", 3, 4)[0]
@@ -119,8 +120,8 @@ def test_the_rows_start_with_the_last_context_token():
     "6.2, the cache",
     stated="After a rejection the cloud writes the cache entries of the accepted drafts and of z.",
     verdict=Verdict.DEFECT,
-    correct="z has not been fed and has no entry. With {known} known tokens and {n} of 6 drafts accepted the cache "
-    "keeps {keep} entries for {tokens} tokens; z is fed first in the next round.",
+    correct="The correction z was not fed to the model, so it has no cache entry. With {known} known tokens and {n} "
+    "of 6 drafts accepted, the cache keeps {keep} entries for {tokens} tokens. z is fed first in the next round.",
 )
 def test_the_correction_has_no_cache_entry_yet():
     known, n = 10, 2
@@ -135,9 +136,10 @@ def test_the_correction_has_no_cache_entry_yet():
     "9",
     stated="la/k, alpha_mean and the cumulative acceptance A_cum measure acceptance.",
     verdict=Verdict.CONDITION,
-    correct="They are three quantities. For a constant rate {alpha} and k = {k}: E[la/k] = {share:.3f}; accepted over "
-    "positions judged is {judged:.2f}, accepted over drafted again {share:.3f}, so A_cum depends on what is counted "
-    "as verified; and the mean of min(1, p/q) over all k positions looks at positions that were never reached.",
+    correct="These are three different quantities. For a constant rate {alpha} and k = {k}, the mean of la/k is "
+    "{share:.3f}. A_cum depends on what counts as verified: accepted over judged positions is {judged:.2f}, accepted "
+    "over drafted is {share:.3f}. alpha_mean is the mean of min(1, p/q) over all k positions, also over positions "
+    "that were never reached.",
 )
 def test_three_metrics_of_acceptance():
     alpha, k = F(83, 100), 6
@@ -153,7 +155,7 @@ def test_three_metrics_of_acceptance():
     "10, large k",
     stated="A large k wastes drafts, because a rejection in the middle voids the rest.",
     verdict=Verdict.TRUE,
-    correct="Of k drafts {wasted:.2f} are wasted on average for k = 2, 4, 8, 12 at a rate of {alpha}.",
+    correct="The mean number of wasted drafts is {wasted:.2f} for k = 2, 4, 8, 12 at a rate of {alpha}.",
 )
 def test_longer_drafts_waste_more():
     alpha = F(4, 5)
@@ -168,9 +170,9 @@ def test_longer_drafts_waste_more():
     "11",
     stated="EAGLE and lookahead train an auxiliary head that predicts future logits.",
     verdict=Verdict.FALSE,
-    correct="Lookahead trains nothing: it is built from the target alone ({paper}) and decoded {tokens} tokens of a "
-    "constant target in {calls} calls. EAGLE predicts features, as its paper and the survey among these notes say; "
-    "that part was read, not computed.",
+    correct="Lookahead trains nothing. It is built from the target alone ({paper}); here it decoded {tokens} tokens "
+    "of a constant target in {calls} calls. EAGLE predicts features, according to its paper and to the survey among "
+    "these notes (read, not computed).",
 )
 def test_lookahead_has_no_trained_head():
     row = next(row for row in ALGORITHMS if row.name == "lookahead")
@@ -186,8 +188,8 @@ def test_lookahead_has_no_trained_head():
     "12, the whole sequence",
     stated="With min(1, p/q) and the residual at the first rejection the text has the law of sampling p alone.",
     verdict=Verdict.CONDITION,
-    correct="True with the residual norm((p - q)+): distance {right}. With the guide's own residual, clamped, it is "
-    "{clamped}.",
+    correct="True with the residual norm((p - q)+): distance {right}. With the guide's own residual, clamped at 0, "
+    "the distance is {clamped}.",
 )
 def test_the_summary_holds_for_the_right_residual():
     def scalar(token):

@@ -41,9 +41,9 @@ def clamped(p, q, token):
     "3.1 and 12, the correction",
     stated="Strictly unbiased: after rejecting y draw from r(v) proportional to p(v) - 1[v = y] q(y).",
     verdict=Verdict.FALSE,
-    correct="A rejection means q(y) > p(y), so r is negative at y: for p = {p}, q = {q}, y = 0 it is {raw}. Clamped "
-    "at 0 the law is {law}, at distance {bias}. It is exact for V = 2 alone ({two} of {pairs} random pairs, and "
-    "{three} of {pairs} for V = 3). The whole row is needed: norm((p - q)+).",
+    correct="If y is rejected, q(y) > p(y), so r is negative at y. For p = {p}, q = {q}, y = 0 it is {raw}. If r is "
+    "clamped at 0, the law is {law}, at distance {bias}. The rule is exact only for V = 2 ({two} of {pairs} random "
+    "pairs; for V = 3 {three} of {pairs}). The residual norm((p - q)+) needs the whole row of q.",
 )
 def test_the_scalar_residual_is_not_a_distribution():
     raw = scalar_residual(P, Q, 0)
@@ -103,11 +103,11 @@ def _compositions(total, parts):
     "3.1, 5.1 and 13",
     stated="The edge need only send q(y_i), a number per drafted token, for exact verification.",
     verdict=Verdict.FALSE,
-    correct="For V = 3, take the best rule that knows only p, y and q(y) and is exact for every q (in steps of 1/10). "
-    "It accepts {scalar:.4f} of p = {p}, q = {q}. This is no more than matching a draw from p ({match}); with the "
-    "whole row of q, {alpha} is possible. For V = 2 it reaches the optimum ({two:.4f}). It is enough to send the row "
-    "of the first rejection on demand; this is exact ({fetched}). A row of 32000 probabilities of 2 bytes has {row} "
-    "kB, a float {scalar_bytes} bytes.",
+    correct="Take the best rule that knows only p, y and q(y), and that is exact for every q (computed for V = 3, in "
+    "steps of 1/10). For p = {p}, q = {q} it accepts {scalar:.4f}. This is no more than a comparison of the draft "
+    "with a draw from p ({match}); with the whole row of q, {alpha} is possible. For V = 2 it reaches the optimum "
+    "({two:.4f}). It is enough to send the row of q of the first rejection when it is requested; this is exact "
+    "({fetched}). A row of 32000 probabilities of 2 bytes has {row} kB, a float {scalar_bytes} bytes.",
 )
 def test_a_scalar_of_q_is_not_enough():
     scalar = best_scalar_acceptance(P, Q, 10)
@@ -139,9 +139,9 @@ def test_a_scalar_of_q_is_not_enough():
     "3.1 and 3.2, the shortcut",
     stated="The engineering shortcut is not quite strictly unbiased, but usually hardly changes the quality.",
     verdict=Verdict.CONDITION,
-    correct="The bias depends on p and q; quality is not judged here. The law of the shortcut is min(p, q) + TV(p, q) "
-    "p. For p = {p}, q = {q} it is {law}, at distance {bias}, which is the sum of (TV p - (p - q)+)+. Of {pairs} "
-    "random pairs the shortcut is exact for {exact}: those in which q is proportional to p where p > 0.",
+    correct="The bias depends on p and q; quality is not judged here. The law of the shortcut is min(p, q) + TV(p, "
+    "q) p. For p = {p}, q = {q} it is {law}, at distance {bias} (the sum of (TV p - (p - q)+)+). Of {pairs} random "
+    "pairs the shortcut is exact for {exact}: those in which q is proportional to p where p > 0.",
 )
 def test_the_shortcut_has_a_bias():
     law = rule_law(ratio(P, Q), lambda _: P)

@@ -30,9 +30,10 @@ F = Fraction
     stated="Drafter and target must have the same sampling parameters; any mismatch lowers acceptance noticeably.",
     verdict=Verdict.FALSE,
     meant=Verdict.CONDITION,
-    correct="Exactness needs the reported q to be the sampled one, nothing more: p = softmax{target}, drafter logits "
-    "{draft}: alpha = {same:.4f} at equal temperature, {colder:.4f} with the drafter at T = 1/2. Both have the law p "
-    "but for rounding.",
+    correct="Exactness requires only that the reported q is the law from which the draft was drawn. Equal "
+    "temperatures are not needed, and may even lower the acceptance. For p = softmax{target} and drafter logits "
+    "{draft}, alpha is {same:.4f} at equal temperatures and {colder:.4f} with the drafter at T = 1/2. Both laws are "
+    "p up to rounding.",
 )
 def test_different_temperatures_can_raise_acceptance():
     target, draft = np.array([2.0, 1.0, 0.0]), np.array([1.0, 0.5, 0.0])
@@ -48,9 +49,9 @@ def test_different_temperatures_can_raise_acceptance():
     "2 and 13, the reported q",
     stated="Parameters agree if they are configured alike; the drafter outputs tokens and q(y_i).",
     verdict=Verdict.CONDITION,
-    correct="What must agree is the reported q and the law the token was drawn from. Drawing from the top 2 of q = "
-    "{q} and reporting q itself gives p = {p} the law {law}, at distance {bias}; reporting the truncated q is exact "
-    "({reported}).",
+    correct="The reported q must be the law from which the token was drawn. If the token is drawn from the top 2 of "
+    "q = {q} and q itself is reported, p = {p} becomes the law {law}, at distance {bias}. With the truncated q as "
+    "the reported one the law is exact ({reported}).",
 )
 def test_the_reported_q_must_be_the_sampled_one():
     q = pmf(".5", ".3", ".2")
@@ -72,8 +73,8 @@ def test_the_reported_q_must_be_the_sampled_one():
     "6.2, the cloud's probabilities",
     stated="The cloud takes the softmax of its logits; the request brings temperature, top-p and penalty.",
     verdict=Verdict.INCONSISTENT,
-    correct="The code never uses them, so its p is raw while q is truncated (Section 8: the same top-p for both). For "
-    "p = q = {row} the output then has the law {raw} instead of {wanted}, at distance {bias}.",
+    correct="The code never uses these parameters. So its p is not truncated, while q is (Section 8 requires the "
+    "same top-p for both). For p = q = {row} the output has the law {raw} instead of {wanted}, at distance {bias}.",
 )
 def test_the_cloud_has_to_apply_the_sampling_parameters():
     row = pmf(".6", ".3", ".1")
@@ -88,9 +89,10 @@ def test_the_cloud_has_to_apply_the_sampling_parameters():
     "8, the repetition penalty",
     stated="q and p use the same repetition penalty.",
     verdict=Verdict.CONDITION,
-    correct="Position by position: the row of p that judges y_i must be penalised with y before i in the history. "
-    "With the history frozen at the start of the round, two tokens are {frozen:.4f} away from the penalised target "
-    "(penalty {penalty}); per position 0 but for rounding.",
+    correct="True if the penalty is computed for each position: the row of p that judges y_i must be penalised for "
+    "the drafts before y_i too. If the history is fixed at the start of the round, the law of two tokens is "
+    "{frozen:.4f} away from the penalised target (penalty {penalty}). With the right history it is 0 away, up to "
+    "rounding.",
 )
 def test_the_penalty_sees_the_drafts_before_its_position():
     penalty, prompt = 1.5, (0,)

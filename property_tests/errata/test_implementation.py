@@ -57,9 +57,9 @@ def argmax_sampler(p, q, pick):
     "2.1 and 2.2",
     stated="max_fn computes max(0, p - q) over its sum.",
     verdict=Verdict.CONDITION,
-    correct="It does wherever something is positive. For p and q from equal logits by two float32 softmax kernels, "
-    "{share} of rows (V = 8) have some p < q and no p > q: a rejection is possible, mean probability {chance:.1e} per "
-    "token, and max_fn then answers NaN. The repair is to emit from p.",
+    correct="True if p - q is positive somewhere. If two float32 softmax kernels compute p and q from equal logits, "
+    "{share} of rows (V = 8) have some p < q and no p > q. Then a rejection is possible (mean probability "
+    "{chance:.1e} per token), and max_fn returns NaN. The fix is to draw from p.",
 )
 def test_the_normalised_positive_part_can_be_nan():
     p, q = softmax_two_ways(normal_logits(20_000, 8))
@@ -80,8 +80,8 @@ def test_the_normalised_positive_part_can_be_nan():
     "3.3.2",
     stated="The buffer for q has the target's vocabulary size.",
     verdict=Verdict.CONDITION,
-    correct="True while both models have one vocabulary. A drafter padded to {padded} entries beside a target with "
-    "{size} fails with {error} when its row is stored; the sizes have to be compared first.",
+    correct="True if both models have the same vocabulary. If the drafter is padded to {padded} entries and the "
+    "target has {size}, storing the drafter's row raises {error}. The sizes have to be compared first.",
 )
 def test_the_buffer_of_q_assumes_one_vocabulary():
     size, padded = 3, 4
@@ -99,8 +99,8 @@ def test_the_buffer_of_q_assumes_one_vocabulary():
     "3.3.4, the comparison",
     stated="A draft is rejected iff a uniform r is greater than p/q.",
     verdict=Verdict.DEFECT,
-    correct="A float32 uniform has 24 bits, as NumPy draws it: r = 0 occurs with probability {chance:.2e}, and then a "
-    "token with p = 0 is accepted. Accept iff r q < p: at r = 0 that accepts {kept} such tokens.",
+    correct="A float32 uniform of NumPy has 24 bits, so r = 0 occurs with probability {chance:.2e}. Then a token "
+    "with p = 0 is accepted. The right test is r q < p: at r = 0 it accepts {kept} such tokens.",
 )
 def test_a_uniform_of_zero_must_not_accept_the_impossible():
     uniforms = np.random.default_rng(0).random(100_000, dtype=np.float32)
@@ -117,8 +117,8 @@ def test_a_uniform_of_zero_must_not_accept_the_impossible():
     "3.3.4, why the loop stops",
     stated="After a rejection the later drafts are void, because they continue a rejected text.",
     verdict=Verdict.TRUE,
-    correct="Going on behind a rejection, with the replacement in place, is off by {bias:.4f} (joint law of 3 tokens "
-    "of a context-dependent table); stopping is off by {stopped}.",
+    correct="If the round continues with the drafts after the replacement, the law is off by {bias:.4f} (joint law "
+    "of 3 tokens of a context-dependent table). If it stops there, the law is off by {stopped}.",
 )
 def test_drafts_behind_a_rejection_are_void():
     p, q = table_pair("generic", 2, 3)
@@ -147,7 +147,7 @@ def test_drafts_behind_a_rejection_are_void():
     "3.3.5",
     stated="skip_sample_adjustment samples p after a rejection, for debugging.",
     verdict=Verdict.CONDITION,
-    correct="It changes the law without a word: p = {p}, q = {q} come out as {law}, at distance {bias}.",
+    correct="The option changes the law without a warning: for p = {p}, q = {q} the law is {law}, at distance {bias}.",
 )
 def test_skipping_the_adjustment_changes_the_law():
     law = rule_law(ratio(P, Q), lambda _: P)
@@ -177,9 +177,10 @@ def test_accepted_over_drafted_is_not_the_acceptance_rate():
     "4.2, the default setting",
     stated="The greedy processor makes generation deterministic: the most probable token.",
     verdict=Verdict.DEFECT,
-    correct="It hands softmax probabilities to the accept test and takes argmaxes of q and of the residual. p = {p}, "
-    "q = {q}: both argmaxes are token 0, yet token 1 comes out with probability {other:.3f}. p = {p2}, q = {q2}: the "
-    "greedy answer 0 has probability {answer}, the law is {law}. Greedy means one-hot p and q; then it is {exact}.",
+    correct="The processor uses softmax probabilities in the accept test, and takes the argmax of q and of the "
+    "residual. First example: p = {p}, q = {q}. Both argmaxes are token 0, but token 1 is emitted with probability "
+    "{other:.3f}. Second example: p = {p2}, q = {q2}. The greedy token 0 has probability {answer}, and the law is "
+    "{law}. Greedy decoding needs one-hot p and q; then the law is {exact}.",
 )
 def test_softmax_probabilities_with_an_argmax_sampler_are_not_greedy():
     p, q = pmf(".5", ".45", ".05"), pmf(".9", ".05", ".05")
@@ -206,8 +207,9 @@ def test_softmax_probabilities_with_an_argmax_sampler_are_not_greedy():
     "3.3.2 and 4.2",
     stated="The drafter's probabilities are stored as q, whatever its sampler does.",
     verdict=Verdict.DEFECT,
-    correct="A draft that is argmax q was not drawn from q. Even with a sampled residual the law of p = {p}, q = {q} "
-    "is {law}, at distance {bias}. Stored as the point mass it is exact ({right}).",
+    correct="If the drafter returns the argmax of q, the draft was not drawn from q. For p = {p}, q = {q} the law is "
+    "then {law}, at distance {bias}, even if the residual is sampled. If q is stored as a point mass on the draft, "
+    "the law is exact ({right}).",
 )
 def test_an_argmax_draft_was_not_drawn_from_the_soft_q():
     def residual_draw(draws, row):
@@ -224,10 +226,11 @@ def test_an_argmax_draft_was_not_drawn_from_the_soft_q():
     "7",
     stated="EGAG updates gamma from the drafter's entropy before drafting, with bounds and a moving average.",
     verdict=Verdict.CONDITION,
-    correct="Map, direction, base, what is averaged and rounding are left open, and the entropy exists only after the "
-    "first draft pass. They matter: a rounded average stays at {stuck} where a real one reaches {real:.3f} after "
-    "{rounds} rounds (from 5 towards 1, beta = {beta}); with one-hot rows (greedy, processed) H = {point:.0f} always, "
-    "so gamma never moves. Read before the block is drawn, every definition is lossless (distance {bias}).",
+    correct="The note does not state the map from entropy to gamma, its direction, the base of the logarithm, what "
+    "is averaged, and the rounding. Also, the entropy exists only after the first draft pass. These choices matter. "
+    "A rounded average stays at {stuck}, where an average without rounding reaches {real:.3f} after {rounds} rounds "
+    "(from 5 towards 1, beta = {beta}). With one-hot rows (temperature 0) H is always {point:.0f}, so gamma never "
+    "changes. If the entropy is read before the block is drawn, every choice is lossless (distance {bias}).",
 )
 def test_the_entropy_rule_is_not_specified():
     beta, rounds = 0.9, 40

@@ -20,8 +20,8 @@ F = Fraction
     "1.2 and 4.2",
     stated="The default processor is created without arguments.",
     verdict=Verdict.DEFECT,
-    correct="As printed, the base class takes a temperature without default and the greedy one adds no constructor: "
-    "the call raises {error}. A default temperature is missing.",
+    correct="As printed, the base class takes a temperature without a default, and the greedy class adds no "
+    "constructor. So the call raises {error}. A default temperature is missing.",
 )
 def test_the_default_processor_cannot_be_created_as_printed():
     class Processor:
@@ -42,8 +42,8 @@ def test_the_default_processor_cannot_be_created_as_printed():
     "4.1",
     stated="The processor divides logits by the temperature.",
     verdict=Verdict.CONDITION,
-    correct="Not at temperature 0, which is a common name for greedy: {nans} of {size} probabilities are NaN. It has "
-    "to mean the point mass on the argmax, {greedy:.0f}.",
+    correct="False at temperature 0, which usually means greedy: {nans} of {size} probabilities are NaN. Temperature "
+    "0 has to mean the point mass on the argmax, {greedy:.0f}.",
 )
 def test_temperature_zero_divides_by_zero():
     logits = np.array([2.0, 1.0, 0.0])
@@ -60,8 +60,8 @@ def test_temperature_zero_divides_by_zero():
     "4.3, masking",
     stated="Top-k masks logits below the k-th largest.",
     verdict=Verdict.DEFECT,
-    correct="It writes into the caller's array. Of q = {q} with k = 2, an entropy read afterwards (as EGAG does) is "
-    "{after:.4f} instead of {before:.4f}.",
+    correct="The mask is written into the caller's array. For q = {q} and k = 2, an entropy that is read afterwards "
+    "(as in EGAG) is {after:.4f} instead of {before:.4f}.",
 )
 def test_masking_in_place_changes_what_is_read_later():
     q = np.array([0.4, 0.3, 0.2, 0.1])
@@ -83,8 +83,8 @@ def test_masking_in_place_changes_what_is_read_later():
     "4.3, ties",
     stated="Top-k keeps the k most probable tokens.",
     verdict=Verdict.CONDITION,
-    correct="A threshold keeps every token tied with the k-th: logits (2, 1, 1, 0) with k = 2 keep {kept}. Any "
-    "convention is a legal target; it has to be the same for p and q's declared law.",
+    correct="A threshold keeps every token that is tied with the k-th: the logits (2, 1, 1, 0) with k = 2 keep "
+    "{kept}. Each convention is allowed, but p and the declared q must use the same.",
 )
 def test_top_k_by_threshold_keeps_ties():
     logits = np.array([2.0, 1.0, 1.0, 0.0])
@@ -98,8 +98,8 @@ def test_top_k_by_threshold_keeps_ties():
     "4.4, equality",
     stated="Nucleus sampling keeps tokens up to the first that exceeds the mass top_p.",
     verdict=Verdict.CONDITION,
-    correct="Where the mass is met exactly that is one token more than the smallest sufficient set: {row} with top_p "
-    "= {mass} keeps {strict}, not {smallest}.",
+    correct="If a set of tokens has exactly the mass top_p, this rule keeps one token more than the smallest "
+    "sufficient set: {row} with top_p = {mass} keeps {strict}, not {smallest}.",
 )
 def test_the_nucleus_keeps_one_more_at_equality():
     row, mass = pmf(".5", ".25", ".25"), F(1, 2)
@@ -115,8 +115,9 @@ def test_the_nucleus_keeps_one_more_at_equality():
     "4.1 and 4.4, the order",
     stated="The nucleus is cut first and the temperature applied to what is left.",
     verdict=Verdict.CONDITION,
-    correct="The usual order is the other one, and the targets differ: {row} with top_p = {mass}, T = 2 gives "
-    "{first:.4f} here and {usual:.4f} there. Both are legal; p and q and the plain decoder must share one.",
+    correct="Usually the temperature is applied first, and the targets differ: {row} with top_p = {mass}, T = 2 "
+    "gives {first:.4f} here and {usual:.4f} in the usual order. Both orders are allowed, but p, q and plain decoding "
+    "must use the same.",
 )
 def test_nucleus_and_temperature_do_not_commute():
     row, mass = np.array([0.5, 0.3, 0.2]), 0.75

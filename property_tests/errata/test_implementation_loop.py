@@ -45,8 +45,8 @@ def loop(target, drafter, prompt, longest, gamma=3, stop=None, first_pass=False)
     "3.1",
     stated="The output is as long as the limits allow; prompt and limits are taken as they come.",
     verdict=Verdict.DEFECT,
-    correct="max_gen_len = 0 indexes behind the end ({empty}), and a prompt longer than the model's limit fails when "
-    "it is copied ({long}). Both need a check before the loop.",
+    correct="max_gen_len = 0 reads behind the end of an array ({empty}). A prompt that is longer than the model's "
+    "limit fails when it is copied ({long}). Both need a check before the loop.",
 )
 def test_lengths_at_the_limits_are_not_checked():
     def run(prompt, max_gen_len, limit):
@@ -84,9 +84,9 @@ def test_the_cut_gamma_fills_the_length_exactly():
     "3.3.2 and 3.3.3 with use_cache",
     stated="Every call passes the text so far together with the cache.",
     verdict=Verdict.DEFECT,
-    correct="The cached part is fed twice. In a one-layer attention model with {known} tokens, 4 of them cached, the "
-    "cache ends with {held} entries instead of {right}, and the next token's law is off by {off:.4f}. Feeding only "
-    "the new suffix is exact ({exact:.0f} apart but for rounding).",
+    correct="The tokens in the cache are fed twice. In a one-layer attention model with {known} tokens, 4 of them "
+    "cached, the cache then has {held} entries instead of {right}, and the next token's law is off by {off:.4f}. If "
+    "only the new tokens are fed, the law is exact ({exact:.0f} apart, up to rounding).",
 )
 def test_a_cache_is_fed_only_what_it_has_not_seen():
     _, cache = feed(TEXT[:4])
@@ -104,9 +104,9 @@ def test_a_cache_is_fed_only_what_it_has_not_seen():
     "3.3.6, stop tokens",
     stated="Generation ends when the extra token is a stop token.",
     verdict=Verdict.DEFECT,
-    correct="An end among the accepted drafts is overlooked. Example: the target repeats the text 3, 0, END, 2; a "
-    "perfect drafter with gamma = 3 continues to {wrong} tokens. If the accepted drafts are scanned too, it stops "
-    "after {right}.",
+    correct="An end token among the accepted drafts is not found. Example: the target repeats the text 3, 0, END, 2. "
+    "With a perfect drafter and gamma = 3 the decoder continues to {wrong} tokens. If the accepted drafts are "
+    "searched too, it stops after {right}.",
 )
 def test_an_end_inside_the_draft_stops_the_output():
     pattern, end = (3, 0, 1, 2), 1
@@ -132,8 +132,8 @@ def test_an_end_inside_the_draft_stops_the_output():
     "3.3.6, a rate of nothing",
     stated="The rate is accepted over drafted tokens.",
     verdict=Verdict.DEFECT,
-    correct="Nothing is drafted where the first pass or the cut gamma leaves no room: max_gen_len up to {with_pass} "
-    "with the first pass, up to {without} without, raise {error}.",
+    correct="The rate divides by 0 if nothing is drafted, because the first pass or the cut gamma leaves no room. So "
+    "max_gen_len up to {with_pass} with the first pass, and up to {without} without, raises {error}.",
 )
 def test_a_rate_of_nothing_divides_by_zero():
     def fails(longest, first_pass):
@@ -154,8 +154,8 @@ def test_a_rate_of_nothing_divides_by_zero():
     "5.1",
     stated="Cache entries of rejected drafts have to go, or later results are wrong.",
     verdict=Verdict.TRUE,
-    correct="In the attention model, leaving two entries of rejected drafts in place moves the next token's law by "
-    "{off:.4f}; cropping to the accepted length moves it by {exact:.0f} but for rounding.",
+    correct="If two entries of rejected drafts stay in the cache of the attention model, the next token's law "
+    "changes by {off:.4f}. If the cache is cropped to the accepted length, it changes by {exact:.0f}, up to rounding.",
 )
 def test_entries_of_rejected_drafts_have_to_go():
     known, drafts, replacement = TEXT[:4], (1, 1), 3
@@ -173,8 +173,8 @@ def test_entries_of_rejected_drafts_have_to_go():
     "5.3 and 5.4",
     stated="Dropping the last k positions is the slice that ends at -k.",
     verdict=Verdict.DEFECT,
-    correct="For k = 0 that slice is empty: {wrong} of {held} positions stay. Crop to a length; k = 0 does occur (the "
-    "drafter at n = gamma - 1).",
+    correct="For k = 0 this slice is empty: {wrong} of {held} positions stay. k = 0 does occur (for the drafter, if "
+    "n = gamma - 1 drafts are accepted). Crop to a length instead.",
 )
 def test_a_slice_to_minus_zero_is_empty():
     cache, k = np.zeros((1, 2, 13, 4)), 0
@@ -191,8 +191,8 @@ def test_a_slice_to_minus_zero_is_empty():
     "5.5",
     stated="After n of gamma drafts the drafter's cache loses gamma - n entries and the target's gamma - n + 1.",
     verdict=Verdict.DEFECT,
-    correct="One too many each. With 10 known tokens and gamma = 4 the target holds 14 entries and must lose "
-    "{target}, the drafter 13 and must lose {draft}, for n = 0, 1, 2, 3.",
+    correct="Both numbers are one too large. With 10 known tokens and gamma = 4 the target has 14 entries and must "
+    "lose {target}; the drafter has 13 and must lose {draft} (for n = 0, 1, 2, 3).",
 )
 def test_the_numbers_of_discarded_entries_are_one_too_many():
     known, gamma = 10, 4
@@ -209,9 +209,9 @@ def test_the_numbers_of_discarded_entries_are_one_too_many():
     "5.5, all drafts accepted",
     stated="Nothing is pruned when every draft was accepted.",
     verdict=Verdict.DEFECT,
-    correct="The drafter never saw its own last token: of 10 known tokens and 4 drafts it holds {held} entries and "
-    "needs {needed} before the extra token. Feeding only the newest token leaves a hole, and its law is off by "
-    "{off:.4f} in the attention model; feeding {feed} tokens closes it.",
+    correct="The drafter has not read its own last draft. After 10 known tokens and 4 drafts it has {held} entries, "
+    "but needs {needed} before the extra token. If only the newest token is fed, one entry is missing, and the "
+    "drafter's law is off by {off:.4f} in the attention model. With {feed} tokens fed nothing is missing.",
 )
 def test_the_drafter_is_fed_two_tokens_after_a_full_round():
     held = keep_lengths(10, 4, 4).draft
@@ -231,8 +231,8 @@ def test_the_drafter_is_fed_two_tokens_after_a_full_round():
     "6.2",
     stated="A sample of the debugging output: gamma 4, three drafts shown, accepted 3, correction at position 12.",
     verdict=Verdict.INCONSISTENT,
-    correct="{shown} drafts are shown for gamma 4, {accepted} are marked accepted, and the correction replaces the "
-    "rejected one at position {place}. The rejection itself is right: r = {r} > p/q = {ratio}.",
+    correct="The sample shows {shown} drafts for gamma 4, marks {accepted} as accepted, and corrects the rejected "
+    "draft at position {place}. The rejection itself is right: r = {r} > p/q = {ratio}.",
 )
 def test_the_debugging_sample_contradicts_itself():
     drafts = {11: True, 12: True, 13: False}
@@ -252,9 +252,9 @@ def test_the_debugging_sample_contradicts_itself():
     "8",
     stated="The main function is in lines 23 to 260 of its file.",
     verdict=Verdict.INCONSISTENT,
-    correct="The theory note has lines 23 to 189 for it, and both put drafting at 112-126, verification at 129-137 "
-    "and rejection at 139-147. {more} more lines with every part in its place cannot be one file: the length "
-    "adaptation stands before the draft loop, by Section 7. The evidence is the two tables alone.",
+    correct="In the theory note the function has lines 23 to 189. Both notes put drafting at 112-126, verification "
+    "at 129-137 and rejection at 139-147. {more} more lines with every part at the same place are not possible, "
+    "because Section 7 puts the length adaptation before the draft loop. The evidence is the two tables alone.",
 )
 def test_the_line_numbers_of_two_notes_disagree():
     parts = {"draft": (112, 126), "verify": (129, 137), "reject": (139, 147)}

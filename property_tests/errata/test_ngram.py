@@ -52,8 +52,8 @@ def deterministic(*texts):
     "3.1, step 4",
     stated="After n matching drafts the next token is drawn from p_(t+n).",
     verdict=Verdict.DEFECT,
-    correct="It is p_(t+n+1): p_(t+n) is the row that the last matching draft was judged by. Read literally, the text "
-    "{right} of a deterministic target comes out as {wrong} when the first guess misses.",
+    correct="The right row is p_(t+n+1); p_(t+n) is the row that judged the last matching draft. If the rule is read "
+    "literally, the text {right} of a deterministic target becomes {wrong} when the first guess does not match.",
 )
 def test_the_extra_token_comes_from_the_row_after_the_matches():
     target = deterministic("01", "012", "0122", "01220")
@@ -80,8 +80,8 @@ def test_the_extra_token_comes_from_the_row_after_the_matches():
     "3.2, randomness",
     stated="Verification needs no randomness.",
     verdict=Verdict.INCONSISTENT,
-    correct="Step 4 draws the last token of every round from p: a round with the guess 1 on p = {p} has {outcomes} "
-    "outcomes. Only at temperature 0 there is {greedy}.",
+    correct="Step 4 draws the last token of every round from p. A round with the guess 1 on p = {p} has {outcomes} "
+    "outcomes. Only at temperature 0 there is {greedy} outcome.",
 )
 def test_step_four_draws():
     outcomes = [mass for mass in verified(match_argmax_then_sample, 1) if mass > 0]
@@ -96,10 +96,10 @@ def test_step_four_draws():
     stated="Accepting iff the guess is the target's argmax, and sampling p otherwise, needs no adjustment of the "
     "sample.",
     verdict=Verdict.FALSE,
-    correct="Wherever the guess hits the argmax the output is certain: p = {p} with the guess 0 gives {law}, at "
-    "distance 1 - max p = {bias}. With a guess that misses it is exact ({missed}), and so it is at temperature 0. "
-    "Over 3 tokens of a context-dependent table the distance is {joint:.4f}; emitting the target's own draw and "
-    "comparing it with the guess (sample and match) is exact ({repaired}).",
+    correct="If the guess is the argmax, the output is certain: p = {p} with the guess 0 gives {law}, at distance 1 "
+    "- max p = {bias}. If the guess is another token, the law is exact ({missed}). At temperature 0 it is exact too. "
+    "Over 3 tokens of a context-dependent table the distance is {joint:.4f}. The fix is sample and match: emit the "
+    "target's own draw and compare it with the guess. It is exact ({repaired}).",
 )
 def test_matching_the_argmax_is_biased():
     law, missed = verified(match_argmax_then_sample, 0), verified(match_argmax_then_sample, 1)
@@ -126,9 +126,9 @@ def test_matching_the_argmax_is_biased():
     "3.2, in the code the note describes",
     stated="A fresh sample is compared with the guess; after a miss the token is sampled from p.",
     verdict=Verdict.DEFECT,
-    correct="Sampling again after a miss gives the guess 2 p(d) - p(d)^2: p = {p} with the guess 0 becomes {law}, at "
-    "distance p(d)(1 - p(d)) = {bias}. The sample that missed must be emitted; then the distance is {repaired}. (Read "
-    "in the released code, not in the note.)",
+    correct="If another token is sampled after a mismatch, the guess d is emitted with probability 2 p(d) - p(d)^2. "
+    "p = {p} with the guess 0 becomes {law}, at distance p(d)(1 - p(d)) = {bias}. The first sample must be emitted "
+    "instead; then the distance is {repaired}. (Read in the released code, not in the note.)",
 )
 def test_the_sample_that_missed_must_be_emitted():
     def again(draws, target, prefix, draft):
@@ -151,9 +151,9 @@ def test_the_sample_that_missed_must_be_emitted():
     "3.3",
     stated="In an unknown context a random token is drafted.",
     verdict=Verdict.CONDITION,
-    correct="True, and of little use: a uniform guess among V = 3 is accepted with probability {mean} on average, for "
-    "every p; the probabilities of the three guesses are {range} for p = {p}. It increases the number of drafted "
-    "tokens; to end the draft there costs less.",
+    correct="True, but of little use. For V = 3 a uniform guess is accepted with probability {mean} on average, for "
+    "every p; for p = {p} the probabilities of the three guesses are {range}. The guess increases the number of "
+    "drafted tokens. To end the draft there costs less.",
 )
 def test_a_random_guess_is_accepted_once_in_v():
     single = [law_of(lambda draws, d=d: sample_and_match(draws, always(THREE), (), d).accepted) for d in _guesses()]

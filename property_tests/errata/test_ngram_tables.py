@@ -149,8 +149,8 @@ def test_a_table_grows_with_the_text():
     "6, the cost of verification",
     stated="Verification by the target is O(1), one pass.",
     verdict=Verdict.CONDITION,
-    correct="One pass, but over gamma + 1 positions: {rows} for gamma = 1, 4, 16. It is constant only while the pass "
-    "is bound by reading the weights.",
+    correct="It is one pass, but over gamma + 1 positions: {rows} for gamma = 1, 4, 16. The time is constant only "
+    "while reading the weights takes most of it.",
 )
 def test_a_verifying_pass_grows_with_gamma():
     even = pmf("1/2", "1/2")

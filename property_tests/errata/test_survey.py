@@ -88,8 +88,9 @@ def test_the_links_of_the_survey_are_those_of_the_registry():
     stated="q is the target distribution, p the draft, proxy or proposal distribution.",
     verdict=Verdict.INCONSISTENT,
     meant=Verdict.TRUE,
-    correct="Right in its own letters, opposite to the other four notes. With their p and q put into its residual, "
-    "the law of p = {p}, q = {q} is {mixed}, at distance {bias}; with its letters kept apart it is {own}.",
+    correct="Right with the survey's own letters, which are opposite to those of the other four notes. If their p "
+    "and q are put into the survey's residual, the law for p = {p}, q = {q} is {mixed}, at distance {bias}. With the "
+    "survey's letters it is {own}.",
 )
 def test_the_letters_of_the_survey_are_swapped():
     mixed = rule_law(ratio(P, Q), lambda _: residual(Q, P))
@@ -129,9 +130,9 @@ def test_the_method_of_the_survey_is_exact():
     stated="Google's method guarantees results completely identical to the original model's, and proves it.",
     verdict=Verdict.CONDITION,
     meant=Verdict.TRUE,
-    correct="The law is identical, the text is not: an independent run of the target gives the same 3 tokens with "
-    "probability {same}. Identical text needs temperature 0 (probability {greedy}) or shared noise: with one noise, "
-    "{shared} of {runs} Gumbel-coupled runs with two different drafters agree.",
+    correct="The law is identical, but not the text: an independent run of the target gives the same 3 tokens with "
+    "probability {same}. Identical texts need temperature 0 (probability {greedy}) or shared noise: with the same "
+    "noise, {shared} of {runs} Gumbel-coupled runs with two different drafters agree.",
 )
 def test_an_identical_law_is_not_an_identical_text():
     task = Task(always(P), always(Q), horizon=3)
@@ -183,8 +184,9 @@ def test_greedy_decoding_is_the_one_hot_case():
     "SpecTr, single tokens",
     stated="It is proved that speculative sampling is optimal where only the next token is guessed.",
     verdict=Verdict.TRUE,
-    correct="For one drafted token sum min(p, q) cannot be beaten. It is not so for more: for a block of 2, p = {p}, "
-    "q = {q}, it accepts {token} drafts on average and block verification {block}, both lossless.",
+    correct="For one drafted token no lossless rule accepts more than sum min(p, q). For several tokens this is not "
+    "true: for a block of 2, p = {p}, q = {q}, speculative sampling accepts {token} drafts on average, and block "
+    "verification {block}. Both are lossless.",
 )
 def test_token_by_token_is_not_optimal_for_blocks():
     p, q = pmf("1/3", "2/3"), pmf("2/3", "1/3")
@@ -206,9 +208,9 @@ def test_token_by_token_is_not_optimal_for_blocks():
     stated="For t in range(k + 1): accept draft t, or draw it from (P_target - P_draft)+ and leave the loop.",
     verdict=Verdict.DEFECT,
     meant=Verdict.CONDITION,
-    correct="There are k drafts and, as written, k rows: the last index is out of range ({error}). A further row of "
-    "the target and a final draw from it are missing: {without:.3f} instead of {with_bonus:.3f} tokens a round (alpha "
-    "= {alpha}, k = 5). (...)+ is meant normalised, as the proof below it writes it.",
+    correct="As written there are k drafts and k rows, so the last index is out of range ({error}). One more row of "
+    "the target, and a final draw from it, are missing: {without:.3f} instead of {with_bonus:.3f} tokens per round "
+    "(alpha = {alpha}, k = 5). (...)+ must be normalised, as in the proof below it.",
 )
 def test_the_loop_of_the_appendix_runs_out_of_drafts():
     k, drafts = 5, [0] * 5
@@ -230,7 +232,8 @@ def test_the_loop_of_the_appendix_runs_out_of_drafts():
     "Appendix, the proof",
     stated="The emitted token has the target's law; sum (P_T - P_D)+ = sum (P_D - P_T)+.",
     verdict=Verdict.TRUE,
-    correct="Both hold on {pairs} rational pairs, and the two surpluses never share a token, which the proof uses.",
+    correct="Both statements hold on {pairs} rational pairs. No token has both a positive P_T - P_D and a positive "
+    "P_D - P_T, as the proof requires.",
 )
 def test_the_proof_of_the_appendix_holds():
     pairs = rational_pairs(4, 60, seed=1)

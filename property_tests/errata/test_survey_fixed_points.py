@@ -45,8 +45,9 @@ def test_jacobi_iteration_finds_the_greedy_text():
     "Jacobi decoding, the number of sweeps",
     stated="At most m sweeps are needed for m tokens, and the iteration stops when input and output agree.",
     verdict=Verdict.CONDITION,
-    correct="The bound is that of the prefix rule ({prefix} sweeps for {block} tokens of a text that counts up). The "
-    "stated stop needs one more to see that nothing changed: {fixed}.",
+    correct="The bound is right for the rule that stops when the prefix is complete ({prefix} sweeps for {block} "
+    "tokens of a text that counts up). The stop by equality needs one more sweep to see that nothing changed: "
+    "{fixed}.",
 )
 def test_the_stop_by_equality_needs_one_sweep_more():
     block = 8
@@ -79,7 +80,7 @@ def test_jacobi_is_not_lookahead_with_two_grams():
     "Lookahead, the first window",
     stated="W + H - 3 random tokens are put behind the prompt, 5 + 4 - 3 = 6.",
     verdict=Verdict.INCONSISTENT,
-    correct="H is not defined, the n-gram size N is meant: W + N - 3, {tokens} for W = 5 and N = 4.",
+    correct="H is not defined. The n-gram size N is meant: W + N - 3 is {tokens} for W = 5 and N = 4.",
 )
 def test_the_first_window_has_w_plus_n_minus_three_tokens():
     width, order = 5, 4
@@ -93,8 +94,8 @@ def test_the_first_window_has_w_plus_n_minus_three_tokens():
     "Lookahead, filling the window",
     stated="The window is complete after the third forward pass for N = 4; it takes N - 2 passes.",
     verdict=Verdict.INCONSISTENT,
-    correct="N - 2 = {fill} passes fill the window for N = 4, and pass {first} is the first that yields n-grams; "
-    "until then the pool is empty.",
+    correct="N - 2 = {fill} passes fill the window for N = 4. Pass {first} is the first that yields n-grams; before, "
+    "the pool is empty.",
 )
 def test_the_window_is_filled_by_n_minus_two_passes():
     order = 4
@@ -119,8 +120,8 @@ def test_the_window_is_filled_by_n_minus_two_passes():
     stated="Pool entries that start with the last token are verified; if none is accepted, the model's own token is "
     "emitted.",
     verdict=Verdict.TRUE,
-    correct="Exact at temperature 0 whatever the pool holds: {runs} context-dependent targets gave the greedy text, "
-    "in {steps} steps for {tokens} tokens.",
+    correct="Exact at temperature 0, for any content of the pool: {runs} context-dependent targets gave the greedy "
+    "text, in {steps} steps for {tokens} tokens.",
 )
 def test_lookahead_emits_the_greedy_text():
     runs, steps, horizon = 40, 0, 8

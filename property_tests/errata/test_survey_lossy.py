@@ -42,8 +42,8 @@ def first_token_law(decoder, size=3):
     "SpecDec",
     stated="Verification is relaxed: a token passes within the target's top beta and a gap tau to the best.",
     verdict=Verdict.TRUE,
-    correct="And therefore lossy: p = {p}, a draft certain of token 1, beta = 2, tau = 1: the output is {relaxed}, "
-    "with beta = 1 it is {strict}.",
+    correct="So the method is lossy. For p = {p}, a draft that is always token 1 and tau = 1, the output is "
+    "{relaxed} with beta = 2 and {strict} with beta = 1.",
 )
 def test_the_relaxed_verification_is_lossy():
     task = Task(always(P), always(pmf(0, 1, 0)), horizon=2)
@@ -57,10 +57,10 @@ def test_the_relaxed_verification_is_lossy():
     "Typical acceptance (Medusa)",
     stated="Tokens above a certain probability threshold are kept, with their prefix.",
     verdict=Verdict.TRUE,
-    correct="The threshold moves with the entropy, min(epsilon, delta exp(-H)): {low:.4f} for p = {p}, {high:.4f} for "
-    "16 equal tokens (epsilon = {epsilon}, delta = {delta}). It is not lossless: in the released fast mode, with its "
-    "top-token candidates, the output is certain at any temperature, {bias} from p where token 1 is drafted, {alone} "
-    "where nothing is.",
+    correct="The threshold depends on the entropy: min(epsilon, delta exp(-H)) is {low:.4f} for p = {p} and "
+    "{high:.4f} for 16 equal tokens (epsilon = {epsilon}, delta = {delta}). The method is not lossless. In the "
+    "released fast mode, with its top-token candidates, the output is certain at any temperature. Its distance from "
+    "p is {bias} if token 1 is drafted, and {alone} if nothing is drafted.",
 )
 def test_the_typical_threshold_moves_with_the_entropy():
     p, epsilon, delta = pmf(".5", ".3", ".2"), 0.09, 0.3
@@ -81,9 +81,9 @@ def test_the_typical_threshold_moves_with_the_entropy():
     "target with a part of its cache is put in between.",
     verdict=Verdict.CONDITION,
     meant=Verdict.TRUE,
-    correct="If the inner stage is exact for its own target: distance {bias} over 3 tokens of a table. An inner stage "
-    "that draws its plain target after a rejection reports a q it did not sample: q'' = {inner}, q' = {middle}, p = "
-    "{p} give {law}, at distance {off}.",
+    correct="True if the inner stage is lossless for its own target: distance {bias} over 3 tokens of a table. If "
+    "the inner stage draws from its target after a rejection, and not from the residual, its tokens do not have the "
+    "q that it reports: q'' = {inner}, q' = {middle}, p = {p} give {law}, at distance {off}.",
 )
 def test_a_hierarchy_is_lossless_if_its_inner_stage_is():
     target, draft = table_pair("generic", 2, 2)
@@ -102,8 +102,9 @@ def test_a_hierarchy_is_lossless_if_its_inner_stage_is():
     "Draft and Verify",
     stated="Drafting stops when the next token's probability is below an adaptive threshold.",
     verdict=Verdict.CONDITION,
-    correct="The unlikely token is kept and ends the draft; then the law is exact ({kept}). If it were dropped and p "
-    "drawn, p = {p}, q = {q} would be {third} away at the threshold 1/3 and {half} at 1/2 with q = {flat}.",
+    correct="True if the improbable token stays in the draft as its last token: then the law is exact ({kept}). If "
+    "the token is dropped and p is drawn, the law for p = {p}, q = {q} is {third} away at the threshold 1/3, and "
+    "{half} at 1/2 with q = {flat}.",
 )
 def test_the_unlikely_token_is_kept():
     def dropped(threshold, q):

@@ -30,8 +30,8 @@ def membership(p, q, count):
     stated="Multi-step speculative sampling has the target's law and is accepted more often than asking whether a "
     "draw of the target is among the candidates.",
     verdict=Verdict.TRUE,
-    correct="Exact on {exact} rational pairs with two candidates, and of {total} pairs it is never accepted less (p = "
-    "{p}, q = {q}: {rate} against {member}).",
+    correct="Exact on {exact} rational pairs with two candidates. On none of {total} pairs it is accepted less often "
+    "(p = {p}, q = {q}: {rate} against {member}).",
 )
 def test_multi_step_sampling_beats_membership():
     exact = rational_pairs(3, 40)
@@ -51,10 +51,10 @@ def test_multi_step_sampling_beats_membership():
     "SpecInfer, its acceptance",
     stated="And multi-step speculative sampling has a higher acceptance.",
     verdict=Verdict.TRUE,
-    correct="True in comparison with naive sampling, which asks whether a draw of the target is among the candidates. "
-    "It is not the highest possible: with two draws from q, p = {p}, q = {q}, it accepts {rate}, K-SEQ {kseq:.4f} and "
-    "the optimum {best}. And it holds only for children that were sampled: if the two most probable tokens of q are "
-    "verified with the soft q, the law is {bias} away from p; as point masses {points}.",
+    correct="True compared with naive sampling, which tests whether a draw of the target is among the candidates. It "
+    "is not the highest possible acceptance: with two draws from q, p = {p}, q = {q}, it accepts {rate}, K-SEQ "
+    "{kseq:.4f} and the optimum {best}. It is lossless only if the children were sampled. If the two most probable "
+    "tokens of q are verified with the soft q, the law is {bias} away from p; as point masses it is {points} away.",
 )
 def test_multi_step_sampling_is_not_optimal():
     rate, kseq = recursive_rejection.acceptance(P, (Q, Q)), k_seq.acceptance(P, Q, 2)
@@ -73,9 +73,9 @@ def test_multi_step_sampling_is_not_optimal():
     "Sequoia, the assumption",
     stated="Whether a child is accepted depends only on its rank k by the drafter's probability.",
     verdict=Verdict.FALSE,
-    correct="It is the rank in the order of drawing and verification. For p = {p}, q = {q}, two children without "
-    "replacement, the first and second drawn are accepted with {drawn}, the drafter's first and second choice with "
-    "{ranked}: the numbers that the tree is built from are the former.",
+    correct="The rank is the order of drawing and verification. For p = {p}, q = {q} and two children without "
+    "replacement, the first and second drawn are accepted with {drawn}. The drafter's first and second choices are "
+    "accepted with {ranked}. The tree is built from the first two numbers.",
 )
 def test_positional_acceptance_is_by_order_of_drawing():
     def program(draws):
@@ -110,8 +110,9 @@ def every_tree(size):
     "Sequoia, the tree",
     stated="The tree with the largest sum of path products, for a number of nodes, is found by dynamic programming.",
     verdict=Verdict.TRUE,
-    correct="The programme agrees with brute force over all {trees} trees of up to 5 drafted nodes, for {vectors} "
-    "acceptance vectors; for {numbers} and 6 nodes with the root its value is {value:.4f}, a chain's {chain:.4f}.",
+    correct="Dynamic programming agrees with brute force over all {trees} trees of up to 5 drafted nodes, for "
+    "{vectors} acceptance vectors. For {numbers} and 6 nodes with the root its value is {value:.4f}; a chain has "
+    "{chain:.4f}.",
 )
 def test_the_best_tree_is_found_by_dynamic_programming():
     vectors = [tuple(map(F, row)) for row in ((".6", ".2", ".1"), (".5", ".1", ".9"), (".3", ".3", ".3"), (".9", "0"))]
@@ -138,8 +139,9 @@ def test_the_best_tree_is_found_by_dynamic_programming():
     stated="For one token the acceptance rate of the optimal transport is 1 - ||P - Q||12.",
     verdict=Verdict.DEFECT,
     meant=Verdict.TRUE,
-    correct="The norm and its factor ran together: it is 1 - (1/2) ||P - Q||_1 = {right} for p = {p}, q = {q}, the "
-    "value of the transport problem ({optimum}). Without the half it would be {whole}.",
+    correct='The factor 1/2 and the subscript 1 of the norm were printed as "12". The right formula is 1 - (1/2) '
+    "||P - Q||_1. For p = {p}, q = {q} it gives {right}, the value of the transport problem ({optimum}). Without the "
+    "half it would give {whole}.",
 )
 def test_the_optimal_acceptance_has_a_half():
     norm = sum(abs(P - Q))
@@ -156,10 +158,10 @@ def test_the_optimal_acceptance_has_a_half():
     "possible under the target.",
     verdict=Verdict.FALSE,
     meant=Verdict.CONDITION,
-    correct="It is a property of the verifier: if the drafter's support has at most K tokens and covers the target's, "
-    "K candidates are accepted always. Of {total} such pairs (K = 3) drawing without replacement accepts with "
-    "probability 1 in {without}, with replacement in {replaced}; p = {p}, q = {q}, which is covered: {one} and "
-    "{other}.",
+    correct="Cover is a property of the verifier: if the drafter's support has at most K tokens and contains the "
+    "target's support, one of K candidates is always accepted. Of {total} such pairs (K = 3), drawing without "
+    "replacement always accepts in {without}, drawing with replacement in {replaced}. For p = {p}, q = {q} the "
+    "acceptance is {one} and {other}.",
 )
 def test_the_cover_property_is_the_verifiers():
     pairs = [(p, q) for p, q in rational_pairs(3, 250) if all(b > 0 for a, b in zip(p, q, strict=True) if a > 0)]
@@ -177,9 +179,9 @@ def test_the_cover_property_is_the_verifiers():
     "Sequoia, low temperatures",
     stated="At low temperature drawing without replacement always picks the target's token.",
     verdict=Verdict.CONDITION,
-    correct="Only where the drafter's support fits the number of children: 2 children for p = {p}, q = {q} are "
-    "accepted with {two}, 3 with {three}. A sharp but full pair, p = {sharp_p}, q = {sharp_q}, is accepted with "
-    "{sharp:.4f} by 2 children.",
+    correct="True only if the drafter's support has no more tokens than there are children. For p = {p}, q = {q}, 2 "
+    "children are accepted with {two}, and 3 children with {three}. A sharp pair with full support, p = {sharp_p}, q "
+    "= {sharp_q}, is accepted with {sharp:.4f} by 2 children.",
 )
 def test_low_temperature_is_not_enough():
     sharp = pmf(".90", ".06", ".04"), pmf(".04", ".90", ".06")

@@ -116,9 +116,9 @@ def test_acceptance_is_not_divided_by_gamma():
     "3.1, phases 3 and 4",
     stated="n is the number accepted; then the n-th draft was rejected, and the residual is that of p_(t+n) and q_n.",
     verdict=Verdict.INCONSISTENT,
-    correct="The (n+1)-th draft was rejected: p_(t+n+1) and q_(n+1) are needed, and q_0 does not exist. Read "
-    "literally for n >= 1, the joint law of three tokens is off by {shifted:.4f} on a context-dependent table; with "
-    "the right rows by {right}.",
+    correct="The (n+1)-th draft was rejected, so p_(t+n+1) and q_(n+1) are needed; q_0 does not exist. If the rule "
+    "is read literally for n >= 1, the joint law of three tokens is off by {shifted:.4f} on a context-dependent "
+    "table. With the right rows it is off by {right}.",
 )
 def test_the_residual_is_that_of_the_first_rejected_draft():
     p, q = table_pair("generic", 3, 1)
@@ -147,7 +147,8 @@ def test_the_residual_is_that_of_the_first_rejected_draft():
     "3.2",
     stated="Drafting min(gamma, remaining - 1) tokens near the end keeps the output within its length.",
     verdict=Verdict.TRUE,
-    correct="With gamma = 5 a round emits at most {most} tokens when as many remain; drafting 5 would make {over}.",
+    correct="If 3 tokens remain, a round with gamma = 5 emits at most {most} tokens. With 5 drafts it would emit "
+    "{over}.",
 )
 def test_the_last_drafts_leave_room_for_the_extra_token():
     even = pmf("1/2", "1/2")
@@ -165,9 +166,10 @@ def test_the_last_drafts_leave_room_for_the_extra_token():
     stated="Speculative decoding is a variant of rejection sampling, with M = 1 (because min(1, p/q) is used).",
     verdict=Verdict.FALSE,
     meant=Verdict.CONDITION,
-    correct="Rejection sampling needs p <= M q; M = 1 forces p = q. For p = {p}, q = {q} the smallest M is {m} and it "
-    "accepts {classical}, speculative sampling {alpha}: a variant with a residual branch, a maximal coupling. What it "
-    "accepts has law {accepted}, not p, which accepted tokens of rejection sampling have.",
+    correct="Rejection sampling needs p <= M q, so M = 1 requires p = q. For p = {p}, q = {q} the smallest M is {m}, "
+    "and rejection sampling accepts {classical}; speculative sampling accepts {alpha}. It is a variant with a "
+    "residual (a maximal coupling). Its accepted tokens have the law {accepted} and not p; those of rejection "
+    "sampling have the law p.",
 )
 def test_speculative_sampling_is_not_rejection_sampling():
     m = max(P / Q)

@@ -24,9 +24,10 @@ WIDE, EVEN = (0.9, 0.1), (0.5, 0.5)
     "2.5, theorem",
     stated="The acceptance rate is at least 1/(1 + KL(p || q)).",
     verdict=Verdict.FALSE,
-    correct="p = {p}, q = {q}: alpha = {alpha:.3f}, KL = {kl:.4f}, and the bound says {bound:.3f}. Near p = q it "
-    "always fails, since 1 - alpha shrinks like the root of KL: {near_p} against {q} has {near:.3f} < "
-    "{near_bound:.3f}. Of pairs drawn uniformly it fails on {two} (V = 2), {five} (V = 5), {fifty} (V = 50).",
+    correct="Counterexample: for p = {p}, q = {q}, alpha is {alpha:.3f} and KL {kl:.4f}, so the bound is "
+    "{bound:.3f}. Near p = q the bound always fails, because 1 - alpha is of the order of the square root of KL: "
+    "{near_p} against {q} has {near:.3f} < {near_bound:.3f}. Of pairs drawn uniformly it fails on {two} (V = 2), "
+    "{five} (V = 5), {fifty} (V = 50).",
 )
 def test_acceptance_is_not_bounded_by_one_over_one_plus_kl():
     def bound(p, q):
@@ -59,9 +60,10 @@ def test_acceptance_is_not_bounded_by_one_over_one_plus_kl():
     "2.5, last line of the proof",
     stated="The acceptance rate is at least (1 - KL)/gamma.",
     verdict=Verdict.FALSE,
-    correct="At gamma = 1 the pair {p}, {q} has alpha = {alpha:.3f} < {bound:.4f}; of uniform pairs with V = 2 "
-    "{share} fail. True bounds: alpha >= 1 - sqrt(KL/2) (Pinsker, here {pinsker:.3f}) and alpha >= 1 - sqrt(1 - "
-    "exp(-KL)) (Bretagnolle and Huber, here {huber:.3f}), with {violations} violations in {total} pairs.",
+    correct="Counterexample at gamma = 1: the pair {p}, {q} has alpha = {alpha:.3f} < {bound:.4f}. Of uniform pairs "
+    "with V = 2, {share} violate the bound. True bounds are alpha >= 1 - sqrt(KL/2) (Pinsker, here {pinsker:.3f}) "
+    "and alpha >= 1 - sqrt(1 - exp(-KL)) (Bretagnolle and Huber, here {huber:.3f}), with {violations} violations in "
+    "{total} pairs.",
 )
 def test_true_bounds_of_the_acceptance_by_kl():
     def pinsker(kl):
@@ -97,7 +99,8 @@ def test_true_bounds_of_the_acceptance_by_kl():
     "2.5, proof, the term A",
     stated="A = sum p log(p/min(p, q)) is at most 1 - sum min(p, q), because log(1 + x) <= x.",
     verdict=Verdict.FALSE,
-    correct="That inequality gives p (p - m)/m with m = min(p, q), not p - m. For {p}, {q}: A = {a:.3f} > {rest:.3f}.",
+    correct="With m = min(p, q) this inequality gives the bound p (p - m)/m, not p - m. For {p}, {q}: A = {a:.3f} > "
+    "{rest:.3f}.",
 )
 def test_a_logarithm_is_bounded_by_a_ratio_not_a_difference():
     low = np.minimum(WIDE, EVEN)
@@ -112,8 +115,8 @@ def test_a_logarithm_is_bounded_by_a_ratio_not_a_difference():
     "2.5, proof, the bound of KL",
     stated="KL(p || q) is at most 1 - sum min(p, q).",
     verdict=Verdict.FALSE,
-    correct="The right side is at most 1, KL is unbounded: {p} against {q} has KL = {kl:.3f} > {rest:.2f}, and (1, 0) "
-    "against {far} has {large:.2f}.",
+    correct="The right side is at most 1, but KL is unbounded. {p} against {q} has KL = {kl:.3f} > {rest:.2f}, and "
+    "(1, 0) against {far} has KL = {large:.2f}.",
 )
 def test_kl_is_not_at_most_one_minus_the_overlap():
     p, far = (0.99, 0.01), (0.01, 0.99)
@@ -129,8 +132,9 @@ def test_kl_is_not_at_most_one_minus_the_overlap():
     "2.5, proof, the conclusion",
     stated="From KL <= 1 - gamma alpha it follows that alpha >= (1 - KL)/gamma; that is the theorem.",
     verdict=Verdict.FALSE,
-    correct="It follows that alpha <= (1 - KL)/gamma: gamma = 1, alpha = {alpha}, KL = {kl} satisfy the premise and "
-    "not the conclusion ({bound}). Nor is (1 - KL)/gamma the theorem: at KL = {kl} that says {theorem:.3f}.",
+    correct="It follows that alpha <= (1 - KL)/gamma. For gamma = 1, alpha = {alpha}, KL = {kl} the premise is true, "
+    "but alpha is below (1 - KL)/gamma = {bound}. Also, (1 - KL)/gamma is not the bound of the theorem, which is "
+    "{theorem:.3f} at KL = {kl}.",
 )
 def test_the_last_inequality_is_turned_round():
     alpha, kl = Fraction(1, 5), Fraction(3, 10)

@@ -36,10 +36,10 @@ def best_length(alpha, rho, most=200):
     "3.3",
     stated="A first pass of the target alone spares the drafter an inaccurate first guess.",
     verdict=Verdict.CONDITION,
-    correct="A bad draft costs time, never quality: the law is off by {bias} even where draft and target share "
-    "nothing. The first pass spends a target call on 1 token; a round gives {round} tokens a call (alpha = {alpha}, "
-    "gamma = {gamma}). So 10 tokens take {with_pass:.3f} calls with it and {without:.3f} without. Its only use is to "
-    "fill the cache.",
+    correct="An inaccurate draft costs time, but not quality: the law is off by {bias} even if draft and target have "
+    "no token in common. The first pass uses a target call for 1 token, but a round emits {round} tokens per call "
+    "(alpha = {alpha}, gamma = {gamma}). So 10 tokens take {with_pass:.3f} calls with the first pass, and "
+    "{without:.3f} without. Its only use is to fill the cache.",
 )
 def test_a_first_pass_of_the_target_costs_a_call():
     p, q = with_overlap(0)
@@ -65,12 +65,12 @@ def test_a_first_pass_of_the_target_costs_a_call():
     stated="Each iteration produces 1 + gamma alpha tokens (one sampled token and the drafts accepted on average).",
     verdict=Verdict.CONDITION,
     meant=Verdict.TRUE,
-    correct="True if alpha is accepted over drafted, E[accepted]/gamma, the first half of the note's definition in "
-    "Section 2.4. With a rate of {a} per position and gamma = 5, alpha is {rate:.4f} and a round has {first:.3f} "
-    "tokens. False if alpha is the rate per position: then a round has (1 - rate^(gamma+1))/(1 - rate) tokens, that "
-    "is {first:.3f} and not {first_stated} (rate {a}, gamma 5), {second:.3f} and not {second_stated} (rate {b}, gamma "
-    "5), {third:.3f} and not {third_stated} (rate {c}, gamma 8). False also with the other half of the definition, "
-    "sum min(p, q)/gamma, which gives {own} in the first case.",
+    correct="True if alpha is accepted over drafted, E[accepted]/gamma (the first half of the note's definition in "
+    "Section 2.4). With a rate of {a} per position and gamma = 5, this alpha is {rate:.4f}, and a round has "
+    "{first:.3f} tokens. False if alpha is the rate per position. Then a round has (1 - rate^(gamma+1))/(1 - rate) "
+    "tokens: {first:.3f} and not {first_stated} (rate {a}, gamma 5), {second:.3f} and not {second_stated} (rate {b}, "
+    "gamma 5), {third:.3f} and not {third_stated} (rate {c}, gamma 8). False also if alpha is sum min(p, q)/gamma "
+    "(the other half of the definition), which gives {own} in the first case.",
 )
 def test_tokens_per_round_are_a_geometric_sum():
     cases = {"first": (F(4, 5), 5), "second": (F(1, 2), 5), "third": (F(9, 10), 8)}
@@ -110,10 +110,10 @@ def test_the_last_round_is_not_filled():
     stated="In the ideal case, a drafter much faster than the target, the speed-up is about 1 + gamma alpha.",
     verdict=Verdict.CONDITION,
     meant=Verdict.TRUE,
-    correct="True if alpha is accepted over drafted, as in Section 4.1: then 1 + gamma alpha is the number of tokens a "
-    "round. With a rate of {alpha} per position and gamma = 10, alpha is {share:.4f} and the speed-up {exact:.3f}. If "
-    "alpha were the rate, the formula would give {stated}; but for every gamma the speed-up is below 1/(1 - rate) = "
-    "{bound}.",
+    correct="True if alpha is accepted over drafted, as in Section 4.1: then a round has 1 + gamma alpha tokens. "
+    "With a rate of {alpha} per position and gamma = 10, this alpha is {share:.4f} and the speed-up {exact:.3f}. If "
+    "alpha were the rate per position, the formula would give {stated}. But for every gamma the speed-up is below "
+    "1/(1 - rate) = {bound}.",
 )
 def test_the_ideal_speed_up_is_bounded():
     alpha = F(4, 5)
@@ -129,9 +129,9 @@ def test_the_ideal_speed_up_is_bounded():
     stated="Too large a gamma lowers alpha; the acceptance rate falls, which cancels the gain.",
     verdict=Verdict.TRUE,
     correct="The note's alpha, accepted over drafted, falls from {short} to {long:.4f} between gamma = 1 and 6 at a "
-    "rate of {alpha} per position; the rate itself does not fall. The fall matters. With a constant alpha the note's "
-    "objective would grow for ever: it is {stated:.2f} at gamma = 1, 2, 4, 8, 16, 64 for rho = {rho}, where the exact "
-    "objective peaks at gamma = {best}.",
+    "rate of {alpha} per position. The rate per position does not fall. The fall of alpha matters for the best "
+    "gamma. With a constant alpha the note's objective would grow without end: it is {stated:.2f} at gamma = 1, 2, "
+    "4, 8, 16, 64 for rho = {rho}. The exact objective has its maximum at gamma = {best}.",
 )
 def test_the_rate_per_position_does_not_depend_on_gamma():
     alpha, rho = F(1, 2), F(1, 10)
@@ -153,10 +153,10 @@ def test_the_rate_per_position_does_not_depend_on_gamma():
     stated="Rule of thumb: the best gamma is about sqrt(1/rho - 1).",
     verdict=Verdict.FALSE,
     meant=Verdict.CONDITION,
-    correct="The rule does not contain the acceptance rate, so it can fit one rate only. For rho = {rho} it gives "
-    "{rule:.0f}; the exact optimum is {best} at the rates {alphas} per position. At the rate {alpha}: for rho = "
-    "{half} the rule gives {rule_half:.2f} and the optimum is {best_half}; for rho = {tenth} it gives "
-    "{rule_tenth:.2f} and the optimum is {best_tenth}. Drafting is of use if and only if the rate exceeds rho.",
+    correct="The rule does not contain the acceptance rate, so it can be right for one rate only. For rho = {rho} it "
+    "gives {rule:.0f}, but the exact optimum is {best} at the rates {alphas} per position. At the rate {alpha} and "
+    "rho = {half} the rule gives {rule_half:.2f}, and the optimum is {best_half}. At rho = {tenth} it gives "
+    "{rule_tenth:.2f}, and the optimum is {best_tenth}. Drafting saves time if and only if the rate exceeds rho.",
 )
 def test_the_best_length_depends_on_the_acceptance():
     alphas = [F(value) for value in (".1", ".3", ".5", ".6", ".7", ".8", ".9", ".99")]
@@ -218,9 +218,9 @@ def per_position(gamma, drafted_share):
     stated="At rho = 0.1 the pairs (gamma, alpha) = (2, .8), (4, .7), (6, .6), (8, .5) give 2.17, 2.71, 2.88, 2.78.",
     verdict=Verdict.CONDITION,
     meant=Verdict.TRUE,
-    correct="The arithmetic is right, {stated:.2f}, with alpha accepted over drafted; all four then belong to nearly "
-    "the same rate per position, {rates:.3f}. Read as rates per position they would give {exact:.3f}, the best of "
-    "them at gamma = {best}.",
+    correct="The arithmetic is right if alpha is accepted over drafted: {stated:.2f}. All four pairs then have "
+    "nearly the same rate per position, {rates:.3f}. If the alphas were rates per position, the table would be "
+    "{exact:.3f}, with the best row at gamma = {best}.",
 )
 def test_the_table_of_speed_ups_needs_accepted_over_drafted():
     rows = [(2, F(4, 5)), (4, F(7, 10)), (6, F(3, 5)), (8, F(1, 2))]
@@ -240,9 +240,9 @@ def test_the_table_of_speed_ups_needs_accepted_over_drafted():
     "5.2",
     stated="Compared with importance sampling, speculative sampling has no bias and no variance.",
     verdict=Verdict.CONDITION,
-    correct="No bias, but the variance of an ordinary draw from p: {own} for the token's number and p = {p}, exactly "
-    "what sampling the target has. One importance-weighted draw from q = {q} is unbiased too (mean {mean} both ways) "
-    "and has variance {weighted:.3f}.",
+    correct="Speculative sampling has no bias, but it has the variance of an ordinary draw from p: {own} for the id "
+    "of the token and p = {p}. One importance-weighted draw from q = {q} is also unbiased (both have the mean "
+    "{mean}), with the variance {weighted:.3f}.",
 )
 def test_the_variance_is_that_of_the_target():
     law = np.array(sampled_law(P, Q), dtype=object)
@@ -261,8 +261,9 @@ def test_the_variance_is_that_of_the_target():
     "5.3",
     stated="Rejection sampling keeps the value function consistent.",
     verdict=Verdict.CONDITION,
-    correct="True of every function of the text, as a corollary of the law being p: the mean reward log p of one "
-    "token is {mean:.4f} under both. Drawing from p after a rejection keeps nothing consistent: {biased:.4f}.",
+    correct="True for every function of the text, because the law is p: the mean reward log p of one token is "
+    "{mean:.4f} with and without speculation. If p is drawn after a rejection instead of the residual, it is "
+    "{biased:.4f}.",
 )
 def test_every_mean_is_that_of_the_target():
     reward = [math.log(mass) for mass in P]
