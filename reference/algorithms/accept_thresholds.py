@@ -81,5 +81,7 @@ ALGORITHM = Algorithm(
     declared_law=declared_law,
     systems=("SGLang's acceptance thresholds",),
     needs_training="what the lost exactness costs in quality",
-    reductions=(Reduction("sample-and-match", "both 1, q one-hot", {"gamma": 2}, {"gamma": 2}, limit=greedy_draft),),
+    reductions=(
+        Reduction("sample-and-match", "both options are 1, q one-hot", {"gamma": 2}, {"gamma": 2}, limit=greedy_draft),
+    ),
 )

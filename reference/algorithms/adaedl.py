@@ -35,7 +35,7 @@ ALGORITHM = Algorithm(
     paper="arXiv 2410.18351 (the bound)",
     systems=("AdaEDL",),
     reductions=(
-        Reduction("speculative-sampling", "threshold 0", {"threshold": 0.0, "gamma": 2}, {"gamma": 2}),
+        Reduction("speculative-sampling", "threshold = 0", {"threshold": 0.0, "gamma": 2}, {"gamma": 2}),
         Reduction(
             "svip",
             "SVIP's threshold 1 - lambda, and its scale",

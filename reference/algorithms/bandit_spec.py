@@ -37,5 +37,5 @@ ALGORITHM = Algorithm(
     paper="arXiv 2505.15141; code: sail-sg/BanditSpec 4e6dd86, generate_utils.py",
     systems=("BanditSpec",),
     needs_training="which length pays on real hardware",
-    reductions=(Reduction("speculative-sampling", "one arm", {"arms": 1}, {"gamma": 1}),),
+    reductions=(Reduction("speculative-sampling", "one length to choose from", {"arms": 1}, {"gamma": 1}),),
 )

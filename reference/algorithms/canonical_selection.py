@@ -96,10 +96,10 @@ ALGORITHM = Algorithm(
     reductions=(
         Reduction(
             "transport-optimum",
-            "replacement=True there",
+            "with replacement=True of `transport-optimum`",
             {"branching": (2, 1)},
             {"branching": (2, 1), "replacement": True},
         ),
-        Reduction("speculative-sampling", "one child a node", {"branching": (1, 1)}, {"gamma": 2}),
+        Reduction("speculative-sampling", "one child per node", {"branching": (1, 1)}, {"gamma": 2}),
     ),
 )

@@ -46,11 +46,14 @@ ALGORITHM = Algorithm(
     systems=("CS-Drafting",),
     reductions=(
         Reduction(
-            "speculative-sampling", "no lookups", {"large": 2, "small": 0, "inner": 0, "max_ngram": 1}, {"gamma": 2}
+            "speculative-sampling",
+            "no lookups draft",
+            {"large": 2, "small": 0, "inner": 0, "max_ngram": 1},
+            {"gamma": 2},
         ),
         Reduction(
             "prompt-lookup",
-            "lookups alone",
+            "only lookups draft",
             {"large": 0, "small": 2, "inner": 0, "max_ngram": 2},
             {"max_ngram": 2, "gamma": 2},
         ),

@@ -55,7 +55,7 @@ ALGORITHM = Algorithm(
     reductions=(
         Reduction(
             "speculative-sampling",
-            "two tokens",
+            "a vocabulary of two tokens",
             {"gamma": 2},
             {"gamma": 2},
             vocabulary=2,

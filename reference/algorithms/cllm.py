@@ -39,5 +39,5 @@ ALGORITHM = Algorithm(
     declared_law=declared_law,
     systems=("CLLM",),
     needs_training="that consistency training saves sweeps and keeps the text",
-    reductions=(Reduction("jacobi", "nothing fine-tuned", {"block": 2}, {"block": 2}, limit=perfect_draft),),
+    reductions=(Reduction("jacobi", "the model is not fine-tuned", {"block": 2}, {"block": 2}, limit=perfect_draft),),
 )

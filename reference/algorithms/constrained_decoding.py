@@ -83,5 +83,5 @@ ALGORITHM = Algorithm(
     paper="arXiv 2411.15100 (masking); arXiv 2405.21047 (the conditional law)",
     declared_law=declared_law,
     systems=("XGrammar with speculation",),
-    reductions=(Reduction("speculative-sampling", "a grammar that allows all", {"gamma": 2}, {"gamma": 2}),),
+    reductions=(Reduction("speculative-sampling", "the grammar allows every token", {"gamma": 2}, {"gamma": 2}),),
 )

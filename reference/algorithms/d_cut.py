@@ -82,8 +82,8 @@ ALGORITHM = Algorithm(
     systems=("D-Cut",),
     needs_training="what the largest entry of a row says of acceptance, and what a share costs",
     reductions=(
-        Reduction("dflash", "every slot", {"gamma": 2, "costs": ((1, 1),)}, {"block": 2}),
-        Reduction("autoregressive", "no slot", {"gamma": 2, "costs": ((0, 1),)}),
+        Reduction("dflash", "every slot is verified", {"gamma": 2, "costs": ((1, 1),)}, {"block": 2}),
+        Reduction("autoregressive", "no slot is verified", {"gamma": 2, "costs": ((0, 1),)}),
     ),
     batch=batch,
 )

@@ -37,7 +37,7 @@ ALGORITHM = Algorithm(
     systems=("DFlash",),
     needs_training="the block-diffusion drafter, which reads the target's features",
     reductions=(
-        Reduction("autoregressive", "an empty block", {"block": 0}),
-        Reduction("medusa", "one candidate a head", {"block": 2}, {"widths": (1, 1)}),
+        Reduction("autoregressive", "blocks of no tokens", {"block": 0}),
+        Reduction("medusa", "one candidate per head", {"block": 2}, {"widths": (1, 1)}),
     ),
 )

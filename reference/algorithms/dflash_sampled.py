@@ -32,7 +32,7 @@ ALGORITHM = Algorithm(
     systems=("DFlash",),
     needs_training="the block-diffusion drafter, which reads the target's features",
     reductions=(
-        Reduction("speculative-sampling", "a block of one", {"block": 1}, {"gamma": 1}),
-        Reduction("autoregressive", "an empty block", {"block": 0}),
+        Reduction("speculative-sampling", "blocks of one token", {"block": 1}, {"gamma": 1}),
+        Reduction("autoregressive", "blocks of no tokens", {"block": 0}),
     ),
 )

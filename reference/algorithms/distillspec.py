@@ -62,5 +62,5 @@ ALGORITHM = Algorithm(
     paper="arXiv 2310.08461",
     systems=("DistillSpec",),
     needs_training="how far gradients move a network's alpha; tables show the direction",
-    reductions=(Reduction("speculative-sampling", "no step", {"steps": 0, "gamma": 2}, {"gamma": 2}),),
+    reductions=(Reduction("speculative-sampling", "no step of distillation", {"steps": 0, "gamma": 2}, {"gamma": 2}),),
 )

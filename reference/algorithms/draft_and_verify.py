@@ -66,7 +66,7 @@ ALGORITHM = Algorithm(
     reductions=(
         Reduction(
             "speculative-sampling",
-            "all layers skipped, a threshold of 0 that stays",
+            "all layers are skipped, and the threshold is always 0",
             {"threshold": 0, "schedule": Schedule(step=0), "skipped": 2, "layers": 2, "gamma": 2},
             {"gamma": 2},
         ),

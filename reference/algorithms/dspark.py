@@ -41,5 +41,5 @@ ALGORITHM = Algorithm(
     paper="arXiv 2607.05147; code: deepseek-ai/DeepSpec afdfa7c, deepspec/eval/dspark/draft_ops.py",
     systems=("DSpark",),
     needs_training="the backbone, its Markov head and its confidence head",
-    reductions=(Reduction("autoregressive", "an empty block", {"block": 0}),),
+    reductions=(Reduction("autoregressive", "blocks of no tokens", {"block": 0}),),
 )

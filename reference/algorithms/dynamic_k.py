@@ -33,6 +33,8 @@ ALGORITHM = Algorithm(
     paper="edge-cloud guide, dynamic block length; exact because only past rounds decide",
     systems=("dynamic k",),
     reductions=(
-        Reduction("speculative-sampling", "equal bounds", {"start": 2, "minimum": 2, "maximum": 2}, {"gamma": 2}),
+        Reduction(
+            "speculative-sampling", "the two bounds are equal", {"start": 2, "minimum": 2, "maximum": 2}, {"gamma": 2}
+        ),
     ),
 )

@@ -84,5 +84,7 @@ ALGORITHM = Algorithm(
     paper="edge-cloud guide, Section 8 (timeout)",
     declared_law=declared_law,
     systems=("edge-cloud",),
-    reductions=(Reduction("edge-cloud-sparse-q", "late = 0", {"late": 0, "gamma": 2}, {"gamma": 2}),),
+    reductions=(
+        Reduction("edge-cloud-sparse-q", "the probability of a late reply is 0", {"late": 0, "gamma": 2}, {"gamma": 2}),
+    ),
 )

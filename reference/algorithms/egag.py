@@ -35,7 +35,7 @@ ALGORITHM = Algorithm(
     reductions=(
         Reduction(
             "speculative-sampling",
-            "equal bounds",
+            "the two bounds are equal",
             {"gamma_min": 2, "gamma_max": 2},
             {"gamma": 2},
             shown_by="test_entropy_adaptive.py::test_equal_bounds_are_plain_speculative_sampling_round_by_round",

@@ -135,6 +135,6 @@ ALGORITHM = Algorithm(
     systems=("FLy",),
     needs_training="what the lost exactness costs in quality",
     reductions=(
-        Reduction("speculative-sampling", "a threshold above ln 3", {"threshold": 2.0, "gamma": 2}, {"gamma": 2}),
+        Reduction("speculative-sampling", "the threshold is above ln 3", {"threshold": 2.0, "gamma": 2}, {"gamma": 2}),
     ),
 )

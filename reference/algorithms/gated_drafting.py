@@ -41,7 +41,7 @@ ALGORITHM = Algorithm(
     reductions=(
         Reduction(
             "speculative-sampling",
-            "no signal",
+            "the gate uses no signal",
             {"gamma": 2, "nll": None, "entropy": None, "margin": None},
             {"gamma": 2},
             shown_by="test_gating.py::test_gates_that_never_fire_are_speculative_sampling_and_gates_that_always_do_draft_one",

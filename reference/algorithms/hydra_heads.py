@@ -34,7 +34,7 @@ ALGORITHM = Algorithm(
     reductions=(
         Reduction(
             "speculative-sampling",
-            "heads that are one q",
+            "all heads are the same q",
             {"gamma": 2},
             {"gamma": 2},
             shown_by="test_head_chain.py::test_dependent_heads_of_one_q_are_speculative_sampling_with_it",

@@ -70,7 +70,7 @@ ALGORITHM = Algorithm(
     reductions=(
         Reduction(
             "greedy-speculation",
-            "one token a block",
+            "one token per block",
             {"block": 1},
             {"gamma": 0},
             rounds=False,

@@ -69,7 +69,7 @@ ALGORITHM = Algorithm(
     reductions=(
         Reduction(
             "speculative-sampling",
-            "nothing approved",
+            "the judge approves no token",
             {"correct": (), "gamma": 2},
             {"gamma": 2},
             shown_by="test_limits_of_declared_biases.py::test_a_rule_that_is_strict_is_speculative_sampling",

@@ -49,7 +49,7 @@ ALGORITHM = Algorithm(
     reductions=(
         Reduction(
             "greedy-speculation",
-            "no layer run, threshold 0, q one-hot",
+            "the draft runs no layer, threshold = 0, q one-hot",
             {"threshold": 0, "gamma": 2, "exit_layer": 0, "layers": 2},
             {"gamma": 2},
             limit=greedy_draft,

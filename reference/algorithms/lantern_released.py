@@ -108,7 +108,7 @@ ALGORITHM = Algorithm(
     reductions=(
         Reduction(
             "sample-and-match",
-            "no neighbours, q one-hot",
+            "a token has no neighbours, q one-hot",
             {"neighbours": 0, "gamma": 2},
             {"gamma": 2},
             limit=greedy_draft,

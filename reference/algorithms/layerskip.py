@@ -37,6 +37,8 @@ ALGORITHM = Algorithm(
     systems=("LayerSkip",),
     needs_training="the training with early exits",
     reductions=(
-        Reduction("speculative-sampling", "no layer run", {"exit_layer": 0, "layers": 2, "gamma": 2}, {"gamma": 2}),
+        Reduction(
+            "speculative-sampling", "the draft runs no layer", {"exit_layer": 0, "layers": 2, "gamma": 2}, {"gamma": 2}
+        ),
     ),
 )

@@ -37,7 +37,7 @@ ALGORITHM = Algorithm(
     reductions=(
         Reduction(
             "autoregressive",
-            "no window",
+            "a window of no tokens",
             {"width": 0},
             shown_by="test_lookahead.py::test_without_a_window_nothing_is_drafted",
         ),

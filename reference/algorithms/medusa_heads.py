@@ -36,7 +36,7 @@ ALGORITHM = Algorithm(
     reductions=(
         Reduction(
             "speculative-sampling",
-            "a q that sees no text",
+            "q does not depend on the text",
             {"gamma": 2},
             {"gamma": 2},
             limit=constant_draft,

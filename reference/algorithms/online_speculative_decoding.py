@@ -108,7 +108,7 @@ ALGORITHM = Algorithm(
     reductions=(
         Reduction(
             "speculative-sampling",
-            "eta = 0, a q that sees the last token alone",
+            "eta = 0, and q depends on the last token alone",
             {"eta": 0, "interval": 1, "gamma": 2},
             {"gamma": 2},
             limit=last_token_draft,

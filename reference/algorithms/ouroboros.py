@@ -36,6 +36,6 @@ ALGORITHM = Algorithm(
     systems=("Ouroboros",),
     needs_training="how often phrases come again",
     reductions=(
-        Reduction("autoregressive", "no draft, an empty pool", {"depth": 0, "length": 9, "most": 1}, rounds=False),
+        Reduction("autoregressive", "no draft and an empty pool", {"depth": 0, "length": 9, "most": 1}, rounds=False),
     ),
 )

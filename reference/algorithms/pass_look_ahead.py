@@ -40,7 +40,7 @@ ALGORITHM = Algorithm(
     needs_training="what its look-ahead embeddings guess right",
     reductions=(
         Reduction(
-            "speculative-sampling", "no look-ahead token, q = p", {"look_ahead": 0}, {"gamma": 1}, limit=perfect_draft
+            "speculative-sampling", "no look-ahead tokens, q = p", {"look_ahead": 0}, {"gamma": 1}, limit=perfect_draft
         ),
     ),
 )

@@ -105,5 +105,5 @@ ALGORITHM = Algorithm(
     paper="arXiv 2603.03251; arXiv 2408.11850; arXiv 2405.14105",
     systems=("Saguaro", "PEARL", "DSI"),
     needs_training="how often outcomes are guessed, and the time that saves",
-    reductions=(Reduction("speculative-sampling", "nothing prepared", {"gamma": 2, "ahead": 0}, {"gamma": 2}),),
+    reductions=(Reduction("speculative-sampling", "no draft is prepared", {"gamma": 2, "ahead": 0}, {"gamma": 2}),),
 )

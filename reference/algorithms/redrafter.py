@@ -62,6 +62,6 @@ ALGORITHM = Algorithm(
     needs_training="the recurrent head, trained on the target's states",
     reductions=(
         Reduction("candidate-set", "one beam", {"beams": 1, "depth": 2}, {"branching": (1, 1)}),
-        Reduction("autoregressive", "beams of no tokens", {"depth": 0}),
+        Reduction("autoregressive", "the beams have no tokens", {"depth": 0}),
     ),
 )

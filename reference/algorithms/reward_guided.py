@@ -76,5 +76,5 @@ ALGORITHM = Algorithm(
     declared_law=declared_law,
     systems=("reward-guided speculative decoding",),
     needs_training="the process reward model",
-    reductions=(Reduction("autoregressive", "nothing rewarded", {"rewarded": ()}, rounds=False),),
+    reductions=(Reduction("autoregressive", "no step is rewarded", {"rewarded": ()}, rounds=False),),
 )

@@ -32,5 +32,5 @@ ALGORITHM = Algorithm(
     examples=({"least": 1, "predict": 2}, {"least": 2, "predict": 3}),
     paper="arXiv 2411.10666; code: hyx1999/SAM-Decoding 18c41f0, samd/sam/dyn_sam.py",
     systems=("SAM Decoding",),
-    reductions=(Reduction("autoregressive", "a match longer than the text", {"least": 99, "predict": 3}),),
+    reductions=(Reduction("autoregressive", "the least match length exceeds the text", {"least": 99, "predict": 3}),),
 )

@@ -103,7 +103,7 @@ ALGORITHM = Algorithm(
     paper="arXiv 2607.05147, its schedule with q(d) for the confidence head",
     declared_law=declared_law,
     reductions=(
-        Reduction("autoregressive", "no budget", {"gamma": 2, "budget": 0}),
+        Reduction("autoregressive", "a budget of no slots", {"gamma": 2, "budget": 0}),
         Reduction(
             "scheduled-verification",
             "p and q one-hot",

@@ -77,6 +77,6 @@ ALGORITHM = Algorithm(
     paper="arXiv 2607.05147; code: vllm-project/vllm, vllm/v1/worker/gpu/spec_decode/adaptive_verification.py",
     systems=("DSpark's scheduler", "vLLM's adaptive verification"),
     needs_training="what a confidence head knows",
-    reductions=(Reduction("autoregressive", "no budget", {"gamma": 2, "budget": 0}),),
+    reductions=(Reduction("autoregressive", "a budget of no slots", {"gamma": 2, "budget": 0}),),
     batch=batch,
 )

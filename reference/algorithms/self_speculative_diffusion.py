@@ -86,5 +86,5 @@ ALGORITHM = Algorithm(
     paper="arXiv 2510.03929, as told by its abstract and summaries",
     systems=("self-speculative masked diffusion",),
     needs_training="how far the places of a block depend on each other",
-    reductions=(Reduction("autoregressive", "a block of one place", {"block": 1}, rounds=False),),
+    reductions=(Reduction("autoregressive", "blocks of one position", {"block": 1}, rounds=False),),
 )

@@ -86,5 +86,5 @@ ALGORITHM = Algorithm(
     examples=({"window": 2},),
     paper="arXiv 2603.18599, Algorithm 1; code: KangJialiang/SJD-PAC 4fbc099, scheduler/",
     systems=("SJD-PAC",),
-    reductions=(Reduction("autoregressive", "no window", {"window": 0}),),
+    reductions=(Reduction("autoregressive", "a window of no tokens", {"window": 0}),),
 )

@@ -36,6 +36,12 @@ ALGORITHM = Algorithm(
     systems=("SLEM", "universal assisted generation"),
     needs_training="how often two tokenizers agree",
     reductions=(
-        Reduction("sample-and-match", "one vocabulary, q one-hot", {"gamma": 2}, {"gamma": 2}, limit=greedy_draft),
+        Reduction(
+            "sample-and-match",
+            "both models have the same vocabulary, q one-hot",
+            {"gamma": 2},
+            {"gamma": 2},
+            limit=greedy_draft,
+        ),
     ),
 )

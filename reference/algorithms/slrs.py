@@ -40,5 +40,5 @@ ALGORITHM = Algorithm(
     paper="arXiv 2502.05202, string-level rejection sampling",
     systems=("SLRS",),
     needs_training="how often two tokenizers agree",
-    reductions=(Reduction("speculative-sampling", "one vocabulary", {"gamma": 2}, {"gamma": 2}),),
+    reductions=(Reduction("speculative-sampling", "both models have the same vocabulary", {"gamma": 2}, {"gamma": 2}),),
 )

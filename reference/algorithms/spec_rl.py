@@ -111,5 +111,5 @@ ALGORITHM = Algorithm(
     declared_law=declared_law,
     systems=("SPEC-RL",),
     needs_training="how far a policy moves in an epoch",
-    reductions=(Reduction("autoregressive", "lenience 0", {"lenience": 0}, rounds=False),),
+    reductions=(Reduction("autoregressive", "lenience = 0", {"lenience": 0}, rounds=False),),
 )

@@ -76,5 +76,5 @@ ALGORITHM = Algorithm(
     paper="arXiv 2405.19715; code: Kaffaljidhmah2/SpecDec_pp 9c52edc, specdec_pp/hf_generation.py",
     systems=("SpecDec++",),
     needs_training="the head that predicts acceptance",
-    reductions=(Reduction("speculative-sampling", "threshold 1", {"threshold": 1, "gamma": 2}, {"gamma": 2}),),
+    reductions=(Reduction("speculative-sampling", "threshold = 1", {"threshold": 1, "gamma": 2}, {"gamma": 2}),),
 )

@@ -62,6 +62,6 @@ ALGORITHM = Algorithm(
     systems=("SpecExec",),
     reductions=(
         Reduction("candidate-set", "one level", {"budget": 2, "depth": 1}, {"branching": (2,)}),
-        Reduction("autoregressive", "no budget", {"budget": 0}),
+        Reduction("autoregressive", "a budget of no nodes", {"budget": 0}),
     ),
 )

@@ -132,7 +132,7 @@ ALGORITHM = Algorithm(
         Reduction("autoregressive", "depth = 0", {"depth": 0}),
         Reduction(
             "rsd",
-            "two tokens: the pair is the vocabulary",
+            "a vocabulary of two tokens, so that a pair is the vocabulary",
             {"depth": 1},
             {"branching": (2,)},
             vocabulary=2,

@@ -69,5 +69,5 @@ ALGORITHM = Algorithm(
     examples=({"window": 2},),
     paper="arXiv 2410.01699; code: tyshiwo1/Accelerating-T2I-AR-with-SJD b389cfb, scheduler/",
     systems=("speculative Jacobi decoding",),
-    reductions=(Reduction("autoregressive", "no window", {"window": 0}),),
+    reductions=(Reduction("autoregressive", "a window of no tokens", {"window": 0}),),
 )

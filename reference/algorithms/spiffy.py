@@ -119,5 +119,5 @@ ALGORITHM = Algorithm(
     paper="arXiv 2509.18085, as told by its abstract and by an account of its Algorithm 1",
     systems=("Spiffy",),
     needs_training="what a diffusion model gives the places of a block, and which graph pays",
-    reductions=(Reduction("autoregressive", "a block of one place", {"block": 1}),),
+    reductions=(Reduction("autoregressive", "blocks of one position", {"block": 1}),),
 )

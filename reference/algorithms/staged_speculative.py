@@ -85,7 +85,7 @@ ALGORITHM = Algorithm(
     systems=("staged speculative decoding", "polybasic speculative decoding"),
     needs_training="how close each model comes to the next",
     reductions=(
-        Reduction("autoregressive", "nothing drafted", {"least": 0}),
-        Reduction("speculative-sampling", "an inner stage that drafts nothing", {"least": 2, "inner": 0}, {"gamma": 2}),
+        Reduction("autoregressive", "no token is drafted", {"least": 0}),
+        Reduction("speculative-sampling", "the inner stage drafts no token", {"least": 2, "inner": 0}, {"gamma": 2}),
     ),
 )

@@ -39,5 +39,5 @@ ALGORITHM = Algorithm(
     ),
     paper="arXiv 2411.04975; code: snowflakedb/ArcticInference 9d46438, csrc/suffix_decoding/suffix_tree.cc",
     systems=("SuffixDecoding",),
-    reductions=(Reduction("autoregressive", "factor 0", {"factor": 0}),),
+    reductions=(Reduction("autoregressive", "factor = 0", {"factor": 0}),),
 )

@@ -28,5 +28,5 @@ ALGORITHM = Algorithm(
     examples=({"threshold": 0.35, "gamma": 2}, {"threshold": 0.38, "gamma": 3}),
     paper="arXiv 2411.18462; code: Geralt-Targaryen/SVIP 0cd912e, vanilla-sd/eval_specbench.py",
     systems=("SVIP",),
-    reductions=(Reduction("speculative-sampling", "threshold 1", {"threshold": 1.0, "gamma": 2}, {"gamma": 2}),),
+    reductions=(Reduction("speculative-sampling", "threshold = 1", {"threshold": 1.0, "gamma": 2}, {"gamma": 2}),),
 )

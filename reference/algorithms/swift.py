@@ -144,7 +144,7 @@ ALGORITHM = Algorithm(
     reductions=(
         Reduction(
             "layerskip",
-            "one set, one candidate a place, no stop",
+            "one set of layers, one candidate per position, no early stop",
             {"depth": 2, "stop": 0, "widths": ((-1, 1),), "sets": (1,), "layers": 2},
             {"gamma": 2, "exit_layer": 1, "layers": 2},
         ),

@@ -31,5 +31,5 @@ ALGORITHM = Algorithm(
     paper="arXiv 2502.05202, token-level intersection",
     systems=("TLI",),
     needs_training="how much of the vocabularies is shared",
-    reductions=(Reduction("speculative-sampling", "nothing missing", {"gamma": 2}, {"gamma": 2}),),
+    reductions=(Reduction("speculative-sampling", "both models share all tokens", {"gamma": 2}, {"gamma": 2}),),
 )

@@ -33,5 +33,5 @@ ALGORITHM = Algorithm(
     examples=({"template": ((0,), (1,)), "width": 2}, {"template": ((0,), (0, 0)), "width": 2}),
     paper="arXiv 2408.08696; code: Luowaterbi/TokenRecycling 1b4c05c, evaluation/inference_recycling.py",
     systems=("Token Recycling",),
-    reductions=(Reduction("autoregressive", "an empty template", {"template": (), "width": 1}),),
+    reductions=(Reduction("autoregressive", "the template has no nodes", {"template": (), "width": 1}),),
 )

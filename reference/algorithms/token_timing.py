@@ -48,7 +48,7 @@ ALGORITHM = Algorithm(
     systems=("TokenTiming",),
     needs_training="how often two tokenizers agree",
     reductions=(
-        Reduction("sample-and-match", "one vocabulary", {"gamma": 2}, {"gamma": 2}),
+        Reduction("sample-and-match", "both models have the same vocabulary", {"gamma": 2}, {"gamma": 2}),
         Reduction(
             "slem",
             "q one-hot",

@@ -40,7 +40,7 @@ ALGORITHM = Algorithm(
     reductions=(
         Reduction(
             "speculative-sampling",
-            "one child a node",
+            "one child per node",
             {"branching": (1, 1)},
             {"gamma": 2},
             shown_by="test_multi_draft.py::test_a_tree_of_one_path_is_a_chain",

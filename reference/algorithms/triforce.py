@@ -42,7 +42,7 @@ ALGORITHM = Algorithm(
     reductions=(
         Reduction(
             "speculative-sampling",
-            "the whole cache, q = p",
+            "the cache is complete, q = p",
             {"gamma": 2, "inner": 1, "forget": 0},
             {"gamma": 2},
             limit=perfect_draft,
