@@ -74,9 +74,9 @@ def test_the_margin_is_the_drafters():
     "4.1 and 8, the entropy",
     stated="H = -sum q log q, with the threshold 2.5 bits.",
     verdict=Verdict.INCONSISTENT,
-    correct="The formula gives nats, and 2.5 bits are {nats:.4f} nats. If the value is compared with 2.5, the "
-    "threshold is never reached with up to {silent} possible tokens, because ln {silent} = {ceiling:.3f}. With "
-    "{nats:.4f} nats it is reached with {right} equally likely tokens.",
+    correct="The formula gives nats, and the threshold of the note is {nats:.4f} nats. If the value in nats is "
+    "compared with the number of bits, the threshold is never reached with up to {silent} possible tokens, because "
+    "ln {silent} = {ceiling:.3f}. With the threshold in nats it is reached with {right} equally likely tokens.",
 )
 def test_bits_are_not_nats():
     bits = 2.5
