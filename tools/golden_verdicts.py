@@ -42,7 +42,7 @@ ANSWERED = "answered"
 DECIDED = frozenset({Status.HOLDS.value, Status.REFUTED.value, Status.DECLARED_BIAS.value, ANSWERED})
 NONE = ["none", ""]
 SHARES, CONFIGURATIONS, SECONDS = 6, 200, 600.0
-"""Of the scenarios of an idiom one in so many; random correct configurations; the guard of one subject."""
+"""One in this number of the scenarios of an idiom; random correct configurations; the guard of one subject."""
 
 
 class Golden(NamedTuple):

@@ -103,7 +103,8 @@ def rounds_of(decoder: Decoder, prompt: Tokens, window: int, budget: int) -> Rou
     Args:
         decoder: The decoder.
         prompt: The tokens before the first round.
-        window: States that agree in so many last tokens, and in the other data that the module lists, are merged.
+        window: Number of last tokens. States that agree in them, and in the other data that the module lists, are
+            merged.
         budget: The largest number of paths of rounds in the graph.
 
     Raises:

@@ -374,8 +374,8 @@ def _behind_prompt(row: Any, prompt: Tokens, longest: int) -> list[Any]:
 def prompt_end(elements: list[Any], prompt: Tokens, longest: int) -> int | None:
     """Return the position after the prompt at the beginning of a row; None if the row does not begin with it.
 
-    ``elements`` are the tokens of the row. Padding may precede the prompt: copies of one id, so many that padding and
-    prompt have ``longest`` tokens, the length of the longest prompt of the call.
+    ``elements`` are the tokens of the row. Padding may precede the prompt: copies of one id. Padding and prompt
+    together then have ``longest`` tokens, the length of the longest prompt of the call.
     """
     size = len(prompt)
     for begin in dict.fromkeys((0, longest - size)):

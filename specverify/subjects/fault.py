@@ -64,8 +64,8 @@ def calls_to_see(expected: float, got: float) -> int:
     """Return after how many calls the frequency of an outcome shows whether its probability is ``expected`` or ``got``.
 
     * If one of the two is 0 and the other is 1: 1 call.
-    * If only ``expected`` is 0: so many calls that all of them miss the outcome with probability e^-20.
-    * Otherwise: so many calls that the two are ``STANDARD_ERRORS`` standard errors of the frequency apart.
+    * If only ``expected`` is 0: the number of calls that all miss the outcome with probability e^-20.
+    * Otherwise: the number of calls for which the two are ``STANDARD_ERRORS`` standard errors of the frequency apart.
 
     A result other than 1 is at least ``FEWEST_CALLS``.
     """

@@ -95,7 +95,7 @@ def runs_on(rounds: KernelRounds) -> bool:
     """Return whether the kernel runs without an error on the first row of ``rounds``."""
     try:
         decided(rounds, np.zeros(1, dtype=np.int64), np.full((1, rounds.gamma + 1 + rounds.kernel.race), 0.5))
-    except Exception:  # noqa: BLE001 - it may refuse so many drafts in any way
+    except Exception:  # noqa: BLE001 - it may refuse this number of drafts in any way
         return False
     return True
 

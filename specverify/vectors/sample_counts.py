@@ -20,8 +20,8 @@ def judged_counts(law: Mapping[Tokens, Fraction], rows: Any) -> Judged:
     """Return the grade of ``rows``, counts of independent samples, against the exact ``law`` (tokens -> probability).
 
     * A text of probability 0 fails, and so do counts that a chi-square test at ``ALARM`` rejects.
-    * Other counts pass if the test, with so many samples, rejects a total variation of ``DETECT`` with probability at
-      least 1 - ``MISS``.
+    * Other counts pass if the test, with this number of samples, rejects a total variation of ``DETECT`` with
+      probability at least 1 - ``MISS``.
     * With fewer samples they are undecided.
     """
     from specverify.statistics.calibration import calibrated_level  # noqa: PLC0415 - scipy, where something is sampled

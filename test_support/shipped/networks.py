@@ -25,7 +25,7 @@ class Positions:
     """A network of one row that stores the token fed at each position."""
 
     def __init__(self, tables: Tables, room: int) -> None:
-        """It has ``room`` for so many positions."""
+        """The network has ``room`` positions."""
         self.tables, self.fed = tables, [0] * room
 
     def __call__(self, ids: Any, positions: Any) -> Any:

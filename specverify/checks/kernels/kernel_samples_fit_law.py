@@ -176,7 +176,7 @@ def situations_to_sample(
 
 
 def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[SampledKernel]:
-    """Return situations with more drafts than the usual ones; [] if the kernel does not run on so many.
+    """Return situations with more drafts than the usual ones; [] if the kernel cannot run them.
 
     Their pmfs are one-hot except at two positions. ``tv`` is the total variation to detect. ``calls`` states how the
     rows are divided among calls of the kernel.
@@ -187,7 +187,7 @@ def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[S
     ]
     try:
         texts(result[0], 4, 0)
-    except Exception:  # noqa: BLE001 - it may refuse so many drafts in any way
+    except Exception:  # noqa: BLE001 - it may refuse this number of drafts in any way
         return []
     return result
 

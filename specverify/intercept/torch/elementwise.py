@@ -167,7 +167,7 @@ def whole_parts(name: str) -> Handler:
 
     def handler(tensor: Any, *operands: Any, **more: Any) -> Any:
         if not holds(SYMBOLIC, tensor) or more.get("decimals"):
-            return Declined(f"there is no rule for {name} of outcomes, or to so many decimals")
+            return Declined(f"there is no rule for {name} of outcomes, or with a number of decimals")
         if name in {"sign", "heaviside"}:
             outcome = each(lambda *elements: Deferred(lambda: applied(name, *map(number, elements))), tensor, *operands)
             return lazy_like(tensor, outcome)
