@@ -90,7 +90,7 @@ def main():
     write = sys.stdout.write
     write(f"| module | mutants | {' | '.join(COLUMNS)} | score |\n|---|{'---:|' * (len(COLUMNS) + 2)}\n")
     write(table + row("all", total))
-    write(f"\n| function | original | mutant | why no test can tell them apart |\n|---|---|---|---|\n{listed}")
+    write(f"\n| function | original | mutant | why both behave alike |\n|---|---|---|---|\n{listed}")
     write(f"\n{unexplained} without a reason\n")
     return int(unexplained > 0)
 

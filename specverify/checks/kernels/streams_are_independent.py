@@ -65,8 +65,8 @@ def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: in
     """Search for equal bits: two rows in all calls, two calls in all rows, or two runs of consecutive rows.
 
     The numbers of calls and rows are large enough that each of the three occurs by chance with a probability below
-    ``alarm / 3``. If the kernel takes a seed, calls with other seeds are added. ``design`` is the batch, and ``calls`` has the most rows
-    of a call.
+    ``alarm / 3``. If the kernel takes a seed, calls with other seeds are added. ``design`` is the batch, and
+    ``calls`` has the most rows of a call.
     """
     needed = math.log2(3 / alarm)
     rows = max(min(calls.rows, ROWS), math.ceil(SPARE * (needed + 40)))
