@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Counterexample, Status, Verdict
-from specverify.run.paths_of_samples import ExplainedSampler, explained_verdicts
+from specverify.run.paths_of_samples import ExplainedSampler, _followed, explained_verdicts
 from specverify.subjects.sampler import Sampler, drawn
 from specverify.testing import SpeculationRefuted, check_sampler
 
@@ -47,6 +47,17 @@ def sampler(*, accept=lambda p, q: p / q, rest=residual, bonus=None):
         return [one(r) for _ in range(n)]
 
     return sample
+
+
+def test_a_sample_with_far_too_many_paths_is_left_after_few_runs():
+    calls = []
+
+    def long(seed, n):
+        calls.append(n)
+        return np.random.default_rng(seed).choice(3, (n, 20))
+
+    assert _followed(Sampler("long", long), {}) is None
+    assert len(calls) < 30
 
 
 def explained(sample, *, reference=None):

@@ -10,6 +10,7 @@ import pytest
 from reference import Claim
 from specverify.base.verdict import Status
 from specverify.checks import Conditions, check_named
+from specverify.laws.size_scenarios import size_scenarios
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import CERTAIN_SCENARIOS, SCENARIOS, made_in, made_subject
 from specverify.subjects.subject import EngineProgram, UnusableSubject
@@ -99,7 +100,9 @@ def test_a_right_engine_holds_in_every_scenario(make):
     found = check_engine(make)
     assert {verdict.status for verdict in found} == {Status.HOLDS}
     [law] = [verdict for verdict in found if verdict.check == "law_is_target"]
-    assert law.figures["cases"] + law.figures.get("skipped", 0) == len(SCENARIOS) + len(CERTAIN_SCENARIOS)
+    assert law.figures["cases"] + law.figures.get("skipped", 0) == len(
+        (*SCENARIOS, *CERTAIN_SCENARIOS, *size_scenarios())
+    )
     assert law.figures.get("skipped", 0) == (0 if make is watched else 1)
     looked_into = {"acceptance_law", "draft_is_honest", "cache_equals_prefill"} & {verdict.check for verdict in found}
     assert len(looked_into) == (3 if make is watched else 0)

@@ -16,6 +16,7 @@ from specverify.checks.check import Conditions, law_in
 from specverify.checks.explaining.counterexample_parts import readable
 from specverify.checks.explaining.decoder_counterexamples import law_counterexample
 from specverify.checks.explaining.engine_counterexamples import program_counterexample
+from specverify.checks.explaining.engine_paths import KeptPaths
 from specverify.intercept.audit import overheard
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
@@ -32,6 +33,8 @@ NOT_EXAMINED = (
 )
 WORTH_SHARING = 1000
 """Number of runs below which one process is faster than several, each of which imports the engine."""
+KEPT_PATHS = 1000
+"""The paths of a law with at most this many are kept for the explanation."""
 
 Probabilities = Mapping[Any, Any]
 Promise = Callable[[], Probabilities]
@@ -113,7 +116,7 @@ def of_engine(program: EngineProgram) -> LawBearing:
 
     def explain(law: Probabilities, expected: Probabilities) -> Counterexample:
         with program.open() as run:
-            return program_counterexample(program, run, law, expected)
+            return program_counterexample(program, run, law, expected, KeptPaths(run, paths_of_opened(program.open)))
 
     return LawBearing(
         law=partial(enumerated, program),
@@ -259,6 +262,15 @@ def overheard_of(opened: OpenProgram) -> list[Overheard]:
     return []
 
 
+@lru_cache(maxsize=4)
+def paths_of_opened(opened: OpenProgram) -> list[Path[Any]]:
+    """Return the list in which the enumeration of a program stores its paths; empty until then, or if they are many.
+
+    The list is cached by ``opened``, which opens the program. An explanation needs the paths right after the law.
+    """
+    return []
+
+
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
     """Return the law of a program by at most ``runs`` runs; a large one is enumerated in ``jobs`` processes.
@@ -277,20 +289,26 @@ def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
 def _listened_to(opened: OpenProgram, run: Callable[[Draws], Any], runs: int) -> Law:
     """Return the law of the program ``run``, by at most ``runs`` runs.
 
-    If the enumeration is complete and no random number is used twice, an ``Overheard`` is stored under ``opened``, the
-    function that opens the program.
+    If the enumeration is complete, its paths are stored under ``opened``, the function that opens the program. If also
+    no random number is used twice, an ``Overheard`` is stored.
     """
     shares: Counter[tuple[int, ...]] = Counter()
     draws = 0
+    kept: list[Path[Any]] = []
 
     def told(path: Path[Any]) -> None:
         nonlocal draws
         shares[path.choices[:2]] += 1
         draws += len(path.decisions)
+        if len(kept) <= KEPT_PATHS:
+            kept.append(path)
 
     with overheard() as audit:
         law = program_law(run, runs, on_path=told)
-    if not audit.found and not audit.undecided and not law.missing and law.runs < runs:
+    complete = not law.missing and law.runs < runs
+    if complete and len(kept) <= KEPT_PATHS:
+        paths_of_opened(opened)[:] = kept
+    if complete and not audit.found and not audit.undecided:
         overheard_of(opened)[:] = [Overheard(shares, draws)]
     return law
 

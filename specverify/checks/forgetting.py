@@ -25,8 +25,11 @@ _KEPT = (
     changed_rows.only_change,
 )
 
+_LARGE = (compared_laws.paths_of_opened,)
+"""Caches of few results, each of which is large."""
+
 
 def forget_laws() -> None:
     """Clear the caches in which checks keep the laws of the current subject."""
-    for kept in _KEPT:
+    for kept in (*_KEPT, *_LARGE):
         kept.cache_clear()

@@ -316,6 +316,23 @@ def estimated_paths(program: Callable[[Draws], Any], probes: int = PROBES, seed:
     return first if first == 1 else float(np.mean([first, *(_probe(program, rng) for _ in range(probes - 1))]))
 
 
+def has_more_paths(program: Callable[[Draws], Any], number: int, seed: int = 0) -> bool:
+    """Return whether ``program`` almost surely has more than ``number`` paths; it runs at most ``PROBES`` times.
+
+    A random run takes a path with probability 1 / (product of its branching factors). If there are at most ``number``
+    paths, the product exceeds ``2 * number`` with probability at most 1/2. The result is True if it does in every run.
+    Raises what the program raises.
+    """
+    check_seed(seed)
+    rng = np.random.default_rng(seed)
+    for _ in range(PROBES):
+        probe = Probe(rng)
+        program(probe)
+        if probe.product <= 2 * number:
+            return False
+    return True
+
+
 class Probe:
     """An interpreter that takes each possible branch with equal probability."""
 

@@ -22,7 +22,7 @@ from specverify.checks.explaining.given_drafts import place_of
 from specverify.intercept.audit import audited
 from specverify.intercept.cpython.sandbox import watch_outside
 from specverify.laws.known_law import OTHERS, known_law
-from specverify.laws.paths import outcomes_of
+from specverify.laws.paths import has_more_paths, outcomes_of
 from specverify.reference import Tokens
 from specverify.statistics.e_processes import log_e_value
 from specverify.subjects.engine import program_of
@@ -171,6 +171,8 @@ def _followed(sampler: Sampler, expected: Mapping[Tokens, float]) -> _FollowedPa
     program = program_of("one sample", one, expected)
     law: dict[Tokens, float] = defaultdict(float)
     with audited() as reuses, program.open() as run:
+        if has_more_paths(run, MOST_PATHS):
+            return None
         engine = KeptPaths(run)
         for number, path in enumerate(islice(engine, MOST_PATHS + 1)):
             if number == MOST_PATHS:

@@ -8,7 +8,9 @@ import random
 import pytest
 
 from property_tests.checks.explaining.test_round_faults import choose, plain, warmer_target
+from specverify.checks.explaining.engine_paths import KeptPaths
 from specverify.checks.explaining.round_readings import Models, reading_of
+from specverify.laws.paths import paths
 from specverify.testing import SpeculationRefuted, check_engine
 from test_support.checks.recorded_rounds import coin, model, read, token
 
@@ -98,6 +100,13 @@ def test_the_draws_of_an_engine_are_given_their_roles():
         "drafted 1 (q = 0.8, e.py:1), rejected (u >= 0.625, e.py:2), replaced by 0",
         "drafted 0 (q = 0.5, e.py:1), accepted (u < 0.5, e.py:2)",
     )
+
+
+def test_paths_that_are_known_are_not_run_again():
+    known = list(paths(lambda draws: draws.categorical([0.25, 0.75], ("coin",))))
+    kept = KeptPaths(pytest.fail, known)
+    assert list(kept) == known
+    assert kept.heaviest(lambda _: 1, 1) == [(0.75, known[1])]
 
 
 def test_draws_that_cannot_be_rounds_are_not_read():

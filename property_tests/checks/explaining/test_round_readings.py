@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from specverify.checks import check_named
+from specverify.checks.explaining import round_readings
 from specverify.checks.explaining.round_readings import Models, reading_of
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import made_subject
@@ -45,6 +48,20 @@ def test_a_rejected_draft_that_is_kept_for_the_next_position_is_named():
     drawn = token(1, *Q[0, 0])._replace(before=(0, 0))
     again = [drafted, rejected, drawn, coin(0.0, 0.5)._replace(before=(0, 0, 0))]
     assert reading_of(again, models, (0, 1)).fault == ""
+
+
+def test_the_bound_of_the_search_changes_no_reading(monkeypatch):
+    """The paths deviate from the rule in none, one or several steps."""
+    paths = [
+        ([token(0, 0.2, 0.8), token(1, 0.25, 0.75)], (0, 1)),
+        ([token(1, 0.2, 0.8), coin(0.625, 1.0), token(1, 0.5, 0.5)], (1,)),
+        ([token(1, 0.2, 0.8), coin(0.7, 1.0), token(1, 0.3, 0.7), coin(0.0, 0.9), token(0, 0.1, 0.9)], (1, 0)),
+        ([token(0, 0.5, 0.5), token(0, 0.7, 0.3), coin(0.2, 1.0)], (0, 1)),
+    ]
+    bounded = [read(items, new) for items, new in paths]
+    monkeypatch.setattr(round_readings, "FIRST_BOUND", math.inf)
+    assert bounded == [read(items, new) for items, new in paths]
+    assert [reading.cost > round_readings.OTHER_NUMBER for reading in bounded] == [False, True, True, True]
 
 
 def test_a_last_accepted_draft_that_is_missing_is_named():

@@ -32,9 +32,9 @@ NEAR = 1e-9
 class KeptPaths:
     """The first ``MOST_PATHS`` paths of an engine. Each is run only once, however often they are iterated over."""
 
-    def __init__(self, run: Callable[[Draws], Any]) -> None:
-        """Store the engine ``run``; nothing is run yet."""
-        self._run, self._more, self._kept = run, paths(run), list[Path[Any]]()
+    def __init__(self, run: Callable[[Draws], Any], known: Sequence[Path[Any]] = ()) -> None:
+        """Store the engine ``run``, and all its paths if they are ``known``; nothing is run yet."""
+        self._run, self._more, self._kept = run, iter(()) if known else paths(run), list(known)
         self._failure: Exception | None = None
 
     def __iter__(self) -> Iterator[Path[Any]]:

@@ -13,6 +13,7 @@ explains a refutation and refutes nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -32,6 +33,8 @@ WORST, OF_EACH_DRAW = 8.0, 1.0
 """A reading is discarded if its cost exceeds the first number and also the second number times its draws."""
 OTHER_DRAFT, OTHER_NUMBER, NO_TEST, LOST, DROPPED = 3.0, 2.0, 2.5, 1.5, 2.75
 LIKE_A_COIN, UNDRAWN_TOKEN = 0.1, 3.0
+FIRST_BOUND, TIE = 1.0, 1e-9
+"""The first bound of the cost in the search for a reading; the largest rounding error of a cost."""
 LEFT_OVER = 2.75
 """The cost of a draw after the last round; it exceeds that of a last token drawn from an unknown row."""
 UNKNOWN_ROW, UNDRAWN = 0.5, 1.75
@@ -160,6 +163,8 @@ class _RoundReading(NamedTuple):
     drafted: _DraftReading
     rejected: tuple[Tokens, ...]
     cost: float
+    below: float
+    """A reading of this cost or more is discarded."""
     words: tuple[str, ...] = ()
     fault: str = ""
     accept: tuple[float, ...] = ()
@@ -168,6 +173,10 @@ class _RoundReading(NamedTuple):
     """The emitted tokens so far."""
     structure: str = ""
     dropped: int | None = None
+
+    def is_too_costly(self, more: float = 0.0) -> bool:
+        """Return whether the reading is discarded if its cost increases by ``more``."""
+        return self.cost + more >= self.below
 
     def record(self, end: str, row: Row, place: str, fault: str) -> ReadRound:
         """Return the completed round.
@@ -233,8 +242,7 @@ def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Readin
         return None  # candidates for one position, and not a chain
     if _drafts_twice(items, models):
         return None
-    reader = _PathReader(items, models, models.prompt + new)
-    return reader.read(0, models.prompt, (), 1)
+    return _PathReader(items, models, models.prompt + new).best_reading()
 
 
 def are_without_replacement(one: PathDraw, other: PathDraw) -> bool:
@@ -307,7 +315,7 @@ class _PathReader:
         self.worst = max(WORST, OF_EACH_DRAW * len(items))
         self._rows: dict[tuple[str, Tokens], Row] = {}
         self._names: dict[tuple[tuple[Any, ...], Tokens, tuple[Tokens, ...]], str] = {}
-        self._best: dict[tuple[int, Tokens, tuple[Tokens, ...]], Reading | None] = {}
+        self._best: dict[tuple[int, Tokens, tuple[Tokens, ...]], tuple[float, Reading | None]] = {}
         self.end = len(models.prompt) + models.horizon
         self.size = len(models.p(models.prompt))
         own = [query for query in models.queries if query[2][: len(models.prompt)] == models.prompt]
@@ -336,10 +344,23 @@ class _PathReader:
             self._rows[name, text] = [float(mass) for mass in model(text).tolist()]
         return self._rows[name, text]
 
-    def read(self, at: int, text: Tokens, rejected: tuple[Tokens, ...], number: int) -> Reading | None:
-        """Return the best reading of the draws from index ``at`` on, after the emitted ``text``; None if there is none.
+    def best_reading(self) -> Reading | None:
+        """Return the best reading of the path; None if there is none.
 
-        ``rejected`` are texts that end in a rejected draft, and ``number`` is that of the round.
+        Only readings below a small cost are searched first, because there are few. Without a result the bound doubles.
+        """
+        below = min(FIRST_BOUND, self.worst)
+        while True:
+            self.readings = 0
+            reading = self._read(0, self.models.prompt, (), below)
+            if reading is not None or below >= self.worst:
+                return reading
+            below = min(2 * below, self.worst)
+
+    def _read(self, at: int, text: Tokens, rejected: tuple[Tokens, ...], below: float) -> Reading | None:
+        """Return the best reading of the draws from index ``at`` on, after the emitted ``text``.
+
+        ``rejected`` are texts that end in a rejected draft. Returns None if no reading has a cost less than ``below``.
         """
         if len(text) >= len(self.final) and (at == len(self.items) or len(text) >= self.end):
             short_of = len(self.final) < self.end
@@ -347,27 +368,30 @@ class _PathReader:
             left = len(self.items) - at
             return Reading((said,) if said else (), said, (), LOST * short_of + LEFT_OVER * left)
         key = at, text, rejected
-        if key not in self._best:
-            self._best[key] = None  # a round that emits nothing cannot be read
-            self._best[key] = self._read(at, text, rejected, number)
-        return self._best[key]
+        searched, best = self._best.get(key, (0.0, None))
+        if best is None and searched < below:
+            self._best[key] = math.inf, None  # a round that emits nothing cannot be read
+            best = self._search(at, text, rejected, below)
+            self._best[key] = below, best
+        return best
 
-    def _read(self, at: int, text: Tokens, rejected: tuple[Tokens, ...], number: int) -> Reading | None:
+    def _search(self, at: int, text: Tokens, rejected: tuple[Tokens, ...], below: float) -> Reading | None:
         best: Reading | None = None
-        for step in self._rounds(at, text, rejected):
+        for step in self._rounds(at, text, rejected, below):
             self.readings += 1
             if self.readings > MOST_READINGS:
                 return best
-            if best is not None and step.cost >= best.cost:
+            most = below if best is None else best.cost
+            if step.cost >= most:
                 continue
             rest = Reading((), "", (), 0.0)
             if not step.ended:
-                following = self.read(step.next, step.text, rejected + step.rejected, number + 1)
+                following = self._read(step.next, step.text, rejected + step.rejected, most - step.cost + TIE)
                 if following is None:
                     continue
                 rest = following
             cost = step.cost + rest.cost
-            if cost < self.worst and (best is None or cost < best.cost):
+            if cost < most:
                 rounds = (*filter(None, (step.round,)), *rest.rounds)
                 used = step.used + rest.used
                 best = Reading((step.words, *rest.words), step.fault or rest.fault, used, cost, rounds)
@@ -393,19 +417,19 @@ class _PathReader:
             cost += LATE
         return cost
 
-    def _rounds(self, at: int, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Alternative]:
-        """Yield every reading of the draws from index ``at`` on as one round after ``text``.
+    def _rounds(self, at: int, text: Tokens, rejected: tuple[Tokens, ...], below: float) -> Iterator[_Alternative]:
+        """Yield the readings of the draws from index ``at`` on as one round after ``text``.
 
-        ``rejected`` are texts that end in a rejected draft.
+        ``rejected`` are texts that end in a rejected draft. Readings with a cost of ``below`` or more may be left out.
         """
         certain = UNLIKELY / 10 if _certain(self.p(text)) is not None and not self.asks_draft else 2 * UNLIKELY
-        yield from self._without_draft(at, _RoundReading(text, _DraftReading((), (), at), rejected, certain))
-        for drafted in self._drafts(at, text, rejected):
+        yield from self._without_draft(at, _RoundReading(text, _DraftReading((), (), at), rejected, certain, below))
+        for drafted in self._drafts(at, text, rejected, below):
             odd = drafted.fault if drafted.kept else ""
-            now = _RoundReading(text, drafted, rejected, drafted.cost, fault=drafted.fault, structure=odd)
+            now = _RoundReading(text, drafted, rejected, drafted.cost, below, fault=drafted.fault, structure=odd)
             yield from self._decided(drafted.next, now)
             if drafted.drawn:
-                yield from self._dropped(drafted, text, rejected)
+                yield from self._dropped(drafted, now)
 
     def _without_draft(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
         """Yield readings of draw ``at`` as a token drawn from p in a round without drafts.
@@ -413,7 +437,9 @@ class _PathReader:
         ``now`` is the round so far.
         """
         text = now.text
-        for token, after, cost, said, place in self._token(at, text, self.p(text), "p", now.rejected):
+        if now.is_too_costly():
+            return
+        for token, after, cost, said, place in self._token(at, text, self.p(text), "p", now):
             drawn = after > at
             more = self._misfit(at, "plain", len(text), ("target", text)) if drawn else 0.0
             more += PASSED_OVER * (("draft", text) in self.first and now.dropped is None)
@@ -426,11 +452,13 @@ class _PathReader:
                 after, text, (token,), words, now.cost + cost + more, fault, (text,), None, (), record
             )
 
-    def _dropped(self, drafted: _DraftReading, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Alternative]:
+    def _dropped(self, drafted: _DraftReading, kept: _RoundReading) -> Iterator[_Alternative]:
         """Yield readings in which the last draft of ``drafted`` is discarded without a test.
 
-        ``text`` is the text before the round, and ``rejected`` are texts that end in a rejected draft.
+        ``kept`` is the round in which this draft is not discarded.
         """
+        if kept.is_too_costly(DROPPED):
+            return
         token, number = drafted.tokens[-1], len(drafted.tokens)
         place = f", {drafted.places[-1]}" if drafted.places[-1] else ""
         said = f"drafted {token} (q = {short(drafted.q[-1][token])}{place}), left out without a test"
@@ -438,22 +466,25 @@ class _PathReader:
         rest = drafted._replace(tokens=drafted.tokens[:-1], q=drafted.q[:-1], places=drafted.places[:-1])
         fault = drafted.fault or wrong
         now = _RoundReading(
-            text, rest, rejected, drafted.cost + DROPPED, (said,), fault, structure=wrong, dropped=token
-        )
+            kept.text, rest, kept.rejected, drafted.cost + DROPPED, kept.below, (said,), fault, structure=wrong,
+            dropped=token,
+        )  # fmt: skip
         now = now._replace(places=(("draft", number - 1, drafted.places[-1]),))
         if rest.tokens:
             yield from self._decided(drafted.next, now)
         else:
             yield from self._without_draft(drafted.next, now)
 
-    def _drafts(self, at: int, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_DraftReading]:
-        """Yield every reading of the draws from index ``at`` on as the drafts of a round after ``text``.
+    def _drafts(self, at: int, text: Tokens, rejected: tuple[Tokens, ...], below: float) -> Iterator[_DraftReading]:
+        """Yield the readings of the draws from index ``at`` on as the drafts of a round after ``text``.
 
-        ``rejected`` are texts that end in a rejected draft.
+        ``rejected`` are texts that end in a rejected draft. The costs of the readings are less than ``below``.
         """
         open_ones = [_DraftReading((), (), at), *self._kept_draft(at, text, rejected)]
         while open_ones:
             drafted = open_ones.pop(0)
+            if drafted.cost >= below:
+                continue
             if drafted.tokens:
                 yield drafted
             if len(drafted.tokens) < MOST_DRAFTS:
@@ -570,7 +601,7 @@ class _PathReader:
 
         ``now`` is the round so far.
         """
-        if now.cost >= self.worst:
+        if now.is_too_costly():
             return
         drafted, i, text = now.drafted, len(now.accept), now.text
         if i == len(drafted.tokens):
@@ -585,7 +616,7 @@ class _PathReader:
         if len(text) + i >= self.end:
             accepts = [(at + (self._next(at, lookup=False) is not None), True, 0.0, "", "", bound)]
         else:
-            accepts = list(self._tests(at, here, token, q, now.rejected))
+            accepts = list(self._tests(at, here, token, q, now))
         for after, accepted, cost, told, wrong, value in accepts:
             drawn = after > at and len(text) + i < self.end
             begun = ("draft", text)
@@ -616,7 +647,7 @@ class _PathReader:
         """
         text, drafts, i = now.text, now.drafted.tokens, len(now.accept) - 1
         here, gone = text + drafts[:i], ((*text, *drafts[: i + 1]),)
-        for new, last, cost, row, place in self._token(at, here, excess(p, q), "norm(max(p - q, 0))", now.rejected):
+        for new, last, cost, row, place in self._token(at, here, excess(p, q), "norm(max(p - q, 0))", now):
             drawn = last > at
             more = self._misfit(at, "replace", len(text) + len(drafts)) if drawn else 0.0
             shown = f"replaced by {new}" + (f" ({row})" if row else f" ({place[2:]})" if place else "")
@@ -646,9 +677,9 @@ class _PathReader:
                 yield from self._decided(last, on._replace(cost=then.cost + DROPPED))
 
     def _tests(
-        self, at: int, here: Tokens, token: int, q: Row, rejected: tuple[Tokens, ...]
+        self, at: int, here: Tokens, token: int, q: Row, now: _RoundReading
     ) -> Iterator[tuple[int, bool, float, str, str, float]]:
-        """Yield every reading of draw ``at`` as the test of a draft.
+        """Yield the readings of draw ``at`` as the test of a draft.
 
         A reading is (index after the test, whether it accepts, cost, words, fault, P(accept)).
 
@@ -657,7 +688,7 @@ class _PathReader:
             here: The text before the draft.
             token: The draft.
             q: The row that it is drawn from.
-            rejected: Texts that end in a rejected draft.
+            now: The round so far; readings that make it too costly are left out.
         """
         item, bound = self._next(at, lookup=False), float(ratio(self.p(here)[token], q[token]))
         if item is not None:
@@ -666,9 +697,9 @@ class _PathReader:
             at_place = f", {item.place}" if item.place else ""
             if abs(seen - bound) < NEAR:
                 yield at + 1, accepted, 0.0, f"u {sign} {short(seen)}{at_place}", "", seen
-            else:
+            elif not now.is_too_costly(OTHER_NUMBER):
                 does, ought = apart(seen, bound)
-                by = self._named_ratio(seen, here, token, rejected)
+                by = self._named_ratio(seen, here, token, now.rejected)
                 told = f"u {sign} {does}{at_place}; expected {ought} = min(1, p/q){f'; this is {by}' if by else ''}"
                 where = f" ({item.place})" if item.place else ""
                 rows = f"tested with {by}; expected the rows after {here}: u < {does} instead of {ought}{where}"
@@ -676,8 +707,8 @@ class _PathReader:
                 yield at + 1, accepted, OTHER_NUMBER + UNKNOWN_ROW * (not by), told, rows if by else plain, seen
         if bound > 1 - NEAR or bound < NEAR:
             yield at, bound > NEAR, 0.0, "surely" if bound < NEAR else "", "", bound
-        else:
-            by = self._named_ratio(1.0, here, token, rejected)
+        elif not now.is_too_costly(min(UNDRAWN, NO_TEST)):
+            by = self._named_ratio(1.0, here, token, now.rejected)
             as_by = f", as by {by}" if " after " in by else ""
             guessed = max(q) == 1  # a test that passes surely leaves no draw
             how = "surely, whatever is drawn" if guessed else "with probability 1"
@@ -704,7 +735,7 @@ class _PathReader:
         none = UNLIKELY if inside and (("draft", here) not in self.first or self._is_chained(text, here)) else 0.0
         alone = now.record("", (), "", now.fault)
         yield from self._emitted(at, text, drafts, words, now.cost + none, now.fault, used, drafts, (), alone)
-        for new, after, cost, row, place in self._token(at, here, self.p(here), "p", now.rejected):
+        for new, after, cost, row, place in self._token(at, here, self.p(here), "p", now):
             more = self._misfit(at, "bonus", len(here)) if after > at else 0.0
             more += PASSED_OVER * (("draft", here) in self.first)
             if not inside:  # behind the end: it is cut off
@@ -720,9 +751,9 @@ class _PathReader:
             )  # fmt: skip
 
     def _token(
-        self, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
+        self, at: int, here: Tokens, rule: Row, name: str, now: _RoundReading
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield every reading of draw ``at`` as the token after the text ``here``.
+        """Yield the readings of draw ``at`` as the token after the text ``here``.
 
         A reading is (token, index of the next draw, cost, sentence about a wrong row or "", program line). Some
         readings have a token that no draw produced.
@@ -732,9 +763,10 @@ class _PathReader:
             here: The text before the token.
             rule: The row from which the token should be drawn.
             name: The name of this row in sentences.
-            rejected: Texts that end in a rejected draft.
+            now: The round so far; readings that make it too costly are left out.
         """
-        yield from self._undrawn_token(at, here, rule, name, rejected)
+        rejected = now.rejected
+        yield from self._undrawn_token(at, here, rule, name, now)
         item, sure = self.items[at] if at < len(self.items) else None, _certain(rule)
         if item is None:
             return
@@ -745,6 +777,8 @@ class _PathReader:
                 yield token, at + 1, LIKE_A_COIN * (not item.is_lookup), "", place
         elif item.is_lookup and len(here) >= self.end:
             yield item.outcome or 0, at + 1, 0.0, "", place
+        elif now.is_too_costly(OTHER_NUMBER):
+            return
         elif item.outcome is None and (item.is_lookup or self._may_draw(item)):
             yield from self._by_widths(item, at, here, rule, name, rejected)
         elif item.is_lookup and item.outcome is not None:
@@ -779,7 +813,7 @@ class _PathReader:
         return f"{IN_PLACE}{text[-1]}{most} in place of {here[-1]})"
 
     def _undrawn_token(
-        self, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
+        self, at: int, here: Tokens, rule: Row, name: str, now: _RoundReading
     ) -> Iterator[tuple[int, int, float, str, str]]:
         """Yield the readings in which no draw produced the token after the text ``here``.
 
@@ -790,8 +824,8 @@ class _PathReader:
         emitted = self.final[len(here)] if len(here) < len(self.final) else None
         if sure is not None:
             yield sure, at, 0.0, "", ""
-            if emitted is not None and emitted != sure:
-                row = self._certain_row_of(emitted, here, rejected)
+            if emitted is not None and emitted != sure and not now.is_too_costly(UNDRAWN_TOKEN):
+                row = self._certain_row_of(emitted, here, now.rejected)
                 after = f" after {here}" if row and name == "p" else ""
                 said = f"drawn from {row or 'another row'}, expected {name}{after} = {short_row(rule)}"
                 yield emitted, at, UNDRAWN_TOKEN, said, ""
