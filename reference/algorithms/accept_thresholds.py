@@ -80,7 +80,7 @@ ALGORITHM = Algorithm(
     paper="code: sgl-project/sglang, sgl-kernel/csrc/speculative/speculative_sampling.cuh",
     declared_law=declared_law,
     systems=("SGLang's acceptance thresholds",),
-    needs_training="what the lost exactness costs in quality",
+    needs_training="the loss of quality by the lost exactness",
     reductions=(
         Reduction("sample-and-match", "both options are 1, q one-hot", {"gamma": 2}, {"gamma": 2}, limit=greedy_draft),
     ),

@@ -36,6 +36,6 @@ ALGORITHM = Algorithm(
     examples=({"arms": 2, "tries": 2}, {"arms": 3, "tries": 1, "cost": Fraction(1, 2)}),
     paper="arXiv 2505.15141; code: sail-sg/BanditSpec 4e6dd86, generate_utils.py",
     systems=("BanditSpec",),
-    needs_training="which length pays on real hardware",
+    needs_training="the best length on real hardware",
     reductions=(Reduction("speculative-sampling", "one length to choose from", {"arms": 1}, {"gamma": 1}),),
 )

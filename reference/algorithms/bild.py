@@ -133,7 +133,7 @@ ALGORITHM = Algorithm(
     paper="arXiv 2302.07863, Section 3",
     declared_law=declared_law,
     systems=("BiLD",),
-    needs_training="small and large models aligned by fine-tuning, and what the lost exactness costs in quality",
+    needs_training="small and large models aligned by fine-tuning, and the loss of quality by the lost exactness",
     reductions=(
         Reduction(
             "greedy-speculation",

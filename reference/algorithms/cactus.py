@@ -109,6 +109,6 @@ ALGORITHM = Algorithm(
     paper="arXiv 2604.04987; code: MANGA-UOFA/Cactus 3b01b81, cactus/cactus.py",
     declared_law=declared_law,
     systems=("Cactus",),
-    needs_training="what the lost exactness costs in quality",
+    needs_training="the loss of quality by the lost exactness",
     reductions=(Reduction("speculative-sampling", "delta = 0", {"delta": 0, "gamma": 2}, {"gamma": 2}),),
 )

@@ -38,6 +38,6 @@ ALGORITHM = Algorithm(
     paper="arXiv 2403.00835, Jacobi decoding with a consistency model",
     declared_law=declared_law,
     systems=("CLLM",),
-    needs_training="that consistency training saves sweeps and keeps the text",
+    needs_training="by how many sweeps consistency training shortens decoding, and whether the text stays the same",
     reductions=(Reduction("jacobi", "the model is not fine-tuned", {"block": 2}, {"block": 2}, limit=perfect_draft),),
 )

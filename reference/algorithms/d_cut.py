@@ -80,7 +80,8 @@ ALGORITHM = Algorithm(
     ),
     paper="arXiv 2607.14647; notes: Tencent/AngelSlim 67394ce, docs/source/_extra/dcut.html",
     systems=("D-Cut",),
-    needs_training="what the largest entry of a row says of acceptance, and what a share costs",
+    needs_training="how well the largest entry of a row predicts acceptance, and the cost of verifying a share of "
+    "the slots",
     reductions=(
         Reduction("dflash", "every slot is verified", {"gamma": 2, "costs": ((1, 1),)}, {"block": 2}),
         Reduction("autoregressive", "no slot is verified", {"gamma": 2, "costs": ((0, 1),)}),

@@ -61,6 +61,6 @@ ALGORITHM = Algorithm(
     ),
     paper="arXiv 2310.08461",
     systems=("DistillSpec",),
-    needs_training="how far gradients move a network's alpha; tables show the direction",
+    needs_training="by how much training raises a network's alpha; tables show that it rises",
     reductions=(Reduction("speculative-sampling", "no step of distillation", {"steps": 0, "gamma": 2}, {"gamma": 2}),),
 )

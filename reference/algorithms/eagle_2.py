@@ -31,6 +31,7 @@ ALGORITHM = Algorithm(
     examples=({"width": 2, "depth": 2, "nodes": 3}, {"width": 2, "depth": 3, "nodes": 5}),
     paper="arXiv 2406.16858; arXiv 2503.01840; code: SafeAILab/EAGLE cb7e084, eagle/model/cnets.py",
     systems=("EAGLE-2", "EAGLE-3"),
-    needs_training="its drafter, trained on the target's features (EAGLE-3: of several layers, on its own outputs)",
+    needs_training="its drafter, trained on the target's features (EAGLE-3: features of several layers, and the "
+    "drafter's own outputs)",
     reductions=(Reduction("candidate-set", "one path", {"width": 1, "depth": 2, "nodes": 2}, {"branching": (1, 1)}),),
 )

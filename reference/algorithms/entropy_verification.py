@@ -79,7 +79,7 @@ ALGORITHM = Algorithm(
     paper="code: vllm-project/vllm-ascend 182b75e, vllm_ascend/sample/rejection_sampler.py, ENTROPY_VERIFY",
     declared_law=declared_law,
     systems=("entropy verification",),
-    needs_training="what the lost exactness costs in quality",
+    needs_training="the loss of quality by the lost exactness",
     reductions=(
         Reduction(
             "lenience",

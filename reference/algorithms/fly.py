@@ -142,7 +142,7 @@ ALGORITHM = Algorithm(
     paper="arXiv 2511.22972; code: AMD-AGI/FLy 6667ae8, fly/models/FLy.py",
     declared_law=declared_law,
     systems=("FLy",),
-    needs_training="what the lost exactness costs in quality",
+    needs_training="the loss of quality by the lost exactness",
     reductions=(
         Reduction(
             "greedy-speculation", "p and q one-hot", {"threshold": 1, "gamma": 2}, {"gamma": 2}, limit=greedy_models

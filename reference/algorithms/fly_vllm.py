@@ -133,7 +133,7 @@ ALGORITHM = Algorithm(
     paper="arXiv 2511.22972; code: vllm-project/vllm 1719fb1 (pull request 50808), vllm/v1/spec_decode/fly.py",
     declared_law=declared_law,
     systems=("FLy",),
-    needs_training="what the lost exactness costs in quality",
+    needs_training="the loss of quality by the lost exactness",
     reductions=(
         Reduction("speculative-sampling", "the threshold is above ln 3", {"threshold": 2.0, "gamma": 2}, {"gamma": 2}),
     ),

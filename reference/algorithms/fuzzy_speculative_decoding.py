@@ -61,6 +61,6 @@ ALGORITHM = Algorithm(
     paper="arXiv 2502.20704; code: maxholsman/fsd e92a157, fsd_utils.py",
     declared_law=declared_law,
     systems=("fuzzy speculative decoding",),
-    needs_training="what the lost exactness costs in quality",
+    needs_training="the loss of quality by the lost exactness",
     reductions=(Reduction("autoregressive", "threshold < 0", {"threshold": -1, "gamma": 2}, rounds=False),),
 )

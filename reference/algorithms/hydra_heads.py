@@ -30,7 +30,7 @@ ALGORITHM = Algorithm(
     examples=({"gamma": 1}, {"gamma": 2}),
     paper="arXiv 2402.05109, with speculative sampling; code: zankner/Hydra 3f39fbd, hydra_heads/mlp_head.py",
     systems=("Hydra",),
-    needs_training="what its heads guess right",
+    needs_training="how often its heads are right",
     reductions=(
         Reduction(
             "speculative-sampling",

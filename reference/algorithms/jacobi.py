@@ -66,7 +66,7 @@ ALGORITHM = Algorithm(
     paper="arXiv 2305.10427, parallel Jacobi and GS-Jacobi decoding",
     declared_law=greedy_law,
     systems=("Jacobi",),
-    needs_training="how many sweeps text needs",
+    needs_training="the number of sweeps for real text",
     reductions=(
         Reduction(
             "greedy-speculation",

@@ -45,7 +45,7 @@ ALGORITHM = Algorithm(
     paper="arXiv 2404.18911; code: Equationliu/Kangaroo 4f0949d, evaluation/inference_kangaroo.py",
     declared_law=greedy_law,
     systems=("Kangaroo",),
-    needs_training="the adapter behind the exit",
+    needs_training="the adapter after the early exit",
     reductions=(
         Reduction(
             "greedy-speculation",

@@ -104,7 +104,7 @@ ALGORITHM = Algorithm(
     paper="arXiv 2410.03355; code: jadohu/LANTERN 3a56e45, models/ea_model_anole.py",
     declared_law=declared_law,
     systems=("LANTERN",),
-    needs_training="which codes look alike",
+    needs_training="which image codes look similar",
     reductions=(
         Reduction(
             "sample-and-match",

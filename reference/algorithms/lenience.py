@@ -65,7 +65,7 @@ ALGORITHM = Algorithm(
     examples=({"lenience": Fraction(4, 5), "gamma": 1}, {"lenience": Fraction(1, 2), "gamma": 2}),
     paper="arXiv 2211.17192, Appendix A.5",
     declared_law=declared_law,
-    needs_training="what the lost exactness costs in quality",
+    needs_training="the loss of quality by the lost exactness",
     reductions=(
         Reduction(
             "speculative-sampling",

@@ -33,7 +33,7 @@ ALGORITHM = Algorithm(
     examples=({"width": 3, "order": 2, "guesses": 2}, {"width": 2, "order": 3, "guesses": 2}),
     paper="arXiv 2402.02057, Algorithm 2 and its sampling verification",
     systems=("Lookahead",),
-    needs_training="how often trajectories repeat",
+    needs_training="how often n-grams of the trajectories occur again",
     reductions=(
         Reduction(
             "autoregressive",

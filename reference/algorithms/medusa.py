@@ -33,6 +33,6 @@ ALGORITHM = Algorithm(
     examples=({"widths": (2,)}, {"widths": (2, 2)}),
     paper="arXiv 2401.10774, tree attention; exact verification",
     systems=("Medusa",),
-    needs_training="what its heads guess right, and the tree calibrated on it",
+    needs_training="how often its heads are right, and the tree that is chosen by these rates",
     reductions=(Reduction("candidate-set", "one head", {"widths": (2,)}, {"branching": (2,)}),),
 )

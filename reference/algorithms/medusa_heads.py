@@ -32,7 +32,7 @@ ALGORITHM = Algorithm(
     examples=({"gamma": 1}, {"gamma": 2}),
     paper="arXiv 2401.10774, Section 2.1, with speculative sampling; arXiv 2404.19737, parallel heads",
     systems=("Medusa",),
-    needs_training="what its heads guess right",
+    needs_training="how often its heads are right",
     reductions=(
         Reduction(
             "speculative-sampling",

@@ -33,7 +33,7 @@ ALGORITHM = Algorithm(
     examples=({"gamma": 1}, {"gamma": 2}),
     paper="arXiv 2404.19737; arXiv 2412.19437, Section 2.2",
     systems=("MTP",),
-    needs_training="what its modules guess right",
+    needs_training="how often its modules are right",
     reductions=(
         Reduction(
             "speculative-sampling",

@@ -104,7 +104,7 @@ ALGORITHM = Algorithm(
     ),
     paper="arXiv 2310.07177",
     systems=("OSD",),
-    needs_training="what real queries have in common; tables show that alpha rises where contexts come again",
+    needs_training="how similar real queries are; tables show that alpha rises if contexts are repeated",
     reductions=(
         Reduction(
             "speculative-sampling",

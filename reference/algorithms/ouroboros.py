@@ -34,7 +34,7 @@ ALGORITHM = Algorithm(
     ),
     paper="arXiv 2402.13720; code: thunlp/Ouroboros 7dac65b, ouroboros/ouroboros.py",
     systems=("Ouroboros",),
-    needs_training="how often phrases come again",
+    needs_training="how often phrases occur again",
     reductions=(
         Reduction("autoregressive", "no draft and an empty pool", {"depth": 0, "length": 9, "most": 1}, rounds=False),
     ),

@@ -37,7 +37,7 @@ ALGORITHM = Algorithm(
     examples=({"look_ahead": 0}, {"look_ahead": 1}),
     paper="arXiv 2311.13581, Section 3",
     systems=("PaSS",),
-    needs_training="what its look-ahead embeddings guess right",
+    needs_training="how often drafts by its look-ahead embeddings are right",
     reductions=(
         Reduction(
             "speculative-sampling", "no look-ahead tokens, q = p", {"look_ahead": 0}, {"gamma": 1}, limit=perfect_draft

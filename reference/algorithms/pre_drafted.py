@@ -104,6 +104,6 @@ ALGORITHM = Algorithm(
     examples=({"gamma": 1, "ahead": 1}, {"gamma": 2, "ahead": 1}),
     paper="arXiv 2603.03251; arXiv 2408.11850; arXiv 2405.14105",
     systems=("Saguaro", "PEARL", "DSI"),
-    needs_training="how often outcomes are guessed, and the time that saves",
+    needs_training="how often an outcome is predicted, and the saved time",
     reductions=(Reduction("speculative-sampling", "no draft is prepared", {"gamma": 2, "ahead": 0}, {"gamma": 2}),),
 )

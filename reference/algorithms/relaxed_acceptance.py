@@ -121,6 +121,6 @@ ALGORITHM = Algorithm(
     paper="code: NVIDIA/TensorRT-LLM, cpp/tensorrt_llm/kernels/speculativeDecoding/mtpKernels.cu",
     declared_law=declared_law,
     systems=("TensorRT-LLM's relaxed acceptance",),
-    needs_training="what the lost exactness costs in quality",
+    needs_training="the loss of quality by the lost exactness",
     reductions=(Reduction("greedy-speculation", "one token", {"top": 1, "gamma": 2}, {"gamma": 2}, rounds=False),),
 )

@@ -76,7 +76,7 @@ ALGORITHM = Algorithm(
     examples=({"gamma": 1, "budget": 1, "beside": (0,)}, {"gamma": 2, "budget": 2, "beside": (1, 0)}),
     paper="arXiv 2607.05147; code: vllm-project/vllm, vllm/v1/worker/gpu/spec_decode/adaptive_verification.py",
     systems=("DSpark's scheduler", "vLLM's adaptive verification"),
-    needs_training="what a confidence head knows",
+    needs_training="how well a confidence head predicts acceptance",
     reductions=(Reduction("autoregressive", "a budget of no slots", {"gamma": 2, "budget": 0}),),
     batch=batch,
 )

@@ -85,6 +85,6 @@ ALGORITHM = Algorithm(
     examples=({"block": 2, "window": 2}, {"block": 3, "window": 2}, {"block": 2, "window": 3}),
     paper="arXiv 2510.03929, as told by its abstract and summaries",
     systems=("self-speculative masked diffusion",),
-    needs_training="how far the places of a block depend on each other",
+    needs_training="how strongly the positions of a block depend on each other",
     reductions=(Reduction("autoregressive", "blocks of one position", {"block": 1}, rounds=False),),
 )

@@ -40,7 +40,7 @@ ALGORITHM = Algorithm(
     examples=({"acceptance": (0.6, 0.3), "size": 4, "depth": 2},),
     paper="arXiv 2402.12374, Section 3.1 and Algorithm 2",
     systems=("Sequoia",),
-    needs_training="the acceptance of the k-th child, which plans the tree",
+    needs_training="the acceptance rate of the k-th child, from which the tree is planned",
     reductions=(
         Reduction(
             "speculative-sampling",

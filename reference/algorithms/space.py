@@ -60,6 +60,6 @@ ALGORITHM = Algorithm(
     paper="arXiv 2402.11809, auto-correct decoding",
     declared_law=greedy_law,
     systems=("SPACE",),
-    needs_training="the fine-tuning that lets masks guess",
+    needs_training="the fine-tuning for drafts from mask tokens",
     reductions=(Reduction("greedy-speculation", "gamma = 0", {"gamma": 0}, {"gamma": 0}),),
 )

@@ -110,6 +110,6 @@ ALGORITHM = Algorithm(
     paper="arXiv 2509.23232; code: ShopeeLLM/Spec-RL 97da99e, verl/utils/speculative_decoding.py",
     declared_law=declared_law,
     systems=("SPEC-RL",),
-    needs_training="how far a policy moves in an epoch",
+    needs_training="by how much a policy changes in an epoch",
     reductions=(Reduction("autoregressive", "lenience = 0", {"lenience": 0}, rounds=False),),
 )

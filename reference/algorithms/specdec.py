@@ -72,7 +72,7 @@ ALGORITHM = Algorithm(
     paper="arXiv 2203.16487, Section 3.2; beta and tau as in the released inference code",
     declared_law=declared_law,
     systems=("SpecDec",),
-    needs_training="its drafter, which guesses a block in one pass",
+    needs_training="its drafter, which drafts a block in one pass",
     reductions=(
         Reduction(
             "greedy-speculation",

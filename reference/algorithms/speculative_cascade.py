@@ -101,7 +101,7 @@ ALGORITHM = Algorithm(
     paper="arXiv 2405.19261, equations 2, 5, 10, 13, 14",
     declared_law=declared_law,
     systems=("speculative cascades",),
-    needs_training="what the lost exactness costs in quality",
+    needs_training="the loss of quality by the lost exactness",
     reductions=(
         Reduction(
             "speculative-sampling",

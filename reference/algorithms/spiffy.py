@@ -118,6 +118,6 @@ ALGORITHM = Algorithm(
     examples=({"block": 2}, {"block": 3, "depth": 2, "width": 1}),
     paper="arXiv 2509.18085, as told by its abstract and by an account of its Algorithm 1",
     systems=("Spiffy",),
-    needs_training="what a diffusion model gives the places of a block, and which graph pays",
+    needs_training="the pmfs of a diffusion model at the positions of a block, and the best graph of guesses",
     reductions=(Reduction("autoregressive", "blocks of one position", {"block": 1}),),
 )

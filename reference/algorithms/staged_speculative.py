@@ -83,7 +83,7 @@ ALGORITHM = Algorithm(
     examples=({"least": 1, "inner": 1}, {"least": 2, "inner": 1}),
     paper="arXiv 2308.04623; arXiv 2510.26527",
     systems=("staged speculative decoding", "polybasic speculative decoding"),
-    needs_training="how close each model comes to the next",
+    needs_training="how similar the pmfs of each model and the next larger one are",
     reductions=(
         Reduction("autoregressive", "no token is drafted", {"least": 0}),
         Reduction("speculative-sampling", "the inner stage drafts no token", {"least": 2, "inner": 0}, {"gamma": 2}),

@@ -30,6 +30,6 @@ ALGORITHM = Algorithm(
     examples=({"missing": (0,), "gamma": 2}, {"missing": (1,), "gamma": 2}),
     paper="arXiv 2502.05202, token-level intersection",
     systems=("TLI",),
-    needs_training="how much of the vocabularies is shared",
+    needs_training="how many tokens the two vocabularies share",
     reductions=(Reduction("speculative-sampling", "both models share all tokens", {"gamma": 2}, {"gamma": 2}),),
 )

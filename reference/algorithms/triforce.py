@@ -38,7 +38,7 @@ ALGORITHM = Algorithm(
     examples=({"gamma": 2, "inner": 1},),
     paper="arXiv 2404.11912, Algorithm 1",
     systems=("TriForce",),
-    needs_training="how close a partial cache comes to the whole",
+    needs_training="how similar the pmfs with a partial cache and with the whole cache are",
     reductions=(
         Reduction(
             "speculative-sampling",

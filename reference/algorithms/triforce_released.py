@@ -106,7 +106,7 @@ ALGORITHM = Algorithm(
     paper="Infini-AI-Lab/TriForce 164c8c0, utils/decoding.py, Middle_Spec",
     declared_law=declared_law,
     systems=("TriForce",),
-    needs_training="how close a partial cache comes to the whole",
+    needs_training="how similar the pmfs with a partial cache and with the whole cache are",
     reductions=(
         Reduction(
             "triforce",

@@ -80,6 +80,6 @@ ALGORITHM = Algorithm(
     paper="arXiv 2401.10774, Section 2.3.1",
     declared_law=declared_law,
     systems=("Medusa",),
-    needs_training="what the lost exactness costs in quality",
+    needs_training="the loss of quality by the lost exactness",
     reductions=(Reduction("greedy-speculation", "p one-hot", {"gamma": 2}, {"gamma": 2}, limit=greedy_target),),
 )

@@ -75,6 +75,6 @@ ALGORITHM = Algorithm(
     paper="FasterDecoding/Medusa e2a5d20, medusa/model/utils.py, get_typical_posterior_mask (fast=False)",
     declared_law=declared_law,
     systems=("Medusa",),
-    needs_training="what the lost exactness costs in quality",
+    needs_training="the loss of quality by the lost exactness",
     reductions=(Reduction("greedy-speculation", "p one-hot", {"gamma": 2}, {"gamma": 2}, limit=greedy_target),),
 )
