@@ -198,7 +198,7 @@ def _line(row: Algorithm, found: Examined) -> str:
 
 def _law(row: Algorithm, found: Examined) -> str:
     if found.text == 0:
-        return "exact, the declared bias does not bite on this pair" if row.declared_law else "exact"
+        return "exact, the declared bias has no effect for this pair" if row.declared_law else "exact"
     return f"TV {shown_exactly(found.first_token)} of the first token, {shown_exactly(found.text)} of all"
 
 
