@@ -41,15 +41,15 @@ intercepts its calls of torch, NumPy and `random` and supplies their results. Th
 * *code*: the code of the idiom. Of long code only the piece that differs in the twin is shown; the file below the
   heading has all of it. In the sections on coins, p and q are the two probabilities of the draft. *Twin*: "`a` for
   `b`" means that the twin's text has `a` in place of `b`; a piece may begin or end inside an expression.
-* *law off by*: how far the computed law of the idiom is from the law of rejection sampling in closed form, as a total
-  variation, for rows of three tokens with frequent rejections. "exact": below 1e-12. "float32": below 1e-6, which is
-  the rounding of the idiom itself. If several uniforms decide together, the law is known between two bounds, about a
-  millionth apart; their middle is compared. *Twin's law off by*: the same of the twin.
+* *law off by*: the total variation between the computed law of the idiom and the law of rejection sampling in closed
+  form, for rows of three tokens with frequent rejections. "exact": below 1e-12. "float32": below 1e-6, which is the
+  rounding of the idiom itself. If a comparison depends on several uniforms, its probability is known between two
+  bounds about a millionth apart, and their middle is used. *Twin's law off by*: the same for the twin.
 * *verdict*: the joint verdict of all exact checks on the idiom, in a sixth of its scenarios (the next idiom gets
   another sixth). *Twin's verdict*: the same of the twin.
-* *first version*: for comparison, the verdict of the first version of this project in the same scenarios, within a
-  minute; the first check that did not hold ended the examination. *Not asked*: the idiom was added later. The
-  verdicts, counted (*refuted* is a false alarm, as the idioms are right): {before}.
+* *first version*: for comparison, the verdict of the first version of this project in the same scenarios, with a
+  limit of a minute; the first check that did not hold ended the examination. *Not asked*: the idiom was added later.
+  All idioms are right, so *refuted* is a false alarm. Numbers of these verdicts: {before}.
 
 Is the computed law the real one? To test this, each idiom and each twin also runs without interception, and a planned
 sample of its own draws is compared with the same closed form. The idioms fit, the twins do not.
@@ -57,7 +57,7 @@ sample of its own draws is compared with the same closed form. The idioms fit, t
 samples in the default run, and all of them, with the verdicts, in the thorough run (`thorough.md`).
 `tools/pages/idioms_page.py` writes the page from the results of `test_support/idioms/verdicts.py`.
 
-A function of `torch.compile`, `torch.jit.script` or `torch.vmap` runs as written in Python; the compiler is not
+A function of `torch.compile`, `torch.jit.script` or `torch.vmap` runs as ordinary Python code; the compiler is not
 examined. Uniforms in 16 bits have the few values of their format.
 """
 
