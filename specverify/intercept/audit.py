@@ -76,32 +76,40 @@ class Origin:
         self.shared: dict[Hashable, Any] = {}
         """Way of drawing -> the value of all draws made from this state in that way."""
         self.lookups: dict[Hashable, list[tuple[Any, int]]] = {}
-        """Number of the stream -> the lookups of it that were read, as pairs (pmf, outcome)."""
+        """Numbers of the stream -> the outcomes computed from them that were read, as pairs (pmf, outcome)."""
 
 
 class Draw:
     """One draw: its site (call and line) and, if known, the state of the generator before it (``origin``)."""
 
-    __slots__ = ("origin", "site", "source", "way")
+    __slots__ = ("origin", "races", "site", "source", "way")
 
     def __init__(
-        self, site: Site, origin: Origin | None = None, way: Hashable = (), source: Hashable | None = None
+        self,
+        site: Site,
+        origin: Origin | None = None,
+        way: Hashable = (),
+        source: Hashable | None = None,
+        *,
+        races: bool = False,
     ) -> None:
         """Store the call that draws (``site``) and, if known, the generator state from which it draws (``origin``).
 
         ``way`` identifies how the generator is used: the drawing function, its weights, and the position in its result.
         Draws with the same ``origin`` and ``way`` return the same value. ``source`` is for an index that is computed
         from a number of the generator, such as ``choice`` from one uniform: the ``way`` of the draw that returns this
-        number itself. None stands for ``way``.
+        number itself. None stands for ``way``. With ``races`` the outcome is the winner of a race, and ``source``
+        identifies the noise that races.
         """
-        self.site, self.origin, self.way = site, origin, way
+        self.site, self.origin, self.way, self.races = site, origin, way, races
         self.source = way if source is None else source
 
     @property
     def looks_up(self) -> bool:
-        """Return whether the outcome is computed from a number that another draw of the run may return directly.
+        """Return whether the outcome is computed from numbers that another draw of the run may use too.
 
-        An example is a weighted ``choice``, which looks up one uniform number in a CDF.
+        Examples are a weighted ``choice``, which looks up one uniform number in a CDF, and ``torch.multinomial``, which
+        races exponential noise.
         """
         return self.origin is not None and self.source != self.way
 

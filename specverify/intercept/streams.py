@@ -3,9 +3,10 @@
 **Repeated draws.** Two draws from one generator state return the same numbers. ``Streams`` records the states from
 which one run drew. A second draw from a state, in the same way as the first, gets the same number or outcome. So laws
 are also right for a program that restarts a stream. If both draws use one double of the stream (``Generator.choice``
-with weights, ``Generator.random``), the interval in which the double lies relates them. Any other second draw depends
-on the first by the arithmetic of the library, which is not modelled: ``NeedsValue`` refuses the run as soon as both are
-read.
+with weights, ``Generator.random``), the interval in which the double lies relates them. If both race the same noise at
+different weights (``torch.multinomial``), the law of the second winner given the first relates them. Any other second
+draw depends on the first by the arithmetic of the library, which is not modelled: ``NeedsValue`` refuses the run as
+soon as both are read.
 
 **Requests.** A program may serve several requests. A request may begin from a state that an earlier request drew from.
 If the caller of the request chooses its seed, its numbers count as independent. Otherwise the run is refused, because
@@ -81,13 +82,15 @@ class Streams:
         self._origins: dict[Hashable, tuple[int, Origin]] = {}
         """State -> the number of the last request that drew from it, and its draws."""
 
-    def draw(self, site: Site, state: Hashable | None, way: Hashable, source: Hashable | None = None) -> Draw:
+    def draw(
+        self, site: Site, state: Hashable | None, way: Hashable, source: Hashable | None = None, *, races: bool = False
+    ) -> Draw:
         """Return the draw at ``site`` from the generator state ``state`` (None: one that never occurs again).
 
         ``way`` is the drawing function with its weights: draws with equal state and way have the same value. If the
         outcome is computed from a number that another function returns directly, ``source`` is the way of this other
-        function. Raises ``NeedsValue`` if an earlier request drew from the same state, and the caller does not choose
-        the seed.
+        function. If it is the winner of a race, ``races`` is True and ``source`` identifies the noise. Raises
+        ``NeedsValue`` if an earlier request drew from the same state, and the caller does not choose the seed.
         """
         for noted in RUNS.noted:
             noted.append((site, self.told_apart(state)))
@@ -99,7 +102,7 @@ class Streams:
                 raise NeedsValue("seed-of-another-request", f"{site[0]} at {site[1]} {BEGINS_AGAIN}")
             origin = Origin(state)
         self._origins[state] = (PROCESS.requests, origin)
-        return Draw(site, origin, way, source)
+        return Draw(site, origin, way, source, races=races)
 
     def told_apart(self, state: Hashable | None) -> Hashable | None:
         """Return the part of a generator state that identifies a draw when runs are compared: here the whole state.

@@ -306,6 +306,10 @@ def _why(subject: Subject, reason: Exception) -> str:
     return f"not a function of its draws: {reason}" if isinstance(reason, NotAFunctionOfItsDraws) else str(reason)
 
 
+MOST_REFUSED = 12
+"""The number of cases with a refused run after which a check ends. Before, other cases may still refute the program."""
+
+
 class _NotExamined(Enum):
     """The reason why a case was not decided."""
 
@@ -315,38 +319,70 @@ class _NotExamined(Enum):
     """The case has more runs than the quick plan allows."""
 
 
+class _Outcomes(NamedTuple):
+    """What became of the cases of a check, in the order in which they were examined."""
+
+    examined: list[tuple[Case, Examination]]
+    passed: dict[_NotExamined, list[Case]]
+    """Cases that were not decided, by the reason."""
+    inapplicable: list[DoesNotApply]
+    """Why the check does not apply to some cases."""
+    refused: list[NeedsValue]
+    """Why runs of some cases were refused."""
+
+    @property
+    def is_refuted(self) -> bool:
+        """Return whether the last case is refuted; then no further case is examined."""
+        return bool(self.examined) and self.examined[-1][1].failed
+
+    def examine(self, cases: Iterable[Case], conditions: Conditions, *, quick: bool) -> None:
+        """Examine ``cases`` until one is refuted, or runs of ``MOST_REFUSED`` cases are refused."""
+        for case in cases:
+            try:
+                examination = _examine(case, conditions, quick=quick)
+            except DoesNotApply as reason:
+                self.inapplicable.append(reason)
+            except NeedsValue as reason:
+                self.refused.append(reason)
+            else:
+                if isinstance(examination, _NotExamined):
+                    self.passed[examination].append(case)
+                else:
+                    self.examined.append((case, examination))
+            if self.is_refuted or len(self.refused) == MOST_REFUSED:
+                return
+
+    def check_decided(self) -> None:
+        """Raise a refusal unless a case is refuted, or the reason why the check applies to no case."""
+        if self.refused and not self.is_refuted:
+            raise self.refused[0]
+        if self.inapplicable and not self.examined and not self.passed[_NotExamined.OUT_OF_RUNS]:
+            raise self.inapplicable[-1]
+
+
 def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: CaseTold) -> Verdict:
     conditions = in_quick(checklist.conditions) if checklist.quick else checklist.conditions
     every = check.cases(subject)
     chosen = quick_cases(subject.kind, check, every) if checklist.quick else ChosenCases(every, 0)
-    cases, examined, inapplicable = chosen.cases, [], None
-    passed: dict[_NotExamined, list[Case]] = {reason: [] for reason in _NotExamined}
+    cases, examined = chosen.cases, list[tuple[Case, Examination]]()
     if check.evidence is Evidence.STATISTICAL and conditions.jobs > 1:
         listed = list(cases)
         result = in_parallel([partial(case.examine, conditions) for case in listed], conditions.jobs)
         examined, cases = list(zip(listed, result, strict=True)), []
     known = len(cases) if isinstance(cases, list) else 0
     if chosen.instead:
-        cases = chain(cases, takewhile(lambda _: not examined, chosen.instead))
-    for case in counted_cases(cases, partial(number_of_cases, subject, check), told, known):
-        try:
-            examination = _examine(case, conditions, quick=checklist.quick)
-        except DoesNotApply as reason:
-            inapplicable = reason
-            continue
-        if isinstance(examination, _NotExamined):
-            passed[examination].append(case)
-            continue
-        examined.append((case, examination))
-        if examination.failed:
-            examined = _explained(examined, check, chosen.cases, conditions, quick=checklist.quick)
-            break
+        cases = chain(cases, takewhile(lambda _: not outcomes.examined, chosen.instead))
+    outcomes = _Outcomes(examined, {reason: [] for reason in _NotExamined}, [], [])
+    counted = counted_cases(cases, partial(number_of_cases, subject, check), told, known)
+    outcomes.examine(counted, conditions, quick=checklist.quick)
+    outcomes.check_decided()
+    passed = outcomes.passed
+    if outcomes.is_refuted:
+        examined = _explained(examined, check, chosen.cases, conditions, quick=checklist.quick)
     too_long = ", ".join(map(_words_of, passed[_NotExamined.OUT_OF_RUNS]))
     if too_long and not examined:
         said = f"none of its cases was followed within {conditions.runs} runs: {too_long}"
         return verdict_of(subject.name, check, Status.UNKNOWN, f"{said}. Omit quick, or let samples decide")
-    if inapplicable is not None and not examined:
-        raise inapplicable
     verdict = _judge(subject, check, examined, conditions)
     tried = len(examined) + sum(map(len, passed.values()))
     instead = max(0, tried - len(list(chosen.cases))) if checklist.quick else 0

@@ -20,6 +20,7 @@ from specverify.intercept.cpython.patches import count_nonzero, empty
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.run import mode
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, given, is_whole
+from specverify.intercept.symbolic.second_races import race_again
 from specverify.intercept.symbolic.uniform import look, look_up
 from specverify.reference import Draws, Site
 
@@ -106,7 +107,9 @@ class Categorical(Deferred):
         def ask() -> int:
             if coupled is not None:
                 return int(coupled.outcome(pmf, item, self.draw.name))
-            return look_up(draws, pmf, site, self.draw) if self.draw.looks_up else draws.categorical(pmf, site)
+            if not self.draw.looks_up:
+                return draws.categorical(pmf, site)
+            return (race_again if self.draw.races else look_up)(draws, pmf, site, self.draw)
 
         drawn = self.draw.shared(lambda: Deferred(ask))
 

@@ -15,21 +15,14 @@ Below, E is an exponential number of rate 1, u a uniform number, w the weight of
 **Known orders.** The part of an order that a race has already decided is stored (``uniform``). It determines later
 results where it can, such as a repeated comparison. A race of delayed or clamped clocks can be decided only once.
 
-**A second race** of the same noise with other weights is possible once. Let clocks race at rates w, and let a be the
-first, at time T, exponential with rate W, the sum of w. The noise of another clock j is then ``w_j T`` plus a fresh
-exponential E. At other rates m clock j starts at ``c_j T`` with ``c_j = w_j / m_j``, and a rings at ``c_a T`` with
-certainty. No clock has rung until ``x T`` with probability ``exp(-T h(x))``, where ``h(x)`` is the sum of ``m_j (x -
-c_j)`` over the clocks with ``c_j < x``. So b is first with probability ``m_b`` times the integral of ``W / (W +
-h(x))^2`` from c_b to c_a. Between two starts h is linear, and the integral over the piece is ``W (x' - x) / (W + h) (W
-+ h')``. This law couples a draft and a target, or a draft and its replacement, if one seed makes the noise of a
-position, as in Gumbel coupling.
+**A second race** of the same noise with other weights is possible once (``second_races``). It couples a draft and a
+target, or a draft and its replacement, if one seed makes the noise of a position, as in Gumbel coupling.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +35,7 @@ from specverify.intercept.run import mode
 from specverify.intercept.symbolic import algebra
 from specverify.intercept.symbolic.algebra import FRESH
 from specverify.intercept.symbolic.continuous import NEAR, SYMBOLIC, Continuous, Extreme, Joined, drawn, few
+from specverify.intercept.symbolic.second_races import law_of_second
 from specverify.intercept.symbolic.steps import LOG, MIRRORED, STEPPED, plus, power, times
 from specverify.intercept.symbolic.uniform import Constraint, Runner, Uniform, agreed, first_of, look, note_constraint
 from specverify.laws.rounding import FLOAT32, FLOAT64
@@ -405,33 +399,6 @@ def _summand(score: Continuous) -> float:
 
 
 # Reweighted
-
-
-def law_of_second(before: Sequence[float], after: Sequence[float], total: float, first: int | None) -> Any:
-    """Return the probability that each clock rings first in a second race of the same noise, an array ``[clocks]``.
-
-    Args:
-        before: Rates of these clocks in the first race (0: took no part).
-        after: Their rates in the second race, all positive.
-        total: Sum of all rates of the first race, also of clocks that are not in the second.
-        first: Index of the clock that rang first in the first race; None if it is not in the second.
-    """
-    starts = [rate / again for rate, again in zip(before, after, strict=True)]
-    end = inf if first is None else starts[first]
-    others = [place for place in range(len(starts)) if place != first and starts[place] < end]
-    moments = [*sorted({starts[place] for place in others}), end]
-    masses, waited = [0.0] * len(starts), total
-    for begin, over in pairwise(moments):
-        running = [place for place in others if starts[place] <= begin]
-        slope = sum(after[place] for place in running)
-        later = waited + slope * (over - begin)
-        share = total / (slope * waited) if over == inf else total * (over - begin) / (waited * later)
-        for place in running:
-            masses[place] += after[place] * share
-        waited = later
-    if first is not None:
-        masses[first] = total / waited
-    return array(masses)
 
 
 def star_of(runners: Sequence[Runner]) -> Runner | None:

@@ -162,19 +162,23 @@ class TorchDraws:
         return SymbolicTensor(elements, like.dtype, like.device)
 
     def outcomes(self, call: str, generator: Any, device: torch.device, advance: Callable[[], Any]) -> Any:
-        """Return the function ``outcome(pmf, index, first, way)``; it returns the next outcome of one call, unread.
+        """Return the function ``outcome(pmf, index, first, way, noise)``; it returns the next outcome, unread.
 
         ``index`` is the position of the outcome in the result of the call. Index j of ``pmf`` stands for ``first + j``
-        (default 0). ``way`` distinguishes laws with the same pmf. ``call`` is the name of the torch function;
-        ``advance`` draws from the real ``generator``, None for the default one of ``device``.
+        (default 0). ``way`` distinguishes laws with the same pmf. If torch races noise, ``noise`` identifies it: other
+        calls from the same generator state with equal ``noise`` race the same numbers. ``call`` is the name of the
+        torch function; ``advance`` draws from the real ``generator``, None for the default one of ``device``.
         """
         site: Site = (call, draw_line(), *self.streams.name(generator))
         state, count = self.streams.state(generator, device, advance), iter(range(2**62))
 
-        def outcome(pmf: Any, index: Site, first: int = 0, way: tuple[Hashable, ...] = ()) -> Any:
-            place = next(count)
-            draw = self.streams.draw(site, state and (state, place), (call, first, pmf.tobytes(), *way))
-            if at_large_now() and large(int(np.count_nonzero(pmf))):
+        def outcome(
+            pmf: Any, index: Site, first: int = 0, way: tuple[Hashable, ...] = (), noise: Hashable | None = None
+        ) -> Any:
+            place, among_many = next(count), at_large_now() and large(int(np.count_nonzero(pmf)))
+            source, used = None if among_many else noise, (call, first, pmf.tobytes(), *way)
+            draw = self.streams.draw(site, state and (state, place), used, source, races=source is not None)
+            if among_many:
                 coupled = mode().coupled
                 item = None if coupled is None else coupled.take_outcome(draw)
 
@@ -242,7 +246,9 @@ def _multinomial(
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0, or sums to 0")
     if not replacement and num_samples > 1 and (np.count_nonzero(rows, -1) < num_samples).any():
         raise NeedsValue("parameters", f"multinomial at {caller()} takes more outcomes than have positive weight")
-    advance = partial(torch.multinomial, weights, num_samples, replacement, generator=generator)
+    advance, noise = partial(torch.multinomial, weights, num_samples, replacement, generator=generator), None
+    if num_samples == 1 and BITS.get(weights.dtype, 53) > FEW:
+        noise = "exponential", weights.dtype, tuple(weights.shape)
     if num_samples == 1 or not replacement:  # torch races all weights then, and looks at each of them before
         advance = partial(torch.empty_like(weights).exponential_, generator=generator)
     outcome = run.outcomes("torch.multinomial", generator, weights.device, advance)
@@ -250,7 +256,7 @@ def _multinomial(
     for row, masses in enumerate(rows):
         left = masses
         for draw in range(num_samples):
-            result[row, draw] = outcome(left / left.sum(), (row, draw), way=(num_samples, replacement))
+            result[row, draw] = outcome(left / left.sum(), (row, draw), way=(num_samples, replacement), noise=noise)
             if not replacement and num_samples > 1:
                 left = np.where(np.arange(len(left)) == result[row, draw].value(), 0.0, left)
     return SymbolicTensor(result.reshape((*weights.shape[:-1], num_samples)), torch.int64, weights.device)
