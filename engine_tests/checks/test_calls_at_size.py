@@ -179,6 +179,19 @@ def test_a_cumulated_row_in_float32_is_too_coarse_for_so_many_tokens_and_one_in_
     assert fine.status is Status.HOLDS
 
 
+def test_a_cumulated_row_in_bfloat16_is_refuted():
+    verdict = judged(by_lookup(lookup_in_bfloat16), shapes("at edges", size=32_000, gamma=2))
+    assert verdict.status is Status.REFUTED
+    assert verdict.figures["tv"] > 0.1
+    assert "floats spaced by 0.008 at 1 are too coarse for the sums of this program" in verdict.statement
+
+
+def lookup_in_bfloat16(u, weights):
+    """Wrong: most of 32 000 tokens do not change a sum that is stored in bfloat16."""
+    cumulative = weights.bfloat16().cumsum(-1).float()
+    return int(torch.searchsorted(cumulative, u * cumulative[-1:], right=True))
+
+
 def guarded(epsilon):
     def verify(p, q, draft_tokens):
         for i, token in enumerate(draft_tokens.tolist()):
