@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.pages.promises_page import NOT_APPLICABLE, engines_of_promises, examined, planted, with_tables
+from tools.pages.promises_page import NOT_APPLICABLE, WRONG, engines_of_promises, examined, planted, with_tables
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -30,8 +30,13 @@ def test_each_promise_has_four_wrong_engines_and_four_right_ones_wherever_it_is_
 
 def test_the_page_of_planted_bugs_has_each_and_all_are_refuted():
     text = (DOCS / "planted-promises.md").read_text("utf-8")
-    rows = re.findall(r"^\| ([^|]+) \| `([^`]+)` \| ([^|]+) \| `([^`]+)` \| (\w+) \| .+ \|$", text, re.MULTILINE)
-    assert [row[:4] for row in rows] == [(bug.fault, bug.promise, bug.record, bug.check) for bug in planted()]
+    rows = re.findall(
+        r"^\| ([^|]+) \| ([^|]+) \| `([^`]+)` \| ([^|]+) \| `([^`]+)` \| (\w+) \| .+ \|$", text, re.MULTILINE
+    )
+    assert [row[:5] for row in rows] == [
+        (bug.fault, WRONG[bug.fault], bug.promise, bug.record, bug.check) for bug in planted()
+    ]
+    assert len(rows) == len(WRONG)
     assert {status for *_, status in rows} == {"refuted"}
     assert f"{len(rows)} of {len(rows)} are refuted" in text
     assert re.search(r"without a fault: all \d+ pairs of an engine and a check hold", text)

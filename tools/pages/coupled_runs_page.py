@@ -40,14 +40,14 @@ This page shows by tests that interception does not change the programs of this 
 A difference makes the exact checks of its subject UNKNOWN. The page has the results for all groups of subjects, the
 cost, and a test of the power of these runs. `nox -s pages -- coupled-runs` writes it. The columns of the table:
 
-* *subjects*, *surveyed*, *with pairs*: numbers of subjects: all, those that were examined, and those that have pairs.
-  Two kinds have no pairs: decoders that draw only by name, through `draws`, need no interception; for others an
-  earlier step of the check decides.
-* *pairs* and *fed*: the pairs and the fed runs with equal results. *Ties*: the pairs with different results that
-  rounding may explain.
-* *noticed*: a probability. If interception changes a run with at least this probability, then all pairs of the median
-  subject are equal nevertheless with probability at most {miss}.
-* *differences*: the subjects with a pair or a fed run that differs.
+* *subjects*: the number of subjects. *Surveyed*: how many of them were examined. *With pairs*: how many have pairs. Two
+  kinds of subjects have none: decoders that draw only through `draws` need no interception, and for others an earlier
+  step of the check decides.
+* *pairs*, *fed*: the numbers of pairs and of fed runs with equal results. *Ties*: the number of pairs with different
+  results that rounding may explain.
+* *noticed*: the power of the pairs, for the median subject. If interception changes the result of a run with this
+  probability or a larger one, then the pairs miss the change with probability at most {miss}.
+* *differences*: the number of subjects with a pair or a fed run that differs.
 
 Engines of other packages are examined where they are installed (`nox -s engines`): the same check runs before their
 exact checks.
@@ -75,8 +75,9 @@ which the generators have another state ([soundness](soundness.md#1-every-draw-w
 | engine that draws through `draws` by name only | 3 in each setting, because no rule of interception is used | 1 in each |
 | single calls of a verifier | 40 of each of three small calls, 2 at the call's own size | of each small call every path if there are at most 24, otherwise 24; 1 at the call's own size |
 
-A pair is two runs. So the pairs of an engine, a twentieth of its replays and its enumeration, add a tenth of their
-runs. The size of the enumeration is estimated in advance, as the mean of 1 / P(path) over the replayed paths.
+A pair has two runs. An engine has one pair for twenty runs of its replays and its enumeration, so the pairs add a tenth
+of these runs. The size of the enumeration is estimated in advance: it is the mean of 1 / P(path) over the replayed
+paths.
 
 Coupled and fed runs add at most 15 % to the CPU time of the exact checks:
 
@@ -93,37 +94,41 @@ Coupled and fed runs add at most 15 % to the CPU time of the exact checks:
 | engine that tosses one coin of `random` | 0.18 s | 11 % |
 | engine that draws by name (`only-last-token-stops` without the bug) | 0.23 s | 2 % |
 
-## Rules that were changed
+## Planted faults of interception
 
-This test shows which faults of interception the runs find. It makes one rule of interception wrong at a time: the
-wrong side of a bound, a lost constraint, a swapped winner of a race, a dtype that is not rounded, a generator that is
-not advanced, a result that is cached too long, and others. No other check is active. *Number* counts the wrong rules,
-and the last two columns those that the runs find:
+This test shows which faults of interception the runs find. One rule of interception is made wrong at a time, and no
+other check is active. Examples of wrong rules: the wrong side of a bound, a lost constraint, a wrong winner of a race,
+a dtype that is not rounded, a generator that is not advanced, a result that is cached too long. *Number* counts the
+wrong rules. The last two columns count those that the runs find:
 
-| changed rules | number | found by coupled runs | found by fed runs |
+| wrong rules | number | found by coupled runs | found by fed runs |
 |---|---:|---:|---:|
 | of numbers, rows and outcomes (`engine_tests/intercept/test_coupled_runs.py`, `test_fed_runs.py`) | 63 | 63 | 40; the others change only probabilities |
 | of a real vocabulary (`test_coupled_at_size.py`) | 15 | 15 | 6; noise vectors are not fed |
 | of JAX (`engine_tests/in_jax/test_coupled_rules_of_jax.py`) | 9 | 9 | 0; numbers of JAX are not fed |
 | of tokens that are never read (`engine_tests/checks/test_coupled_open_ends.py`) | 5 | 5 | not run |
 
-Twenty of these changes were written after the checks, in code that had recently changed. One of the twenty was not
-found at first: the set of tokens that remain possible after two comparisons of one outcome of a real vocabulary.
-Coupled runs now compare this set too.
+Twenty of these faults were written after the check was finished. At first the runs did not find one of the twenty. It
+concerns the set of tokens that remain possible after two comparisons of one outcome of a real vocabulary. Coupled runs
+now compare this set too.
 
-Unusual programs are a second test: forty-eight programs that draw in unusual ways hold, and the wrong twin of each is
-refuted (`engine_tests/soundness/test_stranger_coins.py`). They have generators that are spawned, copied, forked,
-seeded by a draw or put back, draws in executors and coroutines, draws without effect, loops that reject, clocks,
-caches.
+A second test has 48 programs that draw in unusual ways, each with a wrong twin
+(`engine_tests/soundness/test_stranger_coins.py`). All programs hold, and all twins are refuted. Some generators are
+spawned, copied, forked, seeded by a draw, or reset to an earlier state. Some draws are in executors or coroutines, or
+have no effect. Other programs have rejection loops, clocks or caches.
 """  # noqa: E501 - rows of tables
 
 WITHOUT = """
 ## Without a decision
 
-These subjects have no pairs that decide. Each line has the status and the reason, cut after 200 characters.
-*Unusable*: the subject raised an error. *Refused*: the library raised an error because it does not support the
-setting. *Unknown*: a draw could not be answered, or the program depends on more than its draws. *Error*: the subject
-is not installed here.
+For these subjects the coupled runs have no result. Each line has the status and the reason, cut after 200 characters.
+The statuses:
+
+* *unusable*: the subject raised an error;
+* *refused*: the library raised an error because it does not support the setting;
+* *unknown*: a draw could not be answered, or the program depends on more than its draws;
+* *refuted*: two runs with the same outcomes of all draws gave different tokens;
+* *error*: the subject is not installed here.
 
 """
 
@@ -132,9 +137,11 @@ Faults of specverify that earlier surveys found, all fixed since:
 
 * A call that draws an empty array was counted as a draw (`torch.rand_like` in LayerSkip's strategy).
 * An error of a library was counted as a difference because its message differs under interception (`q-of-the-root`).
-* No pair compared the law of a last token that is never read, or the rules of the symbolic integers that represent it.
+* No pair compared the law of a last token that the program never reads, nor the rules of the symbolic integer that
+  represents this token.
 * The interval of a geometric number with success probability 1 was NaN (`coins_of_numpy/geometric/right`).
-* A torch bool that had been forced counted as True under `~`, `&`, `|` and `^` (Hierarchical SD, three forms).
+* A boolean of torch that the program had already read was taken as True by `~`, `&`, `|` and `^` (Hierarchical SD,
+  three forms).
 """
 
 

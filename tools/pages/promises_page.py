@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import runpy
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cache, partial
@@ -23,6 +24,8 @@ from specverify.testing import check_engine
 ROOT = Path(__file__).parents[2]
 PROMISES = ROOT / "docs" / "promises.md"
 TESTS = ROOT / "property_tests"
+WRONG: Mapping[str, str] = tomllib.loads((Path(__file__).parent / "planted_promises.toml").read_text("utf-8"))
+"""Name of a planted bug -> what is wrong with its engine."""
 KINDS: Mapping[str, Any] = {
     "logprobs": "raw",
     "processed_logprobs": "plain",
@@ -50,20 +53,22 @@ NUMBERS = (
 FIRST_WORDS = 110
 HEAD = """# Planted bugs of promises
 
-An engine promises more than the law of its tokens: log-probabilities, statistics, seeds. This page shows that the
-checks of these [promises](promises.md) detect bugs. Each row is an engine with one planted bug: its tokens have the
-right law, and one promise is broken (`specverify/mutants/promising.py`, `ranks.py`). The check of this promise
-examines the engine: {refuted} of {total} are refuted. The same checks examine
-the same engines without a fault: {held}. The columns:
+An engine promises more than the law of its tokens: it promises log-probabilities, statistics, and texts that a seed
+repeats. This page shows that the checks of these [promises](promises.md) detect bugs. Each line of the table is an
+engine with one planted bug (`specverify/mutants/promising.py`, `ranks.py`). Its tokens have the right law, but it
+breaks one promise. The check of this promise examines the engine: {refuted} of {total} are refuted. The same checks
+examine the same engines without a fault: {held}. The columns:
 
-* *bug*: its name. *Promise*: what is broken; the name of a value in `returns=`, or a word in `promises=`.
+* *bug*: the name of the bug. *What is wrong*: what the engine does.
+* *promise*: the promise that is broken: the name of a value in `returns=`, or a word in `promises=`.
 * *recorded in*: the report of the bug in a public project; *plausible* if there is none.
 * *check*: the check that examines the engine. *What it reports*: the beginning of its message.
 
-Bugs that change the law are in the [kill matrix](kill-matrix.md).
+In the column *what is wrong*, a *row* is the target's pmf at one position. Bugs that change the law are in the
+[kill matrix](kill-matrix.md).
 
-| bug | promise | recorded in | check | verdict | what it reports |
-|---|---|---|---|---|---|
+| bug | what is wrong | promise | recorded in | check | verdict | what it reports |
+|---|---|---|---|---|---|---|
 """
 
 
@@ -134,7 +139,8 @@ def page() -> str:
     for bug in planted():
         status, fault = examined(bug)
         statuses.append(status)
-        lines.append(f"| {bug.fault} | `{bug.promise}` | {bug.record} | `{bug.check}` | {status} | {fault} |\n")
+        cells = (bug.fault, WRONG[bug.fault], f"`{bug.promise}`", bug.record, f"`{bug.check}`", status, fault)
+        lines.append(f"| {' | '.join(cells)} |\n")
     held = Counter(examined(control)[0] for control in controls())
     told = ", ".join(
         f"{number} of {held.total()} checks are {status}" for status, number in held.items() if status != "holds"
