@@ -130,6 +130,8 @@ The statuses:
 * *refuted*: two runs with the same outcomes of all draws gave different tokens;
 * *error*: the subject is not installed here.
 
+The subjects:
+
 """
 
 MENDED = """
