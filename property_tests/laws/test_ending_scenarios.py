@@ -13,7 +13,15 @@ from specverify.laws.law import target_law
 from specverify.laws.scenarios import handed_task
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import Made, made_subject
-from specverify.subjects.requests import ENDING_AT_ONCE, ENDING_IN_TURN, each_text, joined, law_of_all, served
+from specverify.subjects.requests import (
+    ENDING_AT_ONCE,
+    ENDING_IN_TURN,
+    PLANNED_ENDING,
+    each_text,
+    joined,
+    law_of_all,
+    served,
+)
 from specverify.subjects.subject import EngineProgram, UnusableSubject
 
 GAMMA = 3
@@ -121,7 +129,7 @@ def test_a_right_engine_holds(make, names):
         *((single(plan), ENDING_SCENARIOS) for plan in ("a rejected end ends", "an end in the prompt")),
         (single("ended once"), ENDING_IN_TURN),
         (batched("all end with the first"), ENDING_AT_ONCE),
-        (batched("ends by its place among the open rows"), ENDING_AT_ONCE),
+        (batched("ends by its place among the open rows"), PLANNED_ENDING),
     ],
     ids=["last of a block", "bonus", "late", "rejected", "in the prompt", "ended once", "all at once", "by place"],
 )

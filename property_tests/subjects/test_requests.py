@@ -9,12 +9,9 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.checks import check_named
-from specverify.laws.certain_tables import open_after
-from specverify.laws.law import target_law
-from specverify.laws.scenarios import handed_task
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import SCENARIOS, Made, made_subject
-from specverify.subjects.requests import AT_ONCE, ENDING_AT_ONCE, IN_TURN, law_of_all, served
+from specverify.subjects.requests import IN_TURN, law_of_all
 from specverify.subjects.subject import EngineProgram, UnusableSubject
 from specverify.testing import check_engine
 
@@ -256,49 +253,3 @@ def test_a_draft_left_over_from_the_end_of_a_text_must_not_be_tested_in_the_next
     subject = subject.with_situations(EngineProgram, here)
     verdict = run_check(subject, check_named("law_is_target"), Checklist(()))
     assert (verdict.status, len(here)) == (Status.HOLDS if cleared else Status.REFUTED, 1)
-
-
-def bonus_of_the_last_draft(scenario, gamma, wrong):
-    """Return a batched engine at temperature 0 that takes the bonus after the last draft but one if ``wrong(live)``."""
-
-    def decode(prompts):
-        texts, wanted = [tuple(prompt) for prompt in prompts], [len(prompt) + scenario.horizon for prompt in prompts]
-        task = handed_task(scenario, rational=False)
-        live = set(range(len(texts)))
-        while live:
-            accepted = {}
-            for row in live:
-                accepted[row] = ()
-                while len(accepted[row]) < gamma:
-                    p, q = (model(texts[row] + accepted[row]) for model in (task.target, task.draft))
-                    if np.argmax(p) != np.argmax(q):
-                        break
-                    accepted[row] += (int(np.argmax(p)),)
-            shift = wrong([len(accepted[row]) for row in live], len(texts))
-            for row in sorted(live):
-                behind = accepted[row][:-1] if shift else accepted[row]
-                new = (*accepted[row], int(np.argmax(task.target(texts[row] + behind))))
-                end = next((at for at, token in enumerate(new, 1) if token in scenario.eos), None)
-                texts[row] = (texts[row] + new[:end])[: wanted[row]]
-                if end is not None or len(texts[row]) == wanted[row]:
-                    live = live - {row}
-        return [text[len(prompt) :] for text, prompt in zip(texts, prompts, strict=True)]
-
-    return decode
-
-
-@pytest.mark.parametrize("gamma", [2, 4, 5])
-def test_rows_accept_all_drafts_together_and_alone(gamma):
-    """A whole batch that accepts all its drafts, and one row that does so after the others have ended."""
-    [together], [alone] = (
-        [item for item in batches if item.scenario.shape == open_after(1000)] for batches in (AT_ONCE, ENDING_AT_ONCE)
-    )
-    for requests, wrong in (
-        (together, lambda counts, rows: rows == len(counts) and {*counts} == {gamma}),
-        (alone, lambda counts, rows: len(counts) == 1 < rows and counts == [gamma]),
-    ):
-        laws = [target_law(handed_task(each, rational=False), each.prompt) for each in requests.each]
-        (right,) = law_of_all(laws)
-        for fault, expected in ((lambda counts, rows: False, True), (wrong, False)):
-            decode = bonus_of_the_last_draft(requests.scenario, gamma, fault)
-            assert (served(requests, decode, batched=True) == right) is expected

@@ -205,7 +205,8 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
     for which, made in opened:
         if made is not None:
             with made() as run:
-                replays, result = _in_the_open(run, min(program.replays, conditions.replays), conditions.seed)
+                number_of_replays = min(program.replays, conditions.replays)
+                replays, result = _in_the_open(run, number_of_replays, conditions.seed, probe=program.observed_calls)
                 where = f"{described(program)}, {which}"
                 examination = _said_of_seeds(_said(subject, replays, result, where), replays, where)
                 number = _numbers_for(program, replays, len(subject.programs), conditions)

@@ -10,6 +10,7 @@ the numbers are the lengths, in tokens, of the texts after which a row of p may 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 import numpy as np
@@ -38,11 +39,23 @@ FEW = "few_after"
 MANY = "many_after"
 """``many_after_1``: after texts of 1 token every token has a different positive probability under p, and q is one-hot.
 """
+PLANNED = "planned"
+"""``planned_ad_.ae``: texts that begin with the token k follow the k-th plan, here ``ad`` or ``.ae``. Its i-th letter
+states the rows after i tokens:
+
+* ``a``, also after the end of the plan, and ``.``, a token of the prompt: p and q are one-hot with the same token;
+* ``d``: their tokens differ, so a draft is rejected;
+* ``e``: both have the token ``END``; ``r``: p has it and q has another token;
+* ``o``: two tokens have positive probabilities, which differ between p and q.
+
+The token ``END`` is impossible under p at all other letters."""
+END = 0
+"""The end-of-sequence token of the tables of ``planned``."""
 
 
 def is_certain(shape: str) -> bool:
     """Return whether ``shape`` is the name of a kind of tables that this module makes."""
-    return shape == CERTAIN or shape.startswith((OPEN, PERIODIC, APART, FAR, FEW, MANY))
+    return shape == CERTAIN or shape.startswith((OPEN, PERIODIC, APART, FAR, FEW, MANY, PLANNED))
 
 
 def open_after(*lengths: int) -> str:
@@ -95,18 +108,27 @@ def many_after(length: int) -> str:
     return f"{MANY}_{length}"
 
 
+def planned(plans: Iterable[str]) -> str:
+    """Return the name of the kind of tables in which texts that begin with the token k follow the k-th of ``plans``."""
+    return "_".join([PLANNED, *plans])
+
+
 def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
     """Return (target, draft) over ``vocabulary`` tokens as tables of ``Fraction``.
 
     ``shape`` is the name of a kind of tables of this module, and ``seed`` selects the rows. In the kinds of
     ``apart_after`` and ``far_after``, a larger seed also brings p and q closer: their slight differences are 2^-seed.
     """
-    lengths = frozenset(map(int, filter(str.isdecimal, shape.split("_"))))
+    kind, *words = shape.split("_")
+    plans = words if kind == PLANNED else []
+    lengths = frozenset(map(int, filter(str.isdecimal, words)))
 
     @cache
     def pair(tokens: Tokens) -> tuple[Pmf, Pmf]:
         rng = random.Random(f"{CERTAIN}/{vocabulary}/{seed}/{tokens}")
-        if len(tokens) in lengths and shape.startswith((APART, FAR)):
+        if plans:
+            p, q = _planned(rng, vocabulary, _letter(plans, tokens))
+        elif len(tokens) in lengths and shape.startswith((APART, FAR)):
             p, q = _apart(vocabulary, seed, far=shape.startswith(FAR))
         elif len(tokens) in lengths and shape.startswith(MANY):
             p = rng.sample(range(1, vocabulary + 1), vocabulary)
@@ -154,6 +176,25 @@ _SIZES = (1, 2, 3, 5, 7, 11, 13, 17)
 
 def _point(vocabulary: int, token: int) -> list[int]:
     return [int(other == token) for other in range(vocabulary)]
+
+
+def _letter(plans: Sequence[str], tokens: Tokens) -> str:
+    """Return the letter after ``tokens`` of the plan that they follow; ``a`` if there is none."""
+    plan = plans[tokens[0] - 1] if tokens and 0 < tokens[0] <= len(plans) else ""
+    return plan[len(tokens) - 1] if 0 < len(tokens) <= len(plan) else "a"
+
+
+def _planned(rng: random.Random, vocabulary: int, letter: str) -> tuple[list[int], list[int]]:
+    """Return weights of p and q over ``vocabulary`` tokens for one ``letter`` of a plan."""
+    wanted, other = rng.sample([token for token in range(vocabulary) if token != END], 2)
+    if letter == "o":
+        p, q = [0] * vocabulary, [0] * vocabulary
+        p[wanted], p[other] = q[other], q[wanted] = rng.sample(range(1, 6), 2)
+        return p, q
+    if letter == "d":  # the rejected draft may be the end
+        return _point(vocabulary, wanted), _point(vocabulary, rng.choice([other, END]))
+    p = _point(vocabulary, END if letter in "er" else wanted)
+    return p, (_point(vocabulary, wanted) if letter == "r" else p)
 
 
 def _apart(vocabulary: int, exponent: int, *, far: bool) -> tuple[list[int], list[int]]:

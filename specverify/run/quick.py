@@ -60,8 +60,8 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
     * If the plan lists only the kind: cases that it lists for ``law_is_target``, and evenly spaced ones.
     * If the plan does not list the kind: cases chosen by ``_without_plan``.
 
-    If none of them is among ``cases``, evenly spaced cases are chosen. The check ``law_is_target`` also gets all cases
-    of engines at unusual sizes.
+    If none of them is among ``cases``, evenly spaced cases are chosen. The check ``law_is_target`` also gets the cases
+    of engines at unusual sizes, and some with planned batches.
     """
     listed, plan = list(cases), quick_plans().get(kind)
     if plan is None:
@@ -70,7 +70,7 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
         named = named_cases(listed, plan.get(check.name) or _names_of_others(listed, plan))
         chosen = named or spread(listed, FEW_CASES)
     if check.name == "law_is_target":
-        chosen = [*chosen, *(case for case in listed if _is_of_size(case) and case not in chosen)]
+        chosen = [*chosen, *(case for case in listed if _always(case) and case not in chosen)]
     names = set(map(name_of_case, chosen))
     others = [case for case in listed if name_of_case(case) not in names]
     return ChosenCases(chosen, len(listed) - len(chosen), spread(others, FEW_CASES))
@@ -119,9 +119,9 @@ def _first_scenarios(check: Check, scenarios: Iterable[str], most: int) -> Seque
 GENERIC = "generic-v3-p010-h3-s2"
 
 
-def _is_of_size(case: Case) -> bool:
-    """Return whether a case is an engine program that ``EngineProgram.of_size`` marks as having an unusual size."""
-    return isinstance(case.situation, EngineProgram) and case.situation.of_size
+def _always(case: Case) -> bool:
+    """Return whether a case is an engine program that is marked by ``EngineProgram.in_quick``."""
+    return isinstance(case.situation, EngineProgram) and case.situation.in_quick
 
 
 @cache

@@ -50,6 +50,9 @@ from specverify.subjects.rank_groups import ALONE, Group
 from specverify.subjects.requests import (
     MANY_ROWS,
     MOST_ROWS,
+    PLANNED_AT_ONCE,
+    PLANNED_ENDING,
+    QUICK_PLANNED,
     Requests,
     each_text,
     joined,
@@ -126,7 +129,9 @@ CERTAIN_SCENARIOS = (*LONG_SCENARIOS, *WRITTEN_OUT)
 MOST_PATHS = 4000
 """Most enumerated paths of a scenario; an engine that drafts many tokens even near the horizon may have more."""
 REPLAYS, LONG_REPLAYS, SIZE_REPLAYS = 20, 4, 1
-"""Replays of one program in a small scenario, in a long one or with several requests, and at a given size."""
+"""Replays of one program in a small scenario; in a long one or with several requests; at a given size or by a plan."""
+PLANNED = frozenset(PLANNED_AT_ONCE + PLANNED_ENDING)
+"""Batches by a plan. They are many, so hidden draws are searched for with fewer runs."""
 
 
 class WithVocabulary(NamedTuple):
@@ -240,7 +245,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
             *(_program(make, scenario, first) for scenario in in_each(SCENARIOS)),
             *(_program(make, scenario, first, LONG_REPLAYS) for scenario in in_each(CERTAIN_SCENARIOS)),
             *(
-                _program(with_gamma(make, sizes.gamma), scenario, first, SIZE_REPLAYS)._replace(of_size=True)
+                _program(with_gamma(make, sizes.gamma), scenario, first, SIZE_REPLAYS)._replace(in_quick=True)
                 for scenario in in_each(size_scenarios(sizes))
             ),
             *(_program(make, scenario, unseen) for scenario in in_each(ENDING_SCENARIOS) if first.stops),
@@ -304,10 +309,11 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
         partial(_opened_serving, make, requests, "speculative"),
         partial(law_of_requests, make, requests),
         plain=None if like.plain is None else partial(_opened_serving, make, requests, "plain"),
-        replays=LONG_REPLAYS,
+        replays=SIZE_REPLAYS if requests in PLANNED else LONG_REPLAYS,
+        observed_calls=requests not in PLANNED,
         rows=partial(_rows_of_requests, requests),
         split=lambda new: tuple(each_text(requests, new)),
-        of_size=requests in MANY_ROWS or len(requests.each) > MOST_ROWS,
+        in_quick=requests in QUICK_PLANNED or requests in MANY_ROWS or len(requests.each) > MOST_ROWS,
         each="row" if requests.at_once and not requests.rows else "request",
         alone=lambda index: _program(placed(make, _place(requests, index)), requests.each[index], like),
         trace=partial(_traced_serving, make, requests),

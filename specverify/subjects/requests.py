@@ -20,13 +20,20 @@ from itertools import product
 from typing import Any, Final, NamedTuple
 
 from specverify.intercept.streams import begin_request
-from specverify.laws.certain_tables import CERTAIN, open_after
+from specverify.laws.certain_tables import CERTAIN, END, open_after
 from specverify.laws.law import target_law
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.laws.size_scenarios import many_rows
 from specverify.reference import Tokens
 from specverify.reference.validation import shown
 from specverify.subjects.awaited import awaited
+from specverify.subjects.batch_plans import (
+    AT_AN_END,
+    AT_THE_HORIZON,
+    OPEN_AFTER_AN_END,
+    OPEN_AFTER_THE_HORIZON,
+    planned_batch,
+)
 from specverify.subjects.call_arguments import takes_prompt, takes_seed
 from specverify.subjects.engine import tokens_of
 from specverify.subjects.engine_answers import expected_rows, has_tokens, new_tokens, read_answer_rows
@@ -92,7 +99,6 @@ _TURNS: Final[tuple[tuple[Tokens, tuple[Tokens, ...]], ...]] = (
     _crossed(16, 33),
 )
 _HORIZON: Final = 6
-_LONG_HORIZON: Final = 12
 _REJECTED_AT_ENDS: Final = tuple(Scenario(CERTAIN, 4, (0, 1), 18, seed=seed) for seed in (174, 184))
 """Scenarios in which p and q want different tokens at the last position of cache blocks of 4, 6, 8, 12 and 16 tokens.
 The entry of a draft rejected there is in a block that the next turn of the conversation may take for complete."""
@@ -147,8 +153,6 @@ IN_TURN: Final = (
     ),
 )
 """Requests in turn. With one-hot pmfs they have one path; if one is random, the first text may end in a rejection."""
-_AGREED: Final = open_after(1000)
-"""The kind of tables whose rows are one-hot after every text here, with p = q: no draft is rejected."""
 _ROWS: Final[tuple[tuple[Tokens, ...], ...]] = (
     ((0, 1, 2, 3, 0), (2, 0)),
     ((2, 0), (0, 1, 2, 3, 0)),
@@ -164,7 +168,6 @@ AT_ONCE: Final = (
         for number, rows in enumerate(_ROWS)
         for again in range(2)
     ),
-    Requests(Scenario(_AGREED, 4, (0,), _LONG_HORIZON, seed=92), ((0, 1, 2), (3, 2)), at_once=True),
     *(
         Requests(Scenario(shape, vocabulary, rows[0], horizon, seed=90), rows[1:], at_once=True)
         for shape, vocabulary, horizon, rows in (
@@ -179,8 +182,7 @@ AT_ONCE: Final = (
 """Batches. Random rows of the same prompt are equal too often if they share random numbers.
 
 In the first batch with random rows the first row accepts its drafts and ends, while the other two may reject theirs and
-draw again. An engine that then finds the values of a row by its old place in the batch uses those of another row. In
-the batch of agreeing models all rows accept all drafts in every round.
+draw again. An engine that then finds the values of a row by its old place in the batch uses those of another row.
 """
 BATCHES_IN_TURN: Final = tuple(
     Requests(Scenario(CERTAIN, 4, prompts[0], _HORIZON, seed=130 + 10 * again + number), prompts[1:], True, rows)
@@ -197,8 +199,8 @@ BATCHES_IN_TURN: Final = tuple(
 """Batches in turn: a row follows a longer row, a shorter one, or one with the same beginning."""
 
 
-def _ending(rows: tuple[Tokens, ...], seed: int, eos: int, *, at_once: bool, horizon: int = _HORIZON) -> Requests:
-    return Requests(Scenario(CERTAIN, 4, rows[0], horizon, (eos,), seed), rows[1:], at_once)
+def _ending(rows: tuple[Tokens, ...], seed: int, eos: int, *, at_once: bool) -> Requests:
+    return Requests(Scenario(CERTAIN, 4, rows[0], _HORIZON, (eos,), seed), rows[1:], at_once)
 
 
 ENDING_IN_TURN: Final = tuple(
@@ -213,16 +215,30 @@ ENDING_AT_ONCE: Final = (
         for seed, eos in ((0, 0), (1, 1), (2, 2), (3, 3))
         for rows in (((0, 1), (2, 0)), ((2, 0), (0, 1, 3)), ((0,), (0, 1, 2), (3, 2, 1, 0, 1)))
     ),
-    *(_ending(((0,), (0, 1, 2), (3, 2, 1, 0, 1)), seed, 3, at_once=True, horizon=_LONG_HORIZON) for seed in (220, 138)),
-    Requests(Scenario(_AGREED, 4, (0,), _LONG_HORIZON, (1,), seed=1155), ((0, 1, 2),), at_once=True),
     Requests(Scenario(open_after(2, 3), 2, (0, 0), 3, (1,), seed=91), ((0, 0),), at_once=True),
 )
-"""Batches in which some rows end before others.
+"""Batches in which some rows end before others; ``PLANNED_ENDING`` has more."""
 
-In the two with a longer horizon the first row ends at once, and the third or the second ends in a later round, when the
-rows that are left have other places than in the batch. In the batch of agreeing models the first row ends at once, and
-the second one, alone from then on, accepts all drafts.
-"""
+
+def _planned(batch: str, eos: Tokens = ()) -> Requests:
+    return Requests(*planned_batch(batch, eos), at_once=True)
+
+
+PLANNED_AT_ONCE: Final = tuple(_planned(batch) for batch in (*AT_THE_HORIZON, *OPEN_AFTER_THE_HORIZON))
+"""Batches whose rows reach the horizon in every order, and meet in many constellations of acceptance."""
+PLANNED_ENDING: Final = tuple(_planned(batch, (END,)) for batch in (*AT_AN_END, *OPEN_AFTER_AN_END))
+"""Batches whose rows end in every order and by every kind of token, beside rows that accept or reject drafts."""
+QUICK_PLANNED: Final = frozenset(
+    requests
+    for batches, most in (
+        (PLANNED_AT_ONCE, 8),
+        (PLANNED_AT_ONCE[len(AT_THE_HORIZON) :], 4),
+        (PLANNED_ENDING, 20),
+        (PLANNED_ENDING[len(AT_AN_END) :], 6),
+    )
+    for requests in batches[:most]
+)
+"""The planned batches of the quick plan: the most effective ones."""
 
 
 def _of_rows(rows: int) -> Requests:
@@ -250,7 +266,8 @@ def requests_for(decode: Callable[..., Any], *, batched: bool, stops: bool, rows
     in_turn = IN_TURN + ENDING_IN_TURN * stops
     if batched:
         more = (_of_rows(rows),) if rows > 1 else ()
-        return (*in_turn, *BATCHES_IN_TURN, *AT_ONCE, *MANY_ROWS, *more, *ENDING_AT_ONCE * stops)
+        at_once = AT_ONCE + PLANNED_AT_ONCE + (ENDING_AT_ONCE + PLANNED_ENDING) * stops
+        return (*in_turn, *BATCHES_IN_TURN, *MANY_ROWS, *more, *at_once)
     return in_turn if takes_prompt(decode) else ()
 
 

@@ -217,6 +217,8 @@ class EngineProgram(NamedTuple):
     """Opens the same call without speculation as a program of draws, if ``law`` is enumerated from it."""
     replays: int = 140
     """The number of replays with other generator states, clocks and system bytes, which search for hidden draws."""
+    observed_calls: bool = True
+    """Whether its calls into C are observed too, in further runs. Not in a planned batch, one of many."""
     target: Callable[[], Mapping[Tokens, float]] | None = None
     """For a declared bias: the target's law, from which ``law`` differs."""
     watch: Watch | None = None
@@ -241,8 +243,8 @@ class EngineProgram(NamedTuple):
     """``trace(choices)`` repeats a path; returns its tokens and model queries, if specverify made the models."""
     most_paths: float = math.inf
     """The case is skipped if the program has about this many paths or more; other cases take its place."""
-    of_size: bool = False
-    """Whether the program has an unusual size and few paths; then the quick plan also compares its law."""
+    in_quick: bool = False
+    """Whether the quick plan always compares its law: it has an unusual size or a planned batch, and few paths."""
     probe: Callable[[], EngineProgram] | None = None
     """Returns the same engine in a setting whose law tells wrong rules apart; it explains a refutation. None: none."""
     is_probe: bool = False

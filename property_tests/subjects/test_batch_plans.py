@@ -1,0 +1,206 @@
+"""Batches whose rows are planned: engines that are wrong in one constellation of rows only are refuted."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from specverify.base.verdict import Status
+from specverify.checks import check_named
+from specverify.laws.certain_tables import END, certain_pair, planned
+from specverify.laws.law import target_law
+from specverify.laws.scenarios import handed_task
+from specverify.run.verify import Checklist, run_check
+from specverify.subjects.batch_plans import (
+    AT_AN_END,
+    AT_THE_HORIZON,
+    HORIZON,
+    OPEN_AFTER_AN_END,
+    OPEN_AFTER_THE_HORIZON,
+)
+from specverify.subjects.made_engine import Made, made_subject
+from specverify.subjects.requests import PLANNED_AT_ONCE, PLANNED_ENDING, law_of_all, served
+from specverify.subjects.subject import EngineProgram
+from specverify.trust.batch_designs import GAMMAS, OVER, constellations, design, rounds
+
+ALL = frozenset({*OVER, "all", "first", "later"})
+"""All events of a row in a round."""
+
+
+def covered(batches):
+    """Return the constellations of these batches at all numbers of drafts."""
+    return set().union(*(constellations(batch, gamma) for batch in batches for gamma in GAMMAS))
+
+
+def possible(gamma, *events):
+    """Return whether a round of ``gamma`` drafts can have these events; with one draft, the first one is the last."""
+    return gamma > 1 or not {"draft", "later"} & {*events}
+
+
+def test_letters_of_a_plan_state_its_rows():
+    target, draft = certain_pair(planned(["ader", ".o"]), 5, seed=0)
+    alike, differ, end, replaced = ((target(text), draft(text)) for text in ((1,), (1, 2), (1, 2, 3), (1, 2, 3, 4)))
+    assert (alike[0] == alike[1]).all()
+    assert not alike[0][END]
+    assert (differ[0] * differ[1] == 0).all()
+    assert not differ[0][END]
+    assert end[0][END] == end[1][END] == replaced[0][END] == 1
+    assert not replaced[1][END]
+    assert (target((2,)) == draft((2,))).all()
+    p, q = target((2, 4)), draft((2, 4))
+    assert ((p > 0) == (q > 0)).all()
+    assert (sum(p > 0), p[END]) == (2, 0)
+    assert (p != q).any()
+
+
+def test_rounds_of_a_batch_follow_from_its_plans():
+    events = [{row: event for row, (event, _) in each.items()} for each in rounds(("ade", "dr", "aaaae"), 2)]
+    assert events[:2] == [{0: "later", 1: "first", 2: "all"}, {0: "draft", 1: "replacement", 2: "last draft"}]
+    assert [*rounds(("a" * HORIZON,), 3)][-1] == {0: ("horizon", False)}
+
+
+def test_every_row_ends_alone_at_every_place_by_every_kind_of_token():
+    ends = {
+        (g, "ends", number, row, end) for g in GAMMAS for number in (2, 3, 4) for row in range(number) for end in OVER
+    }
+    ends = {item for item in ends if possible(item[0], item[-1])}
+    assert ends <= covered(AT_AN_END + AT_THE_HORIZON)
+    assert {item for item in ends if item[-1] == "horizon"} <= covered(AT_THE_HORIZON)
+
+
+def test_every_pair_of_events_meets_in_one_round():
+    pairs = {(g, "beside", *pair) for g in GAMMAS for pair in product(ALL, ALL) if possible(g, *pair)}
+    assert pairs <= covered(AT_AN_END + AT_THE_HORIZON)
+
+
+def test_every_row_is_left_over_with_every_event():
+    places = ("at the top", "between", "at the bottom")
+    left = {
+        (g, "is left over", place, event) for g in GAMMAS for place in places for event in ALL if possible(g, event)
+    }
+    assert left <= covered(AT_AN_END + AT_THE_HORIZON)
+
+
+def test_rows_are_open_after_another_row_has_ended():
+    pairs = {(g, "open after", rows, rows, gone, row) for g in GAMMAS for rows, gone, row in ((2, 0, 1), (2, 1, 0))}
+    pairs |= {
+        (g, "open after", 3, 3, gone, row) for g in GAMMAS for gone, row in product(range(3), range(3)) if gone != row
+    }
+    assert pairs <= covered(OPEN_AFTER_AN_END)
+
+
+def test_the_batches_are_those_of_the_design():
+    assert tuple(design("OPEN_AFTER_THE_HORIZON")[0]) == OPEN_AFTER_THE_HORIZON
+
+
+def choice(model, text):
+    """Return the token of a one-hot pmf."""
+    return int(np.argmax(model(text)))
+
+
+class Engine:
+    """Decodes batches at temperature 0, with a ``fault`` in the rounds for which ``wrong(live, events, over)``.
+
+    * "another row": from then on the first remaining row reads the text of a row that has ended.
+    * "overlooked": the last remaining row does not see its end.
+    * "last draft": the bonus of the last remaining row is that of the text without its last draft.
+    """
+
+    def __init__(self, models, gamma, wrong=lambda *_: False, fault=""):
+        """Take a task, or a scenario of an engine, and the number of drafts."""
+        self.models, self.gamma, self.wrong, self.fault = models, gamma, wrong, fault
+        self.ends = models.eos if isinstance(models.eos, tuple) else (models.eos,)
+
+    def round(self, text, read):
+        """Return the new tokens of one row after ``text``, and its event; p is that after ``read``."""
+        new = ()
+        while len(new) < self.gamma:
+            p, q = choice(self.models.target, read + new), choice(self.models.draft, text + new)
+            new = (*new, p)
+            if p in self.ends or p != q:
+                return new, "end" if p in self.ends else "rejected"
+        new = (*new, choice(self.models.target, read + new))
+        return new, "bonus end" if new[-1] in self.ends else "all"
+
+    def decode(self, prompts):
+        """Return the new tokens of each prompt."""
+        texts, read, live = [tuple(prompt) for prompt in prompts], [*range(len(prompts))], [*range(len(prompts))]
+        wanted = [len(prompt) + self.models.horizon for prompt in prompts]
+        while live:
+            done = {row: self.round(texts[row], texts[read[row]]) for row in live}
+            new, events = ({row: part[at] for row, part in done.items()} for at in (0, 1))
+            complete = {row for row in live if len(texts[row] + new[row]) >= wanted[row]}
+            events |= dict.fromkeys(complete, "horizon")
+            over = [row for row in live if row in complete or events[row].endswith("end")]
+            if self.wrong(live, events, over):
+                last = live[-1]
+                if self.fault == "overlooked":
+                    over = [row for row in over if row != last]
+                if self.fault == "another row" and live != over:
+                    read[next(row for row in live if row not in over)] = over[0]
+                if self.fault == "last draft":
+                    new[last] = (*new[last][:-1], choice(self.models.target, texts[last] + new[last][:-2]))
+            for row in live:
+                texts[row] += new[row]
+            live = [row for row in live if row not in over]
+        return [text[len(prompt) : end] for text, prompt, end in zip(texts, prompts, wanted, strict=True)]
+
+
+def text_of(requests):
+    """Return the right concatenated texts."""
+    laws = [target_law(handed_task(each, rational=False), each.prompt) for each in requests.each]
+    (text,) = law_of_all(laws)
+    return text
+
+
+CERTAIN_BATCHES = PLANNED_AT_ONCE[: len(AT_THE_HORIZON)] + PLANNED_ENDING[: len(AT_AN_END)]
+WRONG = {
+    "middle ended first": ("another row", lambda live, events, over: len(live) == 3 and over == [live[1]]),
+    "last ended first": ("another row", lambda live, events, over: len(live) == 3 and over == [live[2]]),
+    "two ended at once": ("another row", lambda live, events, over: len(live) == 4 and len(over) == 2),
+    "bonus end of the last": (
+        "overlooked",
+        lambda live, events, over: len(live) == 1 and events[live[0]] == "bonus end",
+    ),
+    "end beside a rejection": (
+        "overlooked",
+        lambda live, events, over: len(live) > 1 and events[live[-1]] == "end" and events[live[-2]] == "rejected",
+    ),
+    "all accept all": (
+        "last draft",
+        lambda live, events, over: len(live) > 1 and {*events.values()} == {"all"},
+    ),
+    "one left that accepts all": (
+        "last draft",
+        lambda live, events, over: len(live) == 1 and events[live[0]] == "all",
+    ),
+}
+
+
+@pytest.mark.parametrize("gamma", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("name", WRONG)
+def test_an_engine_that_is_wrong_in_one_constellation_has_another_text(name, gamma):
+    fault, wrong = WRONG[name]
+    other = False
+    for requests in CERTAIN_BATCHES:
+        right, models = text_of(requests), handed_task(requests.scenario, rational=False)
+        assert served(requests, Engine(models, gamma).decode, batched=True) == right
+        other |= served(requests, Engine(models, gamma, wrong, fault).decode, batched=True) != right
+    assert other
+
+
+@pytest.mark.parametrize("name", ["", "middle ended first", "bonus end of the last"])
+def test_such_an_engine_is_refuted_and_the_right_one_holds(name):
+    fault, wrong = WRONG.get(name, ("", lambda *_: False))
+    subject = made_subject(
+        lambda scenario: Made(Engine(scenario, 4, wrong, fault).decode, batched=True, stops=True), "it"
+    )
+    names = {requests.name for requests in PLANNED_ENDING[:20]}
+    subject = subject.with_situations(
+        EngineProgram, tuple(program for program in subject.programs if program.name in names)
+    )
+    verdict = run_check(subject, check_named("law_is_target"), Checklist(()))
+    assert verdict.status is (Status.REFUTED if name else Status.HOLDS)
+    assert name or verdict.figures["cases"] == len(names)

@@ -1,0 +1,171 @@
+"""Batches in which it is planned for each row where drafts are rejected and where its text ends.
+
+A batched engine may err in one constellation of its rows only: after the middle row has ended, or if the last row that
+is left ends with a bonus token. So the batches of this module are a covering design. ``specverify.trust.batch_designs``
+computes them, and defines the constellations that they cover at 1 to 5 drafts per round: which row ends, by which kind
+of token, what a second row does in this round and in the next, and in which order rows end. The most effective batches
+come first.
+
+A batch is written as its plans, one for each row: see ``certain_tables.PLANNED``. Almost all rows are one-hot, so a
+batch has one path, or a few.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from specverify.laws.certain_tables import END, planned
+from specverify.laws.scenarios import Scenario
+from specverify.reference import Tokens
+
+HORIZON: Final = 12
+"""The number of new tokens of each row that does not end before."""
+VOCABULARY: Final = 5
+_PROMPT: Final = (2, 1, 3)
+"""The tokens of a prompt after its first one."""
+
+AT_THE_HORIZON: Final = (
+    "daddadaddddd ...d ..a .aaadaddaddd",
+    "aaaaaadd .daadd ...ddddddaaaadd .a",
+    "...a ..add .aaaaaaadad .ddddddaaaad",
+    "ddddddaaadad .aaadd ddddaaaaaaad .ddaaadaaad",
+    "..daadaaaad daadaaaadaad",
+    "...dd .aaaaad .aadddddadaad aaaaaaaaaad",
+    "...dddddaaaaad ...aaaaaaaaaad aaaaaaad aaaaaadaad",
+    ".d ...dddaaaaaaddd aaadaaadaaad",
+    "...aaaaaadadd .aaaddadaaaad ...d ..ddddaaaaaad",
+    "...aaad ..dd daaaaaaaaaad .aad",
+    ".daaaad ..ddaaaaaadd ..aaaddaaad ...aaaadddaaadd",
+    "dddaddadaddd adaaaaaddadd .aaaadaaaad a",
+    ".d aaad aad",
+    ".daaaad ..daaaaaad .dddddddaaaad ..adadddaaddd",
+    "aadaaaadaad ..daadaadaad ..aaaad ...daaaad",
+    "...aaaaaaadaaad .daaaaaaaaaad addd",
+    "aaaaadddaaad ...a ..aadaadd aaddd",
+    ".aaaaaaad ...dd ddaaaaaaaadd ...aad",
+    ".aaaadadadddd ...aaaaaad daaadddd .a",
+    "...daaaaaad ...aaaadddddadd daaadaaadddd ...aaaddadaaadd",
+)
+"""Batches whose rows all end at the horizon, in different rounds."""
+OPEN_AFTER_THE_HORIZON: Final = (
+    ".aaadaaaaaaad ..aao .ddadaoaaaadd .aaad",
+    "..daadaaadaaad ..ddddodaadddd ..aaaaaaaaaadd aaaao",
+    ".aaaao ..dddaaoaddd aaaaaad ..aad",
+    "..ddddo .daaad .daaaadadaaad ...oaaaaadd",
+    "..ddddodd .aaaadoad ..aaaaad a",
+    "...aaadao .aaadd ..ddddodddaaad ..a",
+    "...ao ..a ..d dddo",
+    "ddddao .aaodaadaaaad ...aadaadd",
+    "aaaao a aaaaaaddaaad .addddoaadd",
+    "...aao ..dddoddaadd .aaaaaaaaaadd",
+    "a daaaod ddddaoadadd ...aadd",
+    "..a ..aaao dddaoaaaaaad",
+)
+"""The same with rows that are open after another row has ended. So an engine that takes q, or the random numbers, of
+another row has another law."""
+AT_AN_END: Final = (
+    "...daaaaaaae ...ddaaddddaadd ...daadaaaaaaae aaaaaae",
+    ".aaaaar .aaaaaaaaaade aadaaaar ...ddadddd",
+    ".ddddadaaaddd addaaaaar aaaar ..aaaadae",
+    "..de ..adadaaaae ..dddaaaar ...daaaaae",
+    "...daaaaaaaaaad aaaaaar ..a daaaaaaaaaae",
+    "aaaadaae aaaae ..ddde ...aaae",
+    "daadaaaaar .addaadaaaddd aaaae .aaad",
+    "..daaaaaar ..aaae ...aaaaaae .daaar",
+    "..a aaddaaae ...daaar .ddade",
+    ".aadddaaaaae aaddaaaaaar ...aaaaaad ...aaaaaadaar",
+    "..aaaae aae ..aaaaaaar aaaaaadr",
+    "..aaaae aaaaaaad aaaaar ...aade",
+    "...daad ...adaaae ae ..aaaaadaaaae",
+    "aaae aaaaaaaaaaar ...aaaaaaaaaade ..aaddaaaaaar",
+    "...aaaaaddae aaaaaaaaae .aaaaaaaaaae .aaaaaaaaaaad",
+    "daaaaaar .daaaae daaaadaaar r",
+    "ddaaaae ddaaaaaaaae daadaaade ..a",
+    "aaaaaaaaaaar ..d .ddaaaaae ...dddaaaaaadd",
+    ".aar aadr ..ddddaadaad ...ddaae",
+    "...aaaaadr aaaaadaaae ...add daaaaar",
+    "aaaadaad ..aaaaae .aaaddaaaae aaaaaaaaaae",
+    ".aae ...aaaaae ...aaaae .adaaaaar",
+    "daar ...ddadaae .ddr daae",
+    "..aaaadaaaaaae .dddaaaae aaaaaar aaaae",
+    "...aaaaddaaar ...a daaae",
+    "..aaar .ddaaae .daaaae .aaaar",
+    ".daaaaaad a .d .dddddaaaadd",
+    ".de .aar daaaaar aaaadaaae",
+    "...ad ad",
+    "daae ..aaaaadaaaae aaae aaaaaaad",
+    "...aaaaadaaaar .daaae ...aaaaaaaaae daaar",
+    ".dddaaae .aaar .aae .aaaaadaaae",
+    "..dar aae ...daaaae",
+    "..aae ..aaaaaadaar ...dde ...daaaaae",
+    "...d .dadaadadadd ..aaaaaaaaaaar aaaadddaaddd",
+    "..ddaaaar ..aaaaaaaaad .aaaaaaaaaae ..dddaaae",
+    "...aaaad ..daddaae .aaaadaaaar",
+    ".aaaae ..daaaae ..daaaar",
+    ".aaaaae .de",
+    ".aaaaar aaaaar",
+    ".aaaae ..dddadddddd ...d a",
+    "..dddaaae .aaaar daaaaar .daaaaad",
+    ".aaae ..aaae",
+    "...aaaaaaaaaadd daadaae ..aaae .daaaae",
+    ".dddaaaaar ..a .aaaaae .dr",
+    "ar daaaaae .aaaae",
+    "...a ..ddaaaaaaae aaaaaaaaaaae ..daar",
+    "...aaaaaae .aae r .aaaadaaae",
+    "..aaaaae daaae ..ddaaaae",
+    ".aaaaaaaae ..aaaaddaaae .aaaad .aaar",
+    "..aaaaad d .daaaaaaaade aaaaaddaaadd",
+    "..aaaaadaaaar ...aaaaadaaaar",
+    "..aaaaadaaaae aaaaaaaaaae",
+    "..aaaaaaar aaaae ...dd .a",
+    ".aaaar daaaaae ...a ...daaaaadaae",
+    "...aaaaaaaaaae ...aae",
+    "...aaaaaae ..adr ...aaaaaaaar .aaaaar",
+    "ddddaad daddaaaaad daaddaaaaadd .a",
+    "a .aadddaaaaae ...daaaaaaaaaae .e",
+    "...e .aaaadaaaar ..aaar .aaaaaaaaaar",
+    "..aadaae .dddaaddddddd daae .daaaaaae",
+    "...aaaaaaad ...dddaaaar .aaaaaaad ...aaae",
+    "daaaaar ...dddaaaar aaaaae .aaaaae",
+    ".aaae ..aaae ddaaae ddadaddaaaad",
+    "dr .e ..daaaadaaaar a",
+    "..aaaaae ddaaaaaae ...a",
+)
+"""Batches in which rows end with an end-of-sequence token."""
+OPEN_AFTER_AN_END: Final = (
+    "doaae ..aae .aadao .aae",
+    "...r .daoaaaar ..r ..adaaoaaar",
+    "oae ..de ...aaae ...dadoaaaar",
+    "aaado dor aae",
+    "dor ...adadaar ...dddoddaaad",
+    ".daae ..aor .aaddo ..dar",
+    "aae ...ddaoaddddd daaar ...or",
+    "...ddo e ..aaaaae oar",
+    "..daoae ...daaaao ...r r",
+    "...aadoaaaaaar ..aae .aaaaaoae",
+    "ar ..adaao .doddddddddd",
+    "ddde ...oe ..dr ...ddor",
+    "...oaar ..adde .adddaoar ..ddaae",
+    "ddo de ..daaaar ..r",
+    ".aaar .daddaoe ...aaaaeo .dde",
+    ".aaaaoe ..aaddo .aar",
+    ".aae ...ddo de",
+    "..drao ..ae .ddo",
+    "aeaao .dor",
+    "ado ...ar",
+    ".ar aar ...dddor ..dde",
+    "...de .e ..r .ddo",
+    "...de .ddaodddaaddd aaaor ...aaaaae",
+    "aaddoddaaddd ...ar oaaae",
+)
+"""The same with rows that are open after another row has ended."""
+
+
+def planned_batch(batch: str, eos: Tokens = (END,)) -> tuple[Scenario, tuple[Tokens, ...]]:
+    """Return the scenario of the first row of ``batch``, and the prompts of the others.
+
+    ``batch`` has the plans of its rows, separated by spaces; ``eos`` are the end tokens.
+    """
+    plans = batch.split(" ")
+    first, *others = ((row, *_PROMPT[: len(plan) - len(plan.lstrip("."))]) for row, plan in enumerate(plans, start=1))
+    return Scenario(planned(plans), VOCABULARY, first, HORIZON, eos), tuple(others)

@@ -1,0 +1,168 @@
+"""Compute the designs of ``specverify.subjects.batch_plans``: few batches whose rows meet in many constellations.
+
+    python -m specverify.trust.batch_designs
+
+prints the batches. Candidates are random plans; in each step the one that adds the most constellations is chosen. A
+constellation is a tuple that begins with the number of drafts per round. ``constellations`` lists those of a batch,
+which follow from its plans by speculative sampling.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from specverify.subjects.batch_plans import HORIZON
+
+GAMMAS: Final = range(1, 6)
+CANDIDATES: Final = 12_000
+DESIGNS: Final = {"AT_THE_HORIZON": 20, "OPEN_AFTER_THE_HORIZON": 12, "AT_AN_END": 66, "OPEN_AFTER_AN_END": 24}
+"""Name in ``batch_plans`` -> the largest number of batches."""
+_MOST_PROMPT: Final = 3
+Event = str
+"""What a round does with a row: ``all`` drafts are accepted, the ``first`` or a ``later`` one is rejected; or the text
+ends with a ``draft``, with the ``last draft``, with a ``replacement``, with the ``bonus``, or at the ``horizon``."""
+OVER: Final = frozenset({"draft", "last draft", "replacement", "bonus", "horizon"})
+
+
+def rounds(plans: Sequence[str], gamma: int, opened: str = "a") -> Iterator[Mapping[int, tuple[Event, bool]]]:
+    """Yield row -> (event, whether an open row of the tables is read) for each round of a batch.
+
+    ``plans`` are the plans without their prompts, ``gamma`` is the number of drafts of a round, and ``opened`` the
+    letter that replaces ``o``.
+    """
+    at, live = [0] * len(plans), list(range(len(plans)))
+    while live:
+        events = {}
+        for row in live:
+            letters = plans[row][at[row] :].ljust(gamma + 1, "a")[: gamma + 1]
+            read = letters.replace("o", opened)
+            count = next((place for place, letter in enumerate(read) if letter in "der"), gamma)
+            at[row] += count + 1
+            event = _event(read[count], count, gamma)
+            if at[row] >= HORIZON:  # the text is complete, whether or not its last token is an end
+                event = "horizon"
+            events[row] = event, "o" in letters[: count + 1]
+        yield events
+        live = [row for row in live if events[row][0] not in OVER]
+
+
+def _event(letter: str, count: int, gamma: int) -> Event:
+    """Return what a round does that accepts ``count`` of ``gamma`` drafts before a token with this ``letter``."""
+    if count == gamma:
+        return "bonus" if letter in "er" else "all"
+    if letter == "e":
+        return "last draft" if count == gamma - 1 else "draft"
+    return "replacement" if letter == "r" else "later" if count else "first"
+
+
+def _place(row: int, rows: Sequence[int]) -> str:
+    """Return the place of a row among ``rows``."""
+    if len(rows) == 1:
+        return "only"
+    return {rows[0]: "at the top", rows[-1]: "at the bottom"}.get(row, "between")
+
+
+def constellations(batch: str, gamma: int) -> set[tuple[Any, ...]]:
+    """Return the constellations of ``batch``, given by its plans, at ``gamma`` drafts per round."""
+    plans = [plan.lstrip(".") for plan in batch.split(" ")]
+    return _of_open(plans, gamma) if "o" in batch else _of_certain(plans, gamma)
+
+
+def _of_certain(plans: Sequence[str], gamma: int) -> set[tuple[Any, ...]]:
+    result, number = set[tuple[Any, ...]](), len(plans)
+    before, order = dict[int, Event](), list[tuple[int, ...]]()
+    for both in rounds(plans, gamma):
+        events = {row: event for row, (event, _) in both.items()}
+        live = sorted(events)
+        over = tuple(row for row in live if events[row] in OVER)
+        if len(over) == 1 < len(live):
+            result.add((gamma, "ends", len(live), live.index(over[0]), events[over[0]]))
+        if len(live) == 1:
+            result.add((gamma, "is left over", _place(live[0], range(number)), events[live[0]]))
+        if len(live) == number and len(set(events.values())) == 1:
+            result.add((gamma, "alike", events[live[0]]))
+        for row in live:
+            result |= {(gamma, "beside", events[row], events[other]) for other in live if other > row}
+            result |= {(gamma, "after", end, gone < row, events[row]) for gone, end in before.items() if end in OVER}
+        order += [over] if over else []
+        before = events
+    return {*result, ("order", tuple(order))}
+
+
+def _of_open(plans: Sequence[str], gamma: int) -> set[tuple[Any, ...]]:
+    result = set[tuple[Any, ...]]()
+    for opened in "ad":
+        before: Sequence[int] = ()
+        for events in rounds(plans, gamma, opened):
+            live, read = sorted(events), [row for row, (_, is_open) in events.items() if is_open]
+            for gone in set(before) - set(live):
+                result |= {(gamma, "open after", len(plans), len(before), gone, row) for row in read}
+                if len(read) > 1:
+                    result.add((gamma, "two open after", len(before), _place(gone, before)))
+            before = live
+    return result
+
+
+def _candidate(kind: str, rng: random.Random) -> str:
+    """Return the plans of a random batch of one kind; most have four rows."""
+    gamma, number = rng.choice(GAMMAS), rng.choice([2, 3, 4, 4, 4])
+    plans = [_plan(rng, gamma, ends="END" in kind and rng.random() < 0.8) for _ in range(number)]
+    for row in rng.sample(range(number), rng.choice([1, 1, 2])) if "OPEN" in kind else ():
+        place = rng.randrange(6)
+        plan = plans[row].ljust(place + 1, "a")
+        plans[row] = f"{plan[:place]}o{plan[place + 1 :]}"
+    return " ".join("." * rng.randint(0, _MOST_PROMPT) + plan for plan in plans)
+
+
+def _plan(rng: random.Random, gamma: int, *, ends: bool) -> str:
+    """Return the plan of a row whose rounds have ``gamma`` drafts; it ``ends`` with the end token or at the horizon."""
+    plan = "".join(_round(rng, gamma, (0, 0, gamma, gamma)) for _ in range(rng.choice([0, 0, 1, 1, 2, 2, 3])))
+    if ends:
+        plan += "a" * rng.choice([0, rng.randint(0, gamma), gamma - 1, gamma]) + rng.choice("er")
+    elif (speed := rng.random()) < 0.7:
+        lengths = (0,) if speed < 0.4 else (0, gamma)
+        while len(plan) < HORIZON:
+            plan += _round(rng, gamma, lengths)
+    return plan[:HORIZON].rstrip("a") or "a"
+
+
+def _round(rng: random.Random, gamma: int, lengths: tuple[int, ...]) -> str:
+    accepted = rng.choice([rng.randint(0, gamma), *lengths])
+    return "a" * accepted + ("d" if accepted < gamma else "a")
+
+
+def design(kind: str) -> tuple[list[str], set[tuple[Any, ...]]]:
+    """Return the batches of a ``kind``, the most effective ones first, and the constellations that they leave out."""
+    rng = random.Random(kind)  # noqa: S311 - no secret depends on it
+    candidates = list(dict.fromkeys(_candidate(kind, rng) for _ in range(CANDIDATES)))
+    covered = [set().union(*map(partial(constellations, batch), GAMMAS)) for batch in candidates]
+    left, chosen = set[tuple[Any, ...]]().union(*covered), list[str]()
+    waiting = [(-len(found), number) for number, found in enumerate(covered)]
+    heapq.heapify(waiting)
+    while left and len(chosen) < DESIGNS[kind]:
+        _, number = heapq.heappop(waiting)
+        gain = len(covered[number] & left)
+        if waiting and gain < -waiting[0][0]:
+            heapq.heappush(waiting, (-gain, number))
+            continue
+        chosen.append(candidates[number])
+        left -= covered[number]
+    return chosen, left
+
+
+def main() -> None:
+    """Print the batches of every kind, and how many constellations they leave out."""
+    for kind in DESIGNS:
+        chosen, left = design(kind)
+        lines = [f"# {kind}: {len(left)} constellations of the candidates are left out"]
+        lines += [f'    "{batch}",' for batch in chosen]
+        sys.stdout.write("\n".join([*lines, ""]))
+
+
+if __name__ == "__main__":
+    main()
