@@ -180,12 +180,13 @@ def test_one_outcome_of_one_state_is_drawn_once(draw):
     assert len(reuses(lambda: tuple(program().tolist()))) == 1
 
 
-def test_two_pmfs_drawn_from_one_state_hang_together_in_a_way_that_is_refused():
+def test_two_functions_that_draw_from_one_state_are_refused():
     def program():
-        first, second = (torch.multinomial(pmf, 1, generator=torch.Generator().manual_seed(2)) for pmf in (P, Q))
+        first = torch.multinomial(P, 1, generator=torch.Generator().manual_seed(2))
+        second = torch.bernoulli(P[:1], generator=torch.Generator().manual_seed(2))
         return int(first), int(second)
 
-    with audited() as found, pytest.raises(NeedsValue, match=r"test_randomness_used_twice\.py:\d+.*in different ways"):
+    with audited() as found, pytest.raises(NeedsValue, match=r"draw from one state of a generator, in different ways"):
         law_of(program)
     assert len(found) == 1
 

@@ -141,8 +141,8 @@ def test_noise_that_raced_and_is_compared_is_named_also_the_other_way_round():
         coin = clocks[0] < 0.5
         return coin, np.argmin(clocks)
 
-    for program, refused in ((compared_after, pytest.raises(NeedsValue)), (raced_after, nullcontext())):
-        with audited() as found, refused:
+    for program in (compared_after, raced_after):
+        with audited() as found:
             answered(program)(Tape(0))
         assert len(found) == 1
         assert int(found[0].second.partition(":")[2]) == int(found[0].first.partition(":")[2]) + 1

@@ -86,3 +86,62 @@ def test_noise_is_compared_no_more_after_two_races():
 
     with pytest.raises(NeedsValue, match="already decided a race"):
         program_law(program)
+
+
+def exponential(size):
+    """Return exponential noise, scores of weights with it, and the values with which the noise is compared."""
+    return RNG.exponential(size=size), lambda weights, noise: np.array(weights) / noise, (0.2, 1.0)
+
+
+def gumbel(size):
+    """Return the same for Gumbel noise."""
+    return RNG.gumbel(size=size), lambda weights, noise: np.log(np.array(weights)) + noise, (-0.5, 1.0)
+
+
+def uniform(size):
+    """Return the same for uniform noise, of which the powers race."""
+    return RNG.random(size=size), lambda weights, noise: noise ** (1 / np.array(weights)), (0.4, 0.8)
+
+
+def mirrored(size):
+    """Return the same for functions of 1 - u."""
+    return RNG.random(size=size), lambda weights, noise: np.array(weights) / -np.log(1 - noise), (0.4, 0.8)
+
+
+@pytest.mark.parametrize("place", [0, 2])
+@pytest.mark.parametrize("noise_of", [exponential, gumbel, uniform, mirrored])
+def test_noise_that_raced_is_compared_with_numbers(noise_of, place):
+    """The joint law of the winner and of two comparisons of one number is that of real noise."""
+    weights = (0.2, 0.3, 0.5)
+
+    def program(draws):
+        with answered_everywhere(draws):
+            noise, scores, (low, high) = noise_of(3)
+            first = int(np.argmax(scores(weights, noise)))
+            return first, bool(noise[place] < low), bool(noise[place] < high)
+
+    law = program_law(program).probabilities
+    noise, scores, (low, high) = noise_of((SAMPLES, 3))
+    firsts = np.argmax(scores(weights, noise), axis=-1)
+    samples = np.stack([firsts, noise[:, place] < low, noise[:, place] < high], axis=-1)
+    outcomes = sorted(law)
+    counts = [int((samples == outcome).all(axis=-1).sum()) for outcome in outcomes]
+    assert sum(counts) == SAMPLES, "nothing comes out that the law does not have"
+    assert chisquare(counts, [law[outcome] * SAMPLES for outcome in outcomes]).pvalue > ALARM
+    alone = {
+        each: sum(mass for (_, *rest), mass in law.items() if tuple(rest) == each) for each in {o[1:] for o in outcomes}
+    }
+    independent = [weights[first] * alone[tuple(rest)] * SAMPLES for first, *rest in outcomes]
+    assert chisquare(counts, np.array(independent) / sum(independent) * SAMPLES).pvalue < ALARM, (
+        "they are not independent"
+    )
+
+
+def test_a_second_number_of_a_race_is_not_compared():
+    def program(draws):
+        with answered_everywhere(draws):
+            noise = RNG.exponential(size=3)
+            return int(np.argmax(np.array([0.2, 0.3, 0.5]) / noise)), bool(noise[0] < 1), bool(noise[1] < 1)
+
+    with pytest.raises(NeedsValue, match="already decided a race"):
+        program_law(program)

@@ -174,7 +174,7 @@ def test_two_of_equal_weight_go_on_to_race_with_others(weights, time):
         lambda scores: winner(
             [applied("power", score, 2.0) for score in scores[:2]] + [applied("multiply", scores[2], 2.0)]
         ),
-        lambda scores: scores[0].below(1.0),
+        lambda scores: (scores[0].below(1.0), scores[1].below(1.0)),
         lambda scores: winner([scores[0], applied("multiply", scores[0], 2.0)]),
         lambda scores: winner([*scores, 0.5]),
         lambda scores: ranked([*scores, math.nan], 1),

@@ -133,6 +133,13 @@ class Place(NamedTuple):
     number: int
     """How many uniforms are ordered; ``smaller`` of them are smaller than this one."""
 
+    def share_below(self, bound: float) -> float:
+        """Return the probability that the uniform is below ``bound``.
+
+        It is the probability that more than ``smaller`` of the ``number`` ranked uniforms are below ``bound``.
+        """
+        return _share_below(self.smaller, self.number, bound)
+
 
 def alike(runner: Runner) -> bool:
     """Return whether all clocks in the tree of ``runner`` ring in the order of their uniforms.
@@ -140,6 +147,12 @@ def alike(runner: Runner) -> bool:
     True if these clocks have one rate and are all functions of u, or all of 1 - u.
     """
     return all((each.rate, each.flipped) == (runner.rate, runner.flipped) for each in runner.root().all_behind())
+
+
+@lru_cache(maxsize=1 << 12)
+def _share_below(smaller: int, number: int, bound: float) -> float:
+    ways = range(smaller + 1, number + 1)
+    return sum(math.comb(number, k) * bound**k * (1 - bound) ** (number - k) for k in ways)
 
 
 def place_of(runner: Runner) -> Place | None:
@@ -158,14 +171,45 @@ def place_of(runner: Runner) -> Place | None:
     return Place(number - 1 - later if runner.flipped else later, number)
 
 
-@lru_cache(maxsize=1 << 12)
-def share_below(place: Place, bound: float) -> float:
-    """Return the probability that a uniform is below ``bound`` if only its rank ``place`` among others is known.
+class RungTime(NamedTuple):
+    """What a race of clocks with different rates tells of the uniform of one clock: whether this clock rang first.
 
-    It is the probability that more than ``place.smaller`` of the ``place.number`` ranked uniforms are below ``bound``.
+    The first clock rings at a time T with the rate W, the sum of all rates. Let w be the rate of the clock of the
+    uniform u, and E = -log u be exponential. If the clock is first, E is w T; if not, E is w T plus a fresh
+    exponential. With k = W / w, E exceeds c with probability exp(-k c) in the first case and (k exp(-c) - exp(-k c)) /
+    (k - 1) in the second.
     """
-    ways = range(place.smaller + 1, place.number + 1)
-    return sum(math.comb(place.number, k) * bound**k * (1 - bound) ** (place.number - k) for k in ways)
+
+    share: float
+    """k, the sum of all rates divided by the rate of the clock."""
+    first: bool
+    flipped: bool
+    """Whether the clock is a function of 1 - u instead of u."""
+
+    def share_below(self, bound: float) -> float:
+        """Return the probability that the uniform is below ``bound``."""
+        if self.flipped:
+            return 1.0 - self._later(1.0 - bound)
+        return self._later(bound)
+
+    def _later(self, at: float) -> float:
+        """Return the probability that exp(-E) is below ``at``."""
+        if not 0 < at < 1:
+            return float(at >= 1)
+        more = self.share - 1
+        return at**self.share if self.first else at - at * math.expm1(more * math.log(at)) / more
+
+
+def rung_time(runner: Runner) -> RungTime | None:
+    """Return what the known order tells of the uniform of the clock ``runner``; None if its law is not known.
+
+    It is known for the first clock of a race, and for a clock of which nothing is known but that it is not the first.
+    """
+    root = runner.root()
+    first = runner is root
+    if not first and (runner.after is not root or runner.behind):
+        return None
+    return RungTime(sum(each.rate for each in root.all_behind()) / runner.rate, first, runner.flipped)
 
 
 # Valued
@@ -282,19 +326,19 @@ class Known:
         """The last race in which the number has taken part; None if it has not raced."""
         self.runner: Runner | None = None
         """The clock of the number in the known order; None before its first race, and if it cannot race again."""
-        self.place: Place | None = None
-        """The rank of the number among the numbers of its race; set when it is compared with a number."""
+        self.place: Place | RungTime | None = None
+        """What the order of its race tells of the number; set when it is compared with a number."""
         self.together: Together | None = None
         """The joint constraints of the number and others; None if there are none."""
         self.questions: list[AnsweredQuestion] = []
         """The comparisons of the number, for the audit of reuse."""
 
     def share_below(self, bound: float) -> float:
-        """Return the probability that the number is below ``bound``, given only its rank (``place``) in a race.
+        """Return the probability that the number is below ``bound``, given only the order of its race (``place``).
 
-        If it has no rank, the number is uniform in [0, 1). Comparisons, which narrow its interval, are not considered.
+        If it has not raced, the number is uniform in [0, 1). Comparisons narrow its interval, and are not considered.
         """
-        return bound if self.place is None else share_below(self.place, bound)
+        return bound if self.place is None else self.place.share_below(bound)
 
 
 class Constraint(NamedTuple):
@@ -399,22 +443,24 @@ class Uniform:
         return result
 
     def _placed(self, place: str) -> None:
-        """Store the rank of this uniform in its race, if it has raced; called before it is compared with a number.
+        """Store what the race of this uniform tells of it, if it has raced; called before it is compared with a number.
 
-        The rank follows from the order of the clocks that is already drawn. Raises ``NeedsValue`` if the order does not
-        determine it. ``place`` is the line that compares.
+        It follows from the order of the clocks that is already drawn. Raises ``NeedsValue`` if the order does not
+        determine the law of the number. ``place`` is the line that compares.
         """
         known, runner = self.known, self.known.runner
         if not known.raced or known.place is not None:
             return
-        if runner is None or not alike(runner):
+        are_alike = runner is not None and alike(runner)
+        if not are_alike:
             audit.compared_after(self.draw, known.raced)
-        known.place = None if runner is None or runner.told else place_of(runner)
-        refusal = "random noise that has already decided a race is compared with a number"
-        if runner is not None and known.place is not None:
-            refusal = audit.placed(known.raced, known.place, place)
-            for each in runner.root().all_behind():
-                each.told = True
+        if runner is not None and not runner.told:
+            known.place = place_of(runner) if are_alike else rung_time(runner)
+        if runner is None or known.place is None:
+            raise NeedsValue("second-race", "random noise that has already decided a race is compared with a number")
+        for each in runner.root().all_behind():
+            each.told = True
+        refusal = audit.placed(known.raced, known.place, place) if are_alike else ""
         if refusal:
             raise NeedsValue("second-race", refusal)
 
