@@ -9,9 +9,11 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.checks import check_named
+from specverify.laws.law import target_law
+from specverify.laws.scenarios import handed_task
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import SCENARIOS, Made, made_subject
-from specverify.subjects.requests import IN_TURN, law_of_all
+from specverify.subjects.requests import IN_TURN, MANY_BATCHES_IN_TURN, MANY_IN_TURN, law_of_all, served
 from specverify.subjects.subject import EngineProgram, UnusableSubject
 from specverify.testing import check_engine
 
@@ -127,7 +129,9 @@ def third_one_short(engine, prompt):
 def in_turn(make):
     """Return what the law says of requests in turn alone."""
     subject = made_subject(make, "an engine")
-    subject = subject.with_situations(EngineProgram, subject.programs[-len(IN_TURN) :])
+    names = {requests.name for requests in (*IN_TURN, MANY_IN_TURN)}
+    programs = tuple(program for program in subject.programs if program.name in names)
+    subject = subject.with_situations(EngineProgram, programs)
     return run_check(subject, check_named("law_is_target"), Checklist(()))
 
 
@@ -135,7 +139,7 @@ def in_turn(make):
 @pytest.mark.parametrize("begin", [emptied, its_own_beginning, by_blocks])
 def test_an_engine_that_serves_each_request_for_itself_holds(begin):
     verdict = in_turn(lambda scenario: Engine(scenario, begin).decode)
-    assert (verdict.status, verdict.figures["cases"]) == (Status.HOLDS, len(IN_TURN))
+    assert (verdict.status, verdict.figures["cases"]) == (Status.HOLDS, len(IN_TURN) + 1)
 
 
 @pytest.mark.thorough(keep=3)
@@ -253,3 +257,34 @@ def test_a_draft_left_over_from_the_end_of_a_text_must_not_be_tested_in_the_next
     subject = subject.with_situations(EngineProgram, here)
     verdict = run_check(subject, check_named("law_is_target"), Checklist(()))
     assert (verdict.status, len(here)) == (Status.HOLDS if cleared else Status.REFUTED, 1)
+
+
+@pytest.mark.parametrize("slots", [17, 24, 32])
+@pytest.mark.parametrize("requests", [MANY_IN_TURN, MANY_BATCHES_IN_TURN], ids=["requests", "batches"])
+def test_one_wrong_slot_of_many_shows(requests, slots):
+    """A request takes the next slot of a ring; slot 16 is not emptied when it is used again."""
+    target = handed_task(requests.scenario, rational=False).target
+
+    def engine(wrong):
+        held = {}
+
+        def decode(prompts):
+            texts = []
+            for prompt in prompts if requests.at_once else [prompts]:
+                slot = len(served_slots) % slots
+                served_slots.append(slot)
+                text = (held.get(slot, ()) if slot == wrong else ()) + tuple(prompt)
+                begin = len(text)
+                while len(text) < begin + requests.scenario.horizon:
+                    text += (int(np.argmax(target(text))),)
+                held[slot] = text
+                texts.append(text[begin:])
+            return texts if requests.at_once else texts[0]
+
+        served_slots = []
+        return decode
+
+    right, other = (served(requests, engine(wrong), batched=requests.at_once) for wrong in (None, 16))
+    laws = [target_law(handed_task(each, rational=False), each.prompt) for each in requests.each]
+    assert law_of_all(laws) == {right: 1}
+    assert other != right

@@ -23,7 +23,7 @@ from specverify.intercept.streams import begin_request
 from specverify.laws.certain_tables import CERTAIN, END, open_after
 from specverify.laws.law import target_law
 from specverify.laws.scenarios import Scenario, handed_task
-from specverify.laws.size_scenarios import many_rows
+from specverify.laws.size_scenarios import long_prompt, many_rows
 from specverify.reference import Tokens
 from specverify.reference.validation import shown
 from specverify.subjects.awaited import awaited
@@ -57,7 +57,10 @@ class Requests(NamedTuple):
     def name(self) -> str:
         """Return a name for the requests: the scenario, which has the first prompt, and the further prompts."""
         words = [self.scenario.name, *("".join(map(str, prompt)) for prompt in self.others)]
-        return ", then ".join(" beside ".join(batch) for batch in self.batches(words))
+        groups = [" beside ".join(batch) for batch in self.batches(words)]
+        if len(groups) > _MOST_NAMED:
+            groups = [*groups[:2], f"{len(groups) - 2} more"]
+        return ", then ".join(groups)
 
     def batches(self, items: Sequence[Any]) -> list[Sequence[Any]]:
         """Split ``items``, one for each request, into the groups that are served together."""
@@ -70,6 +73,8 @@ class Requests(NamedTuple):
         return (self.scenario, *(self.scenario._replace(prompt=prompt) for prompt in self.others))
 
 
+_MOST_NAMED: Final = 6
+"""If there are more requests or batches in turn, only the first two are named."""
 _LONG: Final = (0, 1, 2, 3, 2, 1) * 6
 """Thirty-six tokens, which fill two cache blocks of sixteen."""
 
@@ -257,17 +262,24 @@ MANY_ROWS: Final = (
 """Larger batches; in the last one only the fifth and the sixth row are random, and they have the same prompt."""
 
 
+MANY_IN_TURN: Final = Requests(
+    Scenario(CERTAIN, 4, (0,), 2, seed=240), tuple(long_prompt(1 + 5 * n % 7) for n in range(69))
+)
+"""Seventy requests in turn, for an engine with many slots, of which one is wrong."""
+MANY_BATCHES_IN_TURN: Final = MANY_IN_TURN._replace(others=MANY_IN_TURN.others[:-1], at_once=True, rows=3)
+
+
 def requests_for(decode: Callable[..., Any], *, batched: bool, stops: bool, rows: int = 0) -> tuple[Requests, ...]:
     """Return the lists of requests with which the engine call ``decode`` is examined.
 
     With ``stops`` there are also requests whose texts end with an end-of-sequence token. A ``batched`` engine also gets
     a batch of ``rows`` requests, if that is more than one. Returns () for an engine that takes no prompt.
     """
-    in_turn = IN_TURN + ENDING_IN_TURN * stops
+    in_turn = (*IN_TURN, *ENDING_IN_TURN * stops, MANY_IN_TURN)
     if batched:
         more = (_of_rows(rows),) if rows > 1 else ()
         at_once = AT_ONCE + PLANNED_AT_ONCE + (ENDING_AT_ONCE + PLANNED_ENDING) * stops
-        return (*in_turn, *BATCHES_IN_TURN, *MANY_ROWS, *more, *at_once)
+        return (*in_turn, *BATCHES_IN_TURN, MANY_BATCHES_IN_TURN, *MANY_ROWS, *more, *at_once)
     return in_turn if takes_prompt(decode) else ()
 
 
