@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from specverify.testing.judged import examined, offered
@@ -21,3 +24,37 @@ def test_a_limit_longer_than_the_usual_one_is_kept_where_no_share_of_a_run_is_sh
     finally:
         offered.reset(token)
     assert given == [seconds]
+
+
+USERS_TESTS = """
+import random
+from specverify.testing import check_verifier
+
+
+def verify(p, q, draft_tokens):
+    return [random.choices(range(len(q[0])), [float(mass) for mass in q[0]])[0]]
+
+
+def test_refuted():
+    check_verifier(verify, gammas=(1,), checks=["law_is_target"], quick=True)
+
+
+def test_unusable():
+    check_verifier(lambda p, q, drafts, rows, columns: [0])
+
+
+def test_bad_argument():
+    check_verifier(verify, gammas=(0,))
+"""
+
+
+def test_a_failed_test_shows_its_own_line_and_the_message_alone(tmp_path):
+    (tmp_path / "test_users.py").write_text(USERS_TESTS)
+    pytest_run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
+    shown = subprocess.run(
+        [*pytest_run, tmp_path / "test_users.py"], check=False, capture_output=True, text=True
+    ).stdout
+    assert "3 failed" in shown
+    assert "drafted 1 (q = 0.889), rejected" in shown
+    assert "Args:" not in shown
+    assert "specverify/" not in shown

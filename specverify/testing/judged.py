@@ -69,8 +69,11 @@ def judged(*taken: str) -> Callable[[Callable[Parameters, Verdicts]], Callable[P
         @functools.wraps(function)
         def check(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Verdicts:
             __tracebackhide__ = True
-            check_options(function.__name__, signature.parameters, kwargs)
-            return function(*args, **kwargs)
+            try:
+                check_options(function.__name__, signature.parameters, kwargs)
+                return function(*args, **kwargs)
+            except (SpeculationRefuted, SpeculationUndecided, UnusableSubject, ValueError) as error:
+                raise error.with_traceback(None)  # noqa: B904 - the same error, without the frames of this package
 
         check.__signature__ = signature  # type: ignore[attr-defined]
         check.plan = functools.partial(plan_of, check)  # type: ignore[attr-defined]
