@@ -36,7 +36,7 @@ def block_verification(draws: Draws, target: LanguageModel, prefix: Tokens, draf
         return Verified((*draft.tokens, bonus), accepted=gamma)
     accepted = gamma - 1
     while accepted > 0:
-        if flip(draws, _heads(w[accepted], p[accepted], q[accepted]), ("accept", accepted - 1)):
+        if flip(draws, pass_probability(w[accepted], p[accepted], q[accepted]), ("accept", accepted - 1)):
             break
         accepted -= 1
     replacement = draws.categorical(excess_law(w[accepted] * p[accepted], q[accepted]), ("residual", accepted))
@@ -55,7 +55,7 @@ def capped_ratios(p: list[Pmf], q: list[Pmf], tokens: Tokens) -> list[Any]:
     return w
 
 
-def _heads(w: Any, p: Pmf, q: Pmf) -> Any:
+def pass_probability(w: Any, p: Pmf, q: Pmf) -> Any:
     """Return the probability h = R / (R + 1 - w) with which a prefix passes its test; 1 in the case 0/0.
 
     ``w`` is the capped ratio of the prefix, R the sum of (w p - q)+; ``p`` and ``q`` are the rows after the prefix. The

@@ -16,8 +16,8 @@ from reference.algorithms import (
     sample_and_match,
     speculative_sampling,
 )
-from reference.verifiers.block_verification import _heads, capped_ratios
 from reference.verifiers.block_verification import block_verification as verify_block
+from reference.verifiers.block_verification import capped_ratios, pass_probability
 from reference.verifiers.drop_unlikely import drop_unlikely
 from reference.verifiers.gumbel_coupling import agreement_probability
 from specverify.laws.draws import Tape
@@ -240,7 +240,7 @@ def test_a_draft_that_neither_model_can_emit_weighs_nothing_in_a_block():
 
 
 def test_a_coin_of_a_block_lands_heads_where_nothing_is_left_to_replace():
-    assert _heads(Fraction(1), P, P) == 1
-    assert _heads(Fraction(1), P, Q) == 1
-    assert _heads(Fraction(1, 2), P, P) == 0
-    assert _heads(Fraction(1, 2), P, pmf(1, 0, 0)) == Fraction(4, 9)
+    assert pass_probability(Fraction(1), P, P) == 1
+    assert pass_probability(Fraction(1), P, Q) == 1
+    assert pass_probability(Fraction(1, 2), P, P) == 0
+    assert pass_probability(Fraction(1, 2), P, pmf(1, 0, 0)) == Fraction(4, 9)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from specverify.checks.explaining.block_rules import block_fault
 from specverify.checks.explaining.changed_rows import further_formula, kept_draft, name_of_change, step_rule
 from specverify.checks.explaining.given_drafts import (
     GENERIC,
@@ -142,6 +143,8 @@ def _named(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault:
     wrong = [part for part in PARTS if any(is_wrong(given, part) for given in all_given)]
     if goes_on := next((given.goes_on for given in all_given if given.goes_on), ""):
         return RoundFault(goes_on, frozenset(wrong))
+    if not all_given[0].of_engine and _depends_on_later(all_given) and (blocks := block_fault(all_given)):
+        return RoundFault(blocks, frozenset(wrong), contexts=_contexts(all_given, ("replace",)))
     other = _other_rows(all_given, parameters)
     if other:
         contexts = _contexts(all_given, wrong[:1])

@@ -1,0 +1,81 @@
+"""A verifier that follows one half of block verification is told which half is wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from specverify.base.verdict import Status
+from specverify.testing import SpeculationRefuted, check_verifier
+
+RNG = np.random.default_rng()
+
+
+def excess(weight, p, q):
+    return np.maximum(weight * p - q, 0)
+
+
+def share(spare, weight):
+    return spare / (spare + 1 - weight) if spare > 0 else 0.0
+
+
+def block_verifier(residual=excess, passes=share):
+    """Return a verifier of blocks.
+
+    ``residual`` gives the row after a part of a block, ``passes`` the probability with which a part is accepted.
+    """
+
+    def verify(p, q, draft_tokens):
+        gamma, weights = len(draft_tokens), [1.0]
+        for i, token in enumerate(draft_tokens):
+            weights.append(min(1.0, weights[-1] * p[i, token] / q[i, token]))
+        accepted = gamma if RNG.random() < weights[gamma] else 0
+        for i in range(gamma - 1, 0, -1):
+            spare = excess(weights[i], p[i], q[i]).sum()
+            if accepted == 0 and RNG.random() < passes(spare, weights[i]):
+                accepted = i
+        row = p[gamma] if accepted == gamma else residual(weights[accepted], p[accepted], q[accepted])
+        row = row if row.any() else p[accepted]
+        return [*draft_tokens[:accepted], RNG.choice(len(row), p=row / row.sum())]
+
+    return verify
+
+
+def message(verify):
+    with pytest.raises(SpeculationRefuted) as refuted:
+        check_verifier(verify, gammas=(2,), checks=["law_is_target"], quick=True)
+    return str(refuted.value)
+
+
+def test_the_right_rule_holds():
+    [verdict] = check_verifier(block_verifier(), gammas=(2,), checks=["law_is_target"], quick=True)
+    assert verdict.status is Status.HOLDS
+
+
+@pytest.mark.parametrize(
+    ("residual", "named"),
+    [
+        (lambda w, p, q: excess(1.0, p, q), "norm(max(p - q, 0)), without w"),
+        (lambda w, p, q: p, "p"),
+        (lambda w, p, q: excess(w, p, q / 2), "another row"),
+    ],
+)
+def test_a_wrong_residual_of_a_block_is_named(residual, named):
+    said = message(block_verifier(residual))
+    assert "drafts are accepted as by block verification" in said
+    assert f"is drawn from {named}, expected norm(max(w p - q, 0))" in said
+
+
+def test_a_wrong_test_of_a_block_is_named():
+    said = message(block_verifier(passes=lambda spare, weight: weight))
+    assert "but blocks are accepted otherwise: of the drafts" in said
+
+
+def test_a_verifier_of_single_drafts_is_not_compared_with_blocks():
+    def verify(p, q, draft_tokens):
+        for i, token in enumerate(draft_tokens):
+            if RNG.random() * q[i, token] >= p[i, token]:
+                return [*draft_tokens[:i], RNG.choice(len(p[i]), p=p[i])]
+        return [*draft_tokens, RNG.choice(len(p[-1]), p=p[-1])]
+
+    assert "block verification" not in message(verify)
