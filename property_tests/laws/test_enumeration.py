@@ -15,7 +15,7 @@ from specverify.laws.draws import MOST_DECISIONS, Decision, NotAFunctionOfItsDra
 from specverify.laws.enumeration import EnumerationTooLarge, decoder_law, one_round_law, program_law, whole_run
 from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
 from specverify.laws.model_strategies import pmfs, prompts, tasks
-from specverify.laws.paths import estimated_paths, first_outcomes, has_more_paths, heaviest_paths, paths
+from specverify.laws.paths import PROBES, estimated_paths, first_outcomes, has_more_paths, heaviest_paths, paths
 from specverify.laws.rounding import FLOAT64
 from specverify.laws.tables import as_float64, table_pair
 from test_support.laws.rational import P, Q, as_law, examples, law_of, pmf, project
@@ -186,6 +186,19 @@ def test_the_estimate_of_a_balanced_tree_is_exact(width, depth):
     row = pmf(*[Fraction(1, width)] * width)
     program = lambda draws: [draws.categorical(row, (i,)) for i in range(depth)]  # noqa: E731
     assert estimated_paths(program, probes=3) == width**depth
+
+
+def test_an_estimate_above_the_limit_needs_no_further_run():
+    runs = []
+
+    def program(draws):
+        runs.append([draws.categorical(pmf(Fraction(1, 2), Fraction(1, 2)), (i,)) for i in range(8)])
+
+    assert estimated_paths(program, most=256) == 256
+    assert len(runs) == PROBES
+    runs.clear()
+    assert 100 < estimated_paths(program, most=100) < 256
+    assert len(runs) == 7
 
 
 @pytest.mark.parametrize(("number", "more"), [(3, True), (4, False), (8, False), (1000, False)])

@@ -278,7 +278,7 @@ def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
     ``opened`` returns a context manager that yields the program.
     """
     with opened() as run:
-        if jobs == 1 or estimated_paths(run) < WORTH_SHARING:
+        if jobs == 1 or estimated_paths(run, most=WORTH_SHARING) < WORTH_SHARING:
             return _listened_to(opened, run, runs)
         shares = first_outcomes(run, depth=3)
         dealt = [shares[start :: 4 * jobs] for start in range(4 * jobs)]

@@ -38,7 +38,7 @@ def _small_pairs(subject: Subject) -> Iterator[InScenario]:
     for situation in chain(crowded, in_scenarios(_two_rounds_long)(subject)):
         if situation.variant.joint is not None:
             with situation.variant.joint(situation.task, situation.prompt).open() as run:
-                few = estimated_paths(run) <= MOST_PATHS
+                few = estimated_paths(run, most=MOST_PATHS) <= MOST_PATHS
             if few:
                 yield situation
 

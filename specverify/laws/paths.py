@@ -6,6 +6,7 @@ makes another draw, the error names the site that changed.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -303,17 +304,26 @@ def outcomes_of(end: Any) -> tuple[tuple[Any, Any], ...]:
     return end.outcomes if isinstance(end, Undecided) else ((end, 1),)
 
 
-def estimated_paths(program: Callable[[Draws], Any], probes: int = PROBES, seed: int = 0) -> float:
+def estimated_paths(
+    program: Callable[[Draws], Any], probes: int = PROBES, seed: int = 0, most: float = math.inf
+) -> float:
     """Return an unbiased estimate of the number of paths: the mean product of branching factors over random probes.
 
     Each of ``probes`` runs of ``program`` takes every branch with equal probability, by ``seed`` (Knuth 1975). If the
-    first run meets no branch, the result is 1.
+    first run meets no branch, the result is 1. Further runs are left out if the estimate exceeds ``most`` without them;
+    the result then is a lower bound of the estimate, greater than ``most``.
     """
     check_integer(probes, "the number of probes")
     check_seed(seed)
     rng = np.random.default_rng(seed)
-    first = _probe(program, rng)
-    return first if first == 1 else float(np.mean([first, *(_probe(program, rng) for _ in range(probes - 1))]))
+    total = 0.0
+    for _ in range(probes):
+        total += _probe(program, rng)
+        if total == 1:
+            return 1.0  # the first run met no branch
+        if total / probes > most:
+            break
+    return total / probes
 
 
 def has_more_paths(program: Callable[[Draws], Any], number: int, seed: int = 0) -> bool:
