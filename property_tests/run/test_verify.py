@@ -1,4 +1,4 @@
-"""The paths of a counterexample: several, the most probable first."""
+"""The paths of a counterexample: several, the most probable first; and the setting that explains a refuted engine."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from property_tests.mutants.test_mutants import each, refutation
-from specverify.checks import Conditions
+from specverify.base.verdict import Counterexample, Examination
+from specverify.checks import Case, Conditions, check_named
 from specverify.mutants import mutants, randomness
+from specverify.run.verify import _in_probe
+from specverify.subjects.made_engine import Made, made_subject
 
 EVERY_EDGE = Conditions(edge=0.0)
 """Planted faults at boundary draws refute whatever their probability."""
@@ -38,3 +41,18 @@ def test_the_paths_of_a_counterexample_come_heaviest_first(mutant):
 
 def test_some_counterexamples_have_several_paths():
     assert len(refutation(OF_DECODERS_OF_OURS[0]).counterexample.because) > 1
+
+
+def test_only_a_difference_of_laws_is_explained_in_another_setting():
+    """Other checks state no certain cause there."""
+
+    def probe():
+        pytest.fail("the setting is opened")
+
+    subject = made_subject(lambda scenario: Made(lambda prompt: (0,) * scenario.horizon), "an engine")
+    program = subject.programs[0]._replace(probe=probe)
+    refuted = Examination("it is wrong", failed=True, counterexample=Counterexample((), ""))
+    case = Case(subject, program, lambda conditions: refuted)
+    assert _in_probe(case, refuted, check_named("stop_law"), Conditions()) is None
+    with pytest.raises(pytest.fail.Exception):
+        _in_probe(case, refuted._replace(figures={"tv": 0.5}), check_named("law_is_target"), Conditions())

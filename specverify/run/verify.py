@@ -428,12 +428,12 @@ def _in_probe(
 
     The case is the engine's ``probe``, a program made to tell wrong rules apart. ``examination`` is the refutation of
     ``case`` by ``check``; ``conditions`` are the settings of the check. Returns None if the refutation itself states
-    its cause with certainty, or if the probe is not refuted, or not with a certain cause.
+    its cause with certainty, if it compares no laws, or if the probe is not refuted, or not with a certain cause.
     """
     program, example = case.situation, examination.counterexample
     if not isinstance(program, EngineProgram) or program.probe is None or example is None or example.sure:
         return None
-    if not conditions.explained:
+    if not conditions.explained or "tv" not in examination.figures:  # only a difference of laws has a certain cause
         return None
     few = conditions._replace(runs=PATHS_OF_PROBE, jobs=1)
     with suppress(Exception):  # the refutation stands, whatever another case raises
