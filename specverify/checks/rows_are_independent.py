@@ -2,7 +2,8 @@
 
 The joint law of two rows, and once of five, is compared with the product of their targets' laws. A uniform used for two
 rows leaves the law of each row right but makes the rows agree too often: only the joint law shows this. Rows that are
-swapped, or decided by each other's pmfs, fail here too. The target continues each row to a fixed length, so that rows
+swapped, or decided by each other's pmfs, fail here too. Batches of three certain rows show every pair of numbers of
+drafts and of accepted drafts. The target continues each row to a fixed length, so that rows
 of several lengths have one law.
 """
 
@@ -21,7 +22,7 @@ from specverify.laws.law import Law
 from specverify.laws.paths import estimated_paths
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Claim
-from specverify.subjects.subject import InScenario, Subject, Variant
+from specverify.subjects.subject import EngineProgram, InScenario, Subject, Variant
 
 ONE_ROW = "it decides one row at a time"
 MOST_PATHS = 700
@@ -34,6 +35,10 @@ def _two_rounds_long(scenario: Scenario) -> bool:
 
 def _small_pairs(subject: Subject) -> Iterator[InScenario]:
     """Yield the variants of ``subject`` that verify several rows in one call, in scenarios with few paths."""
+    for variant in subject.variants:
+        if variant.batches:
+            label = f"{variant.label.partition(',')[0]}, batches of certain rows"
+            yield InScenario(variant._replace(label=label, joint=None), CROWDED, subject.rational)
     crowded = (situation for situation in in_deep_scenarios(subject) if situation.scenario in {CROWDED, PAIRED})
     for situation in chain(crowded, in_scenarios(_two_rounds_long)(subject)):
         if situation.variant.joint is not None:
@@ -48,13 +53,26 @@ def examine(situation: InScenario, conditions: Conditions) -> Examination:
 
     ``situation`` is a verifier of batches in a scenario, and ``conditions`` limits the enumeration.
     """
-    assert situation.variant.joint is not None
-    program = situation.variant.joint(situation.task, situation.prompt)
+    variant = situation.variant
+    if variant.joint is not None:
+        return _examine(variant.joint(situation.task, situation.prompt), situation, conditions)
+    results = []
+    for program in variant.batches() if variant.batches else ():
+        results.append(_examine(program, situation, conditions))
+        if results[-1].failed or results[-1].unknown:
+            return results[-1]
+    runs = sum(result.figures["runs"] for result in results)
+    return results[-1]._replace(figures={**results[-1].figures, "runs": runs})
+
+
+def _examine(program: EngineProgram, situation: InScenario, conditions: Conditions) -> Examination:
+    """Compare the joint law of the rows that ``program`` decides with the product of their targets' laws."""
     rows, expected, alone = of_engine(program), program.law(), conditions._replace(jobs=1)  # too few paths to share
 
     def explain(law: Probabilities, expected: Probabilities) -> Counterexample:
         example = rows.explain(law, expected)
-        return example._replace(let=(described(situation), *example.let))
+        where = described(program) if situation.variant.joint is None else described(situation)
+        return example._replace(let=(where, *example.let))
 
     unnamed = rows._replace(name="", explain=explain, selects=False)
     result = compare(unnamed, alone, expected, "the product of the rows' laws")

@@ -140,6 +140,30 @@ def rejected_at_once(count: int, vocabulary: int) -> BatchRow:
     return BatchRow(np.array([last] * (count + 1)), _stacked([first] * count, vocabulary), (0,) * count)
 
 
+class CertainRow(NamedTuple):
+    """A row of a batch whose outcome has probability 1."""
+
+    row: BatchRow
+    emitted: Tokens
+
+
+def certain_row(count: int, accepted: int, vocabulary: int, first: int) -> CertainRow:
+    """Return a row of which the first ``accepted`` of ``count`` drafts are accepted, and the next one is rejected.
+
+    The last emitted token has one possible value too. ``first`` is the first draft, and every token is the next one of
+    ``vocabulary`` tokens, so rows with other first tokens emit other ones.
+    """
+    one_hot = np.eye(vocabulary)
+    wanted = [(first + place) % vocabulary for place in range(count + 1)]
+    drafts = [token if place < accepted else (token + 1) % vocabulary for place, token in enumerate(wanted[:count])]
+    q = [
+        (one_hot[draft] + one_hot[draft - 1]) / 2 if place < accepted else one_hot[draft]
+        for place, draft in enumerate(drafts)
+    ]
+    row = BatchRow(one_hot[wanted], _stacked(q, vocabulary), tuple(drafts))
+    return CertainRow(row, tuple(wanted[: accepted + 1]))
+
+
 def _point_masses(vocabulary: int) -> Any:
     """Return two one-hot pmfs, on the first and on the last token."""
     result = np.zeros((2, vocabulary))
@@ -242,7 +266,8 @@ def _names_lengths(verify: BareVerifier) -> bool:
 
 
 def _arrays(rows: Sequence[BatchRow], ragged: bool, arguments: Arguments) -> dict[str, Any]:
-    width, (first, last) = max(len(row.drafts) for row in rows), _point_masses(rows[0].p.shape[1])
+    # a batch without drafts has room for one
+    width, (first, last) = max(int(ragged), *(len(row.drafts) for row in rows)), _point_masses(rows[0].p.shape[1])
     padding = arguments.of_pmfs(np.array([first, 0.75 * first + 0.25 * last]))
     dtype = (
         np.float32 if any(row.p.dtype == np.float32 for row in rows) else None

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from functools import cache
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.law import target_law
@@ -33,12 +33,16 @@ from specverify.subjects.batch_call import (
     BESIDE,
     Arguments,
     BatchRow,
+    CertainRow,
     Company,
+    certain_row,
     emitted,
-    rejected_at_once,
     takes_lengths,
 )
 from specverify.subjects.subject import EngineProgram
+
+CERTAIN_TOKENS: Final = 5
+"""The vocabulary of rows whose outcomes are certain."""
 
 
 def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
@@ -63,7 +67,39 @@ def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task,
     first = max(1, min(gamma, task.horizon - 1)) if vocabulary == 2 else 1
     rows = ((prompt, first), ((*prompt, 1), max(1, first - takes_lengths(verify))))
     # a row that is rejected at once comes first: code that moves the remaining rows to the front then moves both rows
-    return _of_random_rows(verify, arguments, task, rows, before=(rejected_at_once(first, vocabulary),))
+    before = (certain_row(first, 0, vocabulary, vocabulary - 1), certain_row(first, first, vocabulary, 0))
+    return _of_random_rows(verify, arguments, task, rows, before)
+
+
+def certain_batches(verify: BareVerifier, arguments: Arguments, gamma: int) -> tuple[EngineProgram, ...]:
+    """Return programs that each decide a batch of three rows whose outcomes have probability 1.
+
+    Every pair of rows has every pair of outcomes: the number of accepted drafts, of ``gamma`` drafts or, if ``verify``
+    takes lengths, of 0 to ``gamma`` drafts. In one of the ragged batches no row has drafts.
+    """
+    counts = range(gamma + 1) if takes_lengths(verify) else (gamma,)
+    outcomes = [(count, accepted) for count in counts for accepted in range(count + 1)]
+    places = range(len(outcomes))
+    return tuple(
+        _of_certain_rows(verify, arguments, [outcomes[place % len(outcomes)] for place in (i, j, i + j)])
+        for i, j in product(places, places)
+    )
+
+
+def _of_certain_rows(verify: BareVerifier, arguments: Arguments, outcomes: Sequence[tuple[int, int]]) -> EngineProgram:
+    """Return a program that decides one row for each (number of drafts, number of accepted drafts) in one call."""
+    rows = [certain_row(*outcome, CERTAIN_TOKENS, first) for first, outcome in enumerate(outcomes)]
+    batch = [_given_as(arguments, each.row) for each in rows]
+
+    @contextmanager
+    def opened() -> Iterator[Callable[[Draws], Any]]:
+        yield emitted(verify, batch, answered_everywhere, arguments)
+
+    def law() -> dict[Any, Any]:
+        return {tuple(each.emitted for each in rows): 1}
+
+    name = ", ".join(f"{accepted} of {count} drafts accepted" for count, accepted in outcomes)
+    return EngineProgram(name, opened, law, each="row")
 
 
 def crowd_together(verify: BareVerifier, arguments: Arguments, task: Task, prompt: Tokens) -> EngineProgram:
@@ -88,14 +124,14 @@ def _of_random_rows(
     arguments: Arguments,
     task: Task,
     rows: Sequence[tuple[Tokens, int]],
-    before: tuple[BatchRow, ...] = (),
+    before: tuple[CertainRow, ...] = (),
 ) -> EngineProgram:
     """Return a program that decides one random row for each entry of ``rows`` in one call.
 
     An entry is (text before the drafts, number of drafts). ``before`` are rows with certain outcomes at the beginning
-    of the batch. The outcome is the tuple of the texts of the random rows.
+    of the batch. The outcome is the tuple of the texts of all rows.
     """
-    q_of, certain = draft_model(task), [_given_as(arguments, row) for row in before]
+    q_of, certain = draft_model(task), [_given_as(arguments, each.row) for each in before]
 
     def row(draws: Draws, place: int) -> BatchRow:
         prefix, count = rows[place]
@@ -108,11 +144,11 @@ def _of_random_rows(
 
     def decide(draws: Draws) -> Sequence[Tokens]:
         batch = [*certain, *(row(draws, place) for place in range(len(rows)))]
-        result: Sequence[Tokens] = emitted(verify, batch, answered_everywhere, arguments)(draws)[len(certain) :]
+        result: Sequence[Tokens] = emitted(verify, batch, answered_everywhere, arguments)(draws)
         return result
 
     name = " and ".join(f"{count} drafted after {prefix}" for prefix, count in rows)
-    return of_rows(name, task, rows, decide)
+    return of_rows(name, task, rows, decide, tuple(each.emitted for each in before))
 
 
 def _given_as(arguments: Arguments, row: BatchRow) -> BatchRow:
@@ -120,7 +156,11 @@ def _given_as(arguments: Arguments, row: BatchRow) -> BatchRow:
 
 
 def of_rows(
-    name: str, task: Task, rows: Sequence[tuple[Tokens, int]], decide: Callable[[Draws], Sequence[Tokens]]
+    name: str,
+    task: Task,
+    rows: Sequence[tuple[Tokens, int]],
+    decide: Callable[[Draws], Sequence[Tokens]],
+    certain: tuple[Tokens, ...] = (),
 ) -> EngineProgram:
     """Return a program that decides several rows in one call; its outcome is the tuple of the rows' texts.
 
@@ -128,6 +168,7 @@ def of_rows(
     * ``task``: Its target draws the missing tokens of a row that emits fewer than n + 1 tokens.
     * ``rows``: For each row: the text before the round, and n, the largest number of drafts that can be accepted.
     * ``decide``: ``decide(draws)`` makes the call and returns the emitted tokens of each row.
+    * ``certain``: What the rows before these ones emit with probability 1.
     """
 
     @cache
@@ -135,9 +176,11 @@ def of_rows(
         return tuple(target_law(task._replace(horizon=number), prefix).items()) if number else (((), 1),)
 
     def run(draws: Draws) -> Undecided:
-        ends = [
+        texts = decide(draws)
+        ends: list[list[tuple[Tokens, Any]]] = [[(text, 1)] for text in texts[: len(certain)]]
+        ends += [
             [(text + rest, mass) for rest, mass in continued(prefix + text, count + 1 - len(text))]
-            for text, (prefix, count) in zip(decide(draws), rows, strict=True)
+            for text, (prefix, count) in zip(texts[len(certain) :], rows, strict=True)
         ]
         return Undecided(tuple(_joined(ends)))
 
@@ -146,10 +189,10 @@ def of_rows(
         yield run
 
     def law() -> dict[Any, Any]:
-        ends = [continued(prefix, count + 1) for prefix, count in rows]
+        ends = [((text, 1),) for text in certain] + [continued(prefix, count + 1) for prefix, count in rows]
         return dict(_joined(ends))
 
-    return EngineProgram(name, opened, law)
+    return EngineProgram(name, opened, law, each="row")
 
 
 def _joined(ends: Sequence[Sequence[tuple[Tokens, Any]]]) -> Iterator[tuple[tuple[Tokens, ...], Any]]:

@@ -51,6 +51,8 @@ class Variant(NamedTuple):
 
     The outcome is their texts.
     """
+    batches: Callable[[], tuple[EngineProgram, ...]] | None = None
+    """For a verifier of batches: calls whose rows all have certain outcomes, in all combinations of two rows."""
     intercepted: Intercepted | None = None
     """For a verifier: how its random calls are intercepted."""
     remembered: Callable[[Task], Decoder] | None = None

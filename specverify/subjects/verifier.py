@@ -36,7 +36,7 @@ from specverify.subjects.batch_call import (
     emitted,
     takes_lengths,
 )
-from specverify.subjects.batched_verifier import crowd_together, place_of, together
+from specverify.subjects.batched_verifier import certain_batches, crowd_together, place_of, together
 from specverify.subjects.deep import deep_of
 from specverify.subjects.emitted import drawn_row, ends_left_open
 from specverify.subjects.forms import ROW, Form
@@ -119,6 +119,9 @@ def variant_at(
         drafts=gamma if form == ROW else None,
         process=partial(processed, setting) if form.logits else None,
         joint=rows if form.batched and company and joint else None,
+        batches=partial(certain_batches, verify, arguments, gamma)
+        if company is BESIDE and form.batched and joint
+        else None,
     )
 
 

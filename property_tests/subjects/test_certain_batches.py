@@ -1,0 +1,72 @@
+"""Batches of a verifier whose rows have certain outcomes, alone and beside random rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from specverify.base.verdict import Status
+from specverify.checks import check_named
+from specverify.run.verify import Checklist, run_check
+from specverify.subjects.batch_call import certain_row
+from specverify.subjects.forms import BATCHED
+from specverify.subjects.verifier import verifier_subject
+
+
+def drawn(weights, uniform):
+    """Return the token that a uniform selects."""
+    return int(np.searchsorted(np.cumsum(weights) / np.sum(weights), uniform, side="right"))
+
+
+def verifier(changed=lambda p, lengths, accepted, texts: None):
+    """Return a verifier of ragged batches; ``changed`` may change the texts in place."""
+    rng = np.random.default_rng()
+
+    def row(p, q, drafts):
+        for place, token in enumerate(drafts):
+            if not rng.random() < p[place, token] / q[place, token]:
+                left = np.maximum(p[place] - q[place], 0)
+                return [*drafts[:place], drawn(left if left.any() else p[place], rng.random())]
+        return [*drafts, drawn(p[len(drafts)], rng.random())]
+
+    def verify(p, q, draft_tokens, lengths):
+        texts = [row(p[b], q[b], [int(token) for token in draft_tokens[b, : lengths[b]]]) for b in range(len(p))]
+        changed(p, lengths, [len(text) - 1 for text in texts], texts)
+        return texts
+
+    return verify
+
+
+def other_if(condition):
+    """Return a change of the last token of the first row where ``condition(p, lengths, accepted)``."""
+
+    def change(p, lengths, accepted, texts):
+        if len(texts) > 1 and condition(p, lengths, accepted):
+            texts[0][-1] = (texts[0][-1] + 1) % p.shape[2]
+
+    return change
+
+
+WRONG = {
+    "no drafts in any row": lambda p, lengths, accepted: not any(lengths),
+    "beside an open row": lambda p, lengths, accepted: lengths[0] and not accepted[0] and (p[-1, 0] > 0).sum() > 1,
+    "one of two beside none": lambda p, lengths, accepted: (lengths[0], accepted[0], lengths[1]) == (2, 1, 0),
+}
+
+
+@pytest.mark.parametrize("name", ["", *WRONG])
+def test_a_verifier_that_is_wrong_in_one_constellation_is_refuted(name):
+    verify = verifier(other_if(WRONG[name])) if name else verifier()
+    subject = verifier_subject(verify, "it", (2,), BATCHED)
+    verdict = run_check(subject, check_named("rows_are_independent"), Checklist(()))
+    assert verdict.status is (Status.REFUTED if name else Status.HOLDS)
+
+
+@pytest.mark.parametrize(("count", "accepted"), [(0, 0), (1, 0), (2, 1), (3, 3)])
+def test_a_certain_row_accepts_as_many_drafts_as_stated(count, accepted):
+    row, emitted = certain_row(count, accepted, 5, first=2)
+    ratios = [row.p[place, token] / row.q[place, token] for place, token in enumerate(row.drafts)]
+    assert [*ratios[:accepted], *ratios[accepted : accepted + 1]] == [2.0] * accepted + [0.0] * (accepted < count)
+    assert len(emitted) == accepted + 1
+    assert emitted[:-1] == row.drafts[:accepted]
+    assert row.p[accepted, emitted[-1]] == 1
