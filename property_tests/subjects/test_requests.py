@@ -117,6 +117,14 @@ by_own_block = partial(by_blocks, key=place_and_block)
 with_rejected_ends = partial(by_blocks, left=True)
 
 
+def found_by_rejected_drafts(engine, prompt):
+    """Find a block by the draft that was rejected at its end; another token has taken its place."""
+    for end in range(SMALL, len(engine.text), SMALL):
+        if end - 1 in engine.rejected:
+            engine.found[(*engine.text[: end - 1], engine.rejected[end - 1])] = engine.seen[:end]
+    return (*engine.found.get(prompt[:-1], prompt[:-1]), prompt[-1])
+
+
 def without_its_own_end(engine, prompt):
     """The token that was emitted last was never fed, and a prompt that is the whole last text finds all of it held."""
     return prompt[:-1] if prompt == engine.text else prompt
@@ -154,6 +162,7 @@ def test_an_engine_that_serves_each_request_for_itself_holds(begin):
         without_its_own_end,
         by_own_block,
         with_rejected_ends,
+        found_by_rejected_drafts,
     ],
     ids=lambda begin: getattr(begin, "__name__", "by blocks"),
 )

@@ -73,7 +73,7 @@ class Requests(NamedTuple):
         return (self.scenario, *(self.scenario._replace(prompt=prompt) for prompt in self.others))
 
 
-_MOST_NAMED: Final = 6
+_MOST_NAMED: Final = 12
 """If there are more requests or batches in turn, only the first two are named."""
 _LONG: Final = (0, 1, 2, 3, 2, 1) * 6
 """Thirty-six tokens, which fill two cache blocks of sixteen."""
@@ -121,6 +121,18 @@ def _conversation(scenario: Scenario) -> Requests:
     return Requests(scenario, ((*last, 1), (*last[:-1], (last[-1] + 1) % scenario.vocabulary, 0)))
 
 
+def _drafted(scenario: Scenario) -> Requests:
+    """Return the request of ``scenario``, and one for each rejected draft, whose prompt ends with it and one token.
+
+    A block that was stored with the draft, and then got another token in its place, must not be found for this prompt.
+    """
+    task = handed_task(scenario, rational=False)
+    (answer,) = target_law(task, scenario.prompt)
+    texts = [scenario.prompt + answer[:place] for place in range(len(answer))]
+    choices = [(text, *(int(model(text).argmax()) for model in (task.target, task.draft))) for text in texts]
+    return Requests(scenario, tuple((*text, draft, 1) for text, wanted, draft in choices if wanted != draft))
+
+
 def _continued(scenario: Scenario) -> Requests:
     """Return two requests: that of ``scenario``, and one whose prompt is the first prompt followed by its new tokens.
 
@@ -147,6 +159,7 @@ IN_TURN: Final = (
     ),
     *(_conversation(Scenario(CERTAIN, 4, prompt, _HORIZON, seed=60)) for prompt in ((0,), (0, 1, 2, 3, 0))),
     *map(_conversation, _REJECTED_AT_ENDS),
+    *map(_drafted, _REJECTED_AT_ENDS),
     *(
         Requests(Scenario(open_after(len(first) + 1), 3, first, 3, seed=61), others)
         for first, others in (((0, 1, 2, 0), ((2,),)), ((1, 2), ((0, 1, 2, 0),)), ((0, 1, 2), ((0, 1, 2),)))
