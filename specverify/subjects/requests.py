@@ -19,12 +19,15 @@ from functools import partial
 from itertools import product
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from specverify.intercept.streams import begin_request
 from specverify.laws.certain_tables import CERTAIN, END, open_after
 from specverify.laws.law import target_law
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.laws.size_scenarios import long_prompt, many_rows
 from specverify.reference import Tokens
+from specverify.reference.models import draft_model
 from specverify.reference.validation import shown
 from specverify.subjects.awaited import awaited
 from specverify.subjects.batch_plans import (
@@ -129,8 +132,9 @@ def _drafted(scenario: Scenario) -> Requests:
     task = handed_task(scenario, rational=False)
     (answer,) = target_law(task, scenario.prompt)
     texts = [scenario.prompt + answer[:place] for place in range(len(answer))]
-    choices = [(text, *(int(model(text).argmax()) for model in (task.target, task.draft))) for text in texts]
-    return Requests(scenario, tuple((*text, draft, 1) for text, wanted, draft in choices if wanted != draft))
+    drafts = [int(np.argmax(draft_model(task)(text))) for text in texts]
+    rejected = [(*text, draft, 1) for text, draft, wanted in zip(texts, drafts, answer, strict=True) if draft != wanted]
+    return Requests(scenario, tuple(rejected))
 
 
 def _continued(scenario: Scenario) -> Requests:
