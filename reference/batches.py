@@ -68,10 +68,11 @@ def survivals(draft: Draft, confidence: Confidence) -> list[Any]:
 
 
 def best_slots(budget: int, confidence: Confidence) -> Plan:
-    """Return the schedule that verifies the ``budget`` draft positions with the largest survival in the batch.
+    """Return the schedule that verifies the ``budget`` draft positions of a batch that most probably are accepted.
 
-    The survival is that of ``survivals``, by ``confidence``. A schedule maps the drafts of all requests to the number
-    of verified drafts of each.
+    These are the positions with the largest survival: the product of the confidences of a draft and of all drafts
+    before it in its request (``survivals``). The confidence of a draft is ``confidence(q, token)``. A schedule is a
+    function from the drafts of all requests to the number of verified drafts of each.
     """
 
     def plan(drafts: Sequence[Draft]) -> list[int]:
@@ -90,8 +91,8 @@ def best_gain(costs: Sequence[tuple[Any, Any]], confidence: Confidence) -> Plan:
     """Return the schedule that verifies a share of the batch's draft positions: the one with the largest gain per cost.
 
     ``costs`` has pairs (share in [0, 1], cost of verifying it). A share selects the positions with the largest
-    ``survivals`` by ``confidence``; its gain is their sum. In a tie the first share is chosen. Raises ``ValueError``
-    for an invalid share or cost, or no pair.
+    survival, the product of the confidences up to a position (``survivals``); its gain is the sum of their survivals.
+    In a tie the first share is chosen. Raises ``ValueError`` for an invalid share or cost, or no pair.
     """
     if not costs or any(not 0 <= share <= 1 or not cost > 0 for share, cost in costs):
         raise ValueError(f"costs are {tuple(costs)}, expected pairs of a share in [0, 1] and a cost > 0, at least one")

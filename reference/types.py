@@ -129,7 +129,8 @@ class Round(NamedTuple):
 class State(NamedTuple):
     """The state of a decoder between rounds: all data on which the next round depends.
 
-    ``drafter`` and ``length`` are the states of the drafter and of the length rule.
+    ``drafter`` is the state of the drafter, or what else an algorithm needs from the last round. ``length`` is the
+    state of the length rule.
     """
 
     tokens: Tokens

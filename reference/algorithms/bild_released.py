@@ -30,8 +30,8 @@ from .bild import confident, is_unlikely, is_unsure
 def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Decoder:
     """Return the decoder whose small model drafts at most ``gamma`` tokens.
 
-    ``fallback`` and ``rollback`` are the thresholds of ``bild.build``. ``State.drafter`` is True if the next round
-    starts with the large model, without drafts: in the first round, and after a rollback.
+    ``fallback`` and ``rollback`` are the thresholds of ``bild.build``. In the first round, and in a round after a
+    rollback, nothing is drafted and the large model writes one token; ``State.drafter`` is True before such a round.
     """
     check_gamma(gamma, "gamma")
     large, small = checked_model(task.target, "target"), draft_model(task)

@@ -6,8 +6,8 @@ equals it continues; the others are discarded. The text is the target's own; onl
 token, d - e layers of the next pass are already computed. If a token is guessed with probability h, it takes ``d - (d -
 e) h`` layers on average, with up to k additional passes.
 
-A round emits one token; its trace has the number of layers it took and whether it was guessed. ``State.drafter`` is
-True if the last token was guessed.
+A round emits one token; its trace has the number of layers it took and whether it was guessed. The state between rounds
+(``State.drafter``) is whether the last token was guessed.
 """
 
 from __future__ import annotations

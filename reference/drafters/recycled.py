@@ -36,10 +36,11 @@ def filled(matrix: Mapping[int, Tokens], template: tuple[Tokens, ...], last: int
 
 
 def recycling_drafter(template: tuple[Tokens, ...], width: int) -> Drafter:
-    """Return a drafter of a tree of tokens that were probable under the target earlier, cut at gamma levels.
+    """Return a drafter of a tree of tokens that were probable under the target earlier.
 
-    ``template`` is the tree: a node is a path of ranks, and rank r selects the r-th of the ``width`` stored successors
-    of the token above. Raises ``ValueError`` for a node without its parent before it, or a rank not below ``width``.
+    A round passes gamma; nodes below level gamma are left out. ``template`` is the whole tree: a node is a path of
+    ranks, and rank r selects the r-th of the ``width`` stored successors of the token above. Raises ``ValueError`` for
+    a node without its parent before it, or a rank not below ``width``.
     """
     for place, ranks in enumerate(template):
         if not ranks or (ranks[:-1] and ranks[:-1] not in template[:place]) or max(ranks) >= width or min(ranks) < 0:

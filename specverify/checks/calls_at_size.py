@@ -70,9 +70,9 @@ def small_calls(opened: OpenedCall) -> list[OpenedCall]:
 
 
 def wrong_on_few_tokens(opened: OpenedCall, seed: int) -> str:
-    """Describe how the program of ``opened`` misses the target's law on rows of three tokens; "" if this is not shown.
+    """Describe how the program of ``opened`` misses the target's law on rows of three tokens; "" if it does not.
 
-    In these calls the drafts are drawn from q, and the output is completed to a fixed length by draws from p. Then
+    In these calls the drafts are drawn from q, and draws from p extend the output to a fixed length. Then
     every lossless program has the product of the rows of p as its law. ``seed`` is passed to ``law_of``.
     """
     gamma = min(len(opened.rows.drafts), 2)

@@ -206,9 +206,9 @@ def in_scenarios(keep: Callable[[Scenario], bool] = lambda scenario: True) -> Ca
 
 
 def _unequal_variants(variants: Iterable[Variant], horizon: int) -> Iterator[Variant]:
-    """Yield the variants whose decodes of ``horizon`` new tokens differ from those of every earlier variant.
+    """Yield the variants without those that act like an earlier one in decodes of ``horizon`` new tokens.
 
-    A round drafts at most ``horizon`` - 1 tokens, so all variants with at least this many drafts are equal.
+    Nothing is run. A round drafts at most ``horizon`` - 1 tokens, so variants with at least this many drafts act alike.
     """
     seen = set[int]()
     for variant in variants:

@@ -304,17 +304,18 @@ class _Reader:
             token for token in candidates if token != draw.outcome and token < len(draw.pmf) and draw.pmf[token] > 0
         ]
 
-    def _outcomes(self, number: int) -> tuple[list[int], int]:
-        """Return the outcomes of draw ``number`` to follow, and how many of them are a random sample from the pmf.
+    def _outcomes(self, draw: int) -> tuple[list[int], int]:
+        """Return which outcomes of the wide draw with index ``draw`` to follow, and the size of the sample among them.
 
-        If there are few possible outcomes, all are followed, and the number is 0. Otherwise the sample is followed, the
-        notable tokens, the two likeliest, and some at which arrays are often cut.
+        If at most ``FOLLOWED_WHOLE`` outcomes are possible, all are followed, and the size is 0. Otherwise these are:
+        a random sample from the pmf, the tokens that the caller passed as notable (such as the drafts), the two most
+        probable tokens, and some tokens at the ends of blocks of the vocabulary (``edges``).
         """
-        pmf = self._path.wide[number].pmf
+        pmf = self._path.wide[draw].pmf
         possible = np.flatnonzero(pmf > 0)
         if len(possible) <= FOLLOWED_WHOLE:
             return possible.tolist(), 0
-        word = repr((self._path.wide[number].site, self._path.choices, self._seed))
+        word = repr((self._path.wide[draw].site, self._path.choices, self._seed))
         rng = np.random.default_rng(zlib.crc32(word.encode()))
         at = [token for token in edges(self._vocabulary) if token < len(pmf) and pmf[token] > 0]
         chosen = rng.choice(at, min(AT_EDGES, len(at)), replace=False).tolist() if at else []

@@ -91,9 +91,9 @@ def parting(setting: str, plain: Tokens, speculative: Tokens, logits: Logits) ->
     row = logits.row(tuple(plain[:position]))
     if row is None or any(token != int(token) for token in pair):
         return None
-    if pair[0] != NO_TOKEN and _below(pair[0], row) == math.inf:
+    if pair[0] != NO_TOKEN and _distance_to_argmax(pair[0], row) == math.inf:
         raise ValueError(f"the logits are {shown(row)}, expected a row with a place for token {pair[0]}")
-    gap = max(_below(token, row) for token in pair)
+    gap = max(_distance_to_argmax(token, row) for token in pair)
     return Parting(setting, position, int(pair[0]), int(pair[1]), gap, logits.bound, gap <= logits.bound)
 
 
@@ -106,7 +106,7 @@ def greedy_parting(
     near-tie (``bound`` is 0), because rounding does not explain several texts. Returns None if the texts are equal, if
     ``expected`` has several texts, or if the logits are not known. ``setting`` is the name of the call in messages.
     """
-    plain, text = without_chance(expected), without_chance(law)
+    plain, text = only_outcome(expected), only_outcome(law)
     if logits is None or not isinstance(plain, tuple) or text == plain:
         return None
     if isinstance(text, tuple):
@@ -117,24 +117,25 @@ def greedy_parting(
     return None if result is None else result._replace(bound=0.0, near_tie=False)
 
 
-def _below(token: int, row: Any) -> float:
-    """Return how far the logit of ``token`` lies below the largest of ``row``, an array or mapping as in ``Logits``.
+def _distance_to_argmax(token: int, row: Any) -> float:
+    """Return how far the logit of ``token`` lies below the largest logit of ``row``.
 
-    A token that a mapping does not contain counts as its smallest entry. The result is infinite for a token outside of
-    an array, and for an end of the text without an entry.
+    ``row`` is an array of all logits, or a mapping from some tokens to their logits. If a mapping has no entry for
+    ``token``, its smallest logit is used; but the result is infinite for ``NO_TOKEN``, the end of the text. The result
+    is also infinite for a token outside of an array.
     """
-    told = isinstance(row, Mapping)
-    plain = list(row.values()) if told else row.detach().double().cpu().numpy() if hasattr(row, "detach") else row
+    by_token = isinstance(row, Mapping)
+    plain = list(row.values()) if by_token else row.detach().double().cpu().numpy() if hasattr(row, "detach") else row
     values = np.asarray(plain, dtype=np.float64)
     if values.ndim != 1 or not len(values) or np.isnan(values).any() or not math.isfinite(values.max()):
         raise ValueError(f"the logits are {shown(row)}, expected a row of numbers")
-    if told:
+    if by_token:
         last = -math.inf if token == NO_TOKEN else values.min()
         return float(values.max() - row.get(token, last))
     return float(values.max() - values[int(token)]) if token in range(len(values)) else math.inf
 
 
-def without_chance(probabilities: Mapping[Any, Any]) -> Any:
+def only_outcome(probabilities: Mapping[Any, Any]) -> Any:
     """Return the only outcome of a law, or None if it has several; ``probabilities`` maps outcomes to probabilities.
 
     Outcomes with a probability of at most ``RESIDUE`` do not count, because rounding may cause them.

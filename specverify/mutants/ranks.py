@@ -22,7 +22,7 @@ from specverify.reference import Draws, Tokens
 from specverify.subjects.made_engine import EngineScenario
 
 
-def earliest(corpus: Tokens, tokens: Tokens, count: int) -> Tokens:
+def after_first_occurrence(corpus: Tokens, tokens: Tokens, count: int) -> Tokens:
     """Return at most ``count`` tokens of ``corpus`` after the first occurrence of the last token of ``tokens``."""
     result = corpus.index(tokens[-1]) + 1
     return corpus[result : result + count] if result < len(corpus) else ()
@@ -37,11 +37,12 @@ def earliest(corpus: Tokens, tokens: Tokens, count: int) -> Tokens:
     citation="vLLM issue #31154, PRs #31288, #31307",
 )
 def ranks_draft_alone(rank: int) -> Callable[[Tokens, Tokens, int], Tokens] | None:
-    """Return a lookup of the first occurrence instead of the last for every rank but 0; None for rank 0.
+    """Return the function by which rank ``rank`` (a process of a parallel engine) looks up drafts in the text.
 
-    The ranks therefore find different drafts.
+    Rank 0 keeps the right lookup (None): the tokens after the last occurrence of the last token. Every other rank takes
+    the first occurrence. The ranks therefore find different drafts: the bug.
     """
-    return earliest if rank else None
+    return after_first_occurrence if rank else None
 
 
 @engine_part(

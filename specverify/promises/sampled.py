@@ -11,7 +11,7 @@ from specverify.promises.statistics import statistics_fault
 from specverify.promises.values import (
     Kind,
     KnownValues,
-    Off,
+    WrongValue,
     absent,
     by_prefix,
     changed_value,
@@ -73,18 +73,18 @@ def judge_values(
         present |= answer.values.keys()
         for name in promises.keys() - answer.values.keys():
             lacking.setdefault(name, answer)
-        off = (
+        wrong = (
             fault_of_values(answer, known)
             or changed_value(answer, 0, seen, of_tokens)
             or statistics_fault(answer, None, statistics)
         )
-        if off is not None and not off.undecided:
-            return _refuted(sampler, answer, off)
-        doubt = doubt or off
+        if wrong is not None and not wrong.undecided:
+            return _refuted(sampler, answer, wrong)
+        doubt = doubt or wrong
     for name, answer in lacking.items():
         if name not in present:
             raise UnusableSubject(absent(name))
-        return _refuted(sampler, answer, Off(f"no {name} are returned in some answers"))
+        return _refuted(sampler, answer, WrongValue(f"no {name} are returned in some answers"))
     figures = {"samples": SAMPLES}
     if open_said := doubt.fault if doubt else nothing_says(known):
         return Verdict(sampler.name, CHECK, Status.UNKNOWN, open_said, figures=figures)
@@ -107,9 +107,9 @@ def _facts(law: Any) -> Facts | None:
     return Facts((), 0, law=LawOfCalls(given))
 
 
-def _refuted(sampler: Sampler, answer: Answer, off: Off) -> Verdict:
-    example = Counterexample((f"an answer with tokens {answer.new}",), off.fault, off.because, fault=off.fault)
-    return Verdict(sampler.name, CHECK, Status.REFUTED, off.fault, evidence=Evidence.EQUAL, counterexample=example)
+def _refuted(sampler: Sampler, answer: Answer, wrong: WrongValue) -> Verdict:
+    example = Counterexample((f"an answer with tokens {answer.new}",), wrong.fault, wrong.because, fault=wrong.fault)
+    return Verdict(sampler.name, CHECK, Status.REFUTED, wrong.fault, evidence=Evidence.EQUAL, counterexample=example)
 
 
 def tokens_sampled(sample: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:

@@ -30,7 +30,16 @@ from typing import Any, Final, NamedTuple
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks.check import NO_ENGINE, Check, Conditions, ExaminedPart, by
 from specverify.checks.explaining.wording import short, short_row
-from specverify.promises.values import Kind, Off, absent, edges_of, figures_of, followed, listed_names, refuted
+from specverify.promises.values import (
+    Kind,
+    WrongValue,
+    absent,
+    edges_of,
+    figures_of,
+    followed,
+    listed_names,
+    refutation_by,
+)
 from specverify.reference import Tokens
 from specverify.subjects.answering import Answering, Facts
 from specverify.subjects.beside import Answer, Unreadable
@@ -40,7 +49,7 @@ ROUNDING = 1e-6
 """Relative difference of a rate that counts as rounding; rates that are rounded to fewer digits are not rates."""
 
 
-def statistics_fault(answer: Answer, facts: Facts | None, promises: Mapping[str, Kind]) -> Off | None:
+def statistics_fault(answer: Answer, facts: Facts | None, promises: Mapping[str, Kind]) -> WrongValue | None:
     """Return the fault of the first reported number that is impossible for the run; None if all are possible.
 
     ``answer`` has the numbers and the tokens. ``facts`` has the models of the request; None if they are unknown. Only
@@ -51,7 +60,7 @@ def statistics_fault(answer: Answer, facts: Facts | None, promises: Mapping[str,
         form = _FORMS.get(name, _WHOLE)
         if isinstance(value, Unreadable) or not form.fits(value):
             said = value.said if isinstance(value, Unreadable) else repr(value)
-            return Off(f"the reported {name} are {said}, expected {form.expected}")
+            return WrongValue(f"the reported {name} are {said}, expected {form.expected}")
     if "acceptance_histogram" in given:
         given["acceptance_histogram"] = _by_count(given["acceptance_histogram"])
     return (
@@ -118,7 +127,7 @@ PARTS = (
 be."""
 
 
-def _parts(usage: Mapping[str, Any], wholes: Mapping[str, Any]) -> Off | None:
+def _parts(usage: Mapping[str, Any], wholes: Mapping[str, Any]) -> WrongValue | None:
     """Return the fault if ``usage`` counts more tokens of a part than of its whole; None if it does not.
 
     For example, reasoning tokens are a part of the completion tokens. ``usage`` has the reported counts by name, and
@@ -129,66 +138,66 @@ def _parts(usage: Mapping[str, Any], wholes: Mapping[str, Any]) -> Off | None:
         for block in blocks:
             part, whole = block.get(name), wholes[of]
             if _is_whole(part) and whole is not None and part > whole:
-                return Off(f"the usage counts {part} {name.replace('_', ' ')} among {whole} {of} tokens")
+                return WrongValue(f"the usage counts {part} {name.replace('_', ' ')} among {whole} {of} tokens")
     return None
 
 
-def _usage(usage: Any, answer: Answer, facts: Facts | None) -> Off | None:
+def _usage(usage: Any, answer: Answer, facts: Facts | None) -> WrongValue | None:
     if usage is None:
         return None
     if not isinstance(usage, Mapping):
-        return Off(f"the usage is {usage!r}, expected counts by name")
+        return WrongValue(f"the usage is {usage!r}, expected counts by name")
     new, prompt = usage.get("completion_tokens", usage.get("output_tokens")), usage.get("prompt_tokens")
     if new is not None and new != answer.length:
-        return Off(f"the usage counts {new} completion tokens, and {answer.length} were returned")
+        return WrongValue(f"the usage counts {new} completion tokens, and {answer.length} were returned")
     if facts is not None and prompt is not None and prompt != len(answer.prompt):
-        return Off(f"the usage counts {prompt} prompt tokens, and the prompt has {len(answer.prompt)}")
+        return WrongValue(f"the usage counts {prompt} prompt tokens, and the prompt has {len(answer.prompt)}")
     if None not in (new, prompt, usage.get("total_tokens")) and usage["total_tokens"] != new + prompt:
-        return Off(f"the usage counts {usage['total_tokens']} tokens in total, expected {prompt} + {new}")
+        return WrongValue(f"the usage counts {usage['total_tokens']} tokens in total, expected {prompt} + {new}")
     return _parts(usage, {"completion": answer.length, "prompt": prompt})
 
 
-def _counts(given: Mapping[str, Any], answer: Answer) -> Off | None:
+def _counts(given: Mapping[str, Any], answer: Answer) -> WrongValue | None:
     """Return the fault if the reported numbers of drafts and rounds in ``given`` contradict each other or the answer.
 
     Returns None if they fit.
     """
     drafted, accepted, rejected = (given.get(name) for name in ("drafted", "accepted", "rejected"))
     if drafted is not None and accepted is not None and accepted > drafted:
-        return Off(f"{accepted} drafts are reported as accepted, and {drafted} as drafted")
+        return WrongValue(f"{accepted} drafts are reported as accepted, and {drafted} as drafted")
     if drafted is not None and rejected is not None and rejected + (accepted or 0) > drafted:
         both = f"{accepted} drafts are reported as accepted and " if accepted else ""
-        return Off(f"{both}{rejected} drafts are reported as rejected, and {drafted} as drafted")
+        return WrongValue(f"{both}{rejected} drafts are reported as rejected, and {drafted} as drafted")
     histogram = given.get("acceptance_histogram")
-    off = _of_positions(given) or (None if histogram is None else _of_histogram(histogram, given))
-    if off is not None or histogram is None:
-        return off or _of_rounds(accepted, given.get("rounds"), answer)
+    wrong = _of_positions(given) or (None if histogram is None else _of_histogram(histogram, given))
+    if wrong is not None or histogram is None:
+        return wrong or _of_rounds(accepted, given.get("rounds"), answer)
     return _of_rounds(_all_accepted(histogram), sum(histogram.values()), answer)
 
 
-def _of_positions(given: Mapping[str, Any]) -> Off | None:
+def _of_positions(given: Mapping[str, Any]) -> WrongValue | None:
     accepted, rounds, positions = (given.get(name) for name in ("accepted", "rounds", "accepted_per_position"))
     if positions is None:
         return None
     if accepted is not None and sum(positions) != accepted:
-        return Off(f"the accepted drafts by position sum to {sum(positions)}, and {accepted} are reported")
+        return WrongValue(f"the accepted drafts by position sum to {sum(positions)}, and {accepted} are reported")
     for place, (before, after) in enumerate(itertools.pairwise(positions), start=2):
         if after > before:
-            return Off(
+            return WrongValue(
                 f"{after} drafts are reported as accepted at position {place} and {before} at position {place - 1}"
                 ": a draft can be accepted only after an accepted one"
             )
     if rounds is not None and positions and positions[0] > rounds:
-        return Off(f"{positions[0]} drafts are reported as accepted at position 1 in {rounds} rounds")
+        return WrongValue(f"{positions[0]} drafts are reported as accepted at position 1 in {rounds} rounds")
     return None
 
 
-def _of_histogram(histogram: Mapping[int, int], given: Mapping[str, Any]) -> Off | None:
+def _of_histogram(histogram: Mapping[int, int], given: Mapping[str, Any]) -> WrongValue | None:
     accepted, rounds, counted = given.get("accepted"), given.get("rounds"), sum(histogram.values())
     if rounds is not None and rounds != counted:
-        return Off(f"the histogram of accepted drafts has {counted} rounds, and {rounds} are reported")
+        return WrongValue(f"the histogram of accepted drafts has {counted} rounds, and {rounds} are reported")
     if accepted is not None and accepted != _all_accepted(histogram):
-        return Off(
+        return WrongValue(
             f"the histogram of accepted drafts adds up to {_all_accepted(histogram)}, and {accepted} are reported"
         )
     return None
@@ -198,33 +207,37 @@ def _all_accepted(histogram: Mapping[int, int]) -> int:
     return sum(count * rounds for count, rounds in histogram.items())
 
 
-def _of_rounds(accepted: Any, rounds: Any, answer: Answer) -> Off | None:
+def _of_rounds(accepted: Any, rounds: Any, answer: Answer) -> WrongValue | None:
     if rounds is not None and rounds > answer.length + 1:
-        return Off(f"{rounds} rounds are reported for {answer.length} new tokens: a round emits one token at least")
+        return WrongValue(
+            f"{rounds} rounds are reported for {answer.length} new tokens: a round emits one token at least"
+        )
     if accepted is not None and rounds is not None and accepted + rounds < answer.length - 1:
-        return Off(
+        return WrongValue(
             f"{answer.length} new tokens came of {accepted} accepted drafts and {rounds} rounds, as reported: a round "
             "emits one token beside its accepted drafts"
         )
     return None
 
 
-def _rates(given: Mapping[str, Any], answer: Answer) -> Off | None:
+def _rates(given: Mapping[str, Any], answer: Answer) -> WrongValue | None:
     drafted, accepted, rounds = (given.get(name) for name in ("drafted", "accepted", "rounds"))
     rate, per_round = given.get("acceptance_rate"), given.get("tokens_per_round")
     if rate is not None and drafted and accepted is not None and abs(rate - accepted / drafted) > ROUNDING:
-        return Off(f"the acceptance rate is {short(rate)}, and {accepted} of {drafted} drafts are reported as accepted")
+        return WrongValue(
+            f"the acceptance rate is {short(rate)}, and {accepted} of {drafted} drafts are reported as accepted"
+        )
     if per_round is not None and 0 < per_round < answer.length / (answer.length + 1) - ROUNDING:
-        return Off(f"{short(per_round)} tokens a round are reported: a round emits one token at least")
+        return WrongValue(f"{short(per_round)} tokens a round are reported: a round emits one token at least")
     if per_round is not None and rounds:
         right = [answer.length / rounds] + ([] if accepted is None else [1 + accepted / rounds])
         if all(abs(per_round - one) > ROUNDING * max(one, 1) for one in right):
-            return Off(f"{short(per_round)} tokens a round are reported, expected {short(right[0])}: "
+            return WrongValue(f"{short(per_round)} tokens a round are reported, expected {short(right[0])}: "
                        f"{answer.length} new tokens in {rounds} rounds")  # fmt: skip
     return None
 
 
-def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
+def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> WrongValue | None:
     """Return the fault if more ``accepted`` drafts are reported than the queries to the draft model allow; else None.
 
     Accepted drafts are at most as many as
@@ -243,11 +256,11 @@ def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
     if accepted > len(common):
         why = f"the draft model was called after {len(asked)} texts"
         apart = f", and after {len(asked) - len(common)} of them p and q have no token in common"
-        return Off(f"{accepted} drafts are reported as accepted, {len(common)} can have been: {why}{apart}")
+        return WrongValue(f"{accepted} drafts are reported as accepted, {len(common)} can have been: {why}{apart}")
     size = len(answer.prompt)
     reach = max((len(text) - size + 1 for text in asked if text[:size] == answer.prompt), default=0)
     if accepted > max(answer.length, reach):
-        return Off(
+        return WrongValue(
             f"{accepted} drafts are reported as accepted, and the request has {answer.length} new tokens; drafts reach "
             f"no further than new token {reach}"
         )
@@ -301,22 +314,22 @@ def examine(answering: Answering, promises: Mapping[str, Kind], conditions: Cond
             present |= answer.values.keys()
             for name in promises.keys() - answer.values.keys():
                 lacking.setdefault(name, (answer, facts))
-            off = statistics_fault(answer, facts, promises)
-            if off is not None:
-                return _refuted(answering, answer, facts, off, runs)
+            wrong = statistics_fault(answer, facts, promises)
+            if wrong is not None:
+                return _refuted(answering, answer, facts, wrong, runs)
             drafted = answer.values["drafted"].value if "drafted" in promises.keys() & answer.values.keys() else None
             doubt = doubt or _counted_too_often(drafted, answer, facts)
     for name, (answer, facts) in lacking.items():
         if name not in present:
             raise UnusableSubject(absent(name))
-        return _refuted(answering, answer, facts, Off(f"no {name} are reported on some paths"), runs)
+        return _refuted(answering, answer, facts, WrongValue(f"no {name} are reported on some paths"), runs)
     if doubt:
         return Examination(doubt, unknown=True, rational=False, figures={"runs": runs})
     said = f"on every path the reported {listed_names(promises)} fit the run"
     return Examination(said, rational=False, figures=figures_of(runs, edges))
 
 
-def _refuted(answering: Answering, answer: Answer, facts: Facts | None, off: Off, runs: int) -> Examination:
+def _refuted(answering: Answering, answer: Answer, facts: Facts | None, wrong: WrongValue, runs: int) -> Examination:
     asked = _draft_queries(answer)
     let: list[str] = []
     if facts is not None and facts.target is not None and facts.draft is not None:
@@ -326,7 +339,7 @@ def _refuted(answering: Answering, answer: Answer, facts: Facts | None, off: Off
             for text in asked[:8]
         ]
     reported = ", ".join(f"{name} {value.value}" for name, value in answer.values.items())
-    return refuted(answering, answer, off, runs, (*let, f"reported: {reported}"))
+    return refutation_by(answering, answer, wrong, runs, (*let, f"reported: {reported}"))
 
 
 def statistics_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) -> Check:

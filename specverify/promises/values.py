@@ -46,7 +46,7 @@ SAME_REASONS: Final = (
 )
 
 
-class Off(NamedTuple):
+class WrongValue(NamedTuple):
     """A returned value that differs from the promised one: a sentence about it, and whether rounding may explain it."""
 
     fault: str
@@ -81,7 +81,7 @@ def examine(answering: Answering, promises: Mapping[str, Kind], conditions: Cond
     ``MOST_PATHS`` paths.
     """
     known, seen, runs, edges = _known(answering, promises), dict[Any, Any](), 0, list[Mapping[str, Any]]()
-    undecided: Off | None = None
+    undecided: WrongValue | None = None
     lacking: dict[str, tuple[Answer, KnownValues]] = {}
     present: set[str] = set()
     for answers, rarest in followed(answering.open()):
@@ -94,13 +94,13 @@ def examine(answering: Answering, promises: Mapping[str, Kind], conditions: Cond
             present |= answer.values.keys()
             for name in promises.keys() - answer.values.keys():
                 lacking.setdefault(name, (answer, against))
-            off = fault_of_values(answer, against) or changed_value(answer, place, seen, promises)
-            if off is not None and not off.undecided:
-                return _refuted(answering, answer, against, off, runs)
-            undecided = undecided or off
+            wrong = fault_of_values(answer, against) or changed_value(answer, place, seen, promises)
+            if wrong is not None and not wrong.undecided:
+                return _refuted(answering, answer, against, wrong, runs)
+            undecided = undecided or wrong
     for name, (answer, against) in lacking.items():
         if name in present:
-            return _refuted(answering, answer, against, Off(f"no {name} are returned on some paths"), runs)
+            return _refuted(answering, answer, against, WrongValue(f"no {name} are returned on some paths"), runs)
         raise UnusableSubject(absent(name))
     said = f"{answering.name}: {undecided.fault}" if undecided else nothing_says(known[0])
     if said:
@@ -120,16 +120,16 @@ def figures_of(runs: int, edges: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"runs": runs, **({"edges": edges[:1]} if edges else {})}
 
 
-def edges_of(answering: Answering, off: Off | None, rarest: float) -> list[Mapping[str, Any]]:
-    """Return the fault ``off`` as a list of one edge (a fault that needs an improbable draw), [] without a fault.
+def edges_of(answering: Answering, wrong: WrongValue | None, rarest: float) -> list[Mapping[str, Any]]:
+    """Return the value ``wrong`` as a list of one edge, a fault that needs an improbable draw; [] if it is None.
 
-    Returns [] also if rounding may explain the fault. ``rarest`` is the probability of the least probable draw on the
-    path of the engine program ``answering``, on which the fault occurred.
+    Returns [] also if rounding may explain the value. ``rarest`` is the probability of the least probable draw on the
+    path of the engine program ``answering``, on which the value was returned.
     """
-    if off is None or off.undecided:
+    if wrong is None or wrong.undecided:
         return []
     when = "a random number falls into an interval as rare as this"
-    return [edge_of(f"{answering.name}: {off.fault}", when, rarest)]
+    return [edge_of(f"{answering.name}: {wrong.fault}", when, rarest)]
 
 
 def nothing_says(known: KnownValues) -> str:
@@ -240,7 +240,7 @@ def by_prefix(texts: Mapping[Tokens, Mapping[str, Value]], name: str) -> dict[To
     return result
 
 
-def fault_of_values(answer: Answer, known: KnownValues) -> Off | None:
+def fault_of_values(answer: Answer, known: KnownValues) -> WrongValue | None:
     """Return the fault of the first value of ``answer`` that differs from the promised one; None if there is none.
 
     A difference that rounding may explain is returned only if no other value has a certain fault. ``known`` has the
@@ -252,15 +252,15 @@ def fault_of_values(answer: Answer, known: KnownValues) -> Off | None:
             continue
         value = answer.values[name]
         if isinstance(value.value, Unreadable):
-            return Off(f"the {name} are {value.value.said}, expected one of the documented forms")
-        off = _COMPARED.get(name, _compare_other)(name, kind, value, answer, known)
-        if off is not None and not off.undecided:
-            return off
-        doubt = doubt or off
+            return WrongValue(f"the {name} are {value.value.said}, expected one of the documented forms")
+        wrong = _COMPARED.get(name, _compare_other)(name, kind, value, answer, known)
+        if wrong is not None and not wrong.undecided:
+            return wrong
+        doubt = doubt or wrong
     return doubt
 
 
-def changed_value(answer: Answer, place: int, seen: dict[Any, Any], promises: Mapping[str, Kind]) -> Off | None:
+def changed_value(answer: Answer, place: int, seen: dict[Any, Any], promises: Mapping[str, Kind]) -> WrongValue | None:
     """Return the fault of the first value that differs from that on an earlier path with the same tokens; else None.
 
     ``seen`` holds the values of earlier paths and is updated; ``place`` is the index of the request. Only the values
@@ -278,7 +278,7 @@ def changed_value(answer: Answer, place: int, seen: dict[Any, Any], promises: Ma
             before = seen.setdefault(key, shown)
             if not _alike(before, shown, value.spacing):
                 what = f"new token {at + 1}" if name in OF_TOKENS else "a text"
-                return Off(
+                return WrongValue(
                     f"the {name} of {what} depend on which drafts were accepted: {_shown(before)} on one path and "
                     f"{_shown(shown)} on another, for the same tokens"
                 )
@@ -298,7 +298,7 @@ def explained(spacing: float, logarithm: float) -> float:
     return spacing * (MOST_TOKENS / 2 + 8 + 2 * abs(logarithm))
 
 
-def _off_by(value: float, expected: float, spacing: float) -> str:
+def _rate_difference(value: float, expected: float, spacing: float) -> str:
     """Compare a returned logarithm, ``value``, with the ``expected`` one.
 
     Returns "" if they agree, "undecided" if rounding in floats of this ``spacing`` may explain the difference, else
@@ -306,10 +306,10 @@ def _off_by(value: float, expected: float, spacing: float) -> str:
     """
     if expected == -math.inf or math.isnan(value):
         return "" if value == -math.inf or value < math.log(FORBIDDEN) else "wrong"
-    off = abs(value - expected)
-    if off <= explained(spacing, expected):
+    difference = abs(value - expected)
+    if difference <= explained(spacing, expected):
         return ""
-    return "undecided" if off <= math.sqrt(spacing) else "wrong"
+    return "undecided" if difference <= math.sqrt(spacing) else "wrong"
 
 
 def _rows(kind: Kind, known: KnownValues) -> Callable[[Tokens], Pmf] | None:
@@ -369,16 +369,16 @@ def _kind(name: str, kind: Kind, known: KnownValues) -> Kind:
     return kind
 
 
-def _missing(name: str, value: Value, answer: Answer) -> Off | None:
+def _missing(name: str, value: Value, answer: Answer) -> WrongValue | None:
     count = len(value.value)
     if count == answer.length:
         return None
     if count < answer.length:
-        return Off(f"{answer.length} new tokens are returned with {count} {name}: the last ones have none")
-    return Off(f"{answer.length} new tokens are returned with {count} {name}, expected one for each")
+        return WrongValue(f"{answer.length} new tokens are returned with {count} {name}: the last ones have none")
+    return WrongValue(f"{answer.length} new tokens are returned with {count} {name}, expected one for each")
 
 
-def _compare_logprobs(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
+def _compare_logprobs(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> WrongValue | None:
     if missing := _missing(name, value, answer):
         return missing
     kind, doubt = _kind(name, kind, known), None
@@ -386,18 +386,20 @@ def _compare_logprobs(name: str, kind: Kind, value: Value, answer: Answer, known
     for place, token in enumerate(answer.new):
         result, new = value.value[place], answer.new[:place]
         if result is None:
-            return Off(f"the {name} of new token {place + 1} do not have the token {token} that was emitted")
+            return WrongValue(f"the {name} of new token {place + 1} do not have the token {token} that was emitted")
         expected = known.prefixes[name].get((*new, token)) if rows is None else _log(rows(new)[token])
         if expected is None:
             continue
         if not isinstance(result, float):
-            return Off(f"the {name} of new token {place + 1} are {_shown(result)}, expected a number")
-        if off := _off_by(result, expected, value.spacing):
+            return WrongValue(f"the {name} of new token {place + 1} are {_shown(result)}, expected a number")
+        if rating := _rate_difference(result, expected, value.spacing):
             one, other = apart(result, expected)
-            if off == "undecided":
-                doubt = doubt or Off(f"{name} of new token {place + 1}: {_between(result, expected, value)}", (), True)
+            if rating == "undecided":
+                doubt = doubt or WrongValue(
+                    f"{name} of new token {place + 1}: {_between(result, expected, value)}", (), True
+                )
                 continue
-            return Off(
+            return WrongValue(
                 f"the log-probability of new token {place + 1} is {one}, expected {other}: {_source(kind)}",
                 (*_explanations(result, place, answer, known), *_ratio(result, expected)),
             )
@@ -484,7 +486,7 @@ def _of_draft(facts: Facts, before: Tokens, token: int) -> list[tuple[str, float
     return result
 
 
-def _compare_cumulative(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
+def _compare_cumulative(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> WrongValue | None:
     kind = _kind(name, kind, known)
     if answer.length != len(answer.new):
         return None
@@ -494,14 +496,14 @@ def _compare_cumulative(name: str, kind: Kind, value: Value, answer: Answer, kno
     if rows is None:
         return None
     expected = sum(_log(rows(answer.new[:place])[token]) for place, token in enumerate(answer.new))
-    if off := _off_by(float(value.value), expected, value.spacing * len(answer.new)):
+    if rating := _rate_difference(float(value.value), expected, value.spacing * len(answer.new)):
         one, other = apart(float(value.value), expected)
         said = f"the cumulative log-probability is {one}, expected {other}: the sum over the new tokens"
-        return Off(said, (), off == "undecided")
+        return WrongValue(said, (), rating == "undecided")
     return None
 
 
-def _compare_top(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
+def _compare_top(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> WrongValue | None:
     if missing := _missing(name, value, answer):
         return missing
     kind, doubt = _kind(name, kind, known), None
@@ -511,7 +513,7 @@ def _compare_top(name: str, kind: Kind, value: Value, answer: Answer, known: Kno
         row = None if rows is None else rows(answer.new[:place])
         expected = known.prefixes[name].get((*answer.new[:place], token)) if row is None else None
         if entry is None:
-            return Off(f"the list of the most probable tokens at new token {place + 1} is missing")
+            return WrongValue(f"the list of the most probable tokens at new token {place + 1} is missing")
         wrong = _wrong_list(entry, token, value.spacing, row, expected)
         if wrong is not None:
             wrong = wrong._replace(fault=f"the list of the most probable tokens at new token {place + 1} {wrong.fault}")
@@ -521,7 +523,7 @@ def _compare_top(name: str, kind: Kind, value: Value, answer: Answer, known: Kno
     return doubt
 
 
-def _wrong_list(entry: Ranked, emitted: int, spacing: float, row: Any, expected: Ranked | None) -> Off | None:
+def _wrong_list(entry: Ranked, emitted: int, spacing: float, row: Any, expected: Ranked | None) -> WrongValue | None:
     """Return the first fault of ``entry``, a list of most probable tokens and their logarithms; None if there is none.
 
     A fault is a repeated token, a wrong logarithm, a wrong order, a missing token or a wrong rank. A wrong logarithm
@@ -534,7 +536,7 @@ def _wrong_list(entry: Ranked, emitted: int, spacing: float, row: Any, expected:
       and the order are examined.
     """
     if len(set(entry.tokens)) < len(entry.tokens):
-        return Off(f"has a token twice: {list(entry.tokens)}")
+        return WrongValue(f"has a token twice: {list(entry.tokens)}")
     masses: Mapping[int, float] = {}
     if row is not None:
         masses = {token: _log(mass) for token, mass in enumerate(row)}
@@ -545,20 +547,20 @@ def _wrong_list(entry: Ranked, emitted: int, spacing: float, row: Any, expected:
     if wrong is not None and not wrong.undecided:
         return wrong
     if entry.ordered and (swapped := _swapped(inner, emitted, spacing)):
-        return Off(f"names {swapped[0]} before {swapped[1]}, which is more probable")
+        return WrongValue(f"names {swapped[0]} before {swapped[1]}, which is more probable")
     least = _least_of_others(inner, emitted) + math.sqrt(spacing)
     left_out = [token for token, mass in masses.items() if token not in entry.tokens and mass > least]
     if left_out:
-        return Off(f"leaves out token {left_out[0]}, which is more probable than one that it names")
+        return WrongValue(f"leaves out token {left_out[0]}, which is more probable than one that it names")
     for token, rank in zip(entry.tokens, entry.ranks, strict=False):
         if rank is not None and row is not None and not _rank_fits(rank, token, masses, spacing):
-            return Off(f"gives token {token} the rank {rank}")
+            return WrongValue(f"gives token {token} the rank {rank}")
     return wrong
 
 
 def _wrong_entry(
     inner: Sequence[tuple[int, float]], emitted: int, spacing: float, masses: Mapping[int, float]
-) -> Off | None:
+) -> WrongValue | None:
     """Return the fault of the first entry of a list that has a wrong logarithm; None if there is none.
 
     ``inner`` are the entries (token, logarithm), and ``masses`` the right logarithms by token (empty if unknown). A
@@ -569,13 +571,15 @@ def _wrong_entry(
     for token, result in inner:
         if token not in masses:
             if masses and token != emitted:
-                return Off(f"has the token {token}, expected one of {sorted(masses)}")
+                return WrongValue(f"has the token {token}, expected one of {sorted(masses)}")
             continue
-        if off := _off_by(result, masses[token], spacing):
+        if rating := _rate_difference(result, masses[token], spacing):
             one, other = apart(result, masses[token])
-            if off == "wrong":
-                return Off(f"gives token {token} {one}, expected {other}")
-            doubt = doubt or Off(f"gives token {token} {one}, expected {other}, which rounding may explain", (), True)
+            if rating == "wrong":
+                return WrongValue(f"gives token {token} {one}, expected {other}")
+            doubt = doubt or WrongValue(
+                f"gives token {token} {one}, expected {other}, which rounding may explain", (), True
+            )
     return doubt
 
 
@@ -609,7 +613,7 @@ def _rank_fits(rank: int, token: int, masses: Mapping[int, float], spacing: floa
     return above + 1 <= rank <= above + 1 + equal or masses[token] == -math.inf
 
 
-def _compare_rows(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
+def _compare_rows(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> WrongValue | None:
     if missing := _missing(name, value, answer):
         return missing
     if kind is None:
@@ -625,15 +629,17 @@ def _compare_rows(name: str, kind: Kind, value: Value, answer: Answer, known: Kn
         else:
             expected = [_log(mass) for mass in rows(answer.new[:place])]
         if len(result) != len(expected):
-            return Off(f"the {name} of new token {place + 1} have {len(result)} entries, expected {len(expected)}")
+            return WrongValue(
+                f"the {name} of new token {place + 1} have {len(result)} entries, expected {len(expected)}"
+            )
         for at, (one, other) in enumerate(zip(_log_softmax(result), expected, strict=True)):
-            if off := _off_by(one, other, value.spacing):
+            if rating := _rate_difference(one, other, value.spacing):
                 said = f"the {name} of new token {place + 1} give token {at} {short(one)}, expected {short(other)}"
-                if off == "wrong":
-                    return Off(
+                if rating == "wrong":
+                    return WrongValue(
                         f"{said}: {_source(kind)}", _explanations(_log_softmax(result)[token], place, answer, known)
                     )
-                doubt = doubt or Off(f"{said}, which rounding may explain", (), True)
+                doubt = doubt or WrongValue(f"{said}, which rounding may explain", (), True)
     return doubt
 
 
@@ -683,7 +689,7 @@ _TEXT_OF: Final[Mapping[str, Callable[[Any], Any]]] = {
 """Name of a stream's value -> the function that returns its whole text, wherever the stream is cut."""
 
 
-def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
+def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> WrongValue | None:
     """Return the fault of ``value``, the text of an answer or its parts; None if there is none.
 
     ``name`` is "text", "chunks" of a stream, or "snapshots", each of which must extend the one before. The value must
@@ -695,7 +701,7 @@ def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: Kn
     if name == "snapshots":
         for before, after in itertools.pairwise(value.value):
             if not after.startswith(before):
-                return Off(f"the stream withdraws text that it has sent: {before!r} is followed by {after!r}")
+                return WrongValue(f"the stream withdraws text that it has sent: {before!r} is followed by {after!r}")
     result = _TEXT_OF[name](value.value) if name in _TEXT_OF else value.value
     wanted = _text_of(answer, known, (name, *_TEXTS))
     if wanted is None and name != "text" and "text" in answer.values:
@@ -703,7 +709,7 @@ def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: Kn
     if wanted is None or result == wanted:
         return None
     what = {"text": "the text is", "chunks": "the chunks of the stream add up to", "snapshots": "the stream ends with"}
-    return Off(f"{what[name]} {result!r}, expected {wanted!r}: {_part_that_differs(result, wanted)}")
+    return WrongValue(f"{what[name]} {result!r}, expected {wanted!r}: {_part_that_differs(result, wanted)}")
 
 
 def _part_that_differs(found: str, wanted: str) -> str:
@@ -715,7 +721,7 @@ def _part_that_differs(found: str, wanted: str) -> str:
     return f"they differ from character {at + 1} on"
 
 
-def _compare_finish(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
+def _compare_finish(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> WrongValue | None:
     if callable(kind) or kind == PLAIN or known.plain.get(answer.new, {}).get(name):
         return _compare_other(name, kind, value, answer, known)
     facts = known.facts
@@ -732,33 +738,33 @@ def _compare_finish(name: str, kind: Kind, value: Value, answer: Answer, known: 
         if ended
         else f"has the {facts.horizon} requested tokens"
     )
-    return Off(
+    return WrongValue(
         f"the finish reason is {value.value!r}, and the text {why}: expected {min(expected, key=len)!r} or the like"
     )
 
 
-def _compare_prompt(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
+def _compare_prompt(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> WrongValue | None:
     facts = known.facts
     if facts is None or facts.target is None or kind == PLAIN:
         return _compare_other(name, kind, value, answer, known)
     if kind == PROCESSED or len(value.value) not in {len(answer.prompt), len(answer.prompt) - 1}:
         said = f"{len(value.value)} prompt log-probabilities are returned for {len(answer.prompt)} prompt tokens"
-        return Off(said) if len(value.value) not in {len(answer.prompt), len(answer.prompt) - 1} else None
+        return WrongValue(said) if len(value.value) not in {len(answer.prompt), len(answer.prompt) - 1} else None
     first = len(answer.prompt) - len(value.value)
     for place in range(max(first, 1), len(answer.prompt)):
         entry, token = value.value[place - first], answer.prompt[place]
         try:
             result = None if entry is None else token_logprob(entry, token)
         except (TypeError, KeyError, IndexError):
-            return Off(f"the log-probability of prompt token {place + 1} is {_shown(entry)}, expected a number")
+            return WrongValue(f"the log-probability of prompt token {place + 1} is {_shown(entry)}, expected a number")
         expected = _log(facts.target(answer.prompt[:place])[token])
-        if result is None or _off_by(result, expected, value.spacing) == "wrong":
+        if result is None or _rate_difference(result, expected, value.spacing) == "wrong":
             said = "missing" if result is None else short(result)
-            return Off(f"the log-probability of prompt token {place + 1} is {said}, expected {short(expected)}")
+            return WrongValue(f"the log-probability of prompt token {place + 1} is {said}, expected {short(expected)}")
     return None
 
 
-def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
+def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> WrongValue | None:
     """Return the fault of ``value`` if it differs from the expected one; else None.
 
     If ``kind``, the promise for it, is a function, the expected value is ``kind(new tokens)``. Otherwise it is the
@@ -774,7 +780,7 @@ def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: K
         expected = given.value
     if answer.length != len(answer.new) or _alike(value.value, expected, value.spacing):
         return None
-    return Off(f"the {name} are {_shown(value.value)}, expected {_shown(expected)} for these tokens")
+    return WrongValue(f"the {name} are {_shown(value.value)}, expected {_shown(expected)} for these tokens")
 
 
 def _alike(one: Any, other: Any, spacing: float) -> bool:
@@ -801,7 +807,7 @@ def _shown(value: Any) -> str:
     return text if len(text) < 100 else f"{text[:97]}..."
 
 
-_COMPARED: Final[Mapping[str, Callable[[str, Kind, Value, Answer, KnownValues], Off | None]]] = {
+_COMPARED: Final[Mapping[str, Callable[[str, Kind, Value, Answer, KnownValues], WrongValue | None]]] = {
     "logprobs": _compare_logprobs,
     "top_logprobs": _compare_top,
     "cumulative_logprob": _compare_cumulative,
@@ -815,25 +821,27 @@ _COMPARED: Final[Mapping[str, Callable[[str, Kind, Value, Answer, KnownValues], 
 }
 
 
-def _refuted(answering: Answering, answer: Answer, known: KnownValues, off: Off, runs: int) -> Examination:
+def _refuted(answering: Answering, answer: Answer, known: KnownValues, wrong: WrongValue, runs: int) -> Examination:
     facts = known.facts
     let: list[str] = []
     for place in range(len(answer.new)) if facts is not None and facts.target is not None else ():
         assert facts is not None
         let.append(_row_line(facts.target, facts.draft, facts.prompt + answer.new[:place]))
-    return refuted(answering, answer, off, runs, let)
+    return refutation_by(answering, answer, wrong, runs, let)
 
 
-def refuted(answering: Answering, answer: Answer, off: Off, runs: int, let: Sequence[str]) -> Examination:
-    """Return the refutation by one answer with the fault ``off``, found after ``runs`` paths.
+def refutation_by(
+    answering: Answering, answer: Answer, wrong: WrongValue, runs: int, let: Sequence[str]
+) -> Examination:
+    """Return the examination of an engine that is refuted by the value ``wrong`` in ``answer``, after ``runs`` paths.
 
-    ``answering`` is the engine program that returned the answer. ``let`` are lines of the counterexample that state the
-    pmfs or numbers by which the fault is recognised.
+    ``answering`` is the engine program that returned ``answer``. ``let`` are further lines for the part "Let" of the
+    counterexample; they state the rows or numbers from which a reader can see the fault.
     """
     where = (f"setting {answering.name}", f"a run that ends with new tokens {answer.new}")
-    example = Counterexample((*where, *let), off.fault, off.because, fault=off.fault)
+    example = Counterexample((*where, *let), wrong.fault, wrong.because, fault=wrong.fault)
     return Examination(
-        f"{answering.name}: {off.fault}", failed=True, rational=False, counterexample=example, figures={"runs": runs}
+        f"{answering.name}: {wrong.fault}", failed=True, rational=False, counterexample=example, figures={"runs": runs}
     )
 
 

@@ -70,7 +70,10 @@ def _algorithms() -> Rows:
 
 
 def _subjects() -> Rows:
-    """Return the subjects and tables of all engines; for an engine that cannot be used, the reason."""
+    """Return name and summary of every subject of the engines, and of every table (a named group of subjects).
+
+    An engine that cannot be loaded has one row, with the reason as its summary.
+    """
     from specverify.engines import engine_subjects, found_engines, tables  # noqa: PLC0415 - see above
 
     unusable = {f"{prefix}:": why for prefix, why in found_engines().unusable.items()}

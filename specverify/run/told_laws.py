@@ -1,8 +1,10 @@
 """Compute the law that a black box reports by log-probabilities, and reasons why its samples may differ from it.
 
-Servers report log-probabilities before or after sampling options. ``--set top_k=2`` must not refute a right server that
-reports them before: a reported law is doubted unless the subject states that it includes the options, or the reports
-change with each of them. Samples that fit a doubted law still hold; samples that do not are UNKNOWN, with the reason.
+Some servers report log-probabilities before sampling options are applied, others after. A report from before the
+options is not the law of the samples, and must not refute a right server: with ``--set top_k=2``, for example, only two
+of its tokens are sampled. So a reported law is doubted, with two exceptions: the server states that its reports include
+the options, or the reports change with each option. Samples that fit a doubted law still hold; samples that do not are
+UNKNOWN, with the reason.
 """
 
 from __future__ import annotations

@@ -16,9 +16,13 @@ from specverify.subjects.subject import UnusableSubject
 
 
 class Stream(NamedTuple):
-    """The items of a generator, in order."""
+    """The items that an engine's generator has yielded, in order: a mark that the answer came in pieces.
+
+    So a list that an engine returns is not confused with the items of its generator.
+    """
 
     pieces: list[Any]
+    """Each is a token or a chunk of new tokens."""
 
 
 Enough = Callable[[list[Any]], bool]

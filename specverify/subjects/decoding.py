@@ -1,7 +1,7 @@
-"""One call of a library that is only sampled: its options, the law of its texts, and the subject of its samples.
+"""One decoding call of a library whose texts can only be sampled: its options, the law of its texts, and a subject.
 
-The library gets a small model with known weights. The law of the texts is computed in float64 from the same weights,
-and the library is sampled with its own random numbers.
+The library gets a small model with known weights and draws its own random numbers. The law of the texts is computed in
+float64 from the same weights. The subject compares samples of the library with this law.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def _plain_rows(answer: Any, number: int | None) -> AnswerRows:
     """
     if isinstance(answer, Stream):
         if number is not None and len(answer.pieces) == number:
-            return AnswerRows([_one_row(piece) for piece in answer.pieces], several=True)
+            return AnswerRows([_row_in_entry(piece) for piece in answer.pieces], several=True)
         return AnswerRows([[element for piece in answer.pieces for element in _piece(piece)]], several=False)
     if isinstance(answer, str | bytes) or not (hasattr(answer, "__len__") or hasattr(answer, "__getitem__")):
         raise UnusableSubject(f"it returned {shown(answer)}, {expected_rows(number)}")
@@ -179,7 +179,7 @@ def _rows_of_list(answer: Any, number: int | None) -> AnswerRows:
     except TypeError:
         raise UnusableSubject(f"it returned {shown(answer)}, {expected_rows(number)}") from None
     if items and all(map(_is_row, items)) and (number is not None or not all(map(_is_single, items))):
-        return AnswerRows([_one_row(item) for item in items], several=True)
+        return AnswerRows([_row_in_entry(item) for item in items], several=True)
     return AnswerRows([items], several=False)
 
 
@@ -188,10 +188,11 @@ def _dimensions(value: Any) -> int | None:
     return result
 
 
-def _one_row(item: Any) -> Any:
-    """Return the token ids in ``item``, one element of a result with several rows: a row, or an object with a row.
+def _row_in_entry(item: Any) -> Any:
+    """Return the row of token ids in ``item``, the entry of one request in the result for a batch.
 
-    Raises ``UnusableSubject`` if ``item`` contains no row or several rows.
+    ``item`` is the row itself, or an object that contains it. Raises ``UnusableSubject`` if ``item`` contains no row,
+    or more than one.
     """
     result = read_answer_rows(item)
     if len(result.rows) != 1:
@@ -202,7 +203,7 @@ def _one_row(item: Any) -> Any:
 def _piece(piece: Any) -> list[Any]:
     """Return the token ids in one item that an engine yields: one token, or a chunk of new tokens."""
     if _is_row(piece) and not _is_single(piece):
-        return elements_of_row(_one_row(piece))
+        return elements_of_row(_row_in_entry(piece))
     return [piece]
 
 

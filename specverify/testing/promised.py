@@ -1,4 +1,9 @@
-"""The promises of an engine other than the law of its tokens, as arguments of the check functions."""
+"""Validate the arguments ``returns``, ``promises`` and ``sizes`` of the check functions.
+
+``returns`` names values that an engine returns beside the tokens, such as log-probabilities. ``promises`` names
+properties of the tokens other than their law, such as equal texts for equal seeds. ``sizes`` sets the size of the
+examined cases.
+"""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class KeptPaths:
 
 
 class PathDraw(NamedTuple):
-    """One draw of a path: a coin, or a token from a pmf.
+    """One draw of a path: a coin (a test with two outcomes), or a lookup (the choice of a token from a pmf).
 
     ``call`` is the name of the random call, and ``place`` its program line.
     """

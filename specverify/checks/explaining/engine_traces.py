@@ -150,8 +150,8 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     if own_fault := _draft_or_cache(trace, later, text, (wanted[wrong], token), len(prompt)):
         return own_fault
     own = prompt[:1] if len(trace.texts) == 1 else prompt
-    strange = [asked for model, asked in later if model == "target" and asked[: len(own)] != own]
-    for asked in reversed(strange):
+    foreign = [asked for model, asked in later if model == "target" and asked[: len(own)] != own]
+    for asked in reversed(foreign):
         if len(asked) == len(text) and _chosen(trace.target, asked) == token:
             other = next(
                 (i for i, (first, _) in enumerate(trace.texts) if i != index and asked[: len(first)] == first), None
@@ -160,7 +160,7 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
             return f"it is the choice of p after ({listed_tokens(asked)}){whose}"
     if len(trace.texts) > 1:
         padded = _padded_text(trace.target, text, token, [other for _, other in trace.queries])
-        return padded or _text_of_request(trace, index, text, token, strange) or reused_row(trace, index, wrong)
+        return padded or _text_of_another_request(trace, index, text, token, foreign) or reused_row(trace, index, wrong)
     draft = None if trace.draft is None else _chosen(trace.draft, text)
     fitting = []
     if draft is not None and _chosen(trace.target, (*text, draft)) == token:
@@ -293,11 +293,11 @@ def text_of_other_request(trace: Trace, index: int) -> str:
     """Return the sentence that p of request ``index`` is computed after the text of another request; "" if it is not.
 
     After the draft model is queried with a text of request ``index``, the next query to the target should continue this
-    text. If it does not, it is *strange*. Three conditions must hold:
+    text. If it does not, it is *foreign*. Three conditions must hold:
 
-    * There are at least ``LEAST_SHOWN`` strange queries.
-    * The argmax of p after each strange query is the token that request ``index`` emits next.
-    * All strange queries belong to one other request.
+    * There are at least ``LEAST_SHOWN`` foreign queries.
+    * The argmax of p after each foreign query is the token that request ``index`` emits next.
+    * All foreign queries belong to one other request.
 
     ``trace`` has the texts and the model queries of the run.
     """
@@ -421,9 +421,9 @@ def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
 
 
 def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, prompt: int) -> str:
-    """Return the sentence that p is computed after a text that still has a rejected draft; "" if this is not shown.
+    """Return the sentence that p is computed after a text that still has a rejected draft; "" if no query fits.
 
-    The program must have replaced the draft before: an earlier query has the right token at this position.
+    A query fits if an earlier query has the right token in the place of the draft, so the program had replaced it.
 
     Args:
         trace: The models.
@@ -446,12 +446,12 @@ def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Toke
     return ""
 
 
-def _padded_text(target: LanguageModel, text: Tokens, token: int, asked: Sequence[Tokens]) -> str:
+def _padded_text(target: LanguageModel, text: Tokens, token: int, queried: Sequence[Tokens]) -> str:
     """Return the sentence that ``token`` is the argmax of p after ``text`` with padding before it; "" if it is not.
 
-    Padding is one token, repeated. ``asked`` are the queried texts, and ``target`` gives p.
+    Padding is one token, repeated. ``queried`` are the queried texts, and ``target`` gives p.
     """
-    for other in asked:
+    for other in queried:
         more = len(other) - len(text)
         if more > 0 and other[more:] == text and len(set(other[:more])) == 1 and _chosen(target, other) == token:
             before = f"token{'s' * (more > 1)} {listed_tokens(other[:more])} before its beginning"
@@ -459,21 +459,27 @@ def _padded_text(target: LanguageModel, text: Tokens, token: int, asked: Sequenc
     return ""
 
 
-def _text_of_request(trace: Trace, index: int, text: Tokens, token: int, asked: Sequence[Tokens]) -> str:
-    """Return the sentence that ``token`` is the argmax of p after a text of another request; "" if this is not shown.
+def _text_of_another_request(
+    trace: Trace, index: int, text: Tokens, token: int, foreign_texts: Sequence[Tokens]
+) -> str:
+    """Explain the wrong ``token`` as the argmax of p after a text of another request, computed instead of ``text``.
+
+    Returns a sentence if exactly one queried text of another request fits; "" otherwise, or if the target was queried
+    with ``text``. A text fits if ``token`` is the argmax of p after it, and if its last token is that of ``text``: the
+    engine fed the right token, but with the context of the other request.
 
     Args:
         trace: The texts and the model queries of the run.
-        index: The request that emits the token.
-        text: The right text before the token; the other text must end with the same token.
-        token: The token.
-        asked: The queried texts that do not belong to this request.
+        index: The request that emits ``token``.
+        text: The right text before ``token``.
+        token: The wrong token.
+        foreign_texts: The queried texts that do not belong to this request.
     """
     if trace.target is None or ("target", text) in trace.queries:
         return ""
     fitting = {
         (other, i)
-        for other in asked
+        for other in foreign_texts
         for i, (first, rest) in enumerate(trace.texts)
         if i != index and other[: len(first)] == first and _begins(first + rest, other)
         if other[-1:] == text[-1:] and _chosen(trace.target, other) == token

@@ -193,11 +193,11 @@ def _goes_on(drafts: Tokens, runs: Sequence[Any]) -> str:
 
 
 def _under_other_parameters(here: InScenario, prefix: Tokens, tokens: Tokens) -> dict[str, ModelRows]:
-    """Return the rows of p and q that result from wrongly applied sampling parameters, by a description of the mistake.
+    """Return mistake -> the rows of p and q with this mistake in the sampling parameters.
 
-    A mistake is for example a parameter that is left out, or a top-k that is too large by one. Each value has the rows
-    after ``prefix`` and after each of the drafts ``tokens``. Returns {} if the variant of ``here`` sets no sampling
-    parameters.
+    Keys are descriptions of the mistakes; examples are a parameter that is left out, and a top-k that is too large by
+    one. Each value has the rows after ``prefix`` and after each of the drafts ``tokens``. Returns {} if the variant of
+    ``here`` sets no sampling parameters.
     """
     setting = _setting(here.variant.label)
     target, draft = here.task.target, here.task.draft

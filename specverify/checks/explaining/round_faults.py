@@ -296,8 +296,8 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
     for name, formula in formulas.items():
         if all(fits(value, formula(given.rows, given.drafts, i), error_of(given, part, i)) for given, i, value in seen):
             fitting.append(name)
-    if not fitting and (unprocessed := _unprocessed_part(all_given, part, parameters)):
-        return unprocessed
+    if not fitting and (of_parameters := _fault_of_parameters(all_given, part, parameters)):
+        return of_parameters
     if not fitting:
         return _further_rule(seen, part, parameters)
     return _joined(fitting, part) if len(fitting) == 1 or any(len(given.rows.p[0]) > 2 for given in all_given) else ""
@@ -398,12 +398,12 @@ def _joined(fitting: Sequence[str], part: str) -> str:
     return ", or ".join(fitting[: MOST_NAMES if other_rows else 1])
 
 
-def _unprocessed_part(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Return the sentence that one part of the rounds follows the rule with wrongly applied sampling parameters.
+def _fault_of_parameters(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
+    """Name a mistake in sampling parameters that explains how ``part`` differs from the rule; "" if none does.
 
-    The parameters change p or q, for example if a truncation is left out. Returns "" if no such change explains all
-    observed values of ``part``, which is "replace" or "bonus"; for "accept" always "". ``all_given`` are the rounds,
-    and ``parameters`` the right parameters as text.
+    ``part`` is the part of a round: "accept", "replace" or "bonus". A mistake changes p or q, for example if top-k is
+    left out. It explains the part if the rule with the changed p or q gives all its observed values. Mistakes are not
+    tried for "accept". ``all_given`` are the rounds, and ``parameters`` the right parameters as text.
     """
     if part == "accept" or not _tells(all_given, (part,)):
         return ""

@@ -1,6 +1,9 @@
-"""The law of one round of a kernel, computed from its uniforms and completed by the target, is the target's law.
+"""One round of a kernel, continued by the target, has the target's law.
 
-The number of accepted drafts must also have the law of the rule, because a kernel that rejects everything is lossless.
+A round emits up to gamma + 1 tokens. A shorter output is continued by draws from the target, so that every output has
+gamma + 1 tokens, and a lossless kernel gives exactly the target's law. The law of the kernel is computed from the
+uniforms that are passed to it. The number of accepted drafts must also have the law of speculative sampling, because a
+kernel that rejects everything is lossless.
 
 A *situation* is a target, a draft model and a number of drafts. A *cell* is a box of uniforms, for one sequence of
 drafts, in which a right kernel emits the same tokens (``laws.grid``). The kernel is evaluated at several points of each
@@ -218,12 +221,15 @@ def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -
     ]
     wrong = [row for row in rows if row.emitted != row.ought]
 
-    def begun_by(tokens: Tokens) -> KernelRow | None:
-        """Return a wrong row whose answer is a beginning of ``tokens``; None if there is none."""
+    def wrong_row_before(tokens: Tokens) -> KernelRow | None:
+        """Return a row that differs from the rule and whose emitted tokens are a prefix of ``tokens``; None if none.
+
+        Such a row contributes to a too large probability of ``tokens``.
+        """
         return next((row for row in wrong if in_ids(rounds, tokens)[: len(row.emitted)] == row.emitted), None)
 
     worst = max(
-        excess, key=lambda tokens: (excess[tokens] > 0 and begun_by(tokens) is not None, excess[tokens], tokens)
+        excess, key=lambda tokens: (excess[tokens] > 0 and wrong_row_before(tokens) is not None, excess[tokens], tokens)
     )
     then = (
         f"the tokens {in_ids(rounds, worst)} should come with probability {wanted.get(worst, 0)}, and come with "
@@ -233,7 +239,7 @@ def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -
         return Counterexample(
             (described_rounds(rounds), situation.name), then, ("in no row alone does it differ from the rule",)
         )
-    shown = begun_by(worst) or wrong[0]
+    shown = wrong_row_before(worst) or wrong[0]
     case = int(cases[shown.number])
     where = f"row {shown.number + 1} of {len(rows)}"
     because = f"{described_row(rounds, case, middles[shown.number], where)} -> {shown.emitted}"

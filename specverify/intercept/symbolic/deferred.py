@@ -127,7 +127,7 @@ class Categorical(Deferred):
         """Return whether ``pmf`` is still the law of this outcome.
 
         False after the program has read another draw from the same generator state. This outcome then equals the
-        outcome of that draw; if the two draws used the state in different ways, reading it raises ``NeedsValue``.
+        outcome of that draw; if the two draws use different numbers of the generator, reading it raises ``NeedsValue``.
         """
         return self.draw.origin is None or not self.draw.origin.looked_at
 

@@ -47,17 +47,21 @@ MOST_OFFSETS = 12
 
 
 class Clock(NamedTuple):
-    """An exponential clock, perhaps delayed or limited: the law of the time at which it rings.
+    """The law of the time at which a clock rings: exponential, perhaps delayed, clamped, or with another tail.
 
-    It rings at ``start`` with probability ``at_once``, then with the given ``rate``, and at ``end`` at the latest.
-    Before ``end`` it rings later than ``start + t`` with probability ``(1 - at_once - offset) exp(-rate t) + offset``.
+    The clock rings between ``start`` and ``end``. For t > 0 and ``start + t < end``, it rings later than ``start + t``
+    with probability ``(1 - at_once - offset) exp(-rate t) + offset``. It rings at ``end`` if it has not rung before.
     """
 
     rate: float
     start: float = 0.0
     at_once: float = 0.0
+    """Probability of ringing exactly at ``start``; positive if a clamp raised earlier times to ``start``."""
     end: float = inf
     offset: float = 0.0
+    """Constant term of the tail; 0 for an exponential one. A number a that is added to the uniform u in ``-log(u + a)``
+    causes it: it is negative for a > 0, and the tail is then 0 at ``end``. It is positive for a < 0; the clock then has
+    at least this probability of ringing at ``end`` (never, if ``end`` is infinite)."""
     flipped: bool = False
     """Whether the clock is a function of 1 - u instead of u."""
 
@@ -140,7 +144,7 @@ def law_of_first(clocks: Sequence[Clock], *, first_of_ties: bool) -> Any:
             for place, share in shares.items():
                 pmf[place] += silent * share
             silent *= max(0.0, 1 - sum(shares.values()))
-        ringing = [(place, chance) for place, clock in enumerate(clocks) if (chance := _chance(clock, at)) > 0]
+        ringing = [(place, chance) for place, clock in enumerate(clocks) if (chance := _mass_at(clock, at)) > 0]
         chances = sorted((chance for _, chance in ringing), reverse=True)
         tied = not first_of_ties and silent * prod(chances[:2]) > FLOAT32 and len(ringing) > 1
         mass = silent * max(chances, default=0.0)
@@ -169,10 +173,11 @@ def _running(clocks: Sequence[Clock], begin: float, end: float) -> dict[int, Clo
     }
 
 
-def _chance(clock: Clock, at: float) -> float:
-    """Return the probability that an exponential clock rings exactly at time ``at``, given that it has not rung before.
+def _mass_at(clock: Clock, at: float) -> float:
+    """Return the probability that ``clock`` rings exactly at time ``at``, given that it has not rung before.
 
-    It is positive at the start of a clock that may ring at once, and at the latest time of a clock.
+    It is 0 except at the two bounds of a clock, where a clamp collects probability: it is ``clock.at_once`` at the
+    start, and 1 at the latest time, because the clock must then ring.
     """
     if clock.end <= at:
         return 1.0

@@ -556,8 +556,8 @@ def _edges(pmf: Any) -> Any:
 def look(draw: Draw) -> None:
     """Record that the program reads ``draw``.
 
-    Raises ``NeedsValue`` if the program has read another draw from the same generator state that used the state in
-    another way.
+    Raises ``NeedsValue`` if ``draw`` shares a generator state with a draw that the program has already read, and the
+    two draws use different numbers of that generator: how they depend on each other is then unknown.
     """
     refusal = draw.look()
     if refusal:

@@ -313,8 +313,8 @@ class Many(NamedTuple):
     def look(self) -> None:
         """Record that the program reads all elements.
 
-        Raises ``NeedsValue`` if the program has read another draw from the same generator state that used the state in
-        another way.
+        Raises ``NeedsValue`` if the elements share a generator state with a draw that the program has already read, and
+        the two draws use different numbers of that generator: how they depend on each other is then unknown.
         """
         for block in self.blocks:
             look(block.draw)

@@ -233,8 +233,9 @@ _PUT = {"self", "src", "source", "values"}
 def moving(function: Any) -> Callable[..., Any]:
     """Return the handler of ``function``, such as ``scatter``, which writes elements of one tensor into another.
 
-    A random index is drawn if the tensors hold symbolic numbers; otherwise the handler declines for it
-    (``_may_be_read``).
+    The handler needs plain numbers as indices. If an index is an unread outcome of a draw, it draws the value if the
+    tensors hold symbolic numbers, and returns ``Declined`` if they do not (``_may_be_read``): torch can then run the
+    operation for each outcome.
     """
     names = next(each for each in names_of_arguments(function) if len(_PUT & {*each}) == 2)
     data = [place for place, name in enumerate(names) if name in _PUT]

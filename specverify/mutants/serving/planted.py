@@ -25,7 +25,7 @@ from specverify.subjects.subject import EngineProgram, Subject, Watched
 def text_asked(
     parts: EngineParts, setup: Setup, target: LanguageModel, draft: LanguageModel, inputs: Mapping[str, Any]
 ) -> Callable[[Draws], Tokens] | None:
-    """Return the program that decodes the text of a test vector as the first request of the situation ``setup``.
+    """Return the engine of ``parts`` as a program that decodes a test vector as the first request of ``setup``.
 
     ``target`` and ``draft`` are the models of the vector, ``inputs`` its inputs. Returns None in three cases:
 

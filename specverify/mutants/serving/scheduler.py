@@ -103,7 +103,7 @@ class Broadcast:
 
 
 def rank_draws(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:
-    """Return the draws of rank ``rank``, in which all ranks get the outcomes that the first rank draws.
+    """Return the draws of rank ``rank``, a process of the engine; all ranks get the outcomes that the first rank draws.
 
     ``draws`` are the rank's own draws; ``drawn`` holds the outcomes of the first rank.
     """
@@ -111,5 +111,8 @@ def rank_draws(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:
 
 
 def rank_lookup(rank: int) -> Callable[[Tokens, Tokens, int], Tokens] | None:
-    """Return a function that replaces the engine's lookup of drafts on rank ``rank``; None: it is not replaced."""
+    """Return the function by which rank ``rank`` looks up drafts in the text; None for the engine's own lookup.
+
+    A rank is a process of a parallel engine. Here every rank has the engine's own lookup.
+    """
     return None

@@ -29,7 +29,8 @@ class Running(NamedTuple):
     * ``matcher``: the state of its grammar.
     * ``pages``: its pages of the target's cache; ``draft``: the drafter's cache.
     * ``rounds``: the number of rounds so far; ``chunks``: that of passes that fed a part of the prompt.
-    * ``reports`` and ``of_prompt``: the values to return for the new tokens and for the prompt.
+    * ``reports``: the values returned beside the new tokens, such as log-probabilities; ``of_prompt``: those of the
+      prompt tokens.
     * ``stream``: the text sent so far.
     """
 
