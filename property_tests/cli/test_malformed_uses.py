@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from specverify.base.verdict import Status
+from specverify.checks.explaining.engine_paths import describe_draws as told_draws
 from specverify.checks.explaining.engine_paths import draws_of
-from specverify.checks.explaining.engine_paths import told as told_draws
 from specverify.cli import app
 from specverify.laws.draws import Decision
 from specverify.run.catalogue import find_subject

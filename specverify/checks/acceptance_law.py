@@ -98,14 +98,14 @@ def examine(observable: Observable, __: Conditions) -> Examination:
             tied = greedy_parting(program.name, program.logits, texts, promised_law)
             if tied is not None and tied.near_tie:
                 return Examination(tied.undecided, unknown=True, rational=False, figures=figures)
-            return refuted(program, told(rate), f"rounds begin at new tokens {rate.rounds}", figures)
+            return refuted(program, describe_rate(rate), f"rounds begin at new tokens {rate.rounds}", figures)
     if not holds_within(farthest, bound):
         said = f"a rate is {farthest:.2g} from min(p, q), which may be rounding: here that is up to {bound:.2g}"
         return Examination(said, unknown=True, rational=False, figures=figures)
     return Examination("every draft is emitted with probability min(p, q)", rational=False, figures=figures)
 
 
-def told(rate: Rate) -> str:
+def describe_rate(rate: Rate) -> str:
     """Return a sentence about the emission rate of a draft: p, q, the expected and the actual rate."""
     return (
         f"after {rate.before} draft {rate.token} has p = {rate.p:.6g} and q = {rate.q:.6g}: it should be emitted with "

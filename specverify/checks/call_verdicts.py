@@ -206,7 +206,7 @@ def _outside(law: CallLaw, rows: Rows, floats: Floats) -> _ExcessLaw:
         slack += part.weight * float(np.sum(high - low)) / 2
         if part.weight * float((over + under).max()) > worst:
             worst = part.weight * float((over + under).max())
-            told = _told(part, rows, np.asarray(expected), over + under)
+            told = _describe_difference(part, rows, np.asarray(expected), over + under)
         if part.is_draft:
             reference *= float(expected)
         distance += part.weight * float(np.abs(part.found - expected).sum()) / (1 if part.is_draft else 2)
@@ -240,7 +240,7 @@ def _scaled(rows: Rows) -> Rows:
     return rows._replace(p=tuple(map(of_sum_1, rows.p)), q=tuple(map(of_sum_1, rows.q)))
 
 
-def _told(part: Part, rows: Rows, expected: Any, outside: Any) -> str:
+def _describe_difference(part: Part, rows: Rows, expected: Any, outside: Any) -> str:
     if part.is_draft:
         token = rows.drafts[part.position]
         return (

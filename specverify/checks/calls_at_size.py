@@ -48,7 +48,7 @@ def follows_the_rule(opened: OpenedCall, seed: int) -> bool:
 
     Returns False also if the program runs none of these calls. ``seed`` is passed to ``law_of``.
     """
-    return bool(calls := small_calls(opened)) and all(_follows(call, seed) for call in calls)
+    return bool(calls := small_calls(opened)) and all(_has_target_law(call, seed) for call in calls)
 
 
 def small_calls(opened: OpenedCall) -> list[OpenedCall]:
@@ -116,7 +116,7 @@ def _row(pmf: Any) -> str:
     return f"({', '.join(readable(float(mass)) for mass in pmf / pmf.sum())})"
 
 
-def _follows(opened: OpenedCall, seed: int) -> bool:
+def _has_target_law(opened: OpenedCall, seed: int) -> bool:
     law = law_of(opened, seed)
     return not compared(law, opened.rows, opened.dtype)[0].refuted
 

@@ -296,7 +296,7 @@ def _listened_to(opened: OpenProgram, run: Callable[[Draws], Any], runs: int) ->
     draws = 0
     kept: list[Path[Any]] = []
 
-    def told(path: Path[Any]) -> None:
+    def keep_path(path: Path[Any]) -> None:
         nonlocal draws
         shares[path.choices[:2]] += 1
         draws += len(path.decisions)
@@ -304,7 +304,7 @@ def _listened_to(opened: OpenProgram, run: Callable[[Draws], Any], runs: int) ->
             kept.append(path)
 
     with overheard() as audit:
-        law = program_law(run, runs, on_path=told)
+        law = program_law(run, runs, on_path=keep_path)
     complete = not law.missing and law.runs < runs
     if complete and len(kept) <= KEPT_PATHS:
         paths_of_opened(opened)[:] = kept

@@ -35,7 +35,7 @@ def checks_of_drafter(draft: LanguageModel | None) -> tuple[Check, ...]:
     If ``draft`` is not None, the reported q is also compared with the pmfs of this model.
     """
     own = (
-        _check("drafts_follow_q", "each draft is drawn from the q that is reported for it", _follows),
+        _check("drafts_follow_q", "each draft is drawn from the q that is reported for it", _compare_drafts_with_q),
         _check("drafts_are_supported", "q is a pmf, and gives each draft a positive probability", _supported),
         _check("gamma_is_respected", "no more than gamma tokens are drafted", _respected),
     )
@@ -57,7 +57,7 @@ def _check(name: str, summary: str, examine: Examine) -> Check:
     return Check(name, summary, None, Evidence.EXACT, (ExaminedPart(EngineProgram, by(examined), "it drafts nothing"),))
 
 
-def _follows(program: EngineProgram, law: Law) -> Examination:
+def _compare_drafts_with_q(program: EngineProgram, law: Law) -> Examination:
     """Compare, position by position, the law of the drafted token with the q reported for it.
 
     ``law`` is the enumerated law of the drafter's answers. The first position that is refuted or unknown decides.
@@ -66,7 +66,7 @@ def _follows(program: EngineProgram, law: Law) -> Examination:
     longest = max((len(draft.tokens) for draft in law.probabilities), default=0)
     result = None
     for place in range(longest):
-        seen, expected = _at(law, place)
+        seen, expected = _laws_at_position(law, place)
         result = compare_laws(law._replace(probabilities=seen), expected, "q")
         if result.refuted or result.unknown:
             where = f"draft {place} {program.name}: {result.statement}"
@@ -76,7 +76,7 @@ def _follows(program: EngineProgram, law: Law) -> Examination:
     return Examination("each draft is drawn from its q", rational=False, figures=figures)
 
 
-def _at(law: Law, place: int) -> tuple[dict[object, float], dict[object, float]]:
+def _laws_at_position(law: Law, place: int) -> tuple[dict[object, float], dict[object, float]]:
     """Return the enumerated and the expected law of draft ``place`` (from 0), two mappings from outcome to probability.
 
     An outcome is (drafts up to this one, reported rows of q up to its own), or None if the drafter makes fewer drafts.

@@ -52,11 +52,11 @@ def _unmerged(here: InScenario, runs: int) -> Law:
     """
     ends = 0
 
-    def told(path: Path[Any]) -> None:
+    def count_ends(path: Path[Any]) -> None:
         nonlocal ends
         ends += len(outcomes_of(path.outcome))
 
-    law = program_law(run_with_open_end(here.decoder, here.prompt), runs, on_path=told)
+    law = program_law(run_with_open_end(here.decoder, here.prompt), runs, on_path=count_ends)
     return law._replace(runs=ends)
 
 

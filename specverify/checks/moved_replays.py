@@ -65,7 +65,7 @@ def noticed(replays: int) -> float:
     return 1.0 if replays < 1 else 1 - MISS ** (1 / replays)
 
 
-def looked_at(run: Callable[[Draws], Any], seed: int = 0) -> Found:
+def find_unseen_calls(run: Callable[[Draws], Any], seed: int = 0) -> Found:
     """Return the calls of the program ``run`` that may draw random numbers without interception.
 
     Such calls are draws that are not intercepted, reads of clocks and system bytes, and unknown native code. The

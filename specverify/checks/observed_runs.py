@@ -52,7 +52,7 @@ ExamineRuns = Callable[[Observable, Conditions], Examination]
 NOT_OBSERVED = "its forward passes are not recorded while it runs"
 
 
-def needs_told(field: str) -> tuple[Need, ...]:
+def needs_recorded(field: str) -> tuple[Need, ...]:
     """Return the conditions on an engine's program: it has an observer, and the observer records ``field``.
 
     ``field`` is the name of a field of ``Observed``.
@@ -73,7 +73,7 @@ def watched(field: str, examine: ExamineRuns, *needs: Need) -> ExaminedPart:
         assert program.watch is not None
         return examine(Observable(program, program.watch), conditions)
 
-    return ExaminedPart(EngineProgram, by(examined), NOT_OBSERVED, (*needs, *needs_told(field)))
+    return ExaminedPart(EngineProgram, by(examined), NOT_OBSERVED, (*needs, *needs_recorded(field)))
 
 
 def seen_in(watch: Watch) -> Seen:

@@ -37,7 +37,7 @@ from specverify.checks.moved_replays import (
     MISS,
     WAY_OUT,
     Replays,
-    looked_at,
+    find_unseen_calls,
     replayed,
 )
 from specverify.checks.open_ends import with_open_ends
@@ -271,7 +271,7 @@ def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: 
     of the program is not supported. ``seed`` samples the paths.
     """
     try:
-        result = looked_at(run, seed) if probe else Found()
+        result = find_unseen_calls(run, seed) if probe else Found()
         return (Replays(0) if result.unanswered else replayed(run, number, seed)), result
     except NeedsValue as refusal:
         return Replays(0, refusal=named(refusal, run, Tape(seed))), Found()

@@ -13,7 +13,7 @@ from typing import Any
 
 from specverify.base.verdict import Examination
 from specverify.checks import Conditions
-from specverify.checks.acceptance_law import Rate, rates, told
+from specverify.checks.acceptance_law import Rate, describe_rate, rates
 from specverify.checks.cache_equals_prefill import misfed
 from specverify.checks.compared_laws import enumerated
 from specverify.checks.inputs_unchanged import undocumented
@@ -90,7 +90,7 @@ def _acceptance_fault(program: EngineProgram, _: Examination, __: Conditions) ->
 def _rate_fault(rate: Rate) -> Fault:
     calls = math.ceil(2 * calls_to_see(rate.expected, rate.emitted) / rate.reached)
     drafted = Drafted(rate.rounds, rate.before, rate.token, rate.p)
-    return Fault(told(rate), expected=rate.expected, got=rate.emitted, calls=calls, drafted=drafted)
+    return Fault(describe_rate(rate), expected=rate.expected, got=rate.emitted, calls=calls, drafted=drafted)
 
 
 def _seen(program: EngineProgram) -> Seen:

@@ -186,7 +186,7 @@ def name_of_change(seen: Sequence[Observation], part: str) -> str:
     fitting = [
         model
         for model in models
-        if all(_follows(given, part, i, value, model.change(given.rows, given.drafts)) for given, i, value in seen)
+        if all(_value_fits(given, part, i, value, model.change(given.rows, given.drafts)) for given, i, value in seen)
     ]
     if len(fitting) != 1:
         return ""
@@ -245,7 +245,7 @@ def kept_draft(seen: Sequence[Observation]) -> str:
     return f"norm(max(p - q, 0)), mixed with a share {short(shares[0])} of the rejected draft itself"
 
 
-def _follows(given: GivenDrafts, part: str, i: int, value: Any, rows: ModelRows) -> bool:
+def _value_fits(given: GivenDrafts, part: str, i: int, value: Any, rows: ModelRows) -> bool:
     return fits(value, expected(given, part, i, rows), 4 * given.slack)
 
 

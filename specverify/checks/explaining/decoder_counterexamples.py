@@ -27,8 +27,8 @@ from specverify.checks.explaining.counterexample_parts import (
 from specverify.checks.explaining.drawn_trees import trees_of_run
 from specverify.checks.explaining.engine_paths import (
     SEARCHED_PATHS,
+    describe_draws,
     draws_of,
-    told,
 )
 from specverify.checks.explaining.engine_rounds import engine_rounds
 from specverify.checks.explaining.first_difference import first_difference
@@ -127,7 +127,7 @@ def outcome_counterexample(
     weights: dict[str, Any] = {}
     paths_of = dict[str, list[Path[Any]]]()
     for path in heaviest:
-        line = _told(here, path, readings)
+        line = _describe_path(here, path, readings)
         weights[line] = weights.get(line, 0) + path.weight
         paths_of.setdefault(line, []).append(path)
     lines = sorted(weights, key=lambda line: ("expected" not in line, -weights[line]))[:SHOWN]
@@ -179,7 +179,7 @@ def _tree_counterexample(
         rounds += result.rounds if result else ()
         deviation = deviation or (result.example if result else "")
         end = end or (result.end if result else "")
-        line = result.words if result else _told(here, path, None)
+        line = result.words if result else _describe_path(here, path, None)
         weights[line] = weights.get(line, 0) + weight
         paths_of.setdefault(line, path)
         faults[line] = (result.fault or result.example or result.last) if result else ""
@@ -215,7 +215,7 @@ def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
     return name_of_tree_rule(seen)
 
 
-def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> str:
+def _describe_path(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> str:
     """Describe a path of the decoder ``here`` round by round, or, if that is not possible, by its trees and decisions.
 
     If the path can be read as rounds, the reading is appended to ``readings``.
@@ -254,8 +254,12 @@ def _story(decisions: tuple[Decision, ...]) -> str:
     """
     parts, rest = [], list[Decision]()
 
-    def told_rest() -> list[str]:
-        said = [told(draws_of(rest))] if any(decision.weights[decision.outcome] != 1 for decision in rest) else []
+    def describe_rest() -> list[str]:
+        said = (
+            [describe_draws(draws_of(rest))]
+            if any(decision.weights[decision.outcome] != 1 for decision in rest)
+            else []
+        )
         rest.clear()
         return said
 
@@ -264,10 +268,10 @@ def _story(decisions: tuple[Decision, ...]) -> str:
         if name not in _PHRASES:
             rest.append(decision)
             continue
-        parts += told_rest()
+        parts += describe_rest()
         weight = decision.weights[decision.outcome]
         parts.append(_PHRASES[name](decision) + (f" ({short(weight)})" if weight != 1 else ""))
-    return ", ".join([*parts, *told_rest()]) or "without any draw"
+    return ", ".join([*parts, *describe_rest()]) or "without any draw"
 
 
 def _recording(task: Task, seen: dict[Tokens, dict[str, Pmf]]) -> Task:

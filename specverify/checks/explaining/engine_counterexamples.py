@@ -24,7 +24,7 @@ from specverify.checks.explaining.counterexample_parts import (
     words_of_rounds,
 )
 from specverify.checks.explaining.drawn_candidates import rule_of_candidates
-from specverify.checks.explaining.engine_paths import KeptPaths, PathDraw, draws_of, told, with_pmfs
+from specverify.checks.explaining.engine_paths import KeptPaths, PathDraw, describe_draws, draws_of, with_pmfs
 from specverify.checks.explaining.engine_rounds import (
     EngineRounds,
     engine_rounds,
@@ -263,7 +263,7 @@ def _stories_of(
     weights: dict[str, Any] = {}
     faulty, shown = dict[str, bool](), dict[str, Reading]()
     for (weight, _), items, reading in zip(heaviest, drawn, readings, strict=True):
-        line = words_of_rounds(reading) if reading else told(items)
+        line = words_of_rounds(reading) if reading else describe_draws(items)
         weights[line] = weights.get(line, 0) + weight
         faulty[line] = bool(reading and reading.fault)
         if reading:

@@ -223,12 +223,12 @@ def drawn_together(engine: Iterable[Path[Any]], decisions: Sequence[Decision], n
     return []
 
 
-def told(drawn: Sequence[PathDraw]) -> str:
+def describe_draws(drawn: Sequence[PathDraw]) -> str:
     """Format the draws ``drawn`` as one line; draws with a certain outcome are omitted."""
-    return ", ".join(_told(item) for item in drawn if item.high - item.low < 1 - NEAR) or "without any draw"
+    return ", ".join(_describe_draw(item) for item in drawn if item.high - item.low < 1 - NEAR) or "without any draw"
 
 
-def _told(item: PathDraw) -> str:
+def _describe_draw(item: PathDraw) -> str:
     at = f" ({item.place})" if item.place else ""
     mass = short(item.high - item.low)
     if item.together:

@@ -474,16 +474,16 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
         (f"p and q are {before}", _raw_both),
         ("p and q are exchanged", lambda given: ModelRows(given.rows.q, given.rows.p)),
     ):
-        if _follows(all_given, change):
+        if _all_values_fit(all_given, change):
             return said
-    fitting = [said for said in all_given[0].others if _follows(all_given, partial(_other, said))]
+    fitting = [said for said in all_given[0].others if _all_values_fit(all_given, partial(_other, said))]
     if fitting:
         verb = " are " if " are " in fitting[0] else " is "
         model, _, first = fitting[0].partition(verb)
         same = [said.removeprefix(f"{model}{verb}") for said in fitting[1:] if said.startswith(f"{model}{verb}")]
         return f"{model}{verb}{', or '.join([first, *same])}"
     power = further_power(all_given)
-    if power and _follows(
+    if power and _all_values_fit(
         all_given, lambda given: given.rows._replace(p=tuple(powered(row, power) for row in given.rows.p))
     ):
         value = short(1 / power)
@@ -520,7 +520,7 @@ def _raw_both(given: GivenDrafts) -> ModelRows | None:
     return given.raw
 
 
-def _follows(all_given: Sequence[GivenDrafts], change: Callable[[GivenDrafts], ModelRows | None]) -> bool:
+def _all_values_fit(all_given: Sequence[GivenDrafts], change: Callable[[GivenDrafts], ModelRows | None]) -> bool:
     for given in all_given:
         rows = change(given)
         if rows is None:

@@ -651,7 +651,7 @@ class _PathReader:
             drawn = last > at
             more = self._misfit(at, "replace", len(text) + len(drafts)) if drawn else 0.0
             shown = f"replaced by {new}" + (f" ({row})" if row else f" ({place[2:]})" if place else "")
-            fault = now.fault or (row and f"a rejected draft is replaced by a token {row}{_at(place)}")
+            fault = now.fault or (row and f"a rejected draft is replaced by a token {row}{_in_parentheses(place)}")
             used = tuple(text + drafts[:k] for k in range(i + 1))
             seen = self._drawn_from(at, here, excess(p, q)) if drawn else self._certainly(new, at)
             then = now._replace(cost=now.cost + cost + more, words=(*now.words, shown), fault=fault)
@@ -742,7 +742,7 @@ class _PathReader:
                 yield from self._emitted(after, text, drafts, words, now.cost + more, now.fault, used, None, (), alone)
                 continue
             shown = f"bonus {new} ({row or f'p = {short(self.p(here)[new])}{place}'})"
-            first = now.fault or (row and f"the bonus token is {row}{_at(place)}")
+            first = now.fault or (row and f"the bonus token is {row}{_in_parentheses(place)}")
             seen = self._drawn_from(at, here, self.p(here)) if after > at else self._certainly(new, at)
             record = now.record("bonus", seen, place[2:], first)
             yield from self._emitted(
@@ -991,7 +991,7 @@ def _whose(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
     return f" (with {apart_by} token{'s' * (apart_by > 1)} more)" if text[: len(here)] == here else " (another text)"
 
 
-def _at(place: str) -> str:
+def _in_parentheses(place: str) -> str:
     """Return ``place``, a text like ", file:line", as " (file:line)"; "" stays ""."""
     return f" ({place[2:]})" if place else ""
 

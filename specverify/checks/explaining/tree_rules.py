@@ -117,10 +117,10 @@ def has_tree_rule(rounds: Sequence[TreeRound]) -> bool:
 
 
 def _fits(rounds: Sequence[TreeRound], q_rule: str, residual: str) -> bool:
-    return all(_follows(one, Q_RULES[q_rule], RESIDUALS[residual]) for one in rounds)
+    return all(_rule_predicts(one, Q_RULES[q_rule], RESIDUALS[residual]) for one in rounds)
 
 
-def _follows(one: TreeRound, q_rule: OfChild, residual: Update) -> bool:
+def _rule_predicts(one: TreeRound, q_rule: OfChild, residual: Update) -> bool:
     """Return whether a rule predicts the acceptance of each tested child and the last token of the round ``one``.
 
     ``q_rule`` returns the q of a child, and ``residual`` the row r after a rejection.

@@ -9,9 +9,9 @@ from specverify.checks.explaining.counterexample_parts import NEAR, NEAR_LAW, or
 from specverify.checks.explaining.engine_paths import (
     KeptPaths,
     PathDraw,
+    describe_draws,
     drawn_together,
     is_drawn_from_q,
-    told,
     with_pmfs,
 )
 from specverify.checks.explaining.first_difference import CERTAIN, END, Difference
@@ -118,5 +118,6 @@ def _too_few_draws(heaviest: HeaviestPaths, number: int, p: Sequence[Any]) -> st
             with_rows = with_pmfs(heaviest.engine, items, len(p), heaviest.cells)
             count = sum(item.is_lookup for item in items)
             draws = f"{count} token{'s' * (count > 1)}"
-            return f"{number} new tokens come from the draws of {draws} ({told(with_rows)}), expected a draw for each"
+            described = describe_draws(with_rows)
+            return f"{number} new tokens come from the draws of {draws} ({described}), expected a draw for each"
     return ""

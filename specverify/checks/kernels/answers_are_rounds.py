@@ -10,7 +10,7 @@ import numpy as np
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
-from specverify.checks.kernels.row_texts import described_rounds, described_row, kernel_check, models_of, told
+from specverify.checks.kernels.row_texts import described_rounds, described_row, emitted_ids, kernel_check, models_of
 from specverify.subjects.kernel_rounds import KernelRounds, decided
 
 SIZES = (1, 2, 3, 31, 32, 33, 64, 65, 127, 128, 129, 257)
@@ -33,7 +33,9 @@ def examine(rounds: KernelRounds, _: Conditions) -> Examination:
                 where = described_row(rounds, int(cases[row]), uniforms[row], f"row {row + 1} of {size}")
                 then = f"row {row + 1} of {size} {reason}"
                 let = (described_rounds(rounds), *models_of(rounds, int(cases[row])), where)
-                example = Counterexample(let, f"it {reason}: its answer is {told(rounds, answers[row].tolist())}")
+                example = Counterexample(
+                    let, f"it {reason}: its answer is {emitted_ids(rounds, answers[row].tolist())}"
+                )
                 return Examination(then, failed=True, counterexample=example, figures={"runs": runs})
     return Examination("every row is accepted drafts and one token more", figures={"runs": runs})
 
@@ -65,7 +67,7 @@ def fault(rounds: KernelRounds, case: int, answer: Sequence[int]) -> str | None:
         return f"emits {len(tokens)} tokens at {len(draft)} drafts"
     if -1 in tokens:
         return "has padding before its last token"
-    outside = [token for token in told(rounds, tokens) if not 0 <= token < rounds.vocabulary]
+    outside = [token for token in emitted_ids(rounds, tokens) if not 0 <= token < rounds.vocabulary]
     if outside:
         return f"emits {outside[0]}, outside the vocabulary of {rounds.vocabulary}"
     kept = len(tokens) - 1

@@ -24,7 +24,7 @@ from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
 from specverify.checks.explaining.counterexample_parts import or_none
 from specverify.checks.kernels.rounds_of_cells import fault_of_cells
-from specverify.checks.kernels.row_texts import described_rounds, described_row, kernel_check, models_of, told
+from specverify.checks.kernels.row_texts import described_rounds, described_row, emitted_ids, kernel_check, models_of
 from specverify.laws.grid import MARGIN, GridCell, look, places_in, rows_of
 from specverify.laws.law import Distance, Law, continued, target_law, total_variation
 from specverify.laws.paths import paths
@@ -216,12 +216,12 @@ def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -
     middles = np.array([[float(a + b) / 2 for a, b in zip(cell.low, cell.high, strict=True)] for cell in cells])
     answers = decided(rounds, cases, middles)
     rows = [
-        KernelRow(row, told(rounds, answer), told(rounds, by_rule(rounds, rounds.cases[case], numbers)))
+        KernelRow(row, emitted_ids(rounds, answer), emitted_ids(rounds, by_rule(rounds, rounds.cases[case], numbers)))
         for row, (case, answer, numbers) in enumerate(zip(cases, answers.tolist(), middles, strict=True))
     ]
     wrong = [row for row in rows if row.emitted != row.ought]
 
-    def wrong_row_before(tokens: Tokens) -> KernelRow | None:
+    def wrong_prefix_row(tokens: Tokens) -> KernelRow | None:
         """Return a row that differs from the rule and whose emitted tokens are a prefix of ``tokens``; None if none.
 
         Such a row contributes to a too large probability of ``tokens``.
@@ -229,7 +229,7 @@ def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -
         return next((row for row in wrong if in_ids(rounds, tokens)[: len(row.emitted)] == row.emitted), None)
 
     worst = max(
-        excess, key=lambda tokens: (excess[tokens] > 0 and wrong_row_before(tokens) is not None, excess[tokens], tokens)
+        excess, key=lambda tokens: (excess[tokens] > 0 and wrong_prefix_row(tokens) is not None, excess[tokens], tokens)
     )
     then = (
         f"the tokens {in_ids(rounds, worst)} should come with probability {wanted.get(worst, 0)}, and come with "
@@ -239,7 +239,7 @@ def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -
         return Counterexample(
             (described_rounds(rounds), situation.name), then, ("in no row alone does it differ from the rule",)
         )
-    shown = wrong_row_before(worst) or wrong[0]
+    shown = wrong_prefix_row(worst) or wrong[0]
     case = int(cases[shown.number])
     where = f"row {shown.number + 1} of {len(rows)}"
     because = f"{described_row(rounds, case, middles[shown.number], where)} -> {shown.emitted}"
@@ -296,7 +296,7 @@ def borrowed_numbers(rounds: KernelRounds, cases: Any, uniforms: Any, answers: S
             mixed = uniforms.copy()
             mixed[:, part] = uniforms[[row_of(row, count) for row in range(count)], part]
             ruled = (by_rule(rounds, rounds.cases[case], numbers) for case, numbers in zip(cases, mixed, strict=True))
-            if all(told(rounds, tokens) == answer for tokens, answer in zip(ruled, answers, strict=True)):
+            if all(emitted_ids(rounds, tokens) == answer for tokens, answer in zip(ruled, answers, strict=True)):
                 return f"every row reads the {name} of {whose}"
     return ""
 

@@ -13,7 +13,7 @@ from specverify.checks.check import Check, Conditions
 from specverify.checks.explaining.counterexample_parts import or_none
 from specverify.checks.kernels.answers_are_rounds import SIZES, ordinary_rows
 from specverify.checks.kernels.numbers_of_other_rows import numbers_of_other_rows
-from specverify.checks.kernels.row_texts import described_rounds, described_row, kernel_check, models_of, told
+from specverify.checks.kernels.row_texts import described_rounds, described_row, emitted_ids, kernel_check, models_of
 from specverify.subjects.kernel_rounds import DraftCase, KernelRounds, by_rule, decided
 
 ROWS = 257
@@ -35,9 +35,9 @@ def examine(rounds: KernelRounds, _: Conditions) -> Examination:
             place = int(np.flatnonzero(differs)[0])
             row = int(rows[place])
             where = f"row {place + 1} of {len(rows)}"
-            case, seen = int(cases[row]), told(rounds, answers[place].tolist())
+            case, seen = int(cases[row]), emitted_ids(rounds, answers[place].tolist())
             row_text = described_row(rounds, case, uniforms[row], where)
-            before = f"{told(rounds, first[row].tolist())} as row {row + 1} of {len(cases)}"
+            before = f"{emitted_ids(rounds, first[row].tolist())} as row {row + 1} of {len(cases)}"
             then = f"{where}, {said}, gives {seen}; the same row gives {before}"
             example = Counterexample(
                 (described_rounds(rounds), *models_of(rounds, case), row_text),
@@ -52,7 +52,7 @@ def examine(rounds: KernelRounds, _: Conditions) -> Examination:
 
 def _by_rule(rounds: KernelRounds, case: int, uniforms: Any) -> str:
     draft_case: DraftCase = rounds.cases[case]
-    return f"the rule answers {told(rounds, by_rule(rounds, draft_case, uniforms))}"
+    return f"the rule answers {emitted_ids(rounds, by_rule(rounds, draft_case, uniforms))}"
 
 
 def _arrangements(rounds: KernelRounds, rows: int, rng: Any) -> Iterator[tuple[str, KernelRounds, Any]]:

@@ -65,7 +65,7 @@ def _row(pmf: Any) -> str:
     return f"({', '.join(map(str, pmf.tolist()))})"
 
 
-def told(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
+def emitted_ids(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
     """Return the token ids in ``tokens``, one row of a kernel's output, without its padding.
 
     In ``tokens`` the three tokens with positive probability are 0, 1 and 2, and any other token is its id plus 3.
