@@ -245,7 +245,7 @@ def place() -> str:
     return "" if mode().audit is None else caller()
 
 
-def asked(
+def record_comparison(
     questions: list[AnsweredQuestion], draw: Draw, thresholds: Sequence[float], cell: Cell | None, where: str = ""
 ) -> None:
     """Record that the program compares the uniform of ``draw`` with ``thresholds``; report it if it decides twice.

@@ -60,7 +60,14 @@ from specverify.intercept.symbolic.buffers import Buffer
 from specverify.intercept.symbolic.continuous import MOST_OUTCOMES, Continuous
 from specverify.intercept.symbolic.deferred import OutcomeNumber
 from specverify.intercept.symbolic.large import MANY, at_large_now, check_numbers, check_outcomes, large
-from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt, asked, opened, settled, wrapped
+from specverify.intercept.symbolic.numbers import (
+    SymbolicFloat,
+    SymbolicInt,
+    opened,
+    settled,
+    with_foreign_line,
+    wrapped,
+)
 from specverify.intercept.symbolic.primitives import OF_SCALARS, OF_VECTORS
 from specverify.intercept.symbolic.uniform import refusal
 from specverify.intercept.symbolic.vectors import uniforms
@@ -110,7 +117,7 @@ def _image(law: Distribution, noise: Any, given: list[Any]) -> Any:
     """
     if isinstance(noise, VectorArray) and noise.many is not None:
         with suppress(RuleDeclined):
-            return as_array(asked(law.image, OF_VECTORS, noise.many, *given))
+            return as_array(with_foreign_line(law.image, OF_VECTORS, noise.many, *given))
     noise = taken_out(noise)
     if not isinstance(noise, np.ndarray):
         return _number(law, noise, given)
@@ -124,7 +131,7 @@ def _image(law: Distribution, noise: Any, given: list[Any]) -> Any:
 
 
 def _number(law: Distribution, noise: Any, given: list[Any]) -> Any:
-    result = asked(law.image, OF_SCALARS, opened(noise), *given)
+    result = with_foreign_line(law.image, OF_SCALARS, opened(noise), *given)
     if not isinstance(result, float | int):
         return wrapped(result)
     return np.int64(min(result, MOST_WHOLE)) if law.whole else np.float64(result)

@@ -222,7 +222,7 @@ def known_within(bound: float) -> None:
         _COLLECTING[-1].within += bound
 
 
-def asked(*, again: bool) -> None:
+def count_comparison(*, again: bool) -> None:
     """Record a comparison of a uniform number with a threshold.
 
     ``again`` states that the program compared the same number before.

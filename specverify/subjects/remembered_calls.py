@@ -129,4 +129,4 @@ def _note(seen: Rounding) -> None:
     rounding.looked_up(seen.cells)
     rounding.known_within(seen.within)
     for _ in range(seen.uniforms):
-        rounding.asked(again=False)
+        rounding.count_comparison(again=False)

@@ -286,8 +286,12 @@ def met() -> None:
     before = PROCESS.float_modules.get(id(names), _Module(names, (), ()))
     known = {id(function()) for function, *_ in before.functions}
     functions = [item for item in gc.get_objects() if type(item) is FunctionType and item.__globals__ is names]
-    led = [(ref(item), item.__code__, _led(item.__code__, names)) for item in functions if id(item) not in known]
-    more = tuple(entry for entry in led if entry[1] is not entry[2])
+    redirected = [
+        (ref(item), item.__code__, _redirect_float_calls(item.__code__, names))
+        for item in functions
+        if id(item) not in known
+    ]
+    more = tuple(entry for entry in redirected if entry[1] is not entry[2])
     of_c = tuple((name, item) for name, item in names.items() if type(item) is BuiltinFunctionType)
     PROCESS.float_modules[id(names)] = _Module(names, before.functions + more, before.of_c or of_c)
 
@@ -330,12 +334,14 @@ def _exchange(module: _Module, functions: Mapping[Any, Any], *, back: bool) -> N
             module.names[name] = after
 
 
-def _led(code: CodeType, names: Mapping[str, Any]) -> CodeType:
+def _redirect_float_calls(code: CodeType, names: Mapping[str, Any]) -> CodeType:
     """Return ``code`` with its calls of floating types redirected to other names.
 
     The result is ``code`` itself if it has no such calls. ``names`` are the globals of the code.
     """
-    constants = tuple(_led(item, names) if isinstance(item, CodeType) else item for item in code.co_consts)
+    constants = tuple(
+        _redirect_float_calls(item, names) if isinstance(item, CodeType) else item for item in code.co_consts
+    )
     if any(new is not old for new, old in zip(constants, code.co_consts, strict=True)):
         code = code.replace(co_consts=constants)
     places = [*_calls(code, names)]

@@ -345,13 +345,13 @@ def _look(frame: Any, function: Any, note: Callable[[str, str], None], known: di
         kind = owner if isinstance(owner, type) else type(owner)
         alike = kind, isinstance(owner, type), function.__name__, getattr(function, "__module__", None)
     if alike not in known:
-        known[alike] = _told(function, owner)
+        known[alike] = _classify_call(function, owner)
     told = known[alike]
     if told is not None and (told.anywhere or not standard_library(filename)):
         note(told.kind, told.call)
 
 
-def _told(function: Any, owner: Any) -> _CallInC | None:
+def _classify_call(function: Any, owner: Any) -> _CallInC | None:
     name = function.__name__
     source = _SOURCES.get(function) if isinstance(function, type(len)) else None
     if source:

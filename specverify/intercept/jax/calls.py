@@ -213,7 +213,7 @@ def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equati
     if primitive.name == CALLS_BACK:
         return None
     try:
-        told = [_told(operand) for operand in operands]
+        told = [_operand_key(operand) for operand in operands]
         if None in told or (equation is not None and equation.effects):
             return None
         what: Hashable = id(equation) if equation is not None else (primitive, *parameters.items())
@@ -224,7 +224,7 @@ def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equati
     return key
 
 
-def _told(operand: Any) -> Hashable | None:
+def _operand_key(operand: Any) -> Hashable | None:
     """Return a hashable value that identifies the content of an operand, as part of a cache key.
 
     None if the operand must not be cached, because it is large or may be a random key.

@@ -31,7 +31,7 @@ from specverify.intercept.recorded_numbers import Item
 from specverify.intercept.refusals import Declined, NeedsValue
 from specverify.intercept.run import mode
 from specverify.intercept.streams import Streams
-from specverify.intercept.symbolic.continuous import MOST_OUTCOMES, Continuous, given, whole_number
+from specverify.intercept.symbolic.continuous import MOST_OUTCOMES, Continuous, force_integer, whole_number
 from specverify.intercept.symbolic.deferred import Categorical, Deferred
 from specverify.intercept.symbolic.large import check_numbers
 from specverify.intercept.symbolic.steps import plus, times
@@ -82,7 +82,7 @@ class Bits(Deferred):
         ``under`` has only bits above these, such as the exponent of a float; it is 0 by default.
         """
         self.source, self.kept, self.under = source, kept, under
-        super().__init__(lambda: under + given(whole_number(source.uniform, 0, 2**kept)))
+        super().__init__(lambda: under + force_integer(whole_number(source.uniform, 0, 2**kept)))
 
     def shifted(self, by: int) -> Any:
         """Return the bits shifted right by ``by``: the last ``by`` bits are dropped.
@@ -126,7 +126,7 @@ class Bits(Deferred):
         if self.under or self.kept != self.source.width or number <= 0:
             raise NeedsValue("rest-needed", f"the rest of a division of random bits by {number} is needed")
         if number > MOST_OUTCOMES:  # a seed, or too many to be followed
-            return Deferred(lambda: given(whole_number(self.source.uniform, 0, number)))
+            return Deferred(lambda: force_integer(whole_number(self.source.uniform, 0, number)))
         return self.source.rest(number) if number > 1 else 0
 
     def converted(self, dtype: Any) -> Any:

@@ -26,11 +26,11 @@ from specverify.intercept.symbolic.deferred import known, number
 from specverify.intercept.symbolic.large import MANY, at_large_now, goes_in_arrays, large, lookup
 from specverify.intercept.symbolic.numbers import (
     SymbolicFloat,
-    asked,
     meets,
     of_operands,
     opened,
     refusing,
+    with_foreign_line,
     wrapped,
 )
 from specverify.intercept.symbolic.primitives import (
@@ -85,7 +85,7 @@ def _forced(rule: Callable[..., Any], *args: Any, **named: Any) -> Any:
 
     An outcome is drawn now. A symbolic number becomes a symbolic float, which code can use as a Python float.
     """
-    return wrapped(asked(lambda: number(rule(*args, **named))))
+    return wrapped(with_foreign_line(lambda: number(rule(*args, **named))))
 
 
 def place_of_extreme(name: str, array: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
@@ -124,8 +124,8 @@ def argsorted(array: Any, axis: Any = -1, *, first: int | None = None) -> Any:
 
     def order(row: list[Any]) -> list[list[int]]:
         length = len(row) if first is None else min(first, len(row))
-        _, ranked = asked(rows.ordered, row, _ASK, range(length), largest=False)
-        places = [int(asked(known, place)) for place in ranked]
+        _, ranked = with_foreign_line(rows.ordered, row, _ASK, range(length), largest=False)
+        places = [int(with_foreign_line(known, place)) for place in ranked]
         return [[*places, *(at for at in range(len(row)) if at not in places)]]
 
     return _along(order, array, axis).astype(np.int64)
@@ -135,7 +135,7 @@ def in_order(array: Any, axis: Any = -1, *_: Any, **__: Any) -> Any:
     """Return the elements of ``array`` sorted along an axis, as symbolic numbers, without drawing anything."""
 
     def values(row: list[Any]) -> list[list[Any]]:
-        ranked, _ = asked(rows.ordered, row, _ASK, range(len(row)), largest=False)
+        ranked, _ = with_foreign_line(rows.ordered, row, _ASK, range(len(row)), largest=False)
         return [[_forced(lambda each: each, value) for value in ranked]]
 
     return _along(values, array, axis)
@@ -175,8 +175,8 @@ def _looked_up(bounds: Sequence[Any], value: Any, side: str) -> int:
     if any(isinstance(bound, SymbolicFloat) for bound in bounds):
         raise refusal("arrays-not-followed", "a number is looked up among random ones")
     if isinstance(value, SymbolicFloat) and large(len(bounds)) and goes_in_arrays(value.unknown):
-        return int(asked(lookup, value.unknown, bounds).value())
-    return int(asked(lambda: known(rows.looked_up(bounds, opened(value), _ASK, right=side == "right"))))
+        return int(with_foreign_line(lookup, value.unknown, bounds).value())
+    return int(with_foreign_line(lambda: known(rows.looked_up(bounds, opened(value), _ASK, right=side == "right"))))
 
 
 # Arrays of symbolic numbers
@@ -365,7 +365,9 @@ def _crossed(name: str, left: Any, right: Any) -> Any:
     together = isinstance(value, SymbolicFloat) and goes_in_arrays(value.unknown)
     if not together or np.asarray(bounds).dtype.kind == "O" or np.ndim(bounds) != 1:
         raise refusal("arrays-not-followed", "very many random numbers are compared one by one")
-    result = asked(_CROSSES[name].vector, [value.unknown], bounds[None], bounds.shape, on_the_left=on_the_left)
+    result = with_foreign_line(
+        _CROSSES[name].vector, [value.unknown], bounds[None], bounds.shape, on_the_left=on_the_left
+    )
     return result.elements().astype(bool)
 
 
@@ -384,7 +386,7 @@ def narrowed_elements(elements: Any, dtype: np.dtype[Any]) -> Any:
     """Return a copy of ``elements``, converted to ``dtype``: float16 rounds symbolic numbers, wider floats do not."""
     result = np.array(elements, dtype=object, copy=True)
     if dtype == np.float16:
-        result = rows.each(lambda each: wrapped(asked(narrowed, opened(each), dtype.name)), result)
+        result = rows.each(lambda each: wrapped(with_foreign_line(narrowed, opened(each), dtype.name)), result)
     rounding.saw(dtype)
     return result.view(type(elements)) if isinstance(elements, np.ndarray) else result
 
@@ -558,7 +560,7 @@ class VectorArray(SymbolicArray):
         continuous.
         """
         if np.issubdtype(dtype, np.floating):
-            asked(check_not_equal, np.dtype(dtype).name)
+            with_foreign_line(check_not_equal, np.dtype(dtype).name)
             return as_array(_of(self))
         raise refusal("arrays-not-followed", "random numbers are converted to something that is no float")
 

@@ -582,10 +582,10 @@ def drawn(value: Any) -> Any:
     Called before numbers are combined: combinations of continuous numbers have (nearly) closed forms, but integers have
     to be enumerated.
     """
-    return float(given(value)) if few(value) else value
+    return float(force_integer(value)) if few(value) else value
 
 
-def given(value: Continuous) -> int:
+def force_integer(value: Continuous) -> int:
     """Return a plain integer for a symbolic one that the program reads; later comparisons agree with it.
 
     With at most ``MOST_OUTCOMES`` values, the integer is drawn. With at least ``FEWEST``, as for a seed, it is computed

@@ -19,7 +19,7 @@ from specverify.intercept.audit import Draw
 from specverify.intercept.cpython.patches import count_nonzero, empty
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.run import mode
-from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, given, is_whole
+from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, force_integer, is_whole
 from specverify.intercept.symbolic.second_races import race_again
 from specverify.intercept.symbolic.uniform import look, look_up
 from specverify.reference import Draws, Site
@@ -257,7 +257,7 @@ def known(element: Any) -> Any:
     if isinstance(element, Deferred):
         element = element.value()
     if isinstance(element, Continuous) and is_whole(element):
-        return given(element)
+        return force_integer(element)
     if isinstance(element, SYMBOLIC):
         raise NeedsValue(
             "value-needed", "the value of a uniform random number is needed, not only a comparison with it"

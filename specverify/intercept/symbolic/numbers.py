@@ -16,7 +16,7 @@ from specverify.intercept.cpython import patches
 from specverify.intercept.refusals import Declined, NeedsValue
 from specverify.intercept.run import mode
 from specverify.intercept.symbolic.algebra import within
-from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, Symbolic, given, is_whole
+from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, Symbolic, force_integer, is_whole
 from specverify.intercept.symbolic.deferred import Categorical, is_open, known
 from specverify.intercept.symbolic.primitives import (
     COMPARISONS,
@@ -130,9 +130,9 @@ def whole_part(name: str, value: SymbolicFloat) -> int:
 
     If there are very many possible values, as for a seed, the result is not drawn but differs in every run.
     """
-    outcome = asked(applied, name, value.unknown)
+    outcome = with_foreign_line(applied, name, value.unknown)
     if isinstance(outcome, Continuous):
-        return given(outcome)
+        return force_integer(outcome)
     if isinstance(outcome, SYMBOLIC):
         raise refusal(
             "rest-needed", "the whole part of what several random numbers make has more values than are followed"
@@ -165,7 +165,7 @@ def of_operands(name: str, *operands: Any) -> Any:
     Symbolic numbers among the operands are ``SymbolicFloat``, and so is a symbolic result. A concrete result of
     arithmetic on integers is an ``int``.
     """
-    outcome = wrapped(asked(result, name, *map(opened, operands)))
+    outcome = wrapped(with_foreign_line(result, name, *map(opened, operands)))
     if name not in _KEEP_WHOLE:
         return outcome
     if isinstance(outcome, SymbolicFloat):
@@ -185,14 +185,14 @@ def _limit(outcome: SymbolicFloat, operands: Sequence[Any]) -> None:
     if limits is None or not all(isinstance(each, Integral) or getattr(each, "limits", None) for each in operands):
         return
     outcome.limits = limits
-    asked(within, outcome.unknown, *limits)
+    with_foreign_line(within, outcome.unknown, *limits)
 
 
 _KEEP_WHOLE = {row.name for row in with_rule(ELEMENTWISE, "outcome").values() if row.family is Family.ARITHMETIC}
 """Operations whose result on ints is an int."""
 
 
-def asked(question: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def with_foreign_line(question: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Return ``question(*args, **kwargs)``; a refusal that it raises gets the line of the foreign code."""
     try:
         return question(*args, **kwargs)

@@ -68,7 +68,7 @@ def race_again(draws: Draws, pmf: Any, site: Site, draw: Draw) -> int:
     law = law_of_winner_given(earlier, pmf)
     if law is None:
         raise NeedsValue("one-state-twice", f"{draw.name} draws three times from one state of its generator")
-    rounding.asked(again=bool(earlier))
+    rounding.count_comparison(again=bool(earlier))
     law = np.where(law < NEVER_DRAWN, 0.0, law)
     outcome = draws.categorical(law / law.sum(), site)
     earlier.append((pmf, outcome))

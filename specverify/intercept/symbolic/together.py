@@ -718,7 +718,7 @@ class Together:
             return Fact(formula, answer.bound, answer.or_equal, answer.true)
 
         ends = tuple((known.low, known.high) for known in self.members)
-        return _chance(ends, tuple(map(fact, self.answers)), fact(JointAnswer(of, bound, or_equal, true=True)))
+        return _chance_of_fact(ends, tuple(map(fact, self.answers)), fact(JointAnswer(of, bound, or_equal, true=True)))
 
     def learn(self, answer: JointAnswer) -> None:
         """Add ``answer``, the result of a comparison, to the constraints of every member.
@@ -754,7 +754,7 @@ def among(given: Sequence[Constrained]) -> Together:
 
 
 @lru_cache(maxsize=1 << 14)
-def _chance(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], asked: Fact) -> Chance:
+def _chance_of_fact(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], asked: Fact) -> Chance:
     closed = _in_closed_form(ends, facts, asked)
     if closed is not None:
         return Chance(0.0 if closed < NEVER else 1.0 if 1 - closed < NEVER else closed)

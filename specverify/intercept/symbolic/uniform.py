@@ -405,7 +405,7 @@ class Uniform:
         low, at, high = map(known.share_below, (known.low, min(max(bound, known.low), known.high), known.high))
         width = high - low
         if at - low < NEVER_DRAWN * width or high - at < NEVER_DRAWN * width:
-            audit.asked(known.questions, self.draw, (bound,), None, place)
+            audit.record_comparison(known.questions, self.draw, (bound,), None, place)
             return at - low >= NEVER_DRAWN * width
         if known.together:
             answer = self._below_together(known.together, bound, place)
@@ -413,7 +413,7 @@ class Uniform:
             cells = self._cells((bound,))
             answer = self._ask(BELOW, array([at - low, high - at]) / width, lambda u: int(u >= bound), cells) == 0
         cell = Cell(0, 0.0, bound) if answer else Cell(1, bound, 1.0)
-        audit.asked(known.questions, self.draw, (bound,), cell, place)
+        audit.record_comparison(known.questions, self.draw, (bound,), cell, place)
         known.low, known.high = max(known.low, cell.low), min(known.high, cell.high)
         return answer
 
@@ -438,7 +438,7 @@ class Uniform:
         lies = partial(bisect_right, cells.ends[1:-1])
         result = self._ask(AMONG, masses / masses.sum(), lies, cells) if drawn else int(masses.argmax())
         cell = Cell(result, float([0.0, *bounds][result]), float([*bounds, 1.0][result]))
-        audit.asked(known.questions, self.draw, bounds, cell if drawn else None, place)
+        audit.record_comparison(known.questions, self.draw, bounds, cell if drawn else None, place)
         known.low, known.high = float(edges[result]), float(edges[result + 1])
         return result
 
@@ -503,7 +503,7 @@ class Uniform:
         """
         known, coupled = self.known, mode().coupled
         known.asked += 1
-        rounding.asked(again=known.asked > 1)
+        rounding.count_comparison(again=known.asked > 1)
         if coupled is not None:
             return int(coupled.cell(self, pmf, lies))
         site = (*known.site, question, known.asked)
@@ -530,7 +530,7 @@ def look_up(draws: Draws, pmf: Any, site: Site, draw: Draw) -> int:
     edges = _edges(pmf).clip(low, high)
     masses = np.diff(edges)
     masses[masses < NEVER_DRAWN * (high - low)] = 0.0
-    rounding.asked(again=True)
+    rounding.count_comparison(again=True)
     outcome = draws.categorical(masses / masses.sum(), site)
     draw.origin.lookups.setdefault(draw.source, []).append((pmf, outcome))
     if known is not None:

@@ -211,7 +211,7 @@ def comparing(name: str) -> Handler:
     return handler
 
 
-def asked(name: str) -> Handler:
+def element_test(name: str) -> Handler:
     """Return the handler of ``name``, a test of each element such as ``isnan``."""
 
     def ask(place: str, element: Any) -> Any:

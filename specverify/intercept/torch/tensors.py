@@ -510,7 +510,7 @@ def for_each_outcome(
     for outcome, _ in source.outcomes():
 
         def given(value: Any, outcome: int = outcome) -> Any:
-            return _at(value, source, outcome)
+            return _with_outcome(value, source, outcome)
 
         try:
             with tried():
@@ -522,7 +522,7 @@ def for_each_outcome(
     return merged_outcomes(source, result)
 
 
-def _at(value: Any, source: Categorical, outcome: int) -> Any:
+def _with_outcome(value: Any, source: Categorical, outcome: int) -> Any:
     if not isinstance(value, SymbolicTensor) or is_stored(value):
         return look_at(value)
     numbers = [
