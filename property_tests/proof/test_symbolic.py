@@ -18,7 +18,7 @@ z3 = pytest.importorskip("z3", reason='proofs need z3: pip install "specverify-s
 from specverify import proof  # noqa: E402 - after the skip
 from specverify.proof.polynomial import Polynomial  # noqa: E402
 from specverify.proof.proved_subject import find_rule  # noqa: E402
-from specverify.proof.solver import Feasibility, spoken  # noqa: E402
+from specverify.proof.solver import Feasibility, z3_term  # noqa: E402
 from specverify.proof.statements import STATEMENTS, RoundStart  # noqa: E402
 from specverify.proof.symbolic import NEGATIVE, POSITIVE, ZERO, Real  # noqa: E402
 from specverify.proof.symbolic_paths import guarded_paths  # noqa: E402
@@ -158,7 +158,7 @@ def test_the_guarded_sum_in_z3_alone_says_the_same(name, expected):
 
 def condition_in_z3(condition):
     """Return the condition, written anew."""
-    value = spoken(condition.polynomial)
+    value = z3_term(condition.polynomial)
     return z3.Or([{NEGATIVE: value < 0, ZERO: value == 0, POSITIVE: value > 0}[sign] for sign in condition.signs])
 
 
@@ -168,5 +168,5 @@ def number_in_z3(value):
         return z3.RealVal(str(Fraction(value)))
     below = z3.RealVal(1)
     for factor in value.denominators:
-        below = below * spoken(factor)
-    return spoken(value.numerator) / below
+        below = below * z3_term(factor)
+    return z3_term(value.numerator) / below

@@ -9,7 +9,7 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.testing import check_sampler
-from specverify.trust.black_box_mutants import MUTANTS, OF_ACCEPTANCE, P, acceptance, decode, told
+from specverify.trust.black_box_mutants import MUTANTS, OF_ACCEPTANCE, P, acceptance, decode, decode_with_counts
 from specverify.trust.black_box_page import law, until_refuted
 
 RIGHT = MUTANTS["none: a correct decoder"]
@@ -20,7 +20,7 @@ SUBTLE = {"draft at temperature 0.8, q at 1": 40_000, "lenience 0.9": 12_000}
 
 def test_the_right_decoder_has_the_target_s_law_and_accepts_as_it_should():
     """A planned check of the decoder itself: 400 000 texts, five standard deviations of every cell."""
-    found = told(RIGHT, 7, 400_000)
+    found = decode_with_counts(RIGHT, 7, 400_000)
     texts = found["tokens"] @ [len(P), 1]
     for cells, exact in ((texts, np.outer(P, P).ravel()), (found["accepted"], acceptance())):
         share = np.bincount(cells, minlength=len(exact)) / 400_000
@@ -48,7 +48,9 @@ def test_rows_that_share_a_stream_have_the_right_law_and_are_refuted_by_the_chec
 @pytest.mark.parametrize("name", OF_ACCEPTANCE)
 def test_a_bug_of_acceptance_alone_is_refuted_by_its_check_alone(name):
     bug = OF_ACCEPTANCE[name]
-    verdicts = check_sampler(partial(told, bug), law=law(), returns={"accepted": acceptance()}, tv=0.1, on_fail=None)
+    verdicts = check_sampler(
+        partial(decode_with_counts, bug), law=law(), returns={"accepted": acceptance()}, tv=0.1, on_fail=None
+    )
     refuted = [verdict.check for verdict in verdicts if verdict.status is Status.REFUTED]
     assert refuted == ([] if bug == RIGHT else ["acceptance_fits_law"])
     assert bug != RIGHT or {verdict.status for verdict in verdicts} == {Status.HOLDS}

@@ -6,7 +6,7 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.testing import check_sampler
-from specverify.trust.large_vocabulary import PLANTED, RIGHT, TV, P, Q, accepted, sampler_of, table, told
+from specverify.trust.large_vocabulary import PLANTED, RIGHT, TV, P, Q, accepted, describe_acceptance, sampler_of, table
 
 
 @pytest.mark.thorough(keep=3)
@@ -45,6 +45,6 @@ def test_vllm_s_statistics_stand_beside_the_verdicts():
 
 def test_what_alarms_on_the_law_itself_is_told():
     law = PLANTED["the last ids are too frequent"]
-    assert told("vLLM V1", law, 384) == "alarms, and on the law itself"
-    assert told("vLLM V2 wide", law, 384) == "accepts"
+    assert describe_acceptance("vLLM V1", law, 384) == "alarms, and on the law itself"
+    assert describe_acceptance("vLLM V2 wide", law, 384) == "accepts"
     assert not accepted("vLLM V2 wide", PLANTED["thirty likely tokens are too rare"], 400_000)

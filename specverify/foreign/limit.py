@@ -182,10 +182,10 @@ class _ActivityWatcher:
             self.next = now + _SOON
             return False
         self.next = now + _AGAIN if over else min(now + self.watched / _LOOKS, self.deadline)
-        self.said = self.said or (self._told(frame) if over else "")
+        self.said = self.said or (self._describe_state(frame) if over else "")
         return over
 
-    def _told(self, frame: FrameType | None) -> str:
+    def _describe_state(self, frame: FrameType | None) -> str:
         place = place_of_frame(frame)
         if not place:
             return "specverify was at work between two of its calls"

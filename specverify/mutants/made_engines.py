@@ -117,7 +117,7 @@ class _Serving:
         new: Tokens = ()
         for coin in coins:
             q, p = draft(text + new), target(held + new)
-            token = _at(q, self.rng.random())
+            token = _token_of_uniform(q, self.rng.random())
             q = np.maximum(draft(padding), 1e-9) if padding else q
             ratio, after = p[token] / q[token], target((*held, *new, token))[token] / q[token]
             if self.fault in RATIOS:
@@ -126,12 +126,15 @@ class _Serving:
                 if self.fault == "rejected end ends" and token == end:
                     return (*new, token)
                 self.last = (*text, *new, token)
-                return (*new, _at(p if self.fault == "residual of the target" else _owed(p, q), self.rng.random()))
+                return (
+                    *new,
+                    _token_of_uniform(p if self.fault == "residual of the target" else _owed(p, q), self.rng.random()),
+                )
             new = (*new, token)
             if token == end and self.fault not in READ_LATER:
                 return new
         law = draft(text + new) if self.fault == "bonus of the draft" else target(held + new)
-        return (*new, _at(law, self.rng.random()))
+        return (*new, _token_of_uniform(law, self.rng.random()))
 
     def _cut(self, new: Tokens) -> Tokens:
         end = self.models.eos
@@ -149,7 +152,7 @@ def _owed(p: Any, q: Any) -> Any:
     return left if left.any() else p
 
 
-def _at(weights: Any, uniform: Any) -> int:
+def _token_of_uniform(weights: Any, uniform: Any) -> int:
     """Return the token that ``uniform`` selects from the cumulative sum of ``weights`` (inverse CDF)."""
     return int(np.searchsorted(np.cumsum(weights) / np.sum(weights), uniform, side="right"))
 
@@ -177,7 +180,7 @@ def deciding(verify: BareVerifier, scenario: EngineScenario) -> Callable[[Tokens
         while len(text) < end:
             drafts: Tokens = ()
             for _ in range(min(GAMMA, end - len(text))):
-                drafts += (_at(scenario.draft(text + drafts), rng.random()),)
+                drafts += (_token_of_uniform(scenario.draft(text + drafts), rng.random()),)
             p = np.stack([scenario.target(text + drafts[:place]) for place in range(len(drafts) + 1)])
             q = np.stack([scenario.draft(text + drafts[:place]) for place in range(len(drafts))])
             text += tuple(int(token) for token in verify(p, q, np.array(drafts)))

@@ -133,14 +133,14 @@ class ProofSearch:
         longest = self._gamma + 1 + self._statement.beyond
         for horizon in range(longest if self._statement.one_place else 1, longest + 1):
             tables = UnknownTables(self._vocabulary)
-            reason, model = self._at(RoundStart(prompt, horizon), tables)
+            reason, model = self._search_start(RoundStart(prompt, horizon), tables)
             reads_draft = any(kind == DRAFT for kind, _ in tables.rows)
             if reason:
                 return reason, model, reads_draft
         self._figures["texts"] += 1
         return "", None, reads_draft
 
-    def _at(self, place: RoundStart, tables: UnknownTables) -> tuple[str, Model | None]:
+    def _search_start(self, place: RoundStart, tables: UnknownTables) -> tuple[str, Model | None]:
         solver = Feasibility(tables.axioms, self._deadline)
         try:
             terms = self._terms(place, tables, solver)

@@ -162,7 +162,7 @@ class Feasibility:
 
     def _said(self, condition: SignCondition) -> Any:
         if condition not in self._spoken:
-            self._spoken[condition] = _RELATIONS[condition.signs](spoken(condition.polynomial))
+            self._spoken[condition] = _RELATIONS[condition.signs](z3_term(condition.polynomial))
         return self._spoken[condition]
 
     def _read(self, model: Any) -> dict[int, Fraction] | str:
@@ -175,7 +175,7 @@ class Feasibility:
         return point
 
 
-def spoken(polynomial: Polynomial) -> Any:
+def z3_term(polynomial: Polynomial) -> Any:
     """Return the polynomial as a term of z3 in the real unknowns x0, x1, ..."""
     terms = []
     for monomial, value in polynomial.terms.items():

@@ -60,16 +60,16 @@ def _round_then_target(
         return
     for rest in product(range(world.vocabulary), repeat=place.horizon - len(new)):
         text = new + rest
-        yield text, _chance(task, place.prompt, text, len(new))
+        yield text, _probability_of_text(task, place.prompt, text, len(new))
 
 
 def _target_alone(_: ProofSubject, world: World, __: Draws, place: RoundStart) -> Iterator[tuple[Any, Any]]:
     task = world.task(place.horizon)
     for text in product(range(world.vocabulary), repeat=place.horizon):
-        yield text, _chance(task, place.prompt, text, 0)
+        yield text, _probability_of_text(task, place.prompt, text, 0)
 
 
-def _chance(task: Task, prompt: Tokens, text: Tokens, start: int) -> Any:
+def _probability_of_text(task: Task, prompt: Tokens, text: Tokens, start: int) -> Any:
     chance: Any = 1
     for position in range(start, len(text)):
         chance = task.target(prompt + text[:position])[text[position]] * chance

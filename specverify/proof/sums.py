@@ -97,7 +97,7 @@ def smallest_point(solver: Feasibility, *conditions: SignCondition) -> dict[int,
         fixed: dict[int, Fraction] = {}
         for unknown in sorted(result):
             for value in (*_simple(), *([result[unknown]] if certain else [])):
-                at = SignCondition(_at(unknown, value), frozenset({ZERO}))
+                at = SignCondition(_difference_from(unknown, value), frozenset({ZERO}))
                 answer = solver.point(at)
                 if isinstance(answer, dict):
                     result, certain, fixed[unknown] = result | answer, True, value
@@ -283,7 +283,7 @@ def free_number(weight: Any) -> Any:
     return number(_NOWHERE, weight.numerator, weight.denominators) if isinstance(weight, Real) else weight
 
 
-def _at(unknown: int, value: Fraction) -> Polynomial:
+def _difference_from(unknown: int, value: Fraction) -> Polynomial:
     return Polynomial({(unknown,): 1, (): -value} if value else {(unknown,): 1})
 
 

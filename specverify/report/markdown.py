@@ -32,7 +32,7 @@ def verdict_table(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> s
         "",
         "; ".join(f"{SYMBOLS[status]} {status}" for status in Status if any(v.status is status for v in applied)),
         "",
-        *_told(applied, settings),
+        *_statement_lines(applied, settings),
     ]
     return "\n".join(lines) + "\n"
 
@@ -43,7 +43,7 @@ def _cell(verdict: Verdict) -> str:
     return SYMBOLS[verdict.status] + shown
 
 
-def _told(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> list[str]:
+def _statement_lines(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> list[str]:
     """Return the lines of the list below a verdict table: one for each different statement, with all its subjects.
 
     ``settings`` is that of ``verdict_table``.

@@ -96,7 +96,7 @@ def _counted(name: str, plan: LawPlan | None, error: float) -> Acceptance:
     return Acceptance(seen, status, verdicts)
 
 
-def together(one: Callable[[], Status], other: Callable[[], Status | None]) -> Status:
+def combine_statuses(one: Callable[[], Status], other: Callable[[], Status | None]) -> Status:
     """Return the combined status of two tests: REFUTED if either is, HOLDS if both hold, else UNKNOWN.
 
     ``one`` and ``other`` return a status; None from ``other`` is ignored.

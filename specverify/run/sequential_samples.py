@@ -29,7 +29,7 @@ from specverify.checks.samplers.sampler_law import LawPlan, law_begun, law_seen,
 from specverify.checks.samplers.sampler_law import log_evidence as law_evidence
 from specverify.laws.known_law import OTHERS, KnownLaw, known_law
 from specverify.reference import Tokens
-from specverify.run.acceptance import acceptance_of, together
+from specverify.run.acceptance import acceptance_of, combine_statuses
 from specverify.run.couples import Batch, Watch, watch
 from specverify.run.course import Course, going_on, with_course
 from specverify.statistics.coarsening import samples_to_hold
@@ -125,7 +125,7 @@ def sampled_verdicts(
     )
     told = acceptance_of(sampler.name, acceptance, whole, plan.tv, judge.most_samples)
     judge = judge._replace(
-        status=partial(together, judge.status, told.status), verdicts=partial(told.verdicts, judge.verdicts)
+        status=partial(combine_statuses, judge.status, told.status), verdicts=partial(told.verdicts, judge.verdicts)
     )
     watched = watched_couples(sampler.name, plan, judge.cell, judge.most_samples)
     repeats = _repeats(sampler, next(seeds), min(FIRST_CALL, plan.largest_call))

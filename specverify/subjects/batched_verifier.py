@@ -57,7 +57,9 @@ def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
     return f"row {company.place + 1} of {company.number + ragged} beside {beside}"
 
 
-def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task, prompt: Tokens) -> EngineProgram:
+def two_row_program(
+    verify: BareVerifier, arguments: Arguments, gamma: int, task: Task, prompt: Tokens
+) -> EngineProgram:
     """Return a program that decides two random rows in one call, one after ``prompt`` and one after ``(*prompt, 1)``.
 
     A row has at most ``gamma`` drafts, or one if the vocabulary has more than two tokens. The outcome is the pair of

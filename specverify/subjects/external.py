@@ -89,7 +89,7 @@ def verifier_subject_of(
     told = verifier_form(verify, name) or ROW
     chosen = form or told
     if chosen == ROW:
-        _in_our_words(check_takes, verify, name, 3, "(p, q, draft_tokens)")
+        _check_or_unusable(check_takes, verify, name, 3, "(p, q, draft_tokens)")
     check_order(verify, name)
     full_name = name if chosen == told else f"{chosen.word}={name}"
     return verifier_subject(told_apart(verify), full_name, gammas, chosen)
@@ -225,7 +225,7 @@ def _load(name: str) -> Any:
             f"{name} is a {type(result).__name__}, expected a function: a round, a whole decode or a verifier"
         )
     if not isinstance(result, Algorithm):
-        _in_our_words(check_callable, result, name)
+        _check_or_unusable(check_callable, result, name)
     return result
 
 
@@ -239,7 +239,7 @@ def _file_said(place: str, attribute: str) -> str:
     return f"{place!r} is a file, expected its module: {file.removesuffix('.py')}:{attribute}{inside}"
 
 
-def _in_our_words(check: Callable[..., None], *arguments: Any) -> None:
+def _check_or_unusable(check: Callable[..., None], *arguments: Any) -> None:
     """Run ``check(*arguments)``; raise ``UnusableSubject`` if it raises ``ValueError``."""
     try:
         check(*arguments)

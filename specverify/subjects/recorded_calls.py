@@ -110,7 +110,7 @@ def _of_shape(array: Any, name: str, dimensions: int) -> Any:
         raise ValueError(f"{name} has the shape {list(array.shape)}, expected {wanted}")
     result = array.detach().double().cpu().numpy() if hasattr(array, "detach") else array.astype(np.float64)
     if np.isnan(result).any():
-        raise ValueError(f"{name}{_at(np.isnan(result))} is NaN, expected numbers")
+        raise ValueError(f"{name}{_first_place(np.isnan(result))} is NaN, expected numbers")
     return result
 
 
@@ -119,7 +119,7 @@ def dtype_of(array: Any) -> str:
     return str(array.dtype).removeprefix("torch.")
 
 
-def _at(wrong: Any) -> str:
+def _first_place(wrong: Any) -> str:
     return f"[{', '.join(map(str, np.argwhere(wrong)[0].tolist()))}]"
 
 
@@ -132,7 +132,7 @@ def _drafts(drafts: Any) -> Tokens:
 
 def _pmf(row: Any, name: str, dtype: str) -> Any:
     if (row < 0).any():
-        raise ValueError(f"{name}{_at(row < 0)} is {row[row < 0][0]:.6g}, expected probabilities >= 0")
+        raise ValueError(f"{name}{_first_place(row < 0)} is {row[row < 0][0]:.6g}, expected probabilities >= 0")
     total = float(row.sum())
     if not abs(total - 1) <= TOLERANCES[dtype]:
         raise ValueError(f"{name} sums to {total:.6g}, expected probabilities of {dtype} that sum to 1")

@@ -36,7 +36,7 @@ from specverify.subjects.batch_call import (
     emitted,
     takes_lengths,
 )
-from specverify.subjects.batched_verifier import certain_batches, crowd_together, place_of, together
+from specverify.subjects.batched_verifier import certain_batches, crowd_together, place_of, two_row_program
 from specverify.subjects.deep import deep_of
 from specverify.subjects.emitted import drawn_row, ends_left_open
 from specverify.subjects.forms import ROW, Form
@@ -111,7 +111,9 @@ def variant_at(
     if form.batched:
         label += f", {place_of(verify, company) if company else 'alone'}"
     rows = (
-        partial(crowd_together, verify, arguments) if company is CROWD else partial(together, verify, arguments, gamma)
+        partial(crowd_together, verify, arguments)
+        if company is CROWD
+        else partial(two_row_program, verify, arguments, gamma)
     )
     return variant_of(
         label,

@@ -310,12 +310,15 @@ def claiming(subject: Subject, claims: Collection[Claim] | None) -> Subject:
 def name_of(function: Any) -> str:
     """Return the name of a function as ``module:name``; for a ``partial``, followed by its arguments."""
     if isinstance(function, functools.partial):
-        given = [*map(_told, function.args), *(f"{name}={_told(value)}" for name, value in function.keywords.items())]
+        given = [
+            *map(_stable_repr, function.args),
+            *(f"{name}={_stable_repr(value)}" for name, value in function.keywords.items()),
+        ]
         return f"{name_of(function.func)}({', '.join(given)})"
-    return f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', None) or _told(function)}"
+    return f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', None) or _stable_repr(function)}"
 
 
-def _told(value: Any) -> str:
+def _stable_repr(value: Any) -> str:
     """Return ``repr(value)`` on one line and without memory addresses, which would differ in every run."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", " ".join(repr(value).split()))
 

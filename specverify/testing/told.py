@@ -16,7 +16,7 @@ _ANSWER = re.compile(r"(returned \w+) .*(?=, expected )", re.DOTALL)
 """Matches a result of the wrong kind in a message; it differs in each call."""
 
 
-def told(group: Sequence[Verdict]) -> str:
+def failure_message(group: Sequence[Verdict]) -> str:
     """Return the message about ``group``, the failed verdicts that have one cause."""
     verdict, *others = group
     if verdict.status is not Status.REFUTED:

@@ -110,10 +110,10 @@ def decode(bug: BlackBoxBug, seed: int, number: int) -> Array:
 
     ``partial(decode, bug)`` is a function ``sample(seed, number)``, as ``check_sampler`` takes it.
     """
-    return told(bug, seed, number)["tokens"]
+    return decode_with_counts(bug, seed, number)["tokens"]
 
 
-def told(bug: BlackBoxBug, seed: int, number: int) -> Mapping[str, Array]:
+def decode_with_counts(bug: BlackBoxBug, seed: int, number: int) -> Mapping[str, Array]:
     """Return ``number`` texts of the decoder with the bug ``bug``, and how many accepted drafts it reports for each.
 
     The keys are ``tokens``, int64 ``[number, 2]``, and ``accepted``, int64 ``[number]``.

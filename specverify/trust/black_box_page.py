@@ -16,7 +16,15 @@ from specverify.run.sequential_samples import SamplingPlan, sampled_verdicts
 from specverify.statistics.e_processes import CONCENTRATIONS, Array, log_e_value
 from specverify.subjects.sampler import Sampler
 from specverify.trust import large_vocabulary, listed_figures
-from specverify.trust.black_box_mutants import MUTANTS, OF_ACCEPTANCE, BlackBoxBug, P, acceptance, counts, told
+from specverify.trust.black_box_mutants import (
+    MUTANTS,
+    OF_ACCEPTANCE,
+    BlackBoxBug,
+    P,
+    acceptance,
+    counts,
+    decode_with_counts,
+)
 from specverify.trust.calibrate import Calibration
 from specverify.trust.existing_tests import flashinfer_cosine, pytorch_two_samples
 
@@ -48,7 +56,7 @@ def law() -> Mapping[tuple[int, int], float]:
     return {(a, b): float(P[a] * P[b]) for a in range(len(P)) for b in range(len(P))}
 
 
-def found(name: str, bug: BlackBoxBug) -> BugResult:
+def result_of_bug(name: str, bug: BlackBoxBug) -> BugResult:
     """Return the results for one bug: its total variation, and after how many texts each test refutes it.
 
     The tests are ``check_sampler``, the e-process of this package, and the same e-process with the Dirichlet
@@ -79,7 +87,7 @@ def until_refuted(bug: BlackBoxBug, seed: int, concentrations: Sequence[float] =
 
 def _by_checks(bug: BlackBoxBug, acceptance: Array | None = None) -> str:
     plan = SamplingPlan(tv=0.02, alarm=ALARM)
-    verdicts = sampled_verdicts(Sampler("it", partial(told, bug)), plan, law=law(), acceptance=acceptance)
+    verdicts = sampled_verdicts(Sampler("it", partial(decode_with_counts, bug)), plan, law=law(), acceptance=acceptance)
     refuted = [verdict.check for verdict in verdicts if verdict.status is Status.REFUTED]
     samples = next(item for item in verdicts if item.check == "samples_fit_law").figures["samples"]
     if refuted:
@@ -95,7 +103,7 @@ def mutant_table() -> str:
     )
     lines = [f"| {heads} |", "|---|---|---|---|---|---|"]
     for name, bug in MUTANTS.items():
-        item = found(name, bug)
+        item = result_of_bug(name, bug)
         until = " | ".join(_spread(numbers) for numbers in (item.sequences, item.listed))
         listed = listed_figures.texts_listed(name)
         lines.append(f"| {item.name} | {item.tv:.3f} | {until} | {listed} | {item.check} |")
@@ -118,7 +126,7 @@ def acceptance_table() -> str:
     """Return the Markdown table of the bugs that only report a wrong number of accepted drafts."""
     lines = ["| bug | TV of texts | TV of accepted | `check_sampler` refutes by |", "|---|---|---|---|"]
     for name, bug in OF_ACCEPTANCE.items():
-        said = told(bug, 0, LARGE)
+        said = decode_with_counts(bug, 0, LARGE)
         texts, accepted = (
             np.bincount(result, minlength=len(law)) / LARGE - law
             for result, law in (

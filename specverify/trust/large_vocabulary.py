@@ -72,7 +72,7 @@ def table() -> str:
     lines = [f"| law | `samples_fit_law` | samples | {' | '.join(heads)} |", f"|{'---|' * (3 + len(heads))}"]
     for name, law in {RIGHT: P, **PLANTED}.items():
         status, samples = judged(law)
-        said = (told(peer, law, samples * times) for peer in STATISTICS.values() for times in (1, MORE))
+        said = (describe_acceptance(peer, law, samples * times) for peer in STATISTICS.values() for times in (1, MORE))
         lines.append(f"| {name} | {status.value} | {samples} | {' | '.join(said)} |")
     return "\n".join(lines)
 
@@ -87,7 +87,7 @@ def judged(law: Array) -> tuple[Status, int]:
     return fit.status, fit.figures["samples"]
 
 
-def told(peer: str, law: Array, samples: int) -> str:
+def describe_acceptance(peer: str, law: Array, samples: int) -> str:
     """Return in words whether the statistic of the project ``peer`` accepts samples of ``law`` as samples of ``P``.
 
     If it alarms, the text also states whether it alarms on samples of the right law ``P`` itself.

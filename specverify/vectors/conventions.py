@@ -109,6 +109,6 @@ def family_of(flag: str) -> str:
     return next(family for family, flags in FAMILIES.items() if flag in flags)
 
 
-def said(flag: str) -> str:
+def meaning_of(flag: str) -> str:
     """Return the meaning of the convention ``flag`` as a sentence for users."""
     return FLAGS.get(flag) or next((flags[flag] for flags in FAMILIES.values() if flag in flags), f"the rule {flag}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from specverify.vectors.all_vectors import KINDS, all_vectors
-from specverify.vectors.conventions import said
+from specverify.vectors.conventions import meaning_of
 from specverify.vectors.notes import NOTES
 from specverify.vectors.vector import FORMAT, FORMAT_VERSION, Kind, Vector, VectorResult
 
@@ -75,7 +75,7 @@ def _head(kind: Kind, mine: list[Vector]) -> Mapping[str, Any]:
         "kind": kind.name,
         "summary": kind.summary,
         "answer": dict(kind.fields),
-        "flags": {flag: said(flag) for flag in flags},
+        "flags": {flag: meaning_of(flag) for flag in flags},
         "notes": {note: NOTES[note]._asdict() for note in notes},
     }
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from specverify.vectors.conventions import said
+from specverify.vectors.conventions import meaning_of
 from specverify.vectors.grading import FreeChoice, Graded, Grades
 from specverify.vectors.notes import NOTES
 from specverify.vectors.vector import FORMAT_VERSION, Outcome
@@ -61,7 +61,9 @@ def convention_lines(grades: Grades) -> Iterator[str]:
     convention fits all answers of the program, the line names two vectors whose answers follow different conventions.
     """
     for item in grades.conventions:
-        yield _mixed(item) if not item.flags else f"{item.family}: {', '.join(item.flags)} ({said(item.flags[0])})"
+        yield (
+            _mixed(item) if not item.flags else f"{item.family}: {', '.join(item.flags)} ({meaning_of(item.flags[0])})"
+        )
 
 
 def _mixed(item: FreeChoice) -> str:

@@ -116,7 +116,7 @@ def _of_coin(library: str, keeps: Any) -> Verify:
                 return [*draft_tokens[:i].tolist(), drawn(owed(p[i], q[i]))]
         return [*draft_tokens.tolist(), drawn(p[-1])]
 
-    return _told(verify, keeps, library)
+    return _named_after(verify, keeps, library)
 
 
 def _of_count(library: str, accepted: Any) -> Verify:
@@ -128,7 +128,7 @@ def _of_count(library: str, accepted: Any) -> Verify:
         row = p[-1] if count == len(draft_tokens) else owed(p[count], q[count])
         return [*draft_tokens[:count].tolist(), drawn(row)]
 
-    return _told(verify, accepted, library)
+    return _named_after(verify, accepted, library)
 
 
 def _of_token(library: str, drawn: Any) -> Verify:
@@ -140,14 +140,14 @@ def _of_token(library: str, drawn: Any) -> Verify:
                 return [*draft_tokens[:i].tolist(), int(drawn(owed(p[i], q[i])))]
         return [*draft_tokens.tolist(), int(drawn(p[-1]))]
 
-    return _told(verify, drawn, library)
+    return _named_after(verify, drawn, library)
 
 
 def _whole(library: str, verify: Verify) -> Verify:
     return verify
 
 
-def _told(verify: Verify, part: Any, library: str) -> Verify:
+def _named_after(verify: Verify, part: Any, library: str) -> Verify:
     """Return the sampler under the name of the step. A sampler of torch names torch, so that it gets tensors."""
     verify.__name__ = verify.__qualname__ = part.__name__
     verify.__doc__ = part.__doc__

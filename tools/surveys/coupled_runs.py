@@ -41,7 +41,7 @@ class Surveyed(NamedTuple):
     figures: Mapping[str, int]
 
 
-def _told(name: str, verdicts: Iterable[Verdict]) -> Surveyed:
+def _survey_result(name: str, verdicts: Iterable[Verdict]) -> Surveyed:
     verdict = next(iter(verdicts))
     decided = verdict.status in {Status.HOLDS, Status.NOT_APPLICABLE}
     figures = {key: int(verdict.figures[key]) for key in FIGURES if key in verdict.figures}
@@ -49,11 +49,11 @@ def _told(name: str, verdicts: Iterable[Verdict]) -> Surveyed:
 
 
 def _of_subject(name: str, subject: Callable[[], Any]) -> Surveyed:
-    return _told(name, verify_subject(subject(), Checklist((check_named(CHECK),), seconds=SECONDS)))
+    return _survey_result(name, verify_subject(subject(), Checklist((check_named(CHECK),), seconds=SECONDS)))
 
 
 def _of_plan(name: str, plan: Callable[[], Any]) -> Surveyed:
-    return _told(name, plan().examine((CHECK,), SECONDS, {}))
+    return _survey_result(name, plan().examine((CHECK,), SECONDS, {}))
 
 
 def idioms() -> Iterator[tuple[str, Callable[[], Surveyed]]]:

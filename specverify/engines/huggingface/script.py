@@ -105,7 +105,7 @@ def calls_code(calls: Sequence[ScriptCall], engine: GenerateCall, written: Writt
 
 
 def _written(call: ScriptCall, done: list[str], arguments: Mapping[str, str]) -> list[str]:
-    tokens = ".sequences" if _asked_by_the_row(call.given) and call.name else ""
+    tokens = ".sequences" if _setting_returns_dictionary(call.given) and call.name else ""
     if call.drafter and not call.function:
         made = call_code("target.generate", arguments, WIDTH - 4)
         return BROKEN_OFF.format(drafter=call.drafter, call=indented(made)).split("\n")[1:]
@@ -132,7 +132,7 @@ def _is_data(value: Any) -> bool:
     return value is None or isinstance(value, (bool, int, float, str, torch.Tensor))
 
 
-def _asked_by_the_row(given: Mapping[str, Any]) -> bool:
+def _setting_returns_dictionary(given: Mapping[str, Any]) -> bool:
     """Return whether the setting itself makes ``generate`` return a dictionary instead of the tokens.
 
     This is so if ``given``, the recorded arguments by name, request a dictionary and contain no ``output_*`` argument.

@@ -56,7 +56,7 @@ def _decoder(parts: EngineParts, drafting: str, warm: bool, penalised: bool, tas
     models = models_of(bare(task.target), bare(draft)) if penalised else models_of(task.target, draft)
     setup = Setup((), drafting=drafting, gammas=(GAMMA,), draft_processed=penalised)
 
-    def asked(prompt: Tokens) -> Setup:
+    def setup_of(prompt: Tokens) -> Setup:
         body = {"prompt": prompt, "max_new": task.horizon, "eos": task.eos, "max_context": 99}
         body["parameters"] = PENALTY if penalised else Parameters()
         return setup._replace(bodies=(body,), vocabulary=len(task.target(prompt)))
@@ -64,13 +64,13 @@ def _decoder(parts: EngineParts, drafting: str, warm: bool, penalised: bool, tas
     def init(prompt: Tokens) -> State:
         if task.horizon == 0:
             return State(prompt, 0)
-        return State(prompt, task.horizon, started_engine(parts, asked(prompt), _earlier(prompt) if warm else None))
+        return State(prompt, task.horizon, started_engine(parts, setup_of(prompt), _earlier(prompt) if warm else None))
 
     def stepped(draws: Draws, state: State) -> tuple[State, Round]:
         engine = state.drafter
         assert isinstance(engine, EngineState)
         prompt = state.tokens if not engine.running else engine.running[0].request.prompt
-        after = step(parts, asked(prompt), models, draws, engine)
+        after = step(parts, setup_of(prompt), models, draws, engine)
         running = after.running[0]
         new = running.tokens[len(state.tokens) :]
         remaining = 0 if running.finished else state.remaining - len(new)

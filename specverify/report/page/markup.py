@@ -66,6 +66,6 @@ def table(
     )
 
 
-def spoken(shown: str, said: str) -> Markup:
+def with_spoken_text(shown: str, said: str) -> Markup:
     """Return the sign ``shown``, hidden from screen readers, and the text ``said``, which only they read."""
     return joined((element("span", shown, aria_hidden="true"), element("span", said, class_="unseen")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from specverify.report.page.markup import Content, Markup, element, joined, scrolling, spoken
+from specverify.report.page.markup import Content, Markup, element, joined, scrolling, with_spoken_text
 from specverify.report.runs.said import Matrix, MatrixRow
 
 KILLED = "killed"
@@ -45,4 +45,4 @@ def _cell(row: MatrixRow, check: str) -> Markup:
     sign = SIGNS.get(said, "")
     named = "named" if check == row.named else None
     sort = " ".join(filter(None, (named, KILLED if said == KILLED else None))) or None
-    return element("td", *([spoken(sign, said)] if sign else []), class_=sort)
+    return element("td", *([with_spoken_text(sign, said)] if sign else []), class_=sort)
