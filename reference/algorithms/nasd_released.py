@@ -73,7 +73,8 @@ def guessing_drafter(target: LanguageModel, order: int, filler_top_k: int) -> Dr
 def build(task: Task, order: int = 3, gamma: int = 5, filler_top_k: int = 3) -> Parts:
     """Return the decoder that drafts ``gamma`` tokens; a guess d is accepted with probability p(d).
 
-    After a rejection a token is drawn from p. ``order`` and ``filler_top_k`` are those of ``guessing_drafter``.
+    After a rejection a token is drawn from p. Drafts are predictions of an n-gram table with n = ``order``. If
+    ``filler_top_k`` is above 1, the table also counts the ``filler_top_k`` most probable tokens of p at each position.
     """
     verify = accept_or_replace(accept=lambda prefix, p, q, token: p[token], replacement=lambda p, q, token: p)
     target = checked_model(task.target, "target")

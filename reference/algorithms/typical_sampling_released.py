@@ -29,7 +29,7 @@ from .typical_acceptance import typical_threshold
 def typical_part(p: Pmf, epsilon: float, delta: float) -> Pmf:
     """Return t, the pmf ``[V]``: p restricted to the tokens at or above the threshold, or to the argmax if none is.
 
-    ``epsilon`` and ``delta`` define the threshold, see ``typical_acceptance``.
+    The threshold is ``min(epsilon, delta exp(-H(p)))``, with the entropy H.
     """
     kept = p * (p >= min(typical_threshold(p, epsilon, delta), p.max()))
     return kept / kept.sum()
@@ -39,7 +39,7 @@ def typical_part(p: Pmf, epsilon: float, delta: float) -> Pmf:
 def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Parts:
     """Return the decoder that drafts ``gamma`` tokens from q, matches them with draws from t, then draws from t.
 
-    t is p restricted to its typical tokens; ``epsilon`` and ``delta`` are those of ``typical_part``.
+    t is p restricted to its typical tokens, those of probability at least ``min(epsilon, delta exp(-H(p)))``.
     """
 
     def part(p: Pmf) -> Pmf:

@@ -57,8 +57,9 @@ def followed(texts: tuple[Tokens, ...], context: Tokens, most: int, least: Any) 
 def best_draft(texts: tuple[Tokens, ...], context: Tokens, factor: Any, least: Any, gamma: int) -> tuple[Tokens, Any]:
     """Return the draft with the best score, and its score; () and 0 if nothing is found.
 
-    Each proper suffix of ``context`` that occurs in ``texts`` has a draft: the path of ``followed``, with at most
-    ``gamma`` tokens, and at most ``factor`` times as many tokens as the suffix. ``least`` is that of ``followed``.
+    Each proper suffix of ``context`` that occurs in ``texts`` has a draft, the most frequent path after it
+    (``followed``). The path has at most ``gamma`` tokens, and at most ``factor`` times as many as the suffix. It ends
+    before the product of the relative counts of its tokens falls below ``least``.
     """
     best: tuple[Tokens, Any] = ((), 0)
     for length in range(1, len(context)):
@@ -73,7 +74,8 @@ def best_draft(texts: tuple[Tokens, ...], context: Tokens, factor: Any, least: A
 def suffix_drafter(texts: tuple[Tokens, ...], factor: Any, least: Any) -> Drafter:
     """Return a drafter of the most frequent continuation in the responses ``texts`` and the text so far.
 
-    ``factor`` and ``least`` are those of ``best_draft``. The drafter's state is the length of the prompt. Raises
+    A draft has at most ``factor`` times as many tokens as the matched suffix, and ends before the product of the
+    relative counts of its tokens falls below ``least``. The drafter's state is the length of the prompt. Raises
     ``ValueError`` if ``factor`` or ``least`` is negative.
     """
     if factor < 0 or least < 0:

@@ -46,7 +46,7 @@ def _cell(verdict: Verdict) -> str:
 def _statement_lines(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> list[str]:
     """Return the lines of the list below a verdict table: one for each different statement, with all its subjects.
 
-    ``settings`` is that of ``verdict_table``.
+    ``settings`` maps a subject to a name that may begin its statements; the name is removed.
     """
     result: dict[tuple[Status, str, str], list[str]] = {}
     for verdict in verdicts:

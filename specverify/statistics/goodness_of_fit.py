@@ -91,8 +91,8 @@ def detectable_total_variation(
     """Return the total variation from ``law`` that ``goodness_of_fit`` detects, planned before the first sample.
 
     Every law at least this far away is rejected at level ``false_alarm`` with probability at least ``1 - miss``. The
-    result is at most 1; for a law with one outcome it is exact. ``minimum_expected`` is that of ``goodness_of_fit``.
-    Raises ``ValueError`` for arguments that ``partition`` or ``detectable_tv`` reject.
+    result is at most 1; for a law with one outcome it is exact. ``minimum_expected`` is the smallest expected count of
+    a cell of the test. Raises ``ValueError`` for arguments that ``partition`` or ``detectable_tv`` reject.
     """
     cells = partition(law, samples, minimum_expected)
     check_plan(cells.cells, false_alarm, miss)

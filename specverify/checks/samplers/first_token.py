@@ -16,7 +16,10 @@ END = -1
 
 
 class _Deviation(NamedTuple):
+    """How far the count of ``token``, after the new tokens ``before``, deviates from the law."""
+
     size: float
+    """The deviation, in standard deviations."""
     before: Tokens
     token: int
 

@@ -47,9 +47,10 @@ def _under_penalty(model: LanguageModel) -> Processed:
 
 
 def _decoder(parts: EngineParts, drafting: str, warm: bool, penalised: bool, task: Task) -> Decoder:
-    """Return the engine as a decoder of ``task``; ``drafting`` and ``warm`` are those of ``planted.drafting_subject``.
+    """Return the engine as a decoder of ``task``, with the drafter ``drafting`` (a value of ``Setup.drafting``).
 
-    If ``penalised``, the engine gets the models of ``task`` without their repetition penalty, and applies it itself.
+    If ``warm``, the caches hold an earlier text that differs only in its end. If ``penalised``, the engine gets the
+    models of ``task`` without their repetition penalty, and applies it itself.
     """
     assert task.draft is not None
     draft = task.draft
