@@ -6,16 +6,16 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-Look = Callable[..., None]
+Validator = Callable[..., None]
 
 
-def _late(name: str, module: str = "arguments") -> Look:
+def _late(name: str, module: str = "arguments") -> Validator:
     """Return a validator that imports the function ``name`` from ``specverify.base.<module>`` when it is called."""
 
-    def look(*given: Any) -> None:
+    def validate(*given: Any) -> None:
         getattr(import_module(f"specverify.base.{module}"), name)(*given)
 
-    return look
+    return validate
 
 
 check_choice, check_count, check_number = _late("check_choice"), _late("check_count"), _late("check_number")

@@ -163,7 +163,9 @@ class NumpyGenerator:
     ) -> tuple[AnsweredCall, Site]:
         site: Site = (f"{self._name}.{function}", draw_line())
         in_pairs = in_pairs and self._kind is np.random.RandomState
-        return self._answers.asked(self._real, site, f"{function}{parameters or ''}", advance, in_pairs=in_pairs), site
+        return self._answers.open_call(
+            self._real, site, f"{function}{parameters or ''}", advance, in_pairs=in_pairs
+        ), site
 
     def _call(self, function: str, *args: Any, **kwargs: Any) -> Callable[..., Any]:
         return partial(REAL[self._kind][function], self._real, *args, **kwargs)

@@ -74,7 +74,7 @@ def _asked(
 ) -> tuple[AnsweredCall, Site]:
     answers = _answers()
     site: Site = (f"random.{function}{answers.name(generator, '')}", draw_line())
-    return answers.asked(generator, site, f"{function}{parameters}", advance, in_pairs=in_pairs), site
+    return answers.open_call(generator, site, f"{function}{parameters}", advance, in_pairs=in_pairs), site
 
 
 def _answers() -> Answers:

@@ -165,7 +165,7 @@ class Answers:
         else:
             self._names[id(generator)] = (generator, name)
 
-    def asked(
+    def open_call(
         self, generator: Any, site: Site, function: str, advance: Callable[[], Any], *, in_pairs: bool = False
     ) -> AnsweredCall:
         """Advance the real generator by calling ``advance``; return an object that draws for a call of ``function``.

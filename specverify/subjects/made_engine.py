@@ -174,14 +174,16 @@ class WithParameters(NamedTuple):
         if made.plain is None or not made.batched:
             raise UnusableSubject("it has parameters of requests, expected batched=True and a call without speculation")
 
-        def given(call: Callable[..., Any]) -> Callable[..., Any]:
+        def with_parameters(call: Callable[..., Any]) -> Callable[..., Any]:
             def decode(prompts: Sequence[Any]) -> Any:
                 places = range(len(prompts)) if self.place is None else [self.place] * len(prompts)
                 return call(prompts, [made.parameters[place % len(made.parameters)] for place in places])
 
             return decode
 
-        return made._replace(speculative=given(made.speculative), plain=given(made.plain), parameters=())
+        return made._replace(
+            speculative=with_parameters(made.speculative), plain=with_parameters(made.plain), parameters=()
+        )
 
 
 def placed(make: Any, place: int) -> Any:

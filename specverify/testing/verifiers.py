@@ -153,7 +153,7 @@ def _hint(verify: Callable[..., Any], form: str | None, seconds: float) -> str:
                 return not batch or (len(answer) == 1 and len(answer[0]) > 0)
         return False
 
-    def said() -> str:
+    def hint() -> str:
         if form is None and not answers(batch=False) and answers(batch=True):
             return "It fails on a row and answers a batch of one: is it to be given form='batched'?"
         if "temperature" not in parameters_of(verify) or answers(batch=batched, temperature=0.0):
@@ -161,7 +161,7 @@ def _hint(verify: Callable[..., Any], form: str | None, seconds: float) -> str:
         return GREEDY_HINT if answers(batch=batched) else ""
 
     try:
-        return guarded(said, seconds).result or ""
+        return guarded(hint, seconds).result or ""
     except Exception:  # noqa: BLE001 - what goes wrong here says nothing more than was said
         return ""
 

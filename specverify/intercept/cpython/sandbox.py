@@ -282,7 +282,7 @@ def probed() -> Iterator[Callable[[], Found]]:
         elif event == "call" and _is_other_library(frame.f_code.co_filename):
             note("unanswered", f"{Path(frame.f_code.co_filename).stem}.{frame.f_code.co_name}")
 
-    def found() -> Found:
+    def recorded_calls() -> Found:
         drawn = [f"{operation} at {place}" for operation, place in operations or ()]
         unanswered = dict.fromkeys([*seen["unanswered"], *drawn])
         return Found(tuple(unanswered), tuple(seen["sources"]), tuple(seen["native"]))
@@ -292,7 +292,7 @@ def probed() -> Iterator[Callable[[], Found]]:
         threading.setprofile(profile)
         sys.setprofile(profile)
         try:
-            yield found
+            yield recorded_calls
         finally:
             _restore(*before)
 
