@@ -78,7 +78,7 @@ def table(device: torch.device) -> str:
         if refusal:
             words.setdefault(refusal, []).append(f"{of.name}, {architecture}")
     lines += ["", "Messages of the refusals (those about a window have the numbers of the first refused round):", ""]
-    lines += [f"* {'; '.join(names)}\n\n      {refusal}" for refusal, names in words.items()]
+    lines += ["\n\n".join(f"* {'; '.join(names)}\n\n      {refusal}" for refusal, names in words.items())]
     return "\n".join(
         [BEGIN, f"transformers {transformers.__version__}, torch {torch.__version__.split('+')[0]}", "", *lines, END]
     )
