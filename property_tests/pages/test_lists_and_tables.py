@@ -52,7 +52,9 @@ def test_a_list_or_a_table_that_does_not_render_is_found(text):
 
 
 def test_lists_and_tables_that_render_are_not_found():
-    text = "words:\n\n1. a\n   b\n    * c\n      d\n\n    more of a\n\n2. e\n\n```\n   * f\n```\n\n| g |\n|:--|\n| h |\n"
+    text = (
+        "words:\n\n1. a\n   b\n    * c\n      d\n\n    more of a\n\n2. e\n\n```\n   * f\n```\n\n| g |\n|:--|\n| h |\n"
+    )
     assert not faults(text)
 
 

@@ -61,8 +61,8 @@ REASONS: dict[str, Reason] = {
     ),
     # comparisons
     "near-an-atom": Reason(
-        "A clamp or an integer part gives a value a positive probability, and a bound is near this value.",
-        "compare with exactly the bound of the clamp, leave the clamp out, or draw in float32",
+        "A clamp, an integer part or 16 bits give a value a positive probability, and a bound is near this value.",
+        "compare with exactly the bound of the clamp, leave the clamp out, or draw in float32 instead of 16 bits",
     ),
     "equal-numbers": Reason(
         "The result depends on which of several equal numbers comes first, or on whether two numbers are equal.",
@@ -141,7 +141,7 @@ REASONS: dict[str, Reason] = {
     ),
     "arrays-not-followed": Reason(
         "An operation on very many random numbers, at a real vocabulary, is not followed.",
-        "examine it at a small vocabulary as well",
+        "examine the code at a small vocabulary",
     ),
     "key-of-random-number": Reason(
         "A key of JAX is made from a random number that has no value.",

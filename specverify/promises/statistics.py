@@ -60,7 +60,7 @@ def statistics_fault(answer: Answer, facts: Facts | None, promises: Mapping[str,
         form = _FORMS.get(name, _WHOLE)
         if isinstance(value, Unreadable) or not form.fits(value):
             said = value.said if isinstance(value, Unreadable) else repr(value)
-            return WrongValue(f"the reported {name} are {said}, expected {form.expected}")
+            return WrongValue(f"reported {name} = {said}, expected {form.expected}")
     if "acceptance_histogram" in given:
         given["acceptance_histogram"] = _by_count(given["acceptance_histogram"])
     return (

@@ -252,7 +252,7 @@ def fault_of_values(answer: Answer, known: KnownValues) -> WrongValue | None:
             continue
         value = answer.values[name]
         if isinstance(value.value, Unreadable):
-            return WrongValue(f"the {name} are {value.value.said}, expected one of the documented forms")
+            return WrongValue(f"{name} = {value.value.said}, expected one of the documented forms")
         wrong = _COMPARED.get(name, _compare_other)(name, kind, value, answer, known)
         if wrong is not None and not wrong.undecided:
             return wrong
@@ -391,7 +391,7 @@ def _compare_logprobs(name: str, kind: Kind, value: Value, answer: Answer, known
         if expected is None:
             continue
         if not isinstance(result, float):
-            return WrongValue(f"the {name} of new token {place + 1} are {_shown(result)}, expected a number")
+            return WrongValue(f"{name} of new token {place + 1} = {_shown(result)}, expected a number")
         if rating := _rate_difference(result, expected, value.spacing):
             one, other = apart(result, expected)
             if rating == "undecided":
@@ -780,7 +780,7 @@ def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: K
         expected = given.value
     if answer.length != len(answer.new) or _alike(value.value, expected, value.spacing):
         return None
-    return WrongValue(f"the {name} are {_shown(value.value)}, expected {_shown(expected)} for these tokens")
+    return WrongValue(f"{name} = {_shown(value.value)}, expected {_shown(expected)} for these tokens")
 
 
 def _alike(one: Any, other: Any, spacing: float) -> bool:

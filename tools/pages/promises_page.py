@@ -53,8 +53,8 @@ NUMBERS = (
 FIRST_WORDS = 110
 HEAD = """# Planted bugs of promises
 
-An engine promises more than the law of its tokens: it promises log-probabilities, statistics, and texts that a seed
-repeats. This page shows that the checks of these [promises](promises.md) detect bugs. Each line of the table is an
+An engine promises more than the law of its tokens: right log-probabilities and statistics, and the same text for the
+same seed. This page shows that the checks of these [promises](promises.md) detect bugs. Each line of the table is an
 engine with one planted bug (`specverify/mutants/promising.py`, `ranks.py`). Its tokens have the right law, but it
 breaks one promise. The check of this promise examines the engine: {refuted} of {total} are refuted. The same checks
 examine the same engines without a fault: {held}. The columns:
@@ -62,7 +62,7 @@ examine the same engines without a fault: {held}. The columns:
 * *bug*: the name of the bug. *What is wrong*: what the engine does.
 * *promise*: the promise that is broken: the name of a value in `returns=`, or a word in `promises=`.
 * *recorded in*: the report of the bug in a public project; *plausible* if there is none.
-* *check*: the check that examines the engine. *What it reports*: the beginning of its message.
+* *check*: the check that examines the engine. *Verdict*, *what it reports*: its verdict and the beginning of its message.
 
 In the column *what is wrong*, a *row* is the target's pmf at one position. Bugs that change the law are in the
 [kill matrix](kill-matrix.md).

@@ -23,8 +23,13 @@ NOT_COVERED = "not covered"
 _ONLY_STATIC = "no effect on speculation: only static caches read it, and speculation rejects them"
 _MOVED = "no effect: the decoding method that it selects was removed from the library"
 _BEAMS = "no effect on speculation: only beam search reads it, and beam search ignores the assistant"
-_SHOWN = "set by the check *scores match* itself, in every setting whose forward passes are recorded"
+_SHOWN = "set by the check *scores match* itself, in every row whose forward passes are recorded"
 REASONS: dict[str, str] = {
+    "inputs": "another name of `input_ids`, which the rows pass",
+    "negative_prompt_attention_mask": "not covered: the negative prompts of the rows have no padding",
+    "max_length": "computed by the library from `max_new_tokens`, which the rows pass",
+    "forced_bos_token_id": "not covered: it forces only the token after a prompt, or decoder prompt, of one token",
+    "bos_token_id": "used only if a call has no prompt; every row has one",
     "synced_gpus": "cannot run here: needs a process group of several devices",
     "watermarking_config": "cannot be enumerated here: its processors draw from a generator seeded by the context",
     "custom_generate": "a callable replaces the loop and does not receive the assistant; a string names foreign code",
@@ -71,7 +76,7 @@ def page(found: Mapping[str, Iterable[str]], names: Iterable[str]) -> str:
         "# transformers 5.23.0: options of generate and the rows that use them",
         "",
         "For each option of `generate`, this page names the rows of",
-        "[the table](transformers-5.23.0-table.md) that use it, or the reason why none does. Options are read from the",
+        "[the table](transformers-5.23.0-table.md) that use it, or states why none does. Options are read from the",
         "signature of `generate` and the fields of `GenerationConfig`; the options of a row are read from its recorded",
         "call. Written by `python -m specverify.engines.huggingface.coverage FILE`.",
         "",
