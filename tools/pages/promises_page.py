@@ -62,7 +62,7 @@ examine the same engines without a fault: {held}. The columns:
 * *bug*: the name of the bug. *What is wrong*: what the engine does.
 * *promise*: the promise that is broken: the name of a value in `returns=`, or a word in `promises=`.
 * *recorded in*: the report of the bug in a public project; *plausible* if there is none.
-* *check*: the check that examines the engine. *Verdict*, *what it reports*: its verdict and the beginning of its message.
+* *check*: the check that examines the engine; *verdict*: its verdict; *what it reports*: how its message begins.
 
 In the column *what is wrong*, a *row* is the target's pmf at one position. Bugs that change the law are in the
 [kill matrix](kill-matrix.md).
