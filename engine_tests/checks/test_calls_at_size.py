@@ -80,9 +80,17 @@ def test_a_right_verifier_holds_at_every_hard_call(dtype):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_right_verifier_in_numpy_holds(dtype):
     assert check_verifier(numpy_loop(residual=numpy_owed_in_float64), cases=hard_calls(LARGE, GAMMA, dtype))
+
+
+@pytest.mark.thorough
+def test_a_number_that_numpy_compares_in_float16_is_rounded_so_the_law_is_unknown():
+    """NumPy rounds a Python float to the dtype of the scalar with which it is compared."""
+    verdict = judged(numpy_loop(residual=numpy_owed_in_float64), shapes("at edges", dtype="float16"))
+    assert verdict.status is Status.UNKNOWN
+    assert "convert rows of 16 bits before numbers are compared with them" in verdict.statement
 
 
 def numpy_owed_in_float64(p, q):

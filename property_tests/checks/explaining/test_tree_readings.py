@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from specverify.checks.explaining import tree_rules
 from specverify.checks.explaining.tree_readings import drafts_of_one_position
 from specverify.laws.draws import Decision
+from specverify.testing import SpeculationRefuted, check_verifier
 from test_support.checks.recorded_rounds import coin, token
 
 HALVES = (0.5, 0.5)
@@ -40,3 +43,17 @@ def test_drafts_of_several_positions_are_no_siblings(named, emitted):
 def test_a_lookup_in_cumulative_sums_draws_the_token_of_its_interval(item, drawn):
     assert [tree_rules._draws(item, (0.4, 0.1, 0.5), other) for other in range(3)] == [drawn == k for k in range(3)]
     assert not tree_rules._draws(item, (0.3, 0.15, 0.55), drawn)
+
+
+def test_a_child_that_is_accepted_without_a_draw_is_named():
+    """The draw from p after the child is read as the draw of the next token, not of the child."""
+
+    def verify(p, q, parents, tokens):
+        node, emitted = -1, []
+        for child, (parent, drafted) in enumerate(zip(parents, tokens, strict=True)):
+            if parent == node and p[node + 1][drafted] > 0.3:
+                node, emitted = child, [*emitted, drafted]
+        return [*emitted, random.choices(range(len(p[0])), p[node + 1])[0]]
+
+    with pytest.raises(SpeculationRefuted, match=r"is accepted without a draw, expected with probability 0"):
+        check_verifier(verify, form="tree", drafts="top_k", checks=["law_is_target"], quick=True)

@@ -111,8 +111,8 @@ class _Walk:
         for depth, token in enumerate(emitted):
             text = self.prefix + emitted[:depth]
             siblings = children(self.draft.parents, nodes)
-            matched = self._matched(text, nodes[0], siblings, token)
-            kept, tests, left = matched or self._level(text, siblings, token)
+            matched = self._matched(text, nodes[0], siblings, token, len(emitted) - depth)
+            kept, tests, left = matched or self._level(text, siblings, token, len(emitted) - depth)
             said += tests
             if kept is None and matched:
                 break
@@ -123,7 +123,7 @@ class _Walk:
         return ", ".join(said), self.fault
 
     def _matched(
-        self, text: Tokens, parent: int, siblings: Sequence[int], token: int
+        self, text: Tokens, parent: int, siblings: Sequence[int], token: int, left: int
     ) -> tuple[int | None, list[str], Any] | None:
         """Read the next draw of a round as a draw from p, whose token is then searched among the children of a node.
 
@@ -135,6 +135,8 @@ class _Walk:
             parent: The node.
             siblings: Its children.
             token: The next emitted token.
+            left: The number of emitted tokens from here on. With fewer draws than tokens, a child is accepted without a
+                draw if the next draw is one from p after this child.
         """
         p_row = self.here.task.target(text)
         item = self.items[0] if self.items and self.items[0].is_lookup and self.items[0].outcome == token else None
@@ -142,8 +144,13 @@ class _Walk:
         sure = nodes and all(max(child_pmf(self.draft, node, p_row)) > 1 - NEAR for node in nodes)
         if item is None or not item.pmf or not sure:
             return None
-        self.items.pop(0)
         kept = next((child for child in siblings if self.draft.tokens[child] == token), None)
+        if kept is not None and sum(item.is_lookup for item in self.items) < left and self._has_row(kept, item.pmf):
+            does = f"#{kept} (token {token}) is accepted without a draw"
+            ought = f"with probability {short(float(p_row[token]))}"
+            self.example = self.example or f" child {does}, expected {ought}"
+            return kept, [f"#{kept} accepted without a draw (expected {ought})"], p_row.tolist()
+        self.items.pop(0)
         whose = f", which is #{kept}" if kept is not None else ", which is no child" if siblings else ""
         p = [float(mass) for mass in p_row.tolist()]
         if same_row(item.pmf, p, NEAR):
@@ -160,11 +167,15 @@ class _Walk:
         p = self.here.task.target(self.prefix + path_tokens(self.draft, node))
         return same_row([float(mass) for mass in p.tolist()], row, NEAR)
 
-    def _level(self, text: Tokens, siblings: Sequence[int], token: int) -> tuple[int | None, list[str], Any]:
+    def _level(
+        self, text: Tokens, siblings: Sequence[int], token: int, emitted: int
+    ) -> tuple[int | None, list[str], Any]:
         """Read the tests of the children ``siblings`` of one node, in a round that emits ``token`` after ``text``.
 
-        Returns (accepted child or None, words, remaining residual).
+        ``emitted`` is the number of tokens that the round emits from here on. If more follow ``token``, a child with
+        this token was accepted. Returns (accepted child or None, words, remaining residual).
         """
+        too_few = sum(item.is_lookup for item in self.items) < emitted
         p_row = self.here.task.target(text)
         p: list[float] = [float(mass) for mass in p_row.tolist()]
         left, said, rejected = p, list[str](), list[int]()
@@ -191,9 +202,11 @@ class _Walk:
                 accepted = item.low <= 0
                 said.append(self._test(child, drafted, item, seen, bound, with_p, rejected, accepted=accepted))
             else:
-                accepted = drafted == token and (bound > 1 - NEAR or (bound < NEAR and with_p > 1 - NEAR))
-                wrong = accepted and bound < NEAR
-                if wrong:
+                undrawn = drafted == token and emitted > 1 and too_few and item is None and not sure
+                accepted = drafted == token and (bound > 1 - NEAR or (bound < NEAR and with_p > 1 - NEAR) or undrawn)
+                if undrawn:
+                    said.append(f"#{child} accepted without a draw (expected with probability {short(bound)})")
+                elif accepted and bound < NEAR:
                     said.append(f"#{child} accepted surely, as by p (expected: rejected)")
                     self._name(child, drafted, rejected, "surely accepted", _bound(bound))
                 else:
@@ -208,6 +221,8 @@ class _Walk:
                 does, ought = apart(tested, bound)
                 verb = f"is tested with u < {does}{place}" if took else f"is {'' if accepted else 'not '}accepted"
                 rule = f"u < {ought}" if took else _bound(bound)
+                if accepted and not took and not sure:
+                    verb, rule = "is accepted without a draw", f"with probability {ought}"
                 self.example = f"{gone} child #{child} (token {drafted}) {verb}, expected {rule}"
             if accepted:
                 return child, said, left
