@@ -316,7 +316,7 @@ def test_a_forbidden_token_at_the_end_of_a_random_number_is_refuted(verify, shap
 def test_a_hidden_draw_is_noticed():
     def verify(p, q, draft_tokens):
         hidden = int.from_bytes(os.urandom(2)) % len(p[0])  # equal in two runs in one of 500
-        return [hidden] if hidden else loop()(p, q, draft_tokens)
+        return [hidden] if hidden else loop()(*map(torch.as_tensor, (p, q, draft_tokens)))
 
     verdict = judged(verify, shapes("flat", size=500), "program_is_its_draws")
     assert verdict.status is Status.UNKNOWN

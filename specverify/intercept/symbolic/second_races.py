@@ -65,10 +65,13 @@ def race_again(draws: Draws, pmf: Any, site: Site, draw: Draw) -> int:
     if np.count_nonzero(pmf) == 1:  # it is first whatever the noise is
         return draws.categorical(pmf, site)
     earlier = draw.origin.lookups.setdefault(draw.source, [])
+    if not earlier:
+        earlier.append((pmf, draws.categorical(pmf, site)))
+        return earlier[0][1]
     law = law_of_winner_given(earlier, pmf)
     if law is None:
         raise NeedsValue("one-state-twice", f"{draw.name} draws three times from one state of its generator")
-    rounding.count_comparison(again=bool(earlier))
+    rounding.count_comparison(again=True)
     law = np.where(law < NEVER_DRAWN, 0.0, law)
     outcome = draws.categorical(law / law.sum(), site)
     earlier.append((pmf, outcome))
@@ -78,10 +81,8 @@ def race_again(draws: Draws, pmf: Any, site: Site, draw: Draw) -> int:
 def law_of_winner_given(earlier: Sequence[tuple[Any, int]], rates: Any) -> Any:
     """Return the law of the first clock of a race at ``rates``, an array ``[clocks]``; None if it is not known.
 
-    ``earlier`` are the races of the same noise: pairs (rates, index of the first clock).
+    ``earlier`` are the races of the same noise, at least one: pairs (rates, index of the first clock).
     """
-    if not earlier:
-        return rates
     taking_part = np.flatnonzero(np.any([rates, *(before for before, _ in earlier)], axis=0))
     if len(taking_part) <= 2:
         return _law_of_two(earlier, rates, taking_part)
