@@ -298,8 +298,9 @@ def _look(rows: BoundaryCalls, only: int | None, drafts: tuple[int, ...], apart:
 def _by_one_number(rows: BoundaryCalls, numbers: int, *, each_place_once: bool) -> Iterator[tuple[int, Came, str]]:
     """Yield (index, round, fault) for each fault that occurs if one random number alone has its extreme value.
 
-    The first ``numbers`` random numbers of the calls ``rows`` are set in turn. With ``each_place_once``, only the first
-    fault of each number is yielded.
+    The index is the position of this random number among the random numbers of its call. The positions from 0 to
+    ``numbers - 1`` are tried in turn, each in all calls of ``rows``. With ``each_place_once``, only the first fault of
+    each position is yielded.
     """
     for place in range(numbers):
         faults = ((place, came, fault) for came, fault in _rounds(rows, place) if fault)

@@ -318,9 +318,11 @@ def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[
 
 
 class Raced(NamedTuple):
-    """An earlier race (argmax or argmin of noisy scores) of a uniform number.
+    """An earlier race (argmax or argmin of noisy scores) in which a uniform number took part.
 
-    ``place`` is the line of the race, and ``weight`` the logarithm of the number's weight in it.
+    One entry of the race was computed from this number. ``place`` is the program line of the race. ``weight`` is a
+    log-weight: the logarithm of the rate of the entry's exponential clock. The entry whose clock rings first wins the
+    race.
     """
 
     place: str
@@ -330,8 +332,9 @@ class Raced(NamedTuple):
 class Racer(NamedTuple):
     """One entry of a race (argmax or argmin of noisy scores), which is a function of one uniform number.
 
-    ``draw`` is the draw of the number, ``questions`` are its earlier comparisons, ``before`` is its last race or None,
-    and ``weight`` the logarithm of its weight.
+    ``draw`` is the draw of this number, and ``questions`` are the earlier comparisons of this number. ``before`` is the
+    last race in which this number took part, or None. ``weight`` is a log-weight: the logarithm of the rate of the
+    entry's exponential clock. The entry whose clock rings first wins the race.
     """
 
     draw: Draw

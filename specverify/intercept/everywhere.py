@@ -97,21 +97,23 @@ def libraries_replaced() -> Iterator[None]:
 class Unanswered:
     """A wrapper around a source of draws that suspends interception while the source chooses an outcome.
 
-    So random calls that the source makes itself are not intercepted.
+    So random calls that the source itself makes are not intercepted.
     """
 
     def __init__(self, draws: Draws, block: Block | None = None) -> None:
         """Wrap ``draws``, which chooses the outcome of every draw.
 
-        ``block`` is the open interception block; a draw after its end is refused. With None no draw is refused.
+        ``block`` is the record of one intercepted run of the program. A draw after the end of this run is refused. With
+        None no draw is refused.
         """
         self._draws, self._block = draws, block
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of a draw from ``pmf``, chosen by the wrapped ``draws`` with interception suspended.
 
-        ``site`` names the call in the record of draws. Raises ``NotAFunctionOfItsDraws`` for a random number of an
-        earlier call, whose block is over.
+        ``site`` names the call in the record of draws. Raises ``NotAFunctionOfItsDraws`` if the intercepted run of the
+        program is already over: then the program has kept a random number of this run, and uses the number in a later
+        run.
         """
         if self._block is not None and self._block.over:
             drawn = " at ".join(map(str, site[:2]))

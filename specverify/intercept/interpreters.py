@@ -87,10 +87,10 @@ class Parted(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class _Rest:
-    """The relative position ``at`` of a uniform number in the interval to which comparisons have confined it.
+    """The relative position ``at`` of a uniform number in the interval to which comparisons have confined this number.
 
-    0 is the start of the interval and 1 the end. ``width`` is the width of the interval, or 0 if the position is no
-    longer updated.
+    The position is 0 at the start of the interval and 1 at the end. ``width`` is the width of the interval, or 0 if the
+    position is no longer updated.
     """
 
     __slots__ = ("at", "width")
@@ -111,9 +111,9 @@ class _Number(NamedTuple):
 
 
 class _LawOfDraw(NamedTuple):
-    """The probabilities of ``of``, a draw with very many outcomes, of which comparisons have excluded some.
+    """The probabilities of ``of``, a draw with very many outcomes, some of which were excluded by comparisons.
 
-    ``masses`` is the pmf before any comparison, and ``possible``, an array of bools, states which outcomes are still
+    ``masses`` is the pmf before any comparison. ``possible``, an array of bools, states which outcomes are still
     possible.
     """
 
@@ -149,19 +149,19 @@ class Coupled:
         """Identity of a uniform, or of its constraints (``known``) -> the number with its recorded value."""
         self._rests: dict[int, _Rest] = {}
         self._told: dict[Any, list[tuple[float, bool]]] = {}
-        """Quantity of several numbers -> its earlier answers: (bound, whether the quantity was below it)."""
+        """Quantity of several numbers -> its earlier comparisons: (bound, whether the quantity was below the bound)."""
         self._blocks: dict[int, tuple[Any, Any]] = {}
         """Identity of the constraints of a noise vector -> the constraints, and its recorded values."""
         self._laws: dict[int, _LawOfDraw] = {}
         """Identity of a draw among very many outcomes -> its law, and the outcomes that are still possible."""
         self._answered: list[float] = []
-        """The probabilities of the outcomes and answers that were given, in order."""
+        """The probability of each outcome of a draw, and of each result of a comparison, in the order of the run."""
         self._order: set[tuple[int, int]] = set()
         """Pairs of clocks (identities): the first is known to ring before the second."""
         self.ties: list[str] = []
-        """Descriptions of the comparisons that rounding may answer either way."""
+        """Descriptions of the comparisons whose result depends on rounding."""
         self.parted: list[str] = []
-        """Descriptions of the differences between the runs, in the order in which they were found."""
+        """Descriptions of the differences between the plain run and its repetition, in the order of detection."""
 
     # What interception tells
 
@@ -173,21 +173,25 @@ class Coupled:
         return self._named.categorical(pmf, site)
 
     def key(self) -> Any:
-        """Return the next JAX key that the plain run received. Raises ``Parted`` if it received no more keys."""
+        """Return the next JAX key that the program received in the plain run.
+
+        Raises ``Parted`` if the program received no more keys in that run.
+        """
         if not self._keys:
             raise self._part("the program requests a key that the plain run did not request")
         return self._keys.popleft()
 
     def push(self, items: Sequence[Item]) -> None:
-        """Insert ``items`` before the recorded numbers that are not used yet: the next draws get ``items``."""
+        """Insert ``items`` before the recorded numbers that are not used yet, so that the next draws get ``items``."""
         self._items.extendleft(reversed(items))
 
     def take(self, uniform: Any) -> None:
         """Assign a value to ``uniform``, a new symbolic number.
 
-        The value is the next recorded number. If only an interval is recorded, a value in it is chosen. If the number
-        is an element of a vector or the largest of a race, ``take_block`` or ``best_of_many`` has computed its value.
-        Raises ``Parted`` if an outcome was recorded instead of a number.
+        The value is the number that the plain run drew at this point. If only an interval is recorded for this number,
+        a value in the interval is chosen. For an element of a vector, and for the best number of a race, the value was
+        computed before by ``take_block`` or ``best_of_many``. Raises ``Parted`` if the plain run drew an outcome
+        instead of a number.
         """
         recorded = getattr(uniform.draw, "recorded", None)
         item = self._next(uniform.draw.name) if recorded is None else Item(value := recorded(self), value)
@@ -198,10 +202,11 @@ class Coupled:
         self._numbers[id(uniform)] = _Number(uniform, value, item, RUNS.blocks[-1] if RUNS.blocks else None)
 
     def take_block(self, block: Any) -> None:
-        """Assign the next recorded numbers to the elements of ``block``, a vector of random numbers drawn in one call.
+        """Assign values to the elements of ``block``, a vector of random numbers drawn in one call.
 
-        Raises ``Parted`` if the record has too few numbers or an outcome among them. Raises it too if interception
-        treats the vector as equal to an earlier one whose recorded numbers differ.
+        The values are the numbers that the plain run drew at this point. Raises ``Parted`` if the plain run drew too
+        few numbers or an outcome. Raises ``Parted`` also if interception treats the vector as equal to an earlier
+        vector that had other values in the plain run.
         """
         first = self._next(block.draw.name)
         rest = [self._items.popleft() for _ in range(min(block.size - 1, len(self._items)))]
@@ -215,7 +220,10 @@ class Coupled:
             raise self._part(f"{block.draw.name} is examined as a draw made before, which had other values")
 
     def in_block(self, block: Any, number: int) -> float:
-        """Return the recorded value of element ``number`` of ``block``, a vector of random numbers from one call."""
+        """Return the value of element ``number`` of ``block`` in the plain run.
+
+        ``block`` is a vector of random numbers from one call.
+        """
         return float(self._blocks[id(block.known)][1][number])
 
     def take_outcome(self, draw: Any) -> Item:
@@ -265,12 +273,12 @@ class Coupled:
             self._differ(f"the last token is {value}, with probability {asked[-1:]}, and unread it has {masses}")
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
-        """Return the result of a comparison of ``uniform``, computed from its recorded value, as an index.
+        """Return the result of a comparison of ``uniform`` as an index, computed from its value in the plain run.
 
-        For one number, the thresholds divide its interval, and the index is that of the part that contains the value.
-        For several numbers it is 0 for true and 1 for false. ``pmf`` has the probability of each index, and
-        ``lies(value)`` returns the index for a value. A difference is recorded if the index does not agree with
-        ``pmf``.
+        For a comparison of one number, the thresholds divide the interval of this number, and the index is that of the
+        part that contains the value. For a comparison of several numbers, the index is 0 for true and 1 for false.
+        ``pmf`` has the probability of each index, and ``lies(value)`` returns the index for a value. A difference is
+        recorded if the index does not agree with ``pmf``.
         """
         value, known = self.value(uniform), uniform.known
         result = lies(value)
@@ -286,7 +294,8 @@ class Coupled:
     def holds(self, uniforms: Sequence[Any], of: Any, bound: float, *, or_equal: bool) -> int:
         """Return 0 if ``of``, a quantity of several ``uniforms`` such as their sum, is below ``bound``, else 1.
 
-        The recorded values decide. With ``or_equal``, equality gives 0 too.
+        The quantity is computed from the values of ``uniforms`` in the plain run. With ``or_equal``, equality gives 0
+        too.
         """
         for uniform in uniforms:
             self._rests[id(uniform.known)] = rest = _Rest(0.0)
@@ -301,10 +310,10 @@ class Coupled:
         return _side(value, bound, or_equal=or_equal)
 
     def first(self, pmf: Any, runners: Sequence[Any]) -> int:
-        """Return the index in ``runners`` of the clock that rings first, by the recorded values.
+        """Return the index in ``runners`` of the clock that rings first.
 
-        A clock is an exponential time computed from a uniform. ``pmf`` is the law of the index; an index of probability
-        0 is recorded as a difference.
+        A clock is an exponential time, computed from the value of a uniform in the plain run. ``pmf`` is the law of the
+        index. If the index has probability 0, a difference is recorded.
         """
         times = [_ring_time(self._numbers[id(runner.known)].value, runner) for runner in runners]
         name, known = str(runners[0].known.site[:2]), [id(runner.known) for runner in runners]
@@ -318,14 +327,17 @@ class Coupled:
     def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
         """Return the index of the largest of ``scores``, or of the smallest if ``first`` is False.
 
-        The recorded values decide. ``pmf`` is the law of the index; an index of probability 0 is recorded as a
-        difference.
+        The scores are computed from the random numbers of the plain run. ``pmf`` is the law of the index. If the index
+        has probability 0, a difference is recorded.
         """
         values, sign = [value_of(score, self.value) for score in scores], -1.0 if first else 1.0
         return self._least([sign * value for value in values], [float(mass) for mass in pmf], "a race")
 
     def largest_of_many(self, scores: Any) -> int:
-        """Return the index of the largest element of ``scores``, a vector of random scores, by the recorded values."""
+        """Return the index of the largest element of ``scores``, a vector of random scores.
+
+        The scores are computed from the random numbers that were recorded in the plain run.
+        """
         values = self._values(scores)
         result = int(values.argmax())
         others = np.delete(values, result)
@@ -346,10 +358,10 @@ class Coupled:
         return float(u ** (rates.sum() / rates[winner]))
 
     def looked_up(self, of: Any, bounds: Any, law: Any) -> int:
-        """Return how many of ``bounds`` are at or below the number ``of``, by its recorded value.
+        """Return how many of ``bounds`` are at or below the value that the number ``of`` has in the plain run.
 
-        ``law`` is the pmf of this count. A difference is recorded if the recorded number lies outside the interval that
-        ``law`` assigns to the count.
+        ``law`` is the pmf of this count. A difference is recorded if the value lies outside the interval that ``law``
+        assigns to the count.
         """
         value, known, name = value_of(of, self.value), of.uniform.known, of.uniform.draw.name
         result = int(np.searchsorted(bounds, value, "right"))
@@ -389,7 +401,7 @@ class Coupled:
         return result
 
     def _values(self, scores: Any) -> Any:
-        """Return the recorded values of the elements of the noise vector ``scores``."""
+        """Return the values that the elements of the noise vector ``scores`` have in the plain run."""
         values, ids = np.zeros(scores.shape), scores.ids
         for block in scores.blocks:
             mine = (ids >= block.known.first) & (ids < block.known.first + block.size)
@@ -400,18 +412,19 @@ class Coupled:
         return np.where(scores.random, np.minimum(np.maximum(values, scores.low), scores.high), scores.numbers)
 
     def learn(self, uniforms: Iterable[Any]) -> None:
-        """Check that ``uniforms`` have recorded values that agree with interception.
+        """Check that ``uniforms`` have values in the plain run that agree with interception.
 
-        Raises ``Parted`` if interception treats one of them as equal to an earlier number that has another recorded
-        value.
+        Raises ``Parted`` if interception treats one of ``uniforms`` as equal to an earlier number, and the two have
+        different values in the plain run.
         """
         for uniform in uniforms:
             self.value(uniform)
 
     def value(self, uniform: Any) -> float:
-        """Return the recorded value of a uniform number.
+        """Return the value of a uniform number in the plain run.
 
-        Raises ``Parted`` if interception treats it as equal to an earlier number whose recorded value differs.
+        Raises ``Parted`` if interception treats the number as equal to an earlier number, and the two have different
+        values in the plain run.
         """
         mine, known = self._numbers[id(uniform)], uniform.known
         number = self._numbers.setdefault(id(known), mine._replace(of=known))
@@ -431,10 +444,11 @@ class Coupled:
         return int(otherwise) if outcome is None or not plainly else outcome + added
 
     def twins(self) -> frozenset[tuple[int, int]]:
-        """Return the pairs of uniform numbers with equal recorded values that interception treats as independent.
+        """Return the pairs of numbers with equal values in the plain run that interception treats as independent.
 
-        Such a pair may show that interception has missed a reuse of randomness. A pair has the indices of two numbers
-        of one run, in the order in which they were drawn. The result is empty for more than ``MOST_COMPARED`` numbers.
+        Such a pair may show that interception has missed a reuse of randomness. A pair has the indices of two uniform
+        numbers of one run, in the order in which they were drawn. The result is empty for more than ``MOST_COMPARED``
+        numbers.
         """
         numbers = [number for number in self._numbers.values() if hasattr(number.of, "known")]
         if len(numbers) > MOST_COMPARED:
@@ -448,7 +462,7 @@ class Coupled:
         )
 
     def left(self) -> str:
-        """Return a sentence on the first recorded call that the symbolic run did not make; "" if it made all."""
+        """Return a sentence on the first call that drew in the plain run and was not repeated; "" if there is none."""
         drawing = (record for record in self._records if _draws(record))
         return next((f"{record} was not made again" for record in drawing), "")
 

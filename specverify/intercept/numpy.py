@@ -175,15 +175,16 @@ class NumpyGenerator:
     ) -> Any:
         """Return the next uniform number of the generator, or an array of them if ``size`` is given.
 
-        The real generator is advanced by a call of the library.
+        The real generator is advanced too, by a call of the library.
 
         Args:
-            function: The called method.
+            function: The name of the method that the program calls.
             size: Shape of the array; None for one number.
             digits: The name of the dtype, such as "float32".
-            parameters: Arguments of ``function`` in the call that advances the real generator. With None, the call has
-                no arguments, and is a call of the method for one plain double unless ``function`` is in
-                ``_OWN_NUMBER``.
+            parameters: If given, the real generator is advanced by ``function`` with these arguments. With None, it is
+                advanced by its method for one float64 uniform number, such as ``random``. Exception: ``exponential``,
+                ``standard_exponential`` and ``gumbel``, whose values are not made from one such number, are called
+                themselves, without arguments.
             in_pairs: Whether the library makes two numbers at once and caches the second.
         """
         check_numbers(f"{self._name}.{function}", size)

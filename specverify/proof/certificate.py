@@ -1,9 +1,18 @@
 """Write certificates of proofs: the case tree of every place, with the reason for each branch that is left out.
 
 ``specverify.certificates`` checks certificates and shares only the format of the file with this module. A place is a
-text and the number of remaining tokens. Its tree is the tree that ``search`` walks: draws with their weights,
-comparisons with both answers. Each claim of z3 is written as a sum that can be multiplied out (``contradiction``): that
-no p and q takes a branch, that a weight is never negative, that both masses agree in a cell.
+text and the number of remaining tokens. The tree of a place is the tree that ``search`` walks: draws with their
+weights, and comparisons with both answers.
+
+A proof uses claims of z3, for example:
+
+* No p and q takes a branch of the tree.
+* The weight of a draw is never negative.
+* The program and the target give an outcome the same probability in a cell: the pmfs p and q at which some polynomials
+  have given signs.
+
+For each claim, the certificate has a sum of products of polynomials which shows that the opposite is impossible
+(``contradiction``). The checker multiplies the products out, and needs no z3.
 """
 
 from __future__ import annotations
@@ -55,8 +64,8 @@ class NoCertificate(ValueError):  # noqa: N818 - named for what it says of the p
 class _ProofPath:
     """One path of a program's tree: the tokens that it emits, its weight, and the conditions under which it exists.
 
-    ``asked`` has the conditions of its comparisons. ``drawn`` has the conditions of its draws: that each drawn outcome
-    has positive probability.
+    ``asked`` has the conditions of the path's comparisons. ``drawn`` has the conditions of the path's draws: that each
+    drawn outcome has positive probability.
     """
 
     def __init__(self, tokens: Tokens, weight: Any, asked: list[SignCondition], drawn: list[SignCondition]) -> None:
@@ -64,15 +73,16 @@ class _ProofPath:
 
 
 class Writer:
-    """Writes the places (starts of a round) of one proof, with the evidence for each.
+    """Writes the part of a certificate for each place of one proof: the start of a round, with the evidence.
 
-    Polynomials and ratios are stored once and referred to by index.
+    Polynomials and ratios are stored once, and the places refer to them by index.
     """
 
     def __init__(self, subject: ProofSubject, what: str, vocabulary: int, gamma: int, seconds: float) -> None:
         """Prepare a certificate of the statement ``what`` about ``subject``.
 
-        ``vocabulary`` is the number of tokens, ``gamma`` that of drafts, and ``seconds`` the time limit from now.
+        ``vocabulary`` is the number of tokens, and ``gamma`` the number of drafts of a round. ``seconds`` is the time
+        limit, which begins now.
         """
         self._subject, self._what, self._vocabulary, self._gamma = subject, what, vocabulary, gamma
         self._deadline = time.perf_counter() + seconds
@@ -220,9 +230,10 @@ class Writer:
     ) -> Node:
         """Return the evidence that the program and the target give ``outcome`` the same probability.
 
-        ``outcome`` has as many tokens as remain at ``place``. A path of ``paths`` counts if ``outcome`` begins with its
-        tokens; its weight is multiplied by the target's probability of the rest. ``axioms`` are the conditions that all
-        pmfs of ``tables`` satisfy, and ``solver`` decides which cells are empty.
+        ``outcome`` has as many tokens as remain at ``place``. A path of ``paths`` counts if ``outcome`` begins with the
+        tokens of the path; the weight of the path is multiplied by the target's probability of the rest. ``axioms`` are
+        the conditions that all pmfs of ``tables`` satisfy. A cell is a part of all pmfs, on which some polynomials have
+        given signs; ``solver`` decides which cells are empty.
         """
         terms, written = [], []
         for end, path in enumerate(paths):
@@ -276,9 +287,10 @@ class Writer:
     ) -> Node:
         """Return the evidence that the sum of ``terms`` is 0, in a tree of cells.
 
-        A term is (weight, conditions) and counts where its conditions hold. A cell is split by the signs of polynomials
-        until each term either counts in the whole cell or not at all. ``facts`` maps polynomials to their known signs.
-        ``axioms`` are the conditions that all pmfs satisfy, and ``solver`` decides which cells are empty.
+        A term is (weight, conditions) and counts where its conditions hold. A cell is a part of all pmfs, on which some
+        polynomials have given signs. A cell is split by the signs of polynomials until each term either counts in the
+        whole cell or nowhere in it. ``facts`` maps polynomials to their signs in the present cell. ``axioms`` are the
+        conditions that all pmfs satisfy, and ``solver`` decides which cells are empty.
         """
         known = [*axioms, *(SignCondition(polynomial, signs) for polynomial, signs in facts.items())]
         alive = [
@@ -345,7 +357,7 @@ def _insert(root: Node, steps: Sequence[Any], tokens: Tokens) -> None:
 def _of_target(tables: UnknownTables, text: Tokens, outcome: Tokens, start: int) -> Any:
     """Return the target's probability of the tokens ``outcome[start:]``, given ``text`` and ``outcome[:start]``.
 
-    It is a product of entries of ``tables``, as a symbolic number outside of any run (``free_number``).
+    The probability is a product of entries of ``tables``, as a symbolic number outside of any run (``free_number``).
     """
     factors = [
         tables.row(TARGET, text + outcome[:position]).entries[outcome[position]]

@@ -166,10 +166,15 @@ def _may_take_tensors(verify: BareVerifier, first: _Attempted) -> bool:
 
 
 def _numpy_or_torch(verify: BareVerifier, first: _Attempted, outcome: Callable[[Convert], _Attempted]) -> Convert:
-    """Return the conversion of arguments for ``verify``, which did not run on NumPy arrays: to NumPy or to tensors.
+    """Return the conversion of arguments for a verifier that raised an error or was refused on NumPy arrays.
 
-    ``first`` has the error or the refusal of the calls with NumPy arrays. ``outcome(convert)`` calls the verifier with
-    another conversion and returns the result.
+    ``outcome(convert)`` calls ``verify`` with arguments converted by ``convert`` and returns the result. If ``verify``
+    runs on tensors of float64, of float32 or of both, the conversion to such tensors is returned. If it runs on
+    neither, the conversion is
+
+    * to NumPy arrays, if the calls with NumPy arrays were only refused (``first`` has their error or refusal);
+    * to the other kind, if only one of the errors on NumPy arrays and on tensors is about the kind of an array;
+    * otherwise to tensors if the code of ``verify`` names torch, else to NumPy arrays.
     """
     second, single = (outcome(convert).error for convert in (_in_tensors, _in_float32))
     if second is None:

@@ -151,8 +151,10 @@ def _is_negative(element: Any) -> bool:
 def _plain_rows(answer: Any, number: int | None) -> AnswerRows:
     """Return the texts of ``answer``, a result without field names: one row of token ids or several rows.
 
-    ``number`` is the number of prompts, None if the call takes no list of prompts. A stream is read as several rows
-    only if it has ``number`` pieces, and arrays of one number are rows only if ``number`` is not None.
+    ``number`` is the number of prompts of the call, or None if the call takes no list of prompts.
+
+    * A stream is several rows if it has as many pieces as there are prompts. Otherwise it is one row.
+    * A list of arrays with one element each is one row if ``number`` is None. Otherwise each of these arrays is a row.
     """
     if isinstance(answer, Stream):
         if number is not None and len(answer.pieces) == number:

@@ -108,12 +108,14 @@ DRAFTING: dict[Drafts, TreeDrafting] = {
 def tree_subject(verify: BareVerifier, name: str, form: Form, trees: tuple[Tokens, ...] | None = None) -> Subject:
     """Return the subject of a verifier of trees in this form; it claims to be lossless and optimal.
 
-    ``trees`` are the shapes to examine, each given by the parents of its nodes; None: the default shapes.
+    ``verify`` is the verifier and ``name`` the name of the subject. ``trees`` are the shapes of the trees to examine,
+    each given by the parents of its nodes. With None, default shapes are examined.
 
-    * The deepest shape is also sampled.
-    * A verifier of batches also decides the first shape alone.
-    * A verifier of one tree per call, if ``trees`` is None, also decides ``DEEP_TREE``, ``WIDE_TREE``, and one draft
-      with p and q nearly equal; each is left out if the verifier raises on it.
+    * The deepest of these shapes is also examined by sampling.
+    * If ``verify`` takes a batch of trees, each shape is examined as one tree of a batch. The first shape is also
+      examined in a batch of this tree alone.
+    * If ``verify`` takes one tree per call and ``trees`` is None, three more shapes are examined: ``DEEP_TREE``,
+      ``WIDE_TREE``, and a single draft with p and q nearly equal. A shape on which ``verify`` raises is left out.
     """
     drafting = DRAFTING[_drafts(form)]
     shapes = trees or (drafting.trees[1:2] if form.batched else drafting.trees)
@@ -166,17 +168,17 @@ def _variant(verify: BareVerifier, form: Form, shape: Tokens, company: bool = Tr
 
 
 def drafter_decoder(task: Task, drafts: Drafts, shape: Tokens, verifier: Verifier) -> Decoder:
-    """Return the decoder that draws trees of one shape from q by method ``drafts`` and decides by ``verifier``.
+    """Return the decoder that draws trees of one shape from q by the method ``drafts``, and uses ``verifier``.
 
-    ``task`` has the models, and ``shape`` has the parent of each node of the tree, -1 for a child of the root.
+    ``task`` has the models. ``shape`` has the parent of each node of the tree, -1 for a child of the root.
     """
     return tree_decoder(task, tree_drafter(draft_model(task), shape, DRAFTING[drafts].pick), verifier)
 
 
 def best_decoder(drafts: Drafts, shape: Tokens, task: Task) -> Decoder:
-    """Return the decoder with the best known rule for trees of one shape drawn by the method ``drafts``.
+    """Return the decoder with the best known rule for trees of one shape that are drawn by the method ``drafts``.
 
-    ``task`` has the models, and ``shape`` has the parent of each node of the tree, -1 for a child of the root.
+    ``task`` has the models. ``shape`` has the parent of each node of the tree, -1 for a child of the root.
     """
     return drafter_decoder(task, drafts, shape, DRAFTING[drafts].best)
 
@@ -189,11 +191,11 @@ def build(
     task: Task,
     answered: Context = answered_everywhere,
 ) -> Decoder:
-    """Return the decoder that draws trees of one shape from q and decides them by ``verify``, round by round.
+    """Return the decoder that draws trees of one shape from q and verifies them by ``verify``, round by round.
 
     ``form`` is the form of ``verify``. ``shape`` has the parent of each node, -1 for a child of the root. ``company``
-    states whether a tree is decided among others. ``answered(draws)`` is the context of a call; by default it
-    intercepts random calls.
+    states whether each tree is verified in a batch with other trees. ``task`` has the models. ``answered(draws)`` is
+    the context of a call of ``verify``; by default it intercepts random calls.
     """
 
     def decide(draws: Draws, rows: TreeRows) -> TreeAnswer:
@@ -204,10 +206,11 @@ def build(
 
 
 def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], TreeAnswer]) -> Verifier:
-    """Return the verifier that emits the tokens of ``decide``; it draws the last token if only weights are returned.
+    """Return the verifier that emits the tokens of ``decide``, and draws the last token if it is given by weights.
 
-    ``decide(draws, rows)`` returns the answer for one tree with its pmfs; q is that of the draft model of ``task``. In
-    a round without drafts the token is drawn from p, and ``decide`` is not called.
+    ``decide(draws, rows)`` returns the answer for one tree with its pmfs ``rows``: tokens, and the weights of one more
+    token or None. q is that of the draft model of ``task``. In a round without drafts the token is drawn from p, and
+    ``decide`` is not called.
     """
     q_of = draft_model(task)
 
@@ -229,9 +232,9 @@ def all_of(draws: Draws, answer: TreeAnswer) -> Tokens:
 
 
 def accepted_of(draft: Draft, emitted: Tokens) -> int:
-    """Return how many of the first emitted tokens form a path from the root of the tree ``draft``.
+    """Return the number of accepted drafts: how many of the first emitted tokens form a path from the root.
 
-    The last emitted token is not counted.
+    ``draft`` is the tree, and ``emitted`` are the tokens of the round. The last emitted token is not counted.
     """
     nodes: Tokens = (-1,)
     for place, token in enumerate(emitted[:-1]):
@@ -242,11 +245,11 @@ def accepted_of(draft: Draft, emitted: Tokens) -> int:
 
 
 def two_trees(verify: BareVerifier, form: Form, task: Task, prompt: Tokens) -> EngineProgram:
-    """Return a program that decides two trees in one call, one after ``prompt`` and one after ``(*prompt, 1)``.
+    """Return a program that verifies two trees in one call, one after ``prompt`` and one after ``(*prompt, 1)``.
 
-    ``form`` is the form of ``verify``, which takes a batch. The outcome is the pair of the texts. The target draws the
-    tokens that a tree does not emit. If q has too few tokens to fill one tree, both trees are cut to the same number of
-    nodes.
+    ``verify`` takes a batch, and ``form`` is its form. ``task`` has the models. The outcome of the program is the pair
+    of the texts. The target draws the tokens that a tree does not emit. If q has too few tokens to fill one tree, both
+    trees are cut to the same number of nodes.
     """
     drafts, same_tree = _drafts(form), form.same_tree
     shapes = _pair(drafts, same_tree, len(task.target(prompt)))

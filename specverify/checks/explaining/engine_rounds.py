@@ -158,10 +158,11 @@ def _is_evidence(readings: Sequence[Reading | None]) -> bool:
 
 
 def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
-    """Return the reading of each path of ``all_paths``; None for a path that cannot be read.
+    """Return the reading of each path of ``all_paths``: its draws as rounds. None if a path cannot be read.
 
-    The paths are read repeatedly: once more if model queries are recorded, else up to ``PASSES`` times more. In a
-    repetition a draw gets a role less easily if its program line rarely had this role before.
+    Of all readings of a path, the one with the lowest cost is chosen. The paths are read repeatedly: once more if model
+    queries are recorded, else up to ``PASSES`` times more. In a repetition, a role of a draw costs more if the program
+    line of the draw rarely had this role before.
     """
     readings = [reading_of(*path[:1], path[2], path[1]) for path in all_paths]
     known: Any = ({}, {})
@@ -218,7 +219,7 @@ def _roles(readings: Sequence[Reading | None]) -> dict[str, frozenset[str]]:
 def _evidence(reading: Reading) -> Iterator[tuple[ReadRound, ReadRound | None]]:
     """Yield (round, preceding round or None) for the rounds of a path, up to the first that deviates from the rule.
 
-    ``reading`` is the reading of the path as rounds.
+    ``reading`` is the path, described as rounds.
     """
     before: ReadRound | None = None
     for one in reading.rounds:

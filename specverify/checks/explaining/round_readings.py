@@ -65,9 +65,9 @@ ROLES: Mapping[str, frozenset[str]] = {
 
 
 class Models(NamedTuple):
-    """The models and queries with which a path is read.
+    """The models and queries with which the draws of a path are assigned to rounds.
 
-    The path begins after ``prompt`` and has at most ``horizon`` new tokens.
+    ``p`` is the target. The path begins after ``prompt`` and has at most ``horizon`` new tokens.
     """
 
     p: LanguageModel
@@ -119,9 +119,10 @@ class ReadRound(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A path described as rounds of speculative decoding.
+    """A path described as rounds of speculative decoding: one of the possible ways to give each draw a role.
 
-    ``words`` describe each round. ``cost`` is the sum of the costs of all deviations and unusual steps.
+    ``words`` describe each round. ``cost`` is the sum of the costs of all deviations from the rule and of all unusual
+    steps: the best reading has the lowest cost.
     """
 
     words: tuple[str, ...]
@@ -136,8 +137,9 @@ class Reading(NamedTuple):
 class _DraftReading(NamedTuple):
     """Draws that are read as the drafts of a round.
 
-    ``tokens`` are the drafts, ``q`` their rows, and ``places`` their program lines. ``next`` is the index of the next
-    draw. ``fault`` is the first deviation from the rule, or "". ``cost`` is the cost of the reading.
+    ``tokens`` are the drafts, ``q`` the rows that they are drawn from, and ``places`` the program lines of their draws.
+    ``next`` is the index of the first draw after them. ``fault`` is the first deviation from the rule, or "". ``cost``
+    is the sum of the costs of all deviations and unusual steps.
     """
 
     tokens: Tokens
@@ -155,8 +157,10 @@ class _DraftReading(NamedTuple):
 class _RoundReading(NamedTuple):
     """A round whose last token is not read yet.
 
-    ``text`` is the text before the round, ``drafted`` its drafts, and ``accept`` the acceptance probabilities of the
-    tested drafts. ``rejected`` are texts that end in a rejected draft. The other fields become those of ``ReadRound``.
+    ``text`` is the text before the round, ``drafted`` the drafts of the round, and ``accept`` the acceptance
+    probabilities of the tested drafts. Each of the texts ``rejected`` ends in a draft that an earlier round rejected.
+    ``cost`` is the sum of the costs of all deviations and unusual steps so far. The other fields become those of
+    ``ReadRound``.
     """
 
     text: Tokens
@@ -164,7 +168,7 @@ class _RoundReading(NamedTuple):
     rejected: tuple[Tokens, ...]
     cost: float
     below: float
-    """A reading of this cost or more is discarded."""
+    """The round is discarded if its cost reaches this number."""
     words: tuple[str, ...] = ()
     fault: str = ""
     accept: tuple[float, ...] = ()
@@ -175,7 +179,7 @@ class _RoundReading(NamedTuple):
     dropped: int | None = None
 
     def is_too_costly(self, more: float = 0.0) -> bool:
-        """Return whether the reading is discarded if its cost increases by ``more``."""
+        """Return whether the round is discarded if its cost increases by ``more``."""
         return self.cost + more >= self.below
 
     def record(self, end: str, row: Row, place: str, fault: str) -> ReadRound:
@@ -197,9 +201,11 @@ class _RoundReading(NamedTuple):
 class _Alternative(NamedTuple):
     """One way to read the next draws of a path as a round.
 
-    ``next`` is the index of the first draw after the round, and ``text`` the text after the round. ``rejected`` are
-    texts that end in a rejected draft. ``used`` are the texts whose rows of p and q decide the round. ``ended`` is True
-    if the path has no further round.
+    ``next`` is the index of the first draw after the round, and ``text`` the text after the round. ``words`` describe
+    the round. ``cost`` is the sum of the costs of all its deviations from the rule and unusual steps. ``fault`` is the
+    first of these deviations, or "". ``used`` are the texts after which the rows of p and q decide the round. ``ended``
+    is True if the path has no further round. ``rejected`` has the text that ends in the draft which this round rejects,
+    if there is one.
     """
 
     next: int
@@ -307,9 +313,19 @@ def _is_readable(item: PathDraw) -> bool:
 
 
 class _PathReader:
-    """Search for the reading of one path with the lowest cost, that is, with the fewest deviations from the rule."""
+    """Search for the reading of one path that has the lowest cost.
+
+    A reading divides the draws of the path into rounds, and gives each draw a role: draft, test, replacement or bonus.
+    Each deviation from the rule of speculative sampling has a cost, and so has each unusual step. The cost of a reading
+    is the sum of these costs.
+    """
 
     def __init__(self, items: Sequence[PathDraw], models: Models, final: Tokens) -> None:
+        """Prepare the search for readings of one path.
+
+        ``items`` are the draws of the path, without draws whose outcome is certain. ``models`` has the models and the
+        queries. ``final`` is the text at the end of the path, with the prompt.
+        """
         self.items, self.models, self.final = items, models, final
         self.readings = 0
         self.worst = max(WORST, OF_EACH_DRAW * len(items))
@@ -345,9 +361,10 @@ class _PathReader:
         return self._rows[name, text]
 
     def best_reading(self) -> Reading | None:
-        """Return the best reading of the path; None if there is none.
+        """Return the reading of the whole path that has the lowest cost; None if no reading is found.
 
-        Only readings below a small cost are searched first, because there are few. Without a result the bound doubles.
+        At first only readings whose cost is less than a small bound are searched, because there are few. If none is
+        found, the bound is doubled.
         """
         below = min(FIRST_BOUND, self.worst)
         while True:
@@ -358,9 +375,11 @@ class _PathReader:
             below = min(2 * below, self.worst)
 
     def _read(self, at: int, text: Tokens, rejected: tuple[Tokens, ...], below: float) -> Reading | None:
-        """Return the best reading of the draws from index ``at`` on, after the emitted ``text``.
+        """Return the reading of the draws from index ``at`` on, as rounds after ``text``, that has the lowest cost.
 
-        ``rejected`` are texts that end in a rejected draft. Returns None if no reading has a cost less than ``below``.
+        ``text`` has the prompt and the tokens of the earlier rounds. Each of the texts ``rejected`` ends in a draft
+        that an earlier round rejected. Returns None if no reading with a cost less than ``below`` is found. The cost of
+        a reading is the sum of the costs of its deviations from the rule.
         """
         if len(text) >= len(self.final) and (at == len(self.items) or len(text) >= self.end):
             short_of = len(self.final) < self.end
@@ -376,6 +395,10 @@ class _PathReader:
         return best
 
     def _search(self, at: int, text: Tokens, rejected: tuple[Tokens, ...], below: float) -> Reading | None:
+        """Read one round in all ways, and the rest of the path by ``_read``; return the reading with the lowest cost.
+
+        The parameters and the result are those of ``_read``. The search ends early after ``MOST_READINGS`` rounds.
+        """
         best: Reading | None = None
         for step in self._rounds(at, text, rejected, below):
             self.readings += 1
@@ -398,15 +421,17 @@ class _PathReader:
         return best
 
     def _next(self, at: int, *, lookup: bool) -> PathDraw | None:
+        """Return draw ``at`` if it is a lookup (with ``lookup``) or a coin (without); None if there is no such draw."""
         item = self.items[at] if at < len(self.items) else None
         return item if item is not None and item.is_lookup == lookup else None
 
     def _misfit(self, at: int, role: str, longest: int, asked: tuple[str, Tokens] | None = None) -> float:
-        """Return the cost of reading draw ``at`` in the role ``role``, such as ``draft``; 0 if nothing is unusual.
+        """Return the cost of giving draw ``at`` the role ``role``, such as ``draft``; 0 if nothing is unusual.
 
-        The cost is positive if the program line of the draw has other roles on most paths, or if the order of the model
-        queries contradicts the role. ``longest`` is the length of the longest text that the round can query. ``asked``
-        is the query (model, text) that must precede the draw.
+        The cost is positive if the program line of the draw has other roles on most paths. It is also positive if the
+        order of the model queries contradicts the role: a text longer than ``longest`` tokens was queried before the
+        draw, or the query ``asked`` was first made after the draw. ``longest`` is the length of the longest text that
+        the round can query. ``asked`` is (model name, text), or None if no query must precede the draw.
         """
         if at >= len(self.items):
             return 0.0
@@ -418,9 +443,10 @@ class _PathReader:
         return cost
 
     def _rounds(self, at: int, text: Tokens, rejected: tuple[Tokens, ...], below: float) -> Iterator[_Alternative]:
-        """Yield the readings of the draws from index ``at`` on as one round after ``text``.
+        """Yield the ways to read the draws from index ``at`` on as one round after ``text``.
 
-        ``rejected`` are texts that end in a rejected draft. Readings with a cost of ``below`` or more may be left out.
+        Each of the texts ``rejected`` ends in a draft that an earlier round rejected. Each deviation from the rule has
+        a cost; ways with a total cost of ``below`` or more may be left out.
         """
         certain = UNLIKELY / 10 if _certain(self.p(text)) is not None and not self.asks_draft else 2 * UNLIKELY
         yield from self._without_draft(at, _RoundReading(text, _DraftReading((), (), at), rejected, certain, below))
@@ -432,9 +458,9 @@ class _PathReader:
                 yield from self._dropped(drafted, now)
 
     def _without_draft(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
-        """Yield readings of draw ``at`` as a token drawn from p in a round without drafts.
+        """Yield the ways to read draw ``at`` as a token that is drawn from p in a round without drafts.
 
-        ``now`` is the round so far.
+        ``now`` is the round as far as it is read.
         """
         text = now.text
         if now.is_too_costly():
@@ -453,9 +479,9 @@ class _PathReader:
             )
 
     def _dropped(self, drafted: _DraftReading, kept: _RoundReading) -> Iterator[_Alternative]:
-        """Yield readings in which the last draft of ``drafted`` is discarded without a test.
+        """Yield the ways to read a round in which the last draft of ``drafted`` is discarded without a test.
 
-        ``kept`` is the round in which this draft is not discarded.
+        ``drafted`` are the drafts of the round. ``kept`` is the same round if this draft is not discarded.
         """
         if kept.is_too_costly(DROPPED):
             return
@@ -476,9 +502,11 @@ class _PathReader:
             yield from self._without_draft(drafted.next, now)
 
     def _drafts(self, at: int, text: Tokens, rejected: tuple[Tokens, ...], below: float) -> Iterator[_DraftReading]:
-        """Yield the readings of the draws from index ``at`` on as the drafts of a round after ``text``.
+        """Yield the ways to read the draws from index ``at`` on as the drafts of a round after ``text``.
 
-        ``rejected`` are texts that end in a rejected draft. The costs of the readings are less than ``below``.
+        Each of the texts ``rejected`` ends in a draft that an earlier round rejected. The last of these drafts may be
+        kept as the first draft of this round. Each deviation from the rule has a cost; only ways with a total cost less
+        than ``below`` are yielded.
         """
         open_ones = [_DraftReading((), (), at), *self._kept_draft(at, text, rejected)]
         while open_ones:
@@ -491,10 +519,10 @@ class _PathReader:
                 open_ones += self._one_more(drafted, text)
 
     def _kept_draft(self, at: int, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_DraftReading]:
-        """Yield the reading in which the first draft after ``text`` is the last rejected draft of an earlier round.
+        """Yield the first draft of a round after ``text``, read as the last rejected draft of an earlier round.
 
         No draw produced this draft. Nothing is yielded if no queries are recorded, if q is certain, or if draw ``at``
-        can be a draft. ``rejected`` are texts that end in a rejected draft.
+        can be a draft. Each of the texts ``rejected`` ends in a draft that an earlier round rejected.
         """
         if not rejected or not self.models.unshown or self.models.q is None or ("draft", text) not in self.first:
             return
@@ -508,6 +536,10 @@ class _PathReader:
         yield _DraftReading((token,), (row,), at, OTHER_NUMBER, said, ("",), kept=True)
 
     def _one_more(self, drafted: _DraftReading, text: Tokens) -> Iterator[_DraftReading]:
+        """Yield the ways to add one draft to the drafts ``drafted`` of a round; ``text`` is the text before the round.
+
+        The added draft is the next draw of the path, or a token that no draw produced.
+        """
         here, at = text + drafted.tokens, drafted.next
         item = self.items[at] if at < len(self.items) else None
         known = self.models.q is not None
@@ -554,25 +586,28 @@ class _PathReader:
     def _is_behind_target(self, text: Tokens, here: Tokens) -> bool:
         """Return whether the target was queried between two drafts of a round.
 
-        ``text`` is the text before the round, and ``here`` that before the later draft. The queries must be: draft
-        model with ``text``, target with ``text``, draft model with ``here``.
+        ``text`` is the text before the round, and ``here`` the text before the later draft. The result is True if three
+        queries were first made in this order: draft model with ``text``, target with ``text``, draft model with
+        ``here``.
         """
         first, target, this = (self.order.get(key, -1) for key in (("draft", text), ("target", text), ("draft", here)))
         return 0 <= first < target < this
 
     def _is_chained(self, text: Tokens, here: Tokens) -> bool:
-        """Return whether the draft model is queried with ``here`` after ``text``, and the target not between them.
+        """Return whether the draft model is queried with ``text`` and later with ``here``, without the target between.
 
-        Then the token after ``here`` is a draft of the round that begins after ``text``.
+        If so, the token after ``here`` is a draft of the round that begins after ``text``. The first query with each
+        text counts.
         """
         begin, end = (self.order.get(("draft", asked), -1) for asked in (text, here))
         return 0 <= begin < end and not any(begin < number < end for number in self.of_target)
 
     def _guesses(self, drafted: _DraftReading, here: Tokens) -> Iterator[_DraftReading]:
-        """Yield the reading ``drafted`` of the drafts of a round with one more draft, which no draw produced.
+        """Yield the drafts ``drafted`` of a round with one more draft, a token that no draw produced.
 
-        ``here`` is the text before this draft. Two kinds of tokens may be the draft: those whose p equals the bound of
-        the next coin, and the next token of the final text.
+        ``here`` is the text before the added draft. A draft without a draw has q = 1, so the rule accepts it with
+        probability p. If a coin tests the added draft, each token whose p equals the bound of this coin may be the
+        draft. The next token of the final text may be the draft too.
         """
         if not self.models.guesses or any(max(row) < 1 for row in drafted.q):
             return
@@ -591,15 +626,20 @@ class _PathReader:
         self, drafted: _DraftReading, token: int, row: Row, after: int, cost: float, fault: str = "", place: str = "",
         *, drawn: bool = False,
     ) -> _DraftReading:  # fmt: skip
+        """Return ``drafted`` with the draft ``token`` added; ``cost`` and ``fault`` are those of this draft.
+
+        ``row`` is the row that the draft is drawn from, and ``place`` the program line of its draw. ``after`` is the
+        index of the next draw. ``drawn`` states whether a draw produced the draft.
+        """
         return _DraftReading(
             (*drafted.tokens, token), (*drafted.q, row), after, drafted.cost + cost, drafted.fault or fault,
             (*drafted.places, place), drawn, drafted.kept,
         )  # fmt: skip
 
     def _decided(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
-        """Yield every reading of the remaining tests and of the last token of a round, from draw ``at`` on.
+        """Yield the ways to read the remaining tests and the last token of a round, from draw ``at`` on.
 
-        ``now`` is the round so far.
+        ``now`` is the round as far as it is read.
         """
         if now.is_too_costly():
             return
@@ -641,9 +681,10 @@ class _PathReader:
         return self.first.get(("draft", text), len(test.before) + 1) <= len(test.before)
 
     def _replaced(self, at: int, now: _RoundReading, p: Row, q: Row) -> Iterator[_Alternative]:
-        """Yield every reading of draw ``at`` as the token that replaces a rejected draft.
+        """Yield the ways to read draw ``at`` as the token that replaces the rejected draft of a round.
 
-        ``now`` is the round so far, and ``p`` and ``q`` are the rows of the rejected draft.
+        ``now`` is the round as far as it is read. ``p`` and ``q`` are the rows of the target and the draft model for
+        the rejected draft.
         """
         text, drafts, i = now.text, now.drafted.tokens, len(now.accept) - 1
         here, gone = text + drafts[:i], ((*text, *drafts[: i + 1]),)
@@ -679,16 +720,16 @@ class _PathReader:
     def _tests(
         self, at: int, here: Tokens, token: int, q: Row, now: _RoundReading
     ) -> Iterator[tuple[int, bool, float, str, str, float]]:
-        """Yield the readings of draw ``at`` as the test of a draft.
+        """Yield the ways to read draw ``at`` as the test of a draft, and those in which no draw tests the draft.
 
-        A reading is (index after the test, whether it accepts, cost, words, fault, P(accept)).
+        A yielded tuple is (index after the test, whether it accepts, cost, words, fault, P(accept)).
 
         Args:
             at: The index of the draw.
             here: The text before the draft.
             token: The draft.
-            q: The row that it is drawn from.
-            now: The round so far; readings that make it too costly are left out.
+            q: The row that the draft is drawn from.
+            now: The round as far as it is read. A way that makes the round too costly is left out.
         """
         item, bound = self._next(at, lookup=False), float(ratio(self.p(here)[token], q[token]))
         if item is not None:
@@ -720,9 +761,9 @@ class _PathReader:
                 yield at, False, NO_TEST, never, f"rejected {never}", 0.0
 
     def _bonus(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
-        """Yield the readings of the end of a round whose drafts are all tested: with a bonus token, and without.
+        """Yield the ways to read the end of a round whose drafts are all tested: with a bonus token, and without.
 
-        ``at`` is the index of the next draw, and ``now`` is the round so far.
+        ``at`` is the index of the next draw, and ``now`` is the round as far as it is read.
         """
         text, drafts = now.text, now.drafted.tokens
         here, words = text + drafts, ", ".join(now.words)
@@ -753,17 +794,16 @@ class _PathReader:
     def _token(
         self, at: int, here: Tokens, rule: Row, name: str, now: _RoundReading
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield the readings of draw ``at`` as the token after the text ``here``.
+        """Yield the ways to read the token after the text ``here``: as the outcome of draw ``at``, or without a draw.
 
-        A reading is (token, index of the next draw, cost, sentence about a wrong row or "", program line). Some
-        readings have a token that no draw produced.
+        A yielded tuple is (token, index of the next draw, cost, sentence about a wrong row or "", program line).
 
         Args:
             at: The index of the draw.
             here: The text before the token.
             rule: The row from which the token should be drawn.
             name: The name of this row in sentences.
-            now: The round so far; readings that make it too costly are left out.
+            now: The round as far as it is read. A way that makes the round too costly is left out.
         """
         rejected = now.rejected
         yield from self._undrawn_token(at, here, rule, name, now)
@@ -787,10 +827,11 @@ class _PathReader:
             yield item.outcome, at + 1, cost, f"drawn from {named}, expected {name} = {short_row(rule)}", place
 
     def _certain_row_of(self, token: int, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
-        """Return the name of a wrong row that explains ``token``, which no draw produced; "" if not exactly one does.
+        """Return the name of the wrong row that explains ``token``, which no draw produced; "" if not exactly one does.
 
-        The row is p after another text, and gives ``token`` probability 1. Returns "" also if ``token`` is certain in q
-        or in the residual after the right text ``here``. ``rejected`` are texts that end in a rejected draft.
+        The wrong row is p after another text than ``here``, the right text, and gives ``token`` probability 1. Returns
+        "" also if ``token`` is certain in q or in the residual after ``here``. Each of the texts ``rejected`` ends in a
+        draft that an earlier round rejected.
         """
         if token in {_certain(self.q(here)), _certain(excess(self.p(here), self.q(here)))}:
             return ""
@@ -802,8 +843,8 @@ class _PathReader:
     def _whose(self, text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
         """Return words for how ``text``, the text of a wrong row, differs from the right text ``here``.
 
-        If only the last token differs, the words also state whether it is the argmax of p. ``rejected`` are texts that
-        end in a rejected draft.
+        If only the last token differs, the words also state whether the last token of ``text`` is the argmax of p. Each
+        of the texts ``rejected`` ends in a draft that an earlier round rejected.
         """
         said = _whose(text, here, rejected)
         if not said.startswith(IN_PLACE):
@@ -815,10 +856,10 @@ class _PathReader:
     def _undrawn_token(
         self, at: int, here: Tokens, rule: Row, name: str, now: _RoundReading
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield the readings in which no draw produced the token after the text ``here``.
+        """Yield the ways to read the token after the text ``here`` as a token that no draw produced.
 
-        Such a token is certain, is the last token of the path, or is chosen by the program. Arguments and yielded
-        tuples are those of ``_token``.
+        Such a token has probability 1, is the last token of the path, or is chosen by the program. The parameters and
+        the yielded tuples are those of ``_token``.
         """
         sure = _certain(rule)
         emitted = self.final[len(here)] if len(here) < len(self.final) else None
@@ -861,10 +902,11 @@ class _PathReader:
     def _by_widths(
         self, item: PathDraw, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield the reading of ``item``, a lookup without a pmf, as a draw from another row than ``rule``.
+        """Yield one way to read ``item``, a draw without a known pmf, as a draw from a wrong row.
 
-        The row is the first known one that fits the intervals of the uniform. If none fits, the sentence states their
-        lengths. The other arguments and the yielded tuple are those of ``_token``.
+        ``rule`` is the right row. The wrong row is the first known one that fits the intervals of the uniform. If none
+        fits, the sentence states the lengths of these intervals. The other parameters and the yielded tuple are those
+        of ``_token``.
         """
         place, ought = f", {item.place}" if item.place else "", f"expected {name} = {short_row(rule)}"
         for text in [here, *self._texts(here)]:
@@ -883,11 +925,11 @@ class _PathReader:
         self, at: int, text: Tokens, new: Tokens, words: str, cost: float, fault: str,
         used: tuple[Tokens, ...], all_accepted: Tokens | None, rejected: tuple[Tokens, ...], record: ReadRound,
     ) -> Iterator[_Alternative]:  # fmt: skip
-        """Yield the reading of a round that emits ``new`` after ``text``; nothing if the path ends with other tokens.
+        """Yield a round that emits ``new`` after ``text``; nothing if the path has other tokens there.
 
-        Exception: the last round of a path may lack its last token if all its drafts are accepted. This counts as a
+        Exception: if all drafts are accepted, the last round of a path may lack its last draft. This counts as a
         deviation. ``all_accepted`` are the drafts if all are accepted, else None. ``at`` is the index of the next draw.
-        The other arguments become fields of ``_Alternative``.
+        The other parameters become fields of ``_Alternative``.
         """
         after = text + new
         kept = after[: len(self.final)]
@@ -905,7 +947,7 @@ class _PathReader:
         """Return the formula that gives the observed acceptance probability ``seen`` of a draft; "" if none fits.
 
         These formulas are tried: min(1, p/q) with p, q or both after another text, q/p, and p. ``here`` is the text
-        before the draft ``token``. ``rejected`` are texts that end in a rejected draft.
+        before the draft ``token``. Each of the texts ``rejected`` ends in a draft that an earlier round rejected.
         """
         p, q = self.p(here), self.q(here)
 
@@ -927,7 +969,8 @@ class _PathReader:
     def _named_row(self, seen: Row, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
         """Format the row ``seen``, with the name of the known row that equals it, such as ``q`` or ``p after (0, 1)``.
 
-        ``here`` is the text before the draw. ``rejected`` are texts that end in a rejected draft.
+        ``here`` is the text before the draw. Each of the texts ``rejected`` ends in a draft that an earlier round
+        rejected.
         """
         key = tuple(seen), here, rejected
         if key not in self._names:
@@ -976,8 +1019,8 @@ def _named_rows(p: Row, q: Row) -> tuple[tuple[str, Row], ...]:
 def _whose(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
     """Return words for how ``text``, the text of a wrong row, differs from the right text ``here``.
 
-    The text may be shorter or longer, keep a rejected draft, have another last token, or be unrelated. ``rejected`` are
-    texts that end in a rejected draft.
+    ``text`` may be shorter or longer, keep a rejected draft, have another last token, or be unrelated. Each of the
+    texts ``rejected`` ends in a draft that an earlier round rejected.
     """
     gone = next((other for other in rejected if text[: len(other)] == other), None)
     if gone is not None:

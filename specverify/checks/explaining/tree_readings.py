@@ -100,6 +100,10 @@ class _Walk:
     """Compare the draws of one round with the tests of its tree, from the root down."""
 
     def __init__(self, here: InScenario, draft: Draft, prefix: Tokens, items: Sequence[PathDraw]) -> None:
+        """Prepare to read one round with the tree ``draft``, which was drawn after the text ``prefix``.
+
+        ``items`` are the draws of the round after the tree. ``here`` is the decoder in its scenario.
+        """
         self.here, self.draft, self.prefix, self.items = here, draft, prefix, list(items)
         self.fault, self.example, self.last, self.end = "", "", "", ""
         self.lines, self.unsure = set[str](), False
@@ -132,11 +136,11 @@ class _Walk:
 
         Args:
             text: The text at the node.
-            parent: The node.
-            siblings: Its children.
+            parent: The index of the node; -1 for the root.
+            siblings: The children of the node.
             token: The next emitted token.
-            left: The number of emitted tokens from here on. With fewer draws than tokens, a child is accepted without a
-                draw if the next draw is one from p after this child.
+            left: The number of emitted tokens from here on. If there are fewer draws than tokens, a child with
+                ``token`` is accepted without a draw, provided that the next draw is one from p after this child.
         """
         p_row = self.here.task.target(text)
         item = self.items[0] if self.items and self.items[0].is_lookup and self.items[0].outcome == token else None
@@ -261,9 +265,9 @@ class _Walk:
         return False
 
     def _gives(self, seen: float, child: int, p_row: Pmf, rows: Sequence[Row]) -> bool:
-        """Return whether ``seen`` equals min(1, r/q) at the token of ``child`` for an r of ``rows``.
+        """Return whether min(1, r/q) at the token of ``child`` equals ``seen``, for one of the rows r in ``rows``.
 
-        ``p_row`` is the row of p at the parent of ``child``.
+        ``seen`` is the bound of a coin. ``p_row`` is the row of p at the parent of ``child``.
         """
         drafted, q = self.draft.tokens[child], child_pmf(self.draft, child, p_row)
         return any(abs(float(ratio(row[drafted], q[drafted])) - seen) < NEAR for row in rows)
@@ -272,6 +276,11 @@ class _Walk:
         self, child: int, token: int, item: PathDraw, seen: float, bound: float, with_p: float,
         rejected: Sequence[int], *, accepted: bool,
     ) -> str:  # fmt: skip
+        """Describe the test of ``child``, whose token is ``token``, by the coin ``item`` with the bound ``seen``.
+
+        ``bound`` is the bound that the rule requires, and ``with_p`` the bound with p in place of the residual.
+        ``rejected`` are the siblings that were rejected before. ``accepted`` is the result of the test.
+        """
         word, sign = ("accepted", "<") if accepted else ("rejected", ">=")
         place = f", {item.place}" if item.place else ""
         if abs(seen - bound) < NEAR:

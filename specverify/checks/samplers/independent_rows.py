@@ -53,9 +53,9 @@ class IndependencePlan(NamedTuple):
 class IndependenceFound(NamedTuple):
     """The counts and the evidence of an independence test so far.
 
-    ``evidence`` holds the logarithms of the e-values against independence. Of two successive pairs (a, b) and (c, d),
-    ``straight`` counts (a, b), which has the joint law, and ``crossed`` counts (c, b), whose rows are independent. Both
-    are tables ``[4, 4]`` by cells.
+    ``evidence`` holds log-evidence: the logarithms of several e-values against independence. ``joint`` counts all pairs
+    of rows. Two successive pairs (a, b) and (c, d) are evaluated together: ``straight`` counts (a, b), which has the
+    joint law, and ``crossed`` counts (c, b), whose rows are independent. The counts are tables ``[4, 4]`` by cells.
     """
 
     evidence: Array = NO_COUPLES_YET

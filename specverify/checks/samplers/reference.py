@@ -35,8 +35,8 @@ View = Callable[[Tokens], Hashable]
 class Compared(NamedTuple):
     """The counts and the evidence of one function of sequences.
 
-    ``ours`` counts its values from the tested sampler, and ``theirs`` from the plain one. ``evidence`` holds the
-    logarithms of the e-values so far.
+    ``ours`` counts the values of the function for sequences from the tested sampler, and ``theirs`` for sequences from
+    the plain sampler. ``evidence`` holds log-evidence: the logarithms of several e-values against equal laws.
     """
 
     ours: Mapping[Hashable, int] = {}

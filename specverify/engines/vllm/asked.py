@@ -1,4 +1,9 @@
-"""The requests that are sent to the engine with every kind of speculation: name -> request, and how texts are drawn."""
+"""The requests with which vLLM is examined, by name; each is sent to the engine with every kind of speculation.
+
+``OPTIONS`` maps a name, such as "top-k 2", to an ``Asked``: the request, how its texts are drawn (for example each with
+its own seed), and the total variation to detect. ``PLAIN_ONLY`` has requests that vLLM rejects together with
+speculation, and ``OF_THINKING`` requests for engines that are configured for thinking.
+"""
 
 from __future__ import annotations
 

@@ -232,10 +232,11 @@ _ROUNDED = 1e-9
 
 
 class Share(NamedTuple):
-    """Bounds of the volumes in which a new comparison of uniform numbers is true, and in which it is false.
+    """Bounds of two volumes of uniform numbers: where a new comparison of them is true, and where it is false.
 
-    Only points that agree with the results of all earlier comparisons count. ``yes`` bounds the volume in which the new
-    comparison is true, ``no`` that in which it is false. Each is a pair (lower bound, upper bound).
+    A point has one coordinate for each uniform number. Only points that agree with the results of all earlier
+    comparisons count. ``yes`` bounds the volume of the points at which the new comparison is true, ``no`` that of the
+    points at which it is false. Each is a pair (lower bound, upper bound).
     """
 
     yes: tuple[float, float]
@@ -248,9 +249,10 @@ class Share(NamedTuple):
 
     @property
     def open(self) -> list[int]:
-        """Return the results (0: true, 1: false) of the new comparison that are not certain to be possible.
+        """Return the results of the new comparison that may be impossible: 0 stands for true, 1 for false.
 
-        The bounds of the volume of such a result contain 0, and the upper bound is too large to ignore.
+        A result is possible if the volume of the points that give this result is positive. The result is returned if
+        the bounds of its volume contain 0 and the upper bound is too large to ignore.
         """
         return [answer for answer, (low, high) in enumerate(self) if low <= 0 and high > SLIGHT * self.whole]
 
