@@ -319,7 +319,7 @@ class _NotExamined(Enum):
     """The case has more runs than the quick plan allows."""
 
 
-class _Outcomes(NamedTuple):
+class _CaseResults(NamedTuple):
     """What became of the cases of a check, in the order in which they were examined."""
 
     examined: list[tuple[Case, Examination]]
@@ -372,7 +372,7 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
     known = len(cases) if isinstance(cases, list) else 0
     if chosen.instead:
         cases = chain(cases, takewhile(lambda _: not outcomes.examined, chosen.instead))
-    outcomes = _Outcomes(examined, {reason: [] for reason in _NotExamined}, [], [])
+    outcomes = _CaseResults(examined, {reason: [] for reason in _NotExamined}, [], [])
     counted = counted_cases(cases, partial(number_of_cases, subject, check), told, known)
     outcomes.examine(counted, conditions, quick=checklist.quick)
     outcomes.check_decided()

@@ -1,4 +1,4 @@
-"""A verifier that follows one half of block verification is told which half is wrong."""
+"""A message names the wrong half of a verifier that follows only one half of block verification."""
 
 from __future__ import annotations
 

@@ -370,7 +370,7 @@ class _Tested(NamedTuple):
         return abs(self.accepted - self.rule()) <= 4 * self.slack
 
 
-class _Quantity(NamedTuple):
+class _TestedNumber(NamedTuple):
     """A number that a wrong verifier may compare with a threshold: p/q, p or q of the draft."""
 
     name: str
@@ -380,13 +380,13 @@ class _Quantity(NamedTuple):
 
 
 QUANTITIES = (
-    _Quantity("p/q", lambda draft: draft.p / draft.q, is_ratio=True),
-    _Quantity("p", lambda draft: draft.p),
-    _Quantity("q", lambda draft: draft.q),
+    _TestedNumber("p/q", lambda draft: draft.p / draft.q, is_ratio=True),
+    _TestedNumber("p", lambda draft: draft.p),
+    _TestedNumber("q", lambda draft: draft.q),
 )
 
 
-def _steps(quantity: _Quantity, tested: Sequence[_Tested]) -> Iterator[str]:
+def _steps(quantity: _TestedNumber, tested: Sequence[_Tested]) -> Iterator[str]:
     """Yield words for each acceptance rule with a threshold on ``quantity`` that fits all of ``tested``."""
     name, value = quantity.name, quantity.value
     never = [value(draft) for draft in tested if draft.accepted < OPEN < draft.rule()]

@@ -20,8 +20,7 @@ from specverify.intercept.cpython.patches import count_nonzero, empty
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.run import mode
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, force_integer, is_whole
-from specverify.intercept.symbolic.second_races import race_again
-from specverify.intercept.symbolic.uniform import look, look_up
+from specverify.intercept.symbolic.uniform import look, look_up, race_again
 from specverify.reference import Draws, Site
 
 Law = list[tuple[Any, float]]

@@ -15,7 +15,7 @@ Below, E is an exponential number of rate 1, u a uniform number, w the weight of
 **Known orders.** The part of an order that a race has already decided is stored (``uniform``). It determines later
 results where it can, such as a repeated comparison. A race of delayed or clamped clocks can be decided only once.
 
-**A second race** of the same noise with other weights is possible once (``second_races``). It couples a draft and a
+**A second race** of the same noise with other weights is possible once (``uniform``). It couples a draft and a
 target, or a draft and its replacement, if one seed makes the noise of a position, as in Gumbel coupling.
 """
 
@@ -35,9 +35,17 @@ from specverify.intercept.run import mode
 from specverify.intercept.symbolic import algebra
 from specverify.intercept.symbolic.algebra import FRESH
 from specverify.intercept.symbolic.continuous import NEAR, SYMBOLIC, Continuous, Extreme, Joined, drawn, few
-from specverify.intercept.symbolic.second_races import law_of_second
 from specverify.intercept.symbolic.steps import LOG, MIRRORED, STEPPED, plus, power, times
-from specverify.intercept.symbolic.uniform import Constraint, Runner, Uniform, agreed, first_of, look, note_constraint
+from specverify.intercept.symbolic.uniform import (
+    Constraint,
+    Runner,
+    Uniform,
+    agreed,
+    first_of,
+    law_of_second,
+    look,
+    note_constraint,
+)
 from specverify.laws.rounding import FLOAT32, FLOAT64
 
 # Clocks
