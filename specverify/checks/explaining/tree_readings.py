@@ -149,7 +149,7 @@ class _Walk:
         if item is None or not item.pmf or not sure:
             return None
         kept = next((child for child in siblings if self.draft.tokens[child] == token), None)
-        if kept is not None and sum(item.is_lookup for item in self.items) < left and self._has_row(kept, item.pmf):
+        if kept is not None and self._lacks_draws(left) and self._has_row(kept, item.pmf):
             does = f"#{kept} (token {token}) is accepted without a draw"
             ought = f"with probability {short(float(p_row[token]))}"
             self.example = self.example or f" child {does}, expected {ought}"
@@ -167,6 +167,10 @@ class _Walk:
         self.example = self.example or f" the token after {behind} is drawn from {row}{place}, expected {own} = {ought}"
         return kept, [f"drew {token}{whose} (from {row}; expected {own} = {ought})"], p
 
+    def _lacks_draws(self, emitted: int) -> bool:
+        """Return whether fewer draws of tokens are left than the ``emitted`` tokens that the round still emits."""
+        return sum(item.is_lookup for item in self.items) < emitted
+
     def _has_row(self, node: int, row: Row) -> bool:
         p = self.here.task.target(self.prefix + path_tokens(self.draft, node))
         return same_row([float(mass) for mass in p.tolist()], row, NEAR)
@@ -179,7 +183,6 @@ class _Walk:
         ``emitted`` is the number of tokens that the round emits from here on. If more follow ``token``, a child with
         this token was accepted. Returns (accepted child or None, words, remaining residual).
         """
-        too_few = sum(item.is_lookup for item in self.items) < emitted
         p_row = self.here.task.target(text)
         p: list[float] = [float(mass) for mass in p_row.tolist()]
         left, said, rejected = p, list[str](), list[int]()
@@ -206,7 +209,7 @@ class _Walk:
                 accepted = item.low <= 0
                 said.append(self._test(child, drafted, item, seen, bound, with_p, rejected, accepted=accepted))
             else:
-                undrawn = drafted == token and emitted > 1 and too_few and item is None and not sure
+                undrawn = drafted == token and emitted > 1 and self._lacks_draws(emitted) and item is None and not sure
                 accepted = drafted == token and (bound > 1 - NEAR or (bound < NEAR and with_p > 1 - NEAR) or undrawn)
                 if undrawn:
                     said.append(f"#{child} accepted without a draw (expected with probability {short(bound)})")
