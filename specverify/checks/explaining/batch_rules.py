@@ -41,7 +41,7 @@ class RequestBatch(NamedTuple):
 
 
 class _RowRound(NamedTuple):
-    """One round of one row of a batch: its drafts, and the rows of p and q along them.
+    """One round of one request of a batch: its drafts, and the pmfs ``p`` and ``q`` along them.
 
     ``passed`` states for each draft whether it passes its test. Drafts after the first rejection are tested too,
     because a wrong decoder may use these results.
@@ -60,11 +60,17 @@ class _RowRound(NamedTuple):
         return self.passed.index(False) if False in self.passed else len(self.passed)
 
     def last(self, count: int) -> Row:
-        """Return the pmf of the token after ``count`` accepted drafts: the residual, or p after the last draft."""
+        """Return the pmf of the token that follows ``count`` accepted drafts.
+
+        If all drafts are accepted, this is p after the last one; otherwise it is the residual at the rejected draft.
+        """
         return self.p[count] if count == len(self.drafts) else excess(*self.left[count])
 
     def cut(self, count: int) -> Row:
-        """Return ``last(count)``, or, if the row has fewer than ``count`` drafts, the pmf after all of them."""
+        """Return the pmf of the token that follows ``count`` drafts, or all drafts if there are fewer.
+
+        A wrong decoder needs it if it keeps the same number of drafts in every row of a batch.
+        """
         return self.last(min(count, len(self.drafts)))
 
 

@@ -23,7 +23,7 @@ WEIGHT = "w is the product of p/q over the accepted drafts, limited to 1 after e
 
 
 class BlockRound(NamedTuple):
-    """The values that block verification gives for one round, given its drafts."""
+    """The probabilities that block verification gives for one round: acceptance of each draft, and the next token."""
 
     weights: Sequence[Any]
     """w after each number of accepted drafts."""
@@ -34,7 +34,10 @@ class BlockRound(NamedTuple):
 
 
 def block_round(given: GivenDrafts) -> BlockRound:
-    """Return the values of block verification for the drafts and rows of the round ``given``."""
+    """Return the acceptance probabilities and replacement pmfs of block verification for the round ``given``.
+
+    They are computed from the drafts of the round and its rows of p and q.
+    """
     gamma = len(given.drafts)
     p, q = ([np.asarray(row) for row in rows] for rows in (given.rows.p, given.rows.q))
     weights = capped_ratios(p, q, given.drafts)
@@ -70,7 +73,11 @@ def _replaces(given: GivenDrafts, block: BlockRound, i: int) -> bool:
 
 
 def _differ(rounds: Sequence[tuple[GivenDrafts, BlockRound]], part: str) -> bool:
-    """Return whether block verification differs from the rule for single drafts in an observed value of ``part``."""
+    """Return whether block verification gives other values for ``part`` than the tests of single drafts, in any round.
+
+    ``part`` is "accept" (acceptance probabilities) or "replace" (pmfs of the next token). Only the positions that
+    ``rounds`` observe are compared. If no value differs, the rounds cannot show which of the two rules is followed.
+    """
     for given, block in rounds:
         places = range(len(given.accept)) if part == "accept" else given.replace
         for i in places:

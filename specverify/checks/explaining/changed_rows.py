@@ -129,9 +129,9 @@ class _ChangedModels(NamedTuple):
     """Whether the entries of each changed row sum to 1."""
 
     def draws_bonus(self) -> bool:
-        """Return whether a bonus token may be drawn from the changed rows.
+        """Return whether the changed row of p is tried as the row from which a bonus token is drawn.
 
-        It may if the change replaces p alone, and if the changed rows are pmfs.
+        This requires that only p is changed, and that the changed row is a pmf.
         """
         return self.replaced == "p" and self.is_pmf
 
@@ -177,8 +177,8 @@ def name_of_change(seen: Sequence[Observation], part: str) -> str:
     """Return words for the changed row that explains all observations ``seen`` of one part of a round.
 
     With this row in place of p or q, the part follows speculative sampling. Returns "" if no row or several rows do so.
-    ``part`` is "accept", "replace" or "bonus". The words complete the sentence "drafts are accepted ..." or "... is
-    drawn from".
+    ``part`` is "accept", "replace" or "bonus". For "accept" the words complete the sentence "drafts are accepted ...",
+    otherwise "the replacement (or bonus) is drawn from ...".
     """
     if len(deviating(seen, part)) < LEAST_OPEN:
         return ""
@@ -198,8 +198,9 @@ def name_of_change(seen: Sequence[Observation], part: str) -> str:
 def changed_row(seen: Row, rows: Mapping[str, Row], near: float) -> str:
     """Return the name of the only change of one of ``rows`` (name -> row) that gives the row ``seen``; "" if none does.
 
-    Only changes of the row itself are compared: temperatures, truncations and other orders of the tokens. ``near`` is
-    the rounding error. At least three entries of ``seen``, or two after a truncation, must be positive.
+    The changes are temperatures, truncations such as top-k, and permutations of the tokens. Entries may differ by the
+    rounding error ``near``. Returns "" also if ``seen`` has fewer than three entries, or fewer than ``LEAST_OPEN``
+    entries strictly between 0 and 1: too many changes give such a row.
     """
     if len(seen) < 3 or sum(OPEN < mass < 1 - OPEN for mass in seen) < LEAST_OPEN:
         return ""
@@ -208,7 +209,10 @@ def changed_row(seen: Row, rows: Mapping[str, Row], near: float) -> str:
 
 @lru_cache(maxsize=4096)
 def only_change(seen: tuple[float, ...], rows: tuple[tuple[str, tuple[float, ...]], ...], near: float) -> str:
-    """Return the name of the only change of one of ``rows``, (name, row), that gives ``seen``; "" if none does."""
+    """Return words for the only change, such as a temperature, of one of ``rows`` that gives the row ``seen``.
+
+    ``rows`` has (name, row) pairs. Returns "" if no change or several changes give ``seen`` within ``near``.
+    """
     fitting = [
         words.format(m=name)
         for name, right in rows
@@ -220,7 +224,7 @@ def only_change(seen: tuple[float, ...], rows: tuple[tuple[str, tuple[float, ...
 
 @lru_cache(maxsize=1024)
 def changes_of(row: tuple[float, ...]) -> tuple[tuple[str, tuple[float, ...]], ...]:
-    """Return (words, changed row) for each change that concerns ``row`` alone."""
+    """Return (words, changed row) for each change, such as a temperature, that can be computed from ``row`` alone."""
     return tuple((one.words, tuple(one.change([row], (), 0))) for one in CHANGES if one.of_one_row and one.is_pmf)
 
 
@@ -316,10 +320,11 @@ FURTHER_ACCEPT: Mapping[str, Callable[[ModelRows, Tokens, int], Any]] = {
 
 
 def further_formula(seen: Sequence[Observation], part: str) -> str:
-    """Return the name of the only formula in the tables of further formulas that fits all of ``seen``; "" if none does.
+    """Return the name of the only wrong formula of ``part`` that fits all of ``seen``; "" if none or several do.
 
-    The tables are ``FURTHER_ACCEPT`` and ``FURTHER_REPLACE``, and ``part`` selects one. ``seen`` are observations of
-    this part of a round. For "accept" at least one observed round must have two drafts or more.
+    The formulas are those of ``FURTHER_ACCEPT`` if ``part`` is "accept", and of ``FURTHER_REPLACE`` if it is "replace".
+    ``seen`` are observations of this part of a round. For "accept" at least one observed round must have two drafts or
+    more.
     """
     formulas: Mapping[str, Any] = {"accept": FURTHER_ACCEPT, "replace": FURTHER_REPLACE}.get(part, {})
     if part == "accept" and not any(len(given.drafts) > 1 for given, _, _ in seen):

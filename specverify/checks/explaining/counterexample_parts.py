@@ -39,9 +39,10 @@ def or_none(explain: Callable[Given, Found], *given: Given.args, **named: Given.
 
 
 def described(here: InScenario | EngineProgram) -> str:
-    """Return one line about the examined case.
+    """Return one line that identifies the checked case.
 
-    For a decoder, it states the vocabulary, options, prompt and limits; for an engine, the name of its setting.
+    For a decoder, the line has the vocabulary, options, prompt and limits. For an engine, it has the name of its
+    setting (requests, models and limits).
     """
     if isinstance(here, EngineProgram):
         return f"setting {here.name}"
@@ -80,9 +81,9 @@ def lines_of_paths(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[st
 
 
 def words_of_rounds(reading: Reading) -> str:
-    """Return the words of a reading, round by round, up to the round with its first deviation, which is marked.
+    """Return one line of words for each round of ``reading``, with an arrow at the first round that deviates.
 
-    If no round has this deviation, all rounds are described.
+    The lines end with that round. If the deviation belongs to no round, all rounds are listed without an arrow.
     """
     words = list(reading.words)
     number = next((i for i, one in enumerate(reading.rounds) if one.fault), None)

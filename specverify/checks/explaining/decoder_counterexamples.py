@@ -143,8 +143,8 @@ def outcome_counterexample(
 def _paths_to(outcome: Tokens, decoder: Decoder, prompt: Tokens, number: int) -> list[tuple[Any, Path[Tokens | None]]]:
     """Return (weight, path) of the ``number`` most probable paths of a decode of ``prompt`` to the tokens ``outcome``.
 
-    A path is first given up after the round in which its tokens differ from ``outcome``. If no path is left, whole
-    decodes are followed, because a decoder may change earlier tokens.
+    A first search leaves a path as soon as its tokens after a round differ from ``outcome``. If it finds no path, a
+    second search follows all decodes to their end, because a decoder may change earlier tokens.
     """
     return heaviest_paths(
         run_toward(decoder, prompt, outcome), lambda new: new == outcome, number, SEARCHED_PATHS

@@ -38,10 +38,10 @@ def node_named(draft: Draft, node: int) -> str:
 
 
 def kept(draft: Draft, emitted: Tokens) -> str:
-    """Return words for a round of a tree: which nodes are accepted, and which tokens follow.
+    """Return words for a round of the tree ``draft``: which nodes are accepted, and which tokens follow.
 
-    ``emitted`` are the tokens of the round. Without the last one, they are followed from the root as long as a child
-    has the next token; these children are the accepted nodes. ``draft`` is the tree.
+    ``emitted`` are the tokens of the round; the last one is never an accepted node. The accepted nodes are found from
+    the root: a child with the next emitted token is accepted, then its child with the token after it, and so on.
     """
     nodes: list[int] = []
     for token in emitted:

@@ -164,7 +164,7 @@ def _rounds_of(
 ) -> EngineRounds | None:
     """Read paths of an engine as rounds; None if this is not possible.
 
-    It is not possible if the engine serves several requests, if a token of a text is no integer, or if the models of a
+    Reasons are that the engine serves several requests, that a token of a text is no integer, and that the models of a
     path are not known.
 
     Args:
@@ -173,7 +173,7 @@ def _rounds_of(
         traces: The model queries of each path; None if they are not recorded. Then p is computed from ``expected``.
         texts: The new tokens of each path.
         expected: The expected law of texts.
-        open_ends: For each path, whether its last token is never read.
+        open_ends: For each path, whether the engine never reads the value of its last token.
     """
     horizon, size = max((len(text) for text in expected), default=0), _vocabulary(expected)
     if program.split or not size:
@@ -195,10 +195,10 @@ def _models_of(trace: Trace, horizon: int) -> Models | None:
 
 
 def _with_rows_of_law(traces: list[Trace | None], expected: Mapping[Any, Any], size: int) -> list[Trace | None]:
-    """Return ``traces``, or None for each path if plain decoding does not use the rows of the recorded target.
+    """Return ``traces`` if their target explains the expected law, else a list with None for each path.
 
-    The law ``expected`` then has other rows of p than the target of the first trace, for example because of a penalty,
-    so the recorded models would explain the paths wrongly. ``size`` is the vocabulary size.
+    The target of the first trace is compared with the rows of p in the law ``expected``. They differ, for example, if a
+    penalty changes the rows. The recorded models would then explain the paths wrongly. ``size`` is the vocabulary size.
     """
     first = next(iter(traces), None)
     return traces if first is None or has_law_of_target(first, expected, size) else [None] * len(traces)
@@ -227,11 +227,12 @@ def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
 
 
 def _told_as_rounds(rounds: EngineRounds, traces: Sequence[Trace | None]) -> list[Reading | None]:
-    """Return the reading of each path as rounds; None for a reading that only lacks an explanation of a token.
+    """Return the reading of each path, in a form that can be shown; None for paths without a reliable reading.
 
-    ``traces`` has the model queries of each path, or None. A reading with a token that no draw explains becomes None if
-    the path has no queries, or if no wrong rule is known. Such a program may be right: it may draw all tokens before
-    all coins, or keep a token that was drawn earlier. If a rule is named, other causes are removed from the words.
+    ``traces`` has the model queries of each path, or None. A reading in which no draw explains some token is dropped if
+    the path has no queries, or if ``rounds`` names no fault: the program may be right, and may draw all tokens before
+    all coins, or keep a token that was drawn earlier. In the other readings, the words lose causes that only one path
+    shows.
     """
     result: list[Reading | None] = []
     for reading, trace in zip(rounds.readings, traces, strict=False):

@@ -47,8 +47,9 @@ class KeptPaths:
     def heaviest(self, share: Callable[[Any], Any], number: int) -> list[tuple[Any, Path[Any]]]:
         """Return the ``number`` paths with the largest weights, as (weight, path); paths with weight 0 are left out.
 
-        The weight is the probability of the path times ``share(outcome)``. If the last token was never read, a path
-        stands for several outcomes; ``share`` returns which fraction of them the caller searches for.
+        The weight is the probability of the path times ``share(outcome)``, the fraction of the path that ends in an
+        outcome which the caller searches for. The fraction is 0 or 1, or between if the engine never reads the last
+        token of the path: the path then stands for all values of this token.
         """
         if sum(1 for _ in self) == MOST_PATHS:
             return heaviest_paths(self._run, share, number, SEARCHED_PATHS)
@@ -201,10 +202,10 @@ def is_drawn_from_q(
 
 
 def drawn_together(engine: Iterable[Path[Any]], decisions: Sequence[Decision], number: int) -> list[PathDraw]:
-    """Return the draws that determine the first ``number`` tokens of a path, if they are fewer than ``number``.
+    """Return the draws that determine the first ``number`` tokens of a path, if these are fewer draws than tokens.
 
-    Such a program is wrong, because a right one draws each new token. Draws that select no token are coins. ``engine``
-    yields all paths, and ``decisions`` are those of this path. Returns [] in three cases:
+    Such a program is wrong, because a right one draws each new token. ``engine`` yields all paths, and ``decisions``
+    are those of this path. Coins are returned too. Returns [] in three cases:
 
     * At least ``number`` tokens are drawn, or none.
     * There are more coins than drawn tokens.

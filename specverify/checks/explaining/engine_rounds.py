@@ -110,7 +110,7 @@ def _draft_row(read: Sequence[tuple[Reading, Models]]) -> str:
 
 
 def _is_unshown(best: Sequence[Reading | None]) -> bool:
-    """Return whether readings have an impossible step, for example a token without a draw, that no path proves.
+    """Return whether readings have impossible steps, such as a token without a draw, and none of these is proved.
 
     Such readings may be misreadings of a right program. ``best`` has the reading of each path, or None.
     """
@@ -248,8 +248,8 @@ def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
 def _dropped(dropped: Sequence[ReadRound], read: Sequence[tuple[Reading, Models]]) -> str:
     """Return the sentence that a program draws a draft and then leaves the draft out without a test.
 
-    If other tokens are tested after the same text, the sentence adds that the value of the token decides about the
-    test. ``dropped`` are the rounds that leave out a draft. ``read`` has (reading, models) of each path.
+    If the program tests other drafts at the same place, the sentence adds that the value of the draft decides whether
+    it is tested. ``dropped`` are the rounds that leave out a draft. ``read`` has (reading, models) of each path.
     """
     first = min(dropped, key=lambda one: len(one.text))
     here, number = first.text + first.drafts, len(first.drafts) + 1
@@ -289,9 +289,9 @@ _BY_ROWS = re.compile(r"(, as by|; this is) [pq][^;]*? after \([^()]*\)( \((?P<k
 
 
 def without_unseen_row(said: str) -> str:
-    """Return the sentence ``said`` without its phrase "as by ...", which names the row of another text.
+    """Return the sentence ``said`` without its phrase "as by ...", which names a wrong row as the cause.
 
-    Call this if the named row would accept the draft with certainty. Several rows would, so the phrase proves nothing.
+    For a draft that is accepted with certainty, several wrong rows give the same bound 1, so the phrase proves nothing.
     """
     return _AS_BY.sub("", said)
 
@@ -318,7 +318,7 @@ def without_other_cause(words: str, fault: str) -> str:
 
 
 def is_by_other_text(said: str) -> bool:
-    """Return whether the sentence ``said`` explains a draw by the row of another text."""
+    """Return whether the sentence ``said`` states that the row of another text was used."""
     return _OTHER_TEXT.search(said) is not None
 
 

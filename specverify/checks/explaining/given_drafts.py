@@ -282,9 +282,9 @@ def _unprocessed(model: Processed) -> LanguageModel:
 def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
     """Return the number of accepted drafts of the round ``done``.
 
-    A decoder reports this number. A verifier reports only tokens. ``bonus`` states whether its rounds can end with a
-    bonus; if so, the number is inferred: the tokens before the last one are compared with the drafts, up to the first
-    difference. ``here`` is the decoder in its scenario.
+    A decoder reports this number, and it is returned unchanged. A verifier reports only tokens. If the rounds of a
+    verifier can end with a ``bonus``, the number is that of the tokens, without the last one, which equal the drafts up
+    to the first difference. ``here`` is the decoder or verifier in its scenario.
     """
     if not (here.variant.intercepted and bonus):
         return done.accepted

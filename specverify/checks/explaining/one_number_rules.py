@@ -33,8 +33,8 @@ class Accepted(NamedTuple):
 class Replaced(NamedTuple):
     """An observed replacement of a rejected draft.
 
-    The fields are the rows of p and q, the law of the replacement, and the rounding error ``slack`` of one of its
-    probabilities.
+    ``p`` and ``q`` are the rows at this draft, and ``law`` maps each replacement to its observed probability. Each of
+    these probabilities has the rounding error ``slack``.
     """
 
     p: Row

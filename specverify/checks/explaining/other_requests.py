@@ -67,8 +67,8 @@ def blame_other_requests(
 def _kept_draft(program: EngineProgram, difference: Difference, engine: KeptPaths) -> str:
     """Return the sentence that p of the first wrong token is computed after a text that keeps a rejected draft.
 
-    Returns "" unless the queries on at least two paths of ``engine`` prove it, and no such path has another text.
-    ``difference`` has the first wrong token.
+    The queries on at least two paths of ``engine`` must prove this, all with the same wrong text; otherwise the result
+    is "". ``difference`` has the first wrong token.
     """
     if program.trace is None or program.split is None or difference.request is None or difference.wrong is None:
         return ""

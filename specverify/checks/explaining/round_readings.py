@@ -421,7 +421,10 @@ class _PathReader:
         return best
 
     def _next(self, at: int, *, lookup: bool) -> PathDraw | None:
-        """Return draw ``at`` if it is a lookup (with ``lookup``) or a coin (without); None if there is no such draw."""
+        """Return draw ``at`` if it has the wanted kind, else None; also None after the last draw.
+
+        The wanted kind is a choice of a token from a pmf if ``lookup`` is True, and a coin if it is False.
+        """
         item = self.items[at] if at < len(self.items) else None
         return item if item is not None and item.is_lookup == lookup else None
 
@@ -927,9 +930,9 @@ class _PathReader:
     ) -> Iterator[_Alternative]:  # fmt: skip
         """Yield a round that emits ``new`` after ``text``; nothing if the path has other tokens there.
 
-        Exception: if all drafts are accepted, the last round of a path may lack its last draft. This counts as a
-        deviation. ``all_accepted`` are the drafts if all are accepted, else None. ``at`` is the index of the next draw.
-        The other parameters become fields of ``_Alternative``.
+        Exception: a last round that accepts all its drafts is also yielded, as a deviation, if the text of the path
+        ends just before the last draft. ``all_accepted`` are the drafts if all are accepted, else None. ``at`` is the
+        index of the next draw. The other parameters become fields of ``_Alternative``.
         """
         after = text + new
         kept = after[: len(self.final)]

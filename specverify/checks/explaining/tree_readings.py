@@ -129,10 +129,10 @@ class _Walk:
     def _matched(
         self, text: Tokens, parent: int, siblings: Sequence[int], token: int, left: int
     ) -> tuple[int | None, list[str], Any] | None:
-        """Read the next draw of a round as a draw from p, whose token is then searched among the children of a node.
+        """Read the next draw of a round as a token from p, which is accepted if a child of the node has this token.
 
-        Returns (child with this token or None, words, p). Returns None if the round cannot be read in this way: a draft
-        is not certain under its q, or the next draw has no known pmf or does not select ``token``.
+        A program may do so if each draft is certain under its q. Returns (child with this token or None, words, p).
+        Returns None if a draft is not certain, or if the next draw has no known pmf or does not select ``token``.
 
         Args:
             text: The text at the node.
@@ -140,7 +140,7 @@ class _Walk:
             siblings: The children of the node.
             token: The next emitted token.
             left: The number of emitted tokens from here on. If there are fewer draws than tokens, a child with
-                ``token`` is accepted without a draw, provided that the next draw is one from p after this child.
+                ``token`` may be accepted without a draw: then the next draw is one from p after this child.
         """
         p_row = self.here.task.target(text)
         item = self.items[0] if self.items and self.items[0].is_lookup and self.items[0].outcome == token else None
@@ -238,10 +238,11 @@ class _Walk:
         return None, said, left
 
     def _is_test_of(self, item: PathDraw, seen: float, child: int, text: Tokens, left: Row, *, accepted: bool) -> bool:
-        """Return whether the coin ``item`` is the test of ``child``, which the rule accepts with certainty.
+        """Return whether the coin ``item`` is the test of ``child``, although the rule surely accepts ``child``.
 
-        Its result must agree with ``accepted``, and an earlier test must have the same program line. If the coin may as
-        well test another node, ``self.unsure`` is set, and later deviations of the round are not reported.
+        The result of the coin must agree with ``accepted``, and an earlier test must have the same program line. If the
+        coin may as well test another node, the result is False, and ``self.unsure`` is set: later deviations of the
+        round are not reported.
 
         Args:
             item: The coin.
