@@ -84,8 +84,8 @@ class Part(NamedTuple):
 def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
     """Describe a result of a call that is wrong under every rule; None if there is none.
 
-    Wrong results are an error, accepted tokens that are not the first drafts, a number that is no token, and a token
-    with p = 0. ``law`` is the law of the results. ``rows`` are p, q and the drafts.
+    Four results are wrong: an error, accepted tokens that are not the first drafts, a number that is no token, and a
+    token with p = 0. ``law`` is the law of the results. ``rows`` are p, q and the drafts.
     """
     spare = _left_on_nothing(law.rounding)
     for fault in law.faults:
@@ -290,9 +290,10 @@ def _left_on_nothing(rounding: Rounding) -> float:
 
 
 def _computed_in(law: CallLaw, rows: Rows, dtype: str) -> bool:
-    """Return whether ``law`` is, up to ``NEAR``, the rule computed in ``dtype`` by a usual sequence of operations.
+    """Return whether ``law`` equals, up to ``NEAR``, a usual computation of the rule in the dtype ``dtype``.
 
-    ``rows`` are p, q and the drafts of the call.
+    Such a computation follows the rule step by step and rounds each step to ``dtype``. ``rows`` are p, q and the drafts
+    of the call.
     """
     for part in _parts(law, rows, EXACT):
         ways = (evaluated_kept if part.is_draft else evaluated_behind)(rows, part.position, dtype)

@@ -155,9 +155,9 @@ def described(given: GivenCall, opened: OpenedCall) -> tuple[str, ...]:
 
 
 class AtPlace(NamedTuple):
-    """The result of a call in which one random number has an extreme value.
+    """The result of a call in which one random number has an extreme value, such as 0.
 
-    ``runs`` is the number of paths, and ``boundary`` the object that supplied the random numbers.
+    ``runs`` is the number of paths, and ``boundary`` the source of random numbers that the call used.
     """
 
     fault: str

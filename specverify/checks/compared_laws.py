@@ -55,7 +55,7 @@ class Comparison(NamedTuple):
 
 
 class LawBearing(NamedTuple):
-    """What a comparison of laws needs of a case: functions that enumerate its law, and the expected laws."""
+    """A case with a law, as the comparison of laws uses it: functions that return its law and the expected laws."""
 
     law: Callable[[Conditions], Law]
     """Returns the law, by enumeration."""
@@ -78,7 +78,7 @@ class LawBearing(NamedTuple):
 
 
 def bearing_of(situation: InScenario | EngineProgram) -> LawBearing:
-    """Return the functions and laws with which ``situation`` is compared with its expected law.
+    """Return ``situation`` as a ``LawBearing``: functions that return its law and the expected laws.
 
     ``situation`` is a decoder in a scenario, or the program of an engine.
     """
@@ -86,7 +86,7 @@ def bearing_of(situation: InScenario | EngineProgram) -> LawBearing:
 
 
 def of_decoder(situation: InScenario) -> LawBearing:
-    """Return the functions and laws with which the decoder ``situation`` is compared with its expected law."""
+    """Return the decoder ``situation`` as a ``LawBearing``: functions that return its law and the expected laws."""
     declared = situation.variant.declared_law
     return LawBearing(
         law=lambda conditions: law_in(situation, conditions.runs),
@@ -112,7 +112,7 @@ def _covered(law: Law) -> Mapping[str, Any]:
 
 
 def of_engine(program: EngineProgram) -> LawBearing:
-    """Return the functions and laws with which the engine ``program`` is compared with its expected law."""
+    """Return the engine ``program`` as a ``LawBearing``: functions that return its law and the expected laws."""
 
     def explain(law: Probabilities, expected: Probabilities) -> Counterexample:
         with program.open() as run:
@@ -211,10 +211,10 @@ def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities
 
 
 def _with_parting(found: Comparison, parted: Parting) -> Comparison:
-    """Return the refutation ``found`` with ``parted`` in its figures, or an unknown result.
+    """Add the first difference of two greedy texts, ``parted``, to the figures of the refutation ``found``.
 
-    ``parted`` is the first difference of the greedy texts with and without speculation. The result is unknown if the
-    logits are nearly tied there, because rounding may explain the difference.
+    The two texts are those with and without speculation. If the logits are nearly tied at the difference, the result is
+    unknown instead of a refutation, because rounding may explain the difference.
     """
     figures = {**found.figures, "partings": [parted._asdict()]}
     if not parted.near_tie:
@@ -254,10 +254,10 @@ class Overheard(NamedTuple):
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def overheard_of(opened: OpenProgram) -> list[Overheard]:
-    """Return the list of the program ``opened`` in which its enumeration stores an ``Overheard``; empty until then.
+    """Return the list in which the enumeration of a program stores an ``Overheard``; it is empty until then.
 
-    The same list is returned for the same ``opened``, so a later check finds what an earlier enumeration has stored.
-    ``opened`` is the function that opens the program.
+    The list belongs to ``opened``, the function that opens the program. A later check with the same ``opened`` gets the
+    same list, and so the result of the earlier enumeration.
     """
     return []
 

@@ -291,8 +291,8 @@ def _opened(here: InScenario) -> Iterator[Callable[[Draws], Any]]:
 def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws], Any]:
     """Return a program that decodes a whole text with the verifier ``here``, as one block of intercepted calls.
 
-    So a random number that two calls use is found. ``intercepted`` builds the decoder and the block. The decode ends at
-    an invalid token. If the last token is never read, one run stands for all its values.
+    In one block, a random number that two calls use is recognised as one number. ``intercepted`` builds the decoder and
+    the block. The decode ends at an invalid token. If the last token is never read, one run stands for all its values.
     """
     task, prompt = here.task, here.prompt
     decoder, vocabulary = intercepted.build(task, lambda _: nullcontext()), range(len(task.target(prompt)))

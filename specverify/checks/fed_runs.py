@@ -27,7 +27,7 @@ FEW = 24
 
 
 class FedRuns(NamedTuple):
-    """The result of fed runs: the number of paths that the program repeats, and a description of the first other."""
+    """The result of fed runs: how many paths the program repeats, and the first path that it does not repeat."""
 
     runs: int
     """Number of paths whose result the program repeated."""

@@ -24,9 +24,10 @@ STEPS = (1, 2, 4, 16, 2**8, 2**16)
 
 
 class Look(NamedTuple):
-    """Whether a fault occurs with random numbers at one distance from the end of their range.
+    """The result of one search for a fault, with random numbers at one distance from the end of their range.
 
-    ``closer`` bounds the probability that a random number is closer to the end.
+    ``faulty`` states whether the fault occurs. ``closer`` is an upper bound on the probability that a random number is
+    closer to the end than in this search.
     """
 
     faulty: bool
@@ -58,8 +59,9 @@ def probability_of(look: Callable[[float], Look], least: float) -> float:
 def is_below(edge: float, look: Callable[[float], Look], numbers: int, least: float) -> bool:
     """Return whether a fault at an end of a random number's range has a probability per draft below ``edge``.
 
-    One further search decides: with the random numbers at a distance from the end, chosen so that numbers closer to the
-    end have a total probability below ``edge``. The fault must not occur at this distance.
+    The fault is searched once more, with the random numbers moved away from the end. Their distance is such that
+    numbers closer to the end have a total probability below ``edge``. If the fault does not occur there, the answer is
+    True.
 
     Args:
         edge: The probability.

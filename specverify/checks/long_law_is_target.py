@@ -42,10 +42,10 @@ def _situations(subject: Subject) -> Iterator[InScenario]:
 
 
 def _rounds(situation: InScenario, budget: int) -> Rounds:
-    """Return the rounds of a decode as a graph in which states with equal last tokens are one node.
+    """Return the rounds of a decode as a graph, in which all states whose texts end in the same tokens are one node.
 
-    The number of these tokens is the number that the models read, or slightly more. At most ``budget`` runs are made.
-    Raises ``DoesNotApply`` if states cannot be merged in this way.
+    The number of compared tokens is the number that the models read, or slightly more. At most ``budget`` runs are
+    made. Raises ``DoesNotApply`` if states cannot be merged in this way.
     """
     for more in MORE:
         try:

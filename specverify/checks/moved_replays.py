@@ -58,9 +58,10 @@ class Replays(NamedTuple):
 
 
 def noticed(replays: int) -> float:
-    """Return the smallest x that ``replays`` replays detect, with the error probability ``MISS``.
+    """Return how probable a change of a replay must be for ``replays`` replays to detect it.
 
-    x is the probability that a hidden draw changes one replay.
+    A hidden draw that changes each replay with this probability is missed with probability ``MISS``. The result is 1
+    without replays.
     """
     return 1.0 if replays < 1 else 1 - MISS ** (1 / replays)
 

@@ -115,9 +115,9 @@ def _scenarios(subject: Subject) -> Iterator[InScenario]:
 
 
 def _in_turn(number: int, situations: tuple[InScenario, ...]) -> Iterator[InScenario]:
-    """Yield the ``situations`` of one scenario without most variants that differ only in their number of drafts.
+    """Yield ``situations``, all of one scenario, with only one of the variants that differ in their number of drafts.
 
-    One of these variants is kept; ``number``, the index of the scenario, selects it. So the scenarios take turns.
+    ``number``, the index of the scenario, selects this variant, so that different scenarios keep different variants.
     """
     lengths = [here for here in situations if here.variant.drafts is not None]
     chosen = lengths[number % len(lengths)] if lengths else None

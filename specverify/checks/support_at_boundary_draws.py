@@ -87,9 +87,10 @@ class _Outside(Exception):  # noqa: N818 - it ends an enumeration
 
 
 def _is_outside(program: EngineProgram, near: NearEnd, runs: int) -> bool:
-    """Return whether a forbidden token is emitted if all uniforms are near an end of their range.
+    """Return whether ``program`` can emit a forbidden token if all uniforms are near an end of their range.
 
-    ``near`` states the end and the distance. Returns True also if ``program`` has more paths than ``runs``.
+    ``near`` has the end (0 or 1) and the distance from it. Returns True also if the program has more paths than
+    ``runs``, because the answer is then not known.
     """
     supported = _supported(program)
 

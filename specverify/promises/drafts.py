@@ -178,11 +178,11 @@ def examine(make: Make, requests: Requests, _: Conditions) -> Examination:
 
 
 def _last_before_gap(queries: ModelQueries, requests: Requests) -> int | None:
-    """Return the text length after which the draft model is not queried for many tokens; None without such a gap.
+    """Return the length of the text with the last query to the draft model before a gap; None if there is no gap.
 
-    A gap has more than ``_LONGEST_ROUND`` tokens. ``queries.ahead`` has the lengths of the texts that the draft model
-    got before the target. A gap may begin at the end of the prompt, and end with the last requested token. The result
-    is None also if there are several requests.
+    In a gap the draft model is not queried for more than ``_LONGEST_ROUND`` tokens of the text. Only texts that the
+    draft model got before the target count; ``queries.ahead`` has their lengths. The prompt and the end of the
+    requested text bound a gap like queries. The result is None also if there are several requests.
     """
     if requests.others:
         return None

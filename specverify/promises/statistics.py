@@ -240,10 +240,11 @@ def _rates(given: Mapping[str, Any], answer: Answer) -> WrongValue | None:
 def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> WrongValue | None:
     """Return the fault if more ``accepted`` drafts are reported than the queries to the draft model allow; else None.
 
-    Accepted drafts are at most as many as
+    The number of accepted drafts has two upper bounds:
 
-    * the different queried texts after which p and q have a token in common;
-    * the new tokens, or the tokens up to one beyond the longest queried text if these are more.
+    * the number of different queried texts after which p and q have a token in common;
+    * the larger of two numbers: that of the new tokens, and 1 more than the tokens of the longest queried text that
+      follow the prompt.
 
     ``answer`` has the tokens and the queries, and ``facts`` the models. Return None also if the number or a model is
     not known, or if there are no queries.

@@ -54,8 +54,9 @@ def check_cache(
 ) -> Sequence[Verdict]:
     """Apply the same operations to a cache and to a plain list; both must have equal contents after each.
 
-    Every order of four small operations is tried, and rounds of speculation until the cache is full. For keys and
-    values write a token's id into them, and read it back: ``docs/pytest.md`` has an example.
+    Every order of four small operations is tried, and rounds of speculation until the cache is full. If the cache
+    stores keys and values, let ``append`` write each token's id into them, and ``read`` return the ids;
+    ``docs/pytest.md`` has an example.
 
     Args:
         make: ``make()`` returns an empty cache for ``capacity`` tokens.

@@ -107,7 +107,7 @@ def parents(nodes: int) -> st.SearchStrategy[Tokens]:
 def drafts(vocabulary: int, gamma: int, dtype: str | None = None) -> st.SearchStrategy[Draft]:
     """Return a strategy for chains of ``gamma`` drafts with their pmfs; each draft has positive probability.
 
-    The pmfs have ``vocabulary`` tokens, and ``dtype`` is theirs; None means exact rationals.
+    Each pmf has ``vocabulary`` entries of the dtype ``dtype``; None means exact rationals.
     """
     check_integer(gamma, "gamma")
     return trees(vocabulary, gamma, dtype=dtype, shapes=st.just(tuple(range(-1, gamma - 1)))).map(_as_chain)

@@ -90,7 +90,7 @@ def plan_reference(
         alarm: The false-alarm rate.
         error: The probability that the check holds for a distance above ``tv``.
         tv: The distance up to which the check holds.
-        most_samples: The largest number of samples. The plan makes the bound on the distance tightest for it.
+        most_samples: The largest number of samples, at which the bound on the distance is made as tight as possible.
     """
     frequent = frozenset(tokens for tokens, count in Counter(pilot).items() if count >= FREQUENT)
     return ReferencePlan(frequent, alarm, error, tv, most_samples)

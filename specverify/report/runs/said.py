@@ -16,7 +16,7 @@ APART = (Status.REFUSED, Status.NOT_APPLICABLE)
 
 
 class Level(NamedTuple):
-    """One line of a panel: its ``label``, the observed value and the expected value, None if that is unknown.
+    """One line of a panel: its ``label``, the observed value, and the expected value (None if unknown).
 
     ``low`` and ``high`` are the ends of a band for the true value; None if there is no band.
     """
