@@ -1,4 +1,4 @@
-"""specverify decides whether an implementation of speculative decoding emits exactly what its target would have."""
+"""Decide whether an implementation of speculative decoding emits tokens with exactly the law of its target model."""
 
 from specverify.reference_alias import install_reference_finder
 
@@ -6,7 +6,7 @@ install_reference_finder()
 
 
 def __getattr__(name: str) -> str:
-    """Return ``__version__``, looked up on first use: the lookup takes a tenth of a short command's time."""
+    """Return ``__version__``, looked up on first use: this lookup takes a tenth of the time of a short command."""
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415

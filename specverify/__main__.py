@@ -1,4 +1,4 @@
-"""``python -m specverify``."""
+"""Run the command line of specverify; this is the entry point of ``python -m specverify``."""
 
 from specverify.cli import main
 

@@ -1,7 +1,8 @@
-"""Planted bugs, one module for each class. The suite must refute all of them.
+"""Planted bugs, one module for each class of bugs. The suite must refute all of them.
 
-Each bug cites the real defect that it copies, or is marked as plausible. A decorator makes a function a ``Mutant``.
-Every ``Mutant`` of a module is registered, and every ``Control``: a correct subject that looks wrong.
+Each bug cites the real defect that it copies, or is marked "plausible" if no real defect of this kind is recorded.
+A decorator makes a function a ``Mutant``. Every ``Mutant`` of a module is registered, and every ``Control``: a correct
+subject that looks wrong.
 """
 
 from __future__ import annotations

@@ -111,9 +111,9 @@ def accepts_after_rejection(draws: Draws, target: LanguageModel, prefix: Tokens,
     setting=(("temperature", 1.0),),
 )
 def argmax_for_a_draw(target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float) -> list[int]:
-    """Accept a draft if it equals the argmax of its target row, instead of a draw from this row.
+    """Accept a draft if it equals the argmax of its target row; this is wrong at a positive temperature.
 
-    So the temperature has no effect.
+    The right rule draws a token from the target row and accepts the draft if both are equal.
     """
     best: list[int] = softmax_rows(target_logits, temperature).argmax(-1).tolist()
     misses = [i for i, token in enumerate(draft_tokens.tolist()) if token != best[i]]
@@ -570,7 +570,8 @@ def exit_believed_once(draws: Draws, target: LanguageModel, prefix: Tokens, draf
 def gamma_from_this_round(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Speculative sampling with a wrong replacement: a rejected draft is replaced by a draw from p.
 
-    The replacement should come from the residual. Here the rejected draft counts as if it had not been drafted.
+    The replacement should come from the residual. Here gamma is taken to be the number of accepted drafts, so the
+    replacement is drawn like a bonus token.
     """
     first = speculative_sampling(draws, target, prefix, draft)
     if first.accepted == len(draft.tokens):
@@ -659,7 +660,7 @@ def judge_sees_the_prompt(task: Task, correct: Pairs = (), gamma: int = 4) -> De
 def lenient_residual(task: Task, lenience: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
     """Speculative sampling with lenience: p is divided by ``lenience`` in the residual too, not only in the test.
 
-    The declared law has the residual of p and q.
+    The right residual is that of p and q. Lenience makes the test accept more drafts.
     """
     verify = accept_or_replace(
         lambda prefix, p, q, token: lenient_probability(p, q, token, lenience),
@@ -965,8 +966,8 @@ def tolerance_in_bits(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 
 def turn_ends_with_rollback(task: Task, **options: Any) -> Decoder:
     """BiLD, as released, with a bug: the small model writes the next token after every round.
 
-    In the release the large model writes a second token after a rollback (its removal of bad tokens). ``options`` are
-    those of ``reference.algorithms.bild_released``.
+    In a rollback the large model removes bad drafts and writes one token. In the release it also writes the token after
+    this one; here the small model does. ``options`` are those of ``reference.algorithms.bild_released``.
     """
     decoder = bild_released.build(task, **options)
 

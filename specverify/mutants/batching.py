@@ -308,7 +308,7 @@ def place_for_id(row: ExactPmf, mixed: bool) -> int:
     gammas=(1,),
 )
 def placeholder_verified(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Speculative sampling that verifies the placeholder -1 as a draft.
+    """Speculative sampling of a batch that verifies the padding -1 after the drafts of a row as if it were a draft.
 
     As an index, -1 reads the entry of the last token of the vocabulary.
     """

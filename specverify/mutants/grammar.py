@@ -59,9 +59,10 @@ def first_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, fi
     citation="LMDeploy commit 616d56cfa (during PR #4559)",
 )
 def forks_follow_argmax(grammar: Grammar, matcher: Matcher, draft: int, row: ExactPmf) -> Matcher:
-    """Return the matcher of the next verify row, advanced by the argmax of ``row`` instead of the drafted token.
+    """Return the matcher (the state of the grammar) for the next target row, advanced by a wrong token.
 
-    ``draft`` is not used.
+    The matcher is advanced by the argmax of ``row``, the pmf of the present row. The right token is the drafted one,
+    ``draft``, which is not used.
     """
     return advance(grammar, matcher, argmax(row))
 
@@ -115,9 +116,9 @@ def last_token_matched_repeatedly(grammar: Grammar, matcher: Matcher, new: Token
     citation="SGLang issue #15050, PR #15373",
 )
 def mask_of_finished(grammar: Grammar, matcher: Matcher) -> bool:
-    """Return whether the grammar masks the next row, without the exception for a finished matcher.
+    """Return whether the grammar masks the next row; the result is also True if the matcher has finished: the bug.
 
-    A finished matcher has no mask, so asking for its mask is an error.
+    A matcher is the state of the grammar. A finished matcher has no mask, and a request for it raises an error.
     """
     return matcher.active[-1]
 
@@ -158,7 +159,7 @@ def second_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, f
     citation="vLLM PR #36138; issues #31858, #34650",
 )
 def switched_on_between_rounds(grammar: Grammar, matcher: Matcher, draft: int, row: ExactPmf) -> Matcher:
-    """Return the matcher of the next row after ``draft``, in the mode (grammar on or off) of this row.
+    """Return the matcher (the state of the grammar) after ``draft``, with the grammar on or off as before ``draft``.
 
     So a draft that switches the grammar on has no effect on the rows after it.
     """

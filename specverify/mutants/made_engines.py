@@ -1,7 +1,10 @@
-"""Small engines with one fault each, on which ``specverify.trust.quick_power`` measures the quick plan.
+"""Small engines with one fault each, by which ``specverify.trust.quick_power`` measures the power of quick runs.
+
+A quick run examines only some of the cases: it should still detect most of the faults.
 
 ``serving`` is an engine that decodes batches. A fault changes how its rows influence each other, what a request leaves
-for the next one, or when a text ends. ``deciding`` wraps a bare verifier in an engine.
+for the next one, or when a text ends. ``deciding`` makes an engine from a verifier, a function
+that verifies one round.
 """
 
 from __future__ import annotations
@@ -169,9 +172,9 @@ def one_by_one(fault: str, scenario: EngineScenario) -> Made:
 
 
 def deciding(verify: BareVerifier, scenario: EngineScenario) -> Callable[[Tokens], Tokens]:
-    """Return an engine on the models of ``scenario`` that verifies each round by ``verify``, a bare verifier.
+    """Return an engine on the models of ``scenario`` that verifies each round by ``verify``.
 
-    The engine is a function prompt -> new tokens.
+    ``verify(p, q, draft_tokens)`` returns the emitted tokens. The engine is a function prompt -> new tokens.
     """
     rng = np.random.default_rng()
 

@@ -55,7 +55,7 @@ does not apply."""
 
 
 class Mutant(NamedTuple):
-    """One planted bug. Its subject claims the same as the correct subject, so the suite must refute it."""
+    """One planted bug. Its subject has the claims of the correct one, such as lossless; the suite must refute it."""
 
     name: str
     summary: str

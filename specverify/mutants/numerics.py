@@ -272,13 +272,12 @@ def noise_in_another_type_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]
     return [*drafts, drawn(rng, p[-1])]
 
 
-def coarsely_sampled(noise_in_another_type_verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject of a verifier, examined by samples that detect a total variation of 0.3 or more.
+def coarsely_sampled(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
+    """Return the subject of ``verify`` whose samples detect a total variation of 0.3 or more.
 
-    So few samples suffice, because the planted bug is a large one. ``noise_in_another_type_verify`` is the verifier,
-    and ``gammas`` are its numbers of drafts.
+    A bug of this size needs only few samples. ``gammas`` are the numbers of drafts with which ``verify`` is examined.
     """
-    subject = verifier_subject(noise_in_another_type_verify, name, gammas)
+    subject = verifier_subject(verify, name, gammas)
     return subject.with_situations(SampledSetting, tuple(setting._replace(detect=0.3) for setting in subject.settings))
 
 
@@ -374,7 +373,7 @@ FLOOR = 1e-9
 
 
 def floored(p: Any, q: Any) -> Any:
-    """Return ``max(p - q, FLOOR)``."""
+    """Return the weights ``max(p - q, FLOOR)``, not normalised; ``FLOOR`` is a small positive number."""
     return np.maximum(p - q, FLOOR)
 
 

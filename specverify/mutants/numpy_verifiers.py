@@ -162,7 +162,7 @@ def of_logits(target_logits: Any, draft_logits: Any, *processing: float) -> tupl
 
 
 def in_company(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject of a verifier of batches, examined only by calls that decide several rows together.
+    """Return the subject of a verifier of batches, examined only by calls that verify several random rows.
 
     ``gammas`` are the numbers of drafts with which ``verify`` is examined.
     """
@@ -171,9 +171,9 @@ def in_company(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subj
 
 
 def at_large(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject of a verifier, examined by single calls (``hard_calls``) with a vocabulary of 40 000.
+    """Return the subject of ``verify``, examined only by the calls of ``hard_calls`` with a vocabulary of 40 000.
 
-    The calls have as many drafts as the largest of ``gammas``.
+    These calls have p, q and drafts on which code for a large vocabulary often fails. Each has max(``gammas``) drafts.
     """
     return calls_subject(verify, name, hard_calls(40_000, max(gammas), "float32"))
 
@@ -212,9 +212,10 @@ def planted_verifier(
     """Return a decorator that makes a verifier a mutant, examined with the numbers of drafts ``gammas``.
 
     * ``setting``: the only setting (temperature, top-k, ...) in which a verifier of logits is examined.
-    * ``control``: the correct verifier; by default that of the same form.
-    * ``form``: by default that of the verifier's parameters; it must be given for a batch without ``lengths``.
-    * ``make(verify, name, gammas)`` returns the subject; by default the verifier is examined in its form.
+    * ``control``: the correct verifier; by default the one in this module with the same form of arguments.
+    * ``form``: the form of the arguments, such as one row or a batch; by default read from the verifier's parameters,
+      which is not possible for a batch without ``lengths``.
+    * ``make(verify, name, gammas)`` returns the subject; by default ``verifier_subject`` makes it.
 
     The other parameters are fields of ``Mutant``.
     """
@@ -246,9 +247,9 @@ def text_under(
 ) -> Callable[[Draws], Tokens] | None:
     """Return the program that decodes the text of a test vector with ``verify`` and returns its new tokens.
 
-    ``verify`` is a verifier of logits. ``target``, ``draft`` and ``inputs`` are models and inputs of the vector.
-    Returns None if the vector has no sampling parameters, has others than temperature, top-k, top-p and min-p, or has a
-    text that may end early.
+    ``verify`` is a verifier of logits. A test vector is a decode with a known law: the models ``target`` and ``draft``,
+    and ``inputs`` such as the prompt. Returns None if ``inputs`` have no sampling parameters, have others than
+    temperature, top-k, top-p and min-p, or permit a text to end early.
     """
     given = inputs.get("parameters", {})
     if inputs["eos"] or inputs.get("stop") or not given or not set(given) <= set(PARAMETERS):

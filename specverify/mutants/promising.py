@@ -323,7 +323,7 @@ def _log(mass: float) -> float:
 
 
 def text_of(new: Tokens) -> str:
-    """Return the text of the new tokens."""
+    """Return the text of the tokens ``new``: the concatenation of one entry of ``PIECES`` for each."""
     return "".join(PIECES[token % len(PIECES)] for token in new)
 
 
@@ -334,7 +334,7 @@ def returning(fault: str, scenario: EngineScenario) -> Made:
 
 
 def in_turn(fault: str, scenario: EngineScenario) -> Made:
-    """Return the engine for ``scenario`` with the fault named ``fault``; its methods take the prompt as an argument."""
+    """Return the engine with the fault ``fault``, whose calls take a prompt, so that it serves several in turn."""
     engine, plain = Engine(scenario, fault), Engine(scenario)
 
     def decode(prompt: Tokens) -> tuple[Tokens, dict[str, Any]]:

@@ -271,10 +271,11 @@ def noise_never_filled(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
 
 
 class _OneRace:
-    """Draws in which each position uses the noise of the position before again: Gumbel noise, as an exponential race.
+    """Draws in which all positions of a round use the same Gumbel noise: the bug.
 
-    The token of a position is the winner of a race, and is drawn given the winner at the position before. Only the
-    first race of a position is changed; sites of second races end in ``other``.
+    At each position a token is drawn from one pmf, and then a second token from the other pmf with the same noise. The
+    first token is drawn here from its law given the token of the position before. The second, at a site that ends in
+    ``other``, is drawn by the inner draws, as in the correct program.
     """
 
     def __init__(self, draws: Draws) -> None:

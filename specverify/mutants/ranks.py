@@ -1,7 +1,7 @@
 """Planted bugs, class P: the ranks (processes) of an engine disagree.
 
 Some are mutants of the serving engine. The others are faults of ``ranked(fault, scenario)``: a small engine on one of
-the ranks of ``scenario.group``. With the fault "", rank 0 decides each round and the ranks agree. ``RANKS`` maps each
+the ranks of ``scenario.group``. With the fault "", rank 0 verifies each round and the ranks agree. ``RANKS`` maps each
 of these faults to a citation of a real defect of this kind, or to "plausible".
 
 A function of ``p``, ``q`` and ``draft_tokens`` verifies a round: ``p`` has gamma + 1 rows of the target and ``q`` gamma

@@ -158,7 +158,7 @@ def fuzzy_residual(task: Task, threshold: Any = 0, gamma: int = 5) -> Parts:
 
 
 def without(p: Pmf, token: int, neighbours: int) -> Pmf:
-    """Return p without ``token`` and its ``neighbours`` nearest tokens, renormalised."""
+    """Return p without ``token`` and the ``neighbours`` tokens whose ids are nearest to it, renormalised."""
     left = p
     for code in (token, *nearest(token, len(p))[:neighbours]):
         left = left * (1 - one_hot(code, p))
@@ -178,9 +178,9 @@ def without(p: Pmf, token: int, neighbours: int) -> Pmf:
 def neighbours_excluded_as_added(task: Task, neighbours: int = 1, delta: Any = 0, gamma: int = 4) -> Parts:
     """LANTERN, as released, with a bug: one image code too few is excluded from the replacement of a rejected draft.
 
-    LANTERN tests a draft, an image code, with its own p plus that of its ``neighbours`` nearest codes, added while
-    their sum is at most ``delta``. A replacement should exclude one code more than these; here only the ``neighbours``
-    nearest codes are excluded.
+    LANTERN accepts a draft, an image code, with its own p plus the p of its ``neighbours`` nearest codes. These are
+    added as long as their sum is at most ``delta``. A replacement should exclude the draft and its ``neighbours`` + 1
+    nearest codes; here it excludes the draft and ``neighbours`` codes.
     """
     parts = lantern_released.build.parts(task, neighbours, delta, gamma)
     assert isinstance(parts, Parts)

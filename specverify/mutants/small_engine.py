@@ -90,9 +90,9 @@ def plain(tables: BigramTables, forwards: list[Forward]) -> list[int]:
 
 
 def small_engine(engine: TableEngine, name: str, tables: Callable[[], BigramTables] = models) -> Subject:
-    """Return the subject called ``name`` that runs ``engine``, and claims to be lossless and to accept most often.
+    """Return the subject called ``name`` that runs ``engine``.
 
-    ``tables()`` returns the models of each run.
+    It claims to be lossless and to accept drafts as often as possible. ``tables()`` returns the models of each run.
     """
     subject = engine_subject(lambda: engine(tables(), []), lambda: plain(tables(), []), name)
     programs = tuple(program._replace(watch=lambda: _watched(engine, tables)) for program in subject.programs)
@@ -113,8 +113,8 @@ def planted_engine(
 ) -> Mutant:
     """Return the mutant that decodes by ``engine``; ``control`` is the same engine without the bug.
 
-    ``decide`` is its verifier (see ``engine_of``) if the bug is there, else None. ``tables()`` returns the models. The
-    others are fields of ``Mutant``.
+    ``decide`` is the wrong verifier (see ``engine_of``), or None if the bug is not in the verifier. ``tables()``
+    returns the models. The others are fields of ``Mutant``.
     """
     return Mutant(
         name,
@@ -134,8 +134,9 @@ def text_asked(
 ) -> Callable[[Draws], Tokens] | None:
     """Return the program that decodes the text of a test vector with ``engine`` and returns its new tokens.
 
-    ``inputs`` are those of the vector. Returns None if they have another prompt, length or vocabulary than the engine,
-    models that read more than the last token, end tokens or sampling parameters.
+    A test vector is a decode with a known law: the models ``target`` and ``draft``, and ``inputs`` such as the prompt.
+    Returns None if the engine cannot decode it: its prompt, length or vocabulary is another one, its models read more
+    than the last token, or it has end tokens or sampling parameters.
     """
     size = inputs["vocabulary"]
     asked = tuple(inputs["prompt"]), inputs["horizon"], size

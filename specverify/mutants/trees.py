@@ -254,9 +254,9 @@ def earlier_siblings_in_q(p: Any, q: Any, parents: Any, tokens: Any) -> list[int
 
 
 def equal_blocks_counted_once_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Verify the drafted blocks, the paths of ``draft``, as a prefix tree: equal blocks become one path.
+    """Verify the drafted blocks, the paths of ``draft``, after equal blocks are merged into one path: the bug.
 
-    So the acceptance is computed with a number of blocks that is too small.
+    The acceptance probability depends on the number of blocks, which is then too small.
     """
     rows = {path_tokens(draft, node): pmf for node, pmf in enumerate(draft.pmfs)}
     tree = merged(path_tokens(draft, leaf) for leaf in leaves(draft.parents))
@@ -275,10 +275,10 @@ def equal_blocks_counted_once_verify(draws: Draws, target: LanguageModel, prefix
     examples=({"candidates": 2, "gamma": 1},),
 )
 def equal_blocks_counted_once(task: Task, candidates: int = 4, gamma: int = 8) -> Decoder:
-    """SpecTr-GBV with a bug: equal drafted blocks are merged, but each is tried as if there were ``candidates`` blocks.
+    """SpecTr-GBV with a bug: equal drafted blocks are merged before they are verified.
 
-    SpecTr-GBV drafts several blocks and tries them with one joint acceptance probability, which depends on their
-    number.
+    SpecTr-GBV drafts ``candidates`` blocks and accepts them with a joint probability, which depends on their number.
+    After the merge this number is too small.
     """
     return tree_decoder(
         task, sequences_drafter((draft_model(task),) * candidates, gamma), equal_blocks_counted_once_verify
@@ -912,10 +912,10 @@ def ties_to_the_first_path_verify(draws: Draws, target: LanguageModel, prefix: T
     examples=({"paths": 2, "depth": 1},),
 )
 def ties_to_the_first_path(task: Task, paths: int = 3, depth: int = 1) -> Decoder:
-    """Block verification of the best of several paths that breaks ties by drafting order, but declares ties by id.
+    """Block verification of the best of several paths that breaks ties by drafting order, but declares another law.
 
     The original is greedy multi-path block verification (2602.16961). ``paths`` is the number of drafted paths. They
-    have one token each, or none if ``depth`` is 0.
+    have one token each, or none if ``depth`` is 0. The declared law is right if ties are broken by token id.
     """
     return tree_decoder(
         task, sequences_drafter((draft_model(task),) * paths, min(depth, 1)), ties_to_the_first_path_verify
@@ -944,7 +944,10 @@ top_k_tree_soft_q = planted(
 
 
 def traversal_keeps_its_weight_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Verify a tree from its leaves up (traversal), without updating the weight of a node after a rejected child."""
+    """Verify a tree from its leaves up (traversal), without updating the weight of a node after a rejected child.
+
+    The weight is the probability with which the part of the tree below the node accepts; it should fall.
+    """
 
     def enter(node: int, weight: Any) -> Verified | None:
         text = path_tokens(draft, node)

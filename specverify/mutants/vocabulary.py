@@ -94,7 +94,7 @@ def without_firsts(p: Any, q: Any) -> Any:
     make=at_large,
 )
 def block_edge_off_by_one(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling that never replaces by the first token of a block of 8192, except in the first block."""
+    """Speculative sampling whose replacements are never the first token of a block of 8192 ids, except in block 0."""
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist(), weights=without_firsts)
 
 

@@ -1,6 +1,6 @@
-"""An algorithm of the registry as a subject: its law is enumerated with the options of its examples.
+"""An algorithm of the registry as a subject: its law is enumerated with each dictionary of options in ``examples``.
 
-At sizes beyond enumeration it is sampled.
+At sizes that are too large to enumerate, the algorithm is sampled.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def sampled_setting(
 ) -> SampledSetting:
     """Return a setting in which ``algorithm`` is sampled with float64 models.
 
-    The algorithm has the options of its last example that drafts (gamma is not 0).
+    The options are the last entry of ``algorithm.examples`` with which tokens are drafted (gamma is not 0).
 
     * ``vocabulary``, ``temperature``, ``top_k``: Those of the models; ``top_k`` None means no truncation.
     * ``horizon``: The number of new tokens.
     * ``detect``: The total variation to detect.
-    * ``method``: Whether samples are divided among the paths, or each sample is a separate run.
+    * ``method``: Whether each sample is a separate run, or all samples are split at every draw by its outcomes.
     """
     options = algorithm.examples[-1] if algorithm.examples[-1].get("gamma") != 0 else algorithm.examples[-2]
     make = partial(float_task, vocabulary, temperature, horizon, top_k)

@@ -73,7 +73,7 @@ def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
 
 
 def _unanswered(verify: BareVerifier, attempt: Attempt) -> Any:
-    """Return the tokens of a verifier's call with its own random numbers, from seeded libraries; None if it raises.
+    """Return the tokens of one call of ``verify`` without interception, with seeded generators; None if it raises.
 
     ``attempt(verify, convert)`` makes the call. The verifier gets tensors if its code names torch, else NumPy arrays.
     """

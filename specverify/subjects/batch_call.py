@@ -150,8 +150,8 @@ class CertainRow(NamedTuple):
 def certain_row(count: int, accepted: int, vocabulary: int, first: int) -> CertainRow:
     """Return a row of which the first ``accepted`` of ``count`` drafts are accepted, and the next one is rejected.
 
-    The last emitted token has one possible value too. ``first`` is the first draft, and every token is the next one of
-    ``vocabulary`` tokens, so rows with other first tokens emit other ones.
+    The last emitted token has one possible value too. The row emits the tokens ``first``, ``first`` + 1, ... modulo
+    ``vocabulary``, so rows with different ``first`` emit different tokens.
     """
     one_hot = np.eye(vocabulary)
     wanted = [(first + place) % vocabulary for place in range(count + 1)]

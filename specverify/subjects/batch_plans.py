@@ -1,10 +1,10 @@
-"""Batches in which it is planned for each row where drafts are rejected and where its text ends.
+"""Batches in which a plan for each row fixes where drafts are rejected and where the text of the row ends.
 
-A batched engine may err in one constellation of its rows only: after the middle row has ended, or if the last row that
-is left ends with a bonus token. So the batches of this module are a covering design. ``specverify.trust.batch_designs``
-computes them, and defines the constellations that they cover at 1 to 5 drafts per round: which row ends, by which kind
-of token, what a second row does in this round and in the next, and in which order rows end. The most effective batches
-come first.
+A batched engine may fail only if certain events of its rows come together: for example after the middle row has ended,
+or if the only row left ends with a bonus token. So the batches of this module cover the combinations of such events at
+1 to 5 drafts per round: which row ends, by which kind of token, what a second row does in this round and in the next,
+and in which order rows end. ``specverify.trust.batch_designs`` computes the batches and defines the combinations. The
+most effective batches come first.
 
 A batch is written as its plans, one for each row: see ``certain_tables.PLANNED``. Almost all rows are one-hot, so a
 batch has one path, or a few.
@@ -164,7 +164,8 @@ OPEN_AFTER_AN_END: Final = (
 def planned_batch(batch: str, eos: Tokens = (END,)) -> tuple[Scenario, tuple[Tokens, ...]]:
     """Return the scenario of the first row of ``batch``, and the prompts of the others.
 
-    ``batch`` has the plans of its rows, separated by spaces; ``eos`` are the end tokens.
+    ``batch`` has the plans of its rows, separated by spaces, such as "ad .ae" (see ``certain_tables.PLANNED``).
+    ``eos`` are the end tokens.
     """
     plans = batch.split(" ")
     first, *others = ((row, *_PROMPT[: len(plan) - len(plan.lstrip("."))]) for row, plan in enumerate(plans, start=1))

@@ -1,4 +1,4 @@
-"""Batches of a verifier of chains: one call decides several rows.
+"""Batches of a verifier of chains: one call verifies several rows.
 
     verify(p, q, draft_tokens) -> emitted tokens, row by row
     verify(p, q, draft_tokens, lengths) -> emitted tokens, row by row
@@ -9,9 +9,9 @@ negative placeholders after the end of a row, or a sequence of rows (``batch_ans
 different numbers of drafts, including none: the padding of ``draft_tokens`` is -1, and the padding of p and q are pmfs
 that must not affect the result.
 
-The law of a row must not depend on its neighbours. So the row under test is decided alone, and between two neighbours
+The law of a row must not depend on its neighbours. So the row under test is verified alone, and between two neighbours
 with other contexts and lengths, one accepted whole and one rejected at once. Neighbours are certain, so they add no
-path. ``rows_are_independent`` decides the row together with an equally random one.
+path. The check ``rows_are_independent`` verifies the row together with another random row.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
 def two_row_program(
     verify: BareVerifier, arguments: Arguments, gamma: int, task: Task, prompt: Tokens
 ) -> EngineProgram:
-    """Return a program that decides two random rows in one call, one after ``prompt`` and one after ``(*prompt, 1)``.
+    """Return a program that verifies two random rows in one call, one after ``prompt`` and one after ``(*prompt, 1)``.
 
     A row has at most ``gamma`` drafts, or one if the vocabulary has more than two tokens. The outcome is the pair of
     the two texts. The target draws the tokens that a row does not emit, so each text should have the law of the target.
@@ -74,7 +74,7 @@ def two_row_program(
 
 
 def certain_batches(verify: BareVerifier, arguments: Arguments, gamma: int) -> tuple[EngineProgram, ...]:
-    """Return programs that each decide a batch of three rows whose outcomes have probability 1.
+    """Return programs that each verify a batch of three rows whose outcomes have probability 1.
 
     Every pair of rows has every pair of outcomes: the number of accepted drafts, of ``gamma`` drafts or, if ``verify``
     takes lengths, of 0 to ``gamma`` drafts. In one of the ragged batches no row has drafts.
@@ -89,7 +89,7 @@ def certain_batches(verify: BareVerifier, arguments: Arguments, gamma: int) -> t
 
 
 def _of_certain_rows(verify: BareVerifier, arguments: Arguments, outcomes: Sequence[tuple[int, int]]) -> EngineProgram:
-    """Return a program that decides one row for each (number of drafts, number of accepted drafts) in one call."""
+    """Return a program that verifies one row for each pair (number of drafts, number that are accepted) in one call."""
     rows = [certain_row(*outcome, CERTAIN_TOKENS, first) for first, outcome in enumerate(outcomes)]
     batch = [_given_as(arguments, each.row) for each in rows]
 
@@ -105,7 +105,7 @@ def _of_certain_rows(verify: BareVerifier, arguments: Arguments, outcomes: Seque
 
 
 def crowd_together(verify: BareVerifier, arguments: Arguments, task: Task, prompt: Tokens) -> EngineProgram:
-    """Return a program that decides several rows in one call, all of them random.
+    """Return a program that verifies several rows in one call, all of them random.
 
     There is one row for each position of ``prompt``; its text before the drafts is the prompt with token 1 at this
     position. The number of drafts of a row is the horizon of ``task`` minus 1. If ``verify`` takes lengths and there
@@ -128,7 +128,7 @@ def _of_random_rows(
     rows: Sequence[tuple[Tokens, int]],
     before: tuple[CertainRow, ...] = (),
 ) -> EngineProgram:
-    """Return a program that decides one random row for each entry of ``rows`` in one call.
+    """Return a program that verifies one random row for each entry of ``rows`` in one call.
 
     An entry is (text before the drafts, number of drafts). ``before`` are rows with certain outcomes at the beginning
     of the batch. The outcome is the tuple of the texts of all rows.
@@ -164,13 +164,13 @@ def of_rows(
     decide: Callable[[Draws], Sequence[Tokens]],
     certain: tuple[Tokens, ...] = (),
 ) -> EngineProgram:
-    """Return a program that decides several rows in one call; its outcome is the tuple of the rows' texts.
+    """Return a program that verifies several rows in one call; its outcome is the tuple of the rows' texts.
 
     * ``name``: The name of the program.
     * ``task``: Its target draws the missing tokens of a row that emits fewer than n + 1 tokens.
     * ``rows``: For each row: the text before the round, and n, the largest number of drafts that can be accepted.
     * ``decide``: ``decide(draws)`` makes the call and returns the emitted tokens of each row.
-    * ``certain``: What the rows before these ones emit with probability 1.
+    * ``certain``: The tokens of each row before ``rows`` in the batch; such a row emits them with probability 1.
     """
 
     @cache

@@ -314,8 +314,8 @@ def page_sequences(page: int) -> Iterator[tuple[Operation, ...]]:
 def speculative_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation, ...]:
     """Return the operations on a target's cache in speculative rounds, as long as rounds fit into ``capacity`` tokens.
 
-    Each round appends at most ``largest`` tokens: the last decided token and the drafts after it. Then it crops to the
-    length from ``reference.keep_lengths``. ``seed`` selects the numbers of drafts and of accepted drafts.
+    Each round appends at most ``largest`` tokens: the last committed token and the drafts after it. Then it crops to
+    the length from ``reference.keep_lengths``. ``seed`` selects the numbers of drafts and of accepted drafts.
     """
     rng = np.random.default_rng(seed)
     committed, fresh = int(rng.integers(1, 8)), 100

@@ -152,7 +152,7 @@ def with_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
 def takes_seed(function: Callable[..., Any]) -> bool:
     """Return whether a caller of ``function`` can choose the seed.
 
-    This requires an argument whose name contains ``seed``, or an argument whose default has a seed.
+    This requires an argument whose name contains ``seed``, or whose default value contains a seed.
     """
     signature = _signature(function)
     if getattr(function, _MARK, False) or signature is None:

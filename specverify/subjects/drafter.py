@@ -38,7 +38,7 @@ def drafter_subject(
     """Return the subject of the drafter ``propose``, to be examined after each of ``prompts`` with each of ``gammas``.
 
     ``name`` is the name of the subject. If ``gammas`` is None, they are ``GAMMAS``, and after the last prompt also
-    those of ``DEEP_GAMMAS`` with which the drafter has few paths (``MOST_PATHS``). Successive situations have different
+    those of ``DEEP_GAMMAS`` with which the drafter has few paths (``MOST_PATHS``). Successive requests have different
     prompts, so that a drafter with a stale cache reports another q.
     """
     asked = [DraftRequest(prompt, gamma) for gamma in gammas or GAMMAS for prompt in prompts]

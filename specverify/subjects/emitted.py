@@ -50,10 +50,10 @@ _LEFT_OPEN: ContextVar[int] = ContextVar("ends left open", default=0)
 
 @contextmanager
 def ends_left_open(least: int = 1) -> Iterator[None]:
-    """In the ``with`` block, leave the last token of a row without a value if it was never read.
+    """In the ``with`` block, let the last token of a row stay symbolic if the verifier never read it.
 
-    This holds for rows of at least ``least`` tokens. Such a row is returned as ``Undecided``: all possible rows, with
-    their probabilities. With ``least=0``, the last token of every row is read.
+    Such a row is returned as ``Undecided``: all possible rows, with their probabilities. Rows of fewer than ``least``
+    tokens are not treated so; with ``least=0`` no row is, so that every last token gets a value.
     """
     token = _LEFT_OPEN.set(least)
     try:

@@ -66,7 +66,7 @@ def hard_calls(
         One call for each shape of rows.
 
     Raises:
-        ValueError: For a size, dtype or form that cannot be.
+        ValueError: For a size, dtype or form that is not supported.
 
     Examples:
         >>> hard_calls(151_936, gamma=2, dtype="float32")[0].vocabulary

@@ -141,7 +141,7 @@ class Forward(NamedTuple):
 
 
 def committed_before(forward: Forward, prompt: Tokens) -> int:
-    """Return the number of committed tokens before a forward pass: the prompt and the tokens decided so far.
+    """Return the number of committed tokens before a forward pass: the prompt and the tokens emitted so far.
 
     It follows from the length of the cache in ``forward``. A cache with entries contains all committed tokens but the
     last; before the first pass, only ``prompt`` is committed.
@@ -396,9 +396,9 @@ class InScenario(NamedTuple):
 
 
 class KernelSetting(NamedTuple):
-    """The input of one examination of a kernel or of an engine's promise: a name, and nothing else.
+    """The name of one examination of a kernel or of an engine's promise.
 
-    The check that examines it looks up the data with this name.
+    The check that makes the examination looks up its data by this name.
     """
 
     name: str

@@ -32,7 +32,7 @@ class TreeRows(NamedTuple):
 
 
 def rows_of(target: LanguageModel, q_of: LanguageModel, prefix: Tokens, draft: Draft) -> TreeRows:
-    """Return the arguments with which a verifier decides the tree ``draft`` after the text ``prefix``.
+    """Return the arguments of a verifier for the tree ``draft`` after the text ``prefix``.
 
     The parents and tokens are those of ``draft``; ``target`` gives the rows of p, and ``q_of`` those of q.
     """

@@ -1,4 +1,4 @@
-"""A verifier of trees: one call decides a tree of drafts, or a batch of trees.
+"""A verifier of trees: one call verifies a tree of drafts, or a batch of trees.
 
     verify(p, q, parents, tokens) -> emitted tokens
     verify(p, q, parents, tokens) -> (accepted tokens, weights of the next token)
@@ -28,9 +28,9 @@ is not called.
 A batch has a leading dimension: ``p`` is ``[B, nodes + 1, vocabulary]``, ``q`` ``[B, nodes, vocabulary]`` (None for
 top-k drafts), ``parents`` and ``tokens`` are ``[B, nodes]``: all trees have the same number of nodes. Each has a shape
 of its own, unless ``same_tree`` states that all rows share one. The verifier returns ``[B, most tokens]`` padded with
-negative numbers, or a sequence of answers. The law of a tree must not depend on its neighbours. A tree is decided
+negative numbers, or a sequence of answers. The law of a tree must not depend on its neighbours. A tree is verified
 alone, and as the third of three: the first is accepted along its last children, the second is rejected at once, both
-with certainty, so they add no path. ``rows_are_independent`` decides it together with an equally random tree.
+with certainty, so they add no path. ``rows_are_independent`` verifies it together with another random tree.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ def verifier_subject(
     * ``form``: One row or a batch, of probabilities or logits.
 
     A verifier of logits is examined with several settings of sampling parameters, all but the first only at the largest
-    of ``gammas``; each of a few more settings (``COMBINED``) has one scenario. A verifier of batches also decides
-    several random rows together, and a batch of one row.
+    of ``gammas``; each of a few more settings (``COMBINED``) has one scenario. A verifier of batches is also
+    examined on several random rows together, and on a batch of one row.
     """
     settings: tuple[Setting, ...] = settings_of(verify) if form.logits else ((),)
     combined = combined_of(verify) if form.logits else ()
@@ -135,15 +135,15 @@ def build(
     task: Task,
     answered: Context = answered_everywhere,
 ) -> Decoder:
-    """Return the decoder that drafts gamma tokens from q and decides them by ``verify``, in a batch or alone.
+    """Return the decoder that drafts gamma tokens from q and verifies them by ``verify``, in a batch or alone.
 
     * ``arguments``: Describes the arguments of ``verify``.
-    * ``company``: Makes the other rows of the batch; None: the row is decided alone.
+    * ``company``: Makes the other rows of the batch; None: the row is verified alone.
     * ``task``: The models; ``processed`` ones for a verifier of logits.
     * ``answered``: ``answered(draws)`` is the context of a call; by default it intercepts random calls.
 
-    In a round without drafts the token is drawn from p, and ``verify`` is not called. The exception is a row among
-    others if ``verify`` takes the numbers of drafts: then ``verify`` also decides a row without drafts.
+    In a round without drafts the token is drawn from p, and ``verify`` is not called. Exception: if the row is
+    one of a batch and ``verify`` takes the numbers of drafts, ``verify`` is also called for a row without drafts.
     """
     batched, ragged = arguments.form.batched, takes_lengths(verify)
     memory: dict[tuple[Tokens, Tokens], Callable[[Draws], Any]] = {}

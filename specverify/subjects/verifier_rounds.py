@@ -1,4 +1,4 @@
-"""The decoder of a verifier: it drafts tokens from q, and the verifier decides them, round by round."""
+"""The decoder of a verifier: in each round it drafts tokens from q and passes them to the verifier."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def rounds(task: Task, gamma: int, decide: Decide) -> Decoder:
 
 
 def pmf_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
-    """Return the pmfs p ``[drafts + 1, vocabulary]`` and q ``[drafts, vocabulary]`` that decide ``draft``.
+    """Return the pmfs p ``[drafts + 1, vocabulary]`` and q ``[drafts, vocabulary]`` with which ``draft`` is verified.
 
     Row i of p is the target's pmf after the text ``prefix`` and the first i drafts. q has the pmfs stored in ``draft``.
     """

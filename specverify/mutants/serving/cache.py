@@ -101,7 +101,7 @@ def kept(known: int, accepted: int, written: int, batch: int) -> int:
 def at_end(held: int, block: int) -> int:
     """Return the number of cache entries that a finished text leaves: ``held``, the entries of its own tokens.
 
-    ``block`` also counts accepted tokens that were cut off; it is not used here.
+    ``block`` also counts the entries of accepted drafts after the end of the text; it is not used here.
     """
     return held
 
@@ -147,8 +147,8 @@ def state_slot(drafts: int) -> int:
 def fresh_state(before: Tokens, rejected: int) -> Tokens:
     """Return the initial recurrent state of a request, which is empty.
 
-    ``before``, the last state of the previous request, and ``rejected``, its number of last rejected drafts, are not
-    used.
+    ``before``, the last state of the previous request, and ``rejected``, the number of drafts rejected in its last
+    round, are not used.
     """
     return ()
 

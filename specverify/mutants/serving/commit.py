@@ -1,7 +1,7 @@
 """The second half of an engine step: process the rows of one request, verify its drafts, commit the new tokens.
 
-``parts`` are always the functions of the engine (``EngineParts``), and ``setup`` is the situation in which it runs
-(``Setup``).
+``parts`` are always the functions of the engine (``EngineParts``), and ``setup`` has all other data of the run,
+such as the requests, the number of drafts and the size of the cache (``Setup``).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Plain decoding uses none of the engine's parts; it shares only requests, tables and the detokeniser.
 
-``parts`` are always the functions of the engine (``EngineParts``), and ``setup`` is the situation in which it runs
-(``Setup``).
+``parts`` are always the functions of the engine (``EngineParts``), and ``setup`` has all other data of the run,
+such as the requests, the number of drafts and the size of the cache (``Setup``).
 
 ``models`` are the target and the draft model.
 """
@@ -34,7 +34,7 @@ from specverify.subjects.subject import Forward, Observed
 def plain_law(setup: Setup, models: Models) -> dict[Any, Fraction]:
     """Return the joint law of the results of all requests under plain decoding: result -> probability.
 
-    Results have the form that the situation ``setup`` asks for (its field ``outcome``).
+    ``setup.outcome`` selects what the result of a request is, such as its new tokens or its streamed text.
     """
     joint: dict[tuple[Tokens, ...], tuple[tuple[Any, ...], Fraction]] = {(): ((), Fraction(1))}
     for number, body in enumerate(setup.bodies):

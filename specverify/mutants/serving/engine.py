@@ -1,7 +1,7 @@
 """One step of the engine: schedule, draft, run one pass over a flat batch, verify, commit, rewind.
 
-``parts`` are always the functions of the engine (``EngineParts``), and ``setup`` is the situation in which it runs
-(``Setup``).
+``parts`` are always the functions of the engine (``EngineParts``), and ``setup`` has all other data of the run,
+such as the requests, the number of drafts and the size of the cache (``Setup``).
 
 ``models`` are the target and the draft model.
 """

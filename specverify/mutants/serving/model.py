@@ -59,7 +59,8 @@ def models_of(target: LanguageModel, draft: LanguageModel) -> Models:
 def context(entries: Sequence[Entry], reader: int, first: int = 0) -> Tokens:
     """Return the context that the model ``reader`` reads from ``entries``: their tokens in order of position.
 
-    If the positions are not ``first``, ``first`` + 1, ..., or the other model wrote an entry, marker tokens follow.
+    ``first`` is the position that the first entry should have. If the positions are not ``first``, ``first`` + 1, ...,
+    or the other model wrote an entry, marker tokens follow: they lead to another row.
     """
     ordered = sorted(entries, key=lambda entry: entry.position)
     tokens = tuple(entry.token for entry in ordered)

@@ -20,7 +20,7 @@ def text_of(tokens: Tokens, pieces: Pieces) -> str:
 
 
 def is_eos(token: int, eos: Tokens) -> bool:
-    """Return whether ``token`` is one of the end-of-sequence ids ``eos``, which may be none."""
+    """Return whether ``token`` is one of the end-of-sequence ids ``eos``; False if ``eos`` is empty."""
     return token in eos
 
 
@@ -97,7 +97,7 @@ def of_prompt(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fr
 
 
 def listed(probabilities: tuple[Fraction, ...], waits: bool) -> tuple[Fraction, ...]:
-    """Return the ``probabilities`` of the new tokens that the caller gets.
+    """Return the ``probabilities`` of the new tokens as they are returned to the caller: unchanged.
 
     ``waits``, whether each step waits for the results of the previous one, is not used here.
     """

@@ -25,13 +25,14 @@ from specverify.subjects.subject import EngineProgram, Subject, Watched
 def text_asked(
     parts: EngineParts, setup: Setup, target: LanguageModel, draft: LanguageModel, inputs: Mapping[str, Any]
 ) -> Callable[[Draws], Tokens] | None:
-    """Return the engine of ``parts`` as a program that decodes a test vector as the first request of ``setup``.
+    """Return the engine of ``parts`` as a program that decodes the text of a test vector; None if it cannot.
 
-    ``target`` and ``draft`` are the models of the vector, ``inputs`` its inputs. Returns None in three cases:
+    A test vector has models, ``target`` and ``draft``, and ``inputs``: prompt, horizon and so on. It takes the place of
+    the first request of ``setup``. The engine cannot decode it in three cases:
 
-    * The situation has several ranks.
+    * ``setup`` has several ranks.
     * The vocabulary of the vector has more than 5 tokens.
-    * The situation has further requests or a map of draft ids, and another vocabulary than the vector.
+    * ``setup`` has further requests or a map of draft ids, and another vocabulary than the vector.
     """
     size = inputs["vocabulary"]
     tied = len(setup.bodies) > 1 or setup.draft_ids
@@ -87,7 +88,7 @@ LOSSLESS = frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED})
 
 
 def serving_subject(parts: EngineParts, setup: Setup, name: str) -> Subject:
-    """Return the engine made of ``parts`` in the situation ``setup``, as a program that claims to be lossless.
+    """Return the subject that runs the engine made of ``parts`` with the data in ``setup``; it claims to be lossless.
 
     It also claims optimal coupling if its passes can be observed: for one request on one rank, whose prompt is fed in
     one piece, without preemption, and whose outcome is tokens.
@@ -155,8 +156,8 @@ def _watched(parts: EngineParts, setup: Setup) -> Iterator[Watched]:
 class _Forced:
     """Draws that fix the uniform of every acceptance test to 0 or, if ``uniform`` >= 1/2, to the largest float below 1.
 
-    The first accepts every draft of positive probability, the second only a certain draft. ``inner`` answers all other
-    draws.
+    A uniform of 0 accepts every draft of positive probability. The largest one accepts only drafts whose acceptance
+    probability is 1. All other draws are made by ``inner``.
     """
 
     def __init__(self, inner: Draws, uniform: float) -> None:

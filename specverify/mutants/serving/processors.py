@@ -64,7 +64,7 @@ def finished(grammar: Grammar, matcher: Matcher) -> bool:
 
 
 def mask(grammar: Grammar, matcher: Matcher) -> frozenset[int]:
-    """Return the tokens that may follow. Raises ``Aborted`` for a matcher that has finished."""
+    """Return the tokens that ``grammar`` allows next in the state ``matcher``. Raises ``Aborted`` if it has ended."""
     if finished(grammar, matcher):
         raise Aborted("a mask was asked of a matcher that has finished")
     return frozenset(label for before, label, _ in grammar.edges if before == matcher.states[-1])
@@ -76,7 +76,7 @@ def needs_mask(grammar: Grammar, matcher: Matcher) -> bool:
 
 
 def forked(grammar: Grammar, matcher: Matcher, draft: int, row: ExactPmf) -> Matcher:
-    """Return the matcher of the next verify row: ``matcher`` advanced by the drafted token ``draft``.
+    """Return the matcher for the next row of the target: ``matcher`` advanced by the drafted token ``draft``.
 
     ``row``, the pmf of the present row, is not used.
     """

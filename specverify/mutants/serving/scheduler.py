@@ -87,7 +87,10 @@ def accepted_count(new: Tokens, accepted: int) -> int:
 
 
 class Broadcast:
-    """The draws of one rank, which all ranks share: the first rank draws at a site, the others get its outcome."""
+    """The draws of one rank (a process): the rank that comes first makes a draw, the others get its outcome.
+
+    A site names a draw: (kind, request, position), such as ("bonus", 0, 3).
+    """
 
     def __init__(self, inner: Draws, drawn: dict[Any, int]) -> None:
         """Initialise with ``inner``, the draws of this rank, and ``drawn``, the outcomes that all ranks share."""

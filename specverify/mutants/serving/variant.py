@@ -1,4 +1,4 @@
-"""The serving engine as an enumerable decoder of one text; its expected drafts are computed without its caches."""
+"""The serving engine as a decoder of one text whose law is enumerated, and whose acceptance rate can be checked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ PENALTY = Parameters(repetition=Fraction(1, 2))
 def decoder_variant(
     parts: EngineParts, drafting: str = "argmax", *, warm: bool = False, penalised: bool = False
 ) -> Variant:
-    """Return the engine made of ``parts`` as an enumerable decoder; parameters as for ``planted.drafting_subject``."""
+    """Return the engine made of ``parts`` as a ``Variant``: a decoder of one text whose law is enumerated.
+
+    The other parameters are those of ``planted.drafting_subject``.
+    """
     label = f"gamma={GAMMA}{' warm' if warm else ''}{' penalised' if penalised else ''}"
     build = partial(_decoder, parts, drafting, warm, penalised)
     return Variant(label, build, process=_penalised if penalised else None)

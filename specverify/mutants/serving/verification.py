@@ -12,7 +12,7 @@ PLACEHOLDER = -1
 
 
 def usable(drafts: Tokens) -> int:
-    """Return the number of ``drafts`` before the first placeholder."""
+    """Return the number of ``drafts`` before the first placeholder, a -1 that stands for no draft."""
     return drafts.index(PLACEHOLDER) if PLACEHOLDER in drafts else len(drafts)
 
 
@@ -24,7 +24,7 @@ def ratio(p: ExactPmf, q: ExactPmf, token: int) -> Fraction:
 
 
 def residual(p: ExactPmf, q: ExactPmf) -> ExactPmf:
-    """Return norm((p - q)+), the law of the replacement of a rejected draft; p if nothing is left of it."""
+    """Return norm((p - q)+), the law of the replacement of a rejected draft; p if (p - q)+ is 0 everywhere."""
     return normalised(tuple(max(a - b, ZERO) for a, b in zip(p, q, strict=True))) or p
 
 
@@ -37,10 +37,10 @@ def greedy(row: ExactPmf, mixed: bool) -> int:
 
 
 def choose(draws: Draws, row: ExactPmf, site: Site) -> int:
-    """Draw a token from ``row`` at ``site``; if a single token is possible, return it without a draw."""
+    """Draw a token from ``row``, by a draw named ``site``; if only one token is possible, return it without a draw."""
     return row.index(ONE) if ONE in row else draws.categorical(row, site)
 
 
 def flip(draws: Draws, heads: Fraction, site: Site) -> bool:
-    """Return True with probability ``heads``, by a draw at ``site``."""
+    """Return True with probability ``heads``, by a draw named ``site``."""
     return choose(draws, (heads, 1 - heads), site) == 0
