@@ -477,7 +477,7 @@ def count_along_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
 def dropped_block(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Speculative sampling that discards the whole draft block if q of its first token is below 1/3.
 
-    So the blocks that remain do not have the law q.
+    So the blocks that are verified do not have the law q.
     """
     unsure = bool(draft.tokens) and child_pmf(draft, 0, target(prefix))[draft.tokens[0]] < Fraction(1, 3)
     kept = 0 if unsure else len(draft.tokens)
@@ -495,7 +495,10 @@ def dropped_block(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Dr
 )
 @with_verifier
 def dropped_by_ratio(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling that cuts the block before the first draft with p/q < 1/2, and draws from p there."""
+    """Speculative sampling that removes the first draft with p/q < 1/2, and all drafts after it, before the tests.
+
+    The drafts that remain are selected by p/q, so they do not have the law q.
+    """
     rows = [target(prefix + draft.tokens[:i]) for i in range(len(draft.tokens))]
     q = [child_pmf(draft, i, p) for i, p in enumerate(rows)]
     ratios = [rows[i][token] / q[i][token] for i, token in enumerate(draft.tokens)]
@@ -514,7 +517,10 @@ def dropped_by_ratio(draws: Draws, target: LanguageModel, prefix: Tokens, draft:
 )
 @with_verifier
 def dropped_by_target(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling that cuts the block before the first draft d with p(d) < 1/3, and draws from p there."""
+    """Speculative sampling that removes the first draft d with p(d) < 1/3, and all drafts after it, before the tests.
+
+    The drafts that remain are selected by p, so they do not have the law q.
+    """
     rows = [target(prefix + draft.tokens[:i]) for i in range(len(draft.tokens))]
     kept = next((i for i, t in enumerate(draft.tokens) if rows[i][t] < Fraction(1, 3)), len(rows))
     return speculative_sampling(draws, target, prefix, chain(draft.tokens[:kept], draft.pmfs[:kept]))

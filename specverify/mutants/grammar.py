@@ -132,7 +132,10 @@ def mask_of_finished(grammar: Grammar, matcher: Matcher) -> bool:
     citation="vLLM PR #46272, issue #44006",
 )
 def rollback_keeps_mode(matcher: Matcher, count: int) -> Matcher:
-    """Return the matcher as it was ``count`` tokens ago, but in its present mode (grammar on or off)."""
+    """Return ``matcher``, the states of the grammar, as it was ``count`` tokens ago.
+
+    The grammar stays on or off as now: the bug.
+    """
     earlier = rollback(matcher, count)
     return earlier._replace(active=earlier.active[:-1] + matcher.active[-1:])
 
@@ -146,7 +149,7 @@ def rollback_keeps_mode(matcher: Matcher, count: int) -> Matcher:
     citation="exllamav3 commit fd5b65b",
 )
 def second_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
-    """Return the matcher after a round, advanced by the first of the ``new`` tokens only."""
+    """Return ``matcher``, the states of the grammar, advanced by only the first of the ``new`` tokens of a round."""
     return committed(grammar, matcher, new[:1], first)
 
 

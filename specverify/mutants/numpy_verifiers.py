@@ -1,4 +1,4 @@
-"""Correct verifiers in NumPy, in the forms that projects ship, and the functions that make mutants of them.
+"""Correct verifiers in NumPy, of one row, of batches and of logits, and the functions that make mutants of them.
 
 A mutant verifies a row by ``decided`` with another ratio, other weights or other random numbers. ``p`` and ``q`` are
 pmfs of the target and the draft model, ``draft_tokens`` are the drafts, and ``rng`` is a generator of NumPy. A verifier

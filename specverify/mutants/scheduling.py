@@ -95,7 +95,8 @@ def placeholder_in_a_ragged_batch(drafts: Tokens) -> int:
 def placeholders_in_chunks(tokens: Tokens, held: int, size: int, pending: Tokens) -> Tokens:
     """Return the next chunk of the prompt with a placeholder for a draft after it: the bug.
 
-    A chunk has at most ``size`` of the ``tokens`` after the ``held`` ones in the cache.
+    A chunk has at most ``size`` of the ``tokens`` after the ``held`` ones in the cache. ``pending``, the drafts of the
+    request, have no effect.
     """
     own = chunk(tokens, held, size, pending)
     return (*own, PLACEHOLDER) if own else own

@@ -133,6 +133,7 @@ def drafts_in_prefill_chunk(tokens: Tokens, held: int, size: int, pending: Token
     """Return the next chunk of a prompt with a draft after it, unless the chunk is the last one.
 
     A chunk has at most ``size`` of the ``tokens`` after the ``held`` ones that were fed. The right chunk has no draft.
+    ``pending``, the drafts of the request, have no effect.
     """
     more = held + size < len(tokens) - 1
     return chunk(tokens, held, size, pending) + (lookup(tokens, tokens, 1) if more else ())

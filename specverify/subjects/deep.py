@@ -34,7 +34,7 @@ def deep_of(
     plain: AtGamma | None = None,
     cases: Cases = (),
 ) -> Deep:
-    """Return a function that returns the cases of a verifier with many drafts: pairs (variant, scenario).
+    """Return a function without arguments that returns the cases with many drafts: pairs (variant, scenario).
 
     * ``variant``: ``variant(gamma)`` returns the variant with gamma drafts.
     * ``gammas``: The largest of these is the number of drafts in all cases. None: the largest number with which the

@@ -267,7 +267,7 @@ BEYOND_THE_END = 1000
 
 @lru_cache(maxsize=16)
 def _probe(make: Make, like: Made) -> EngineProgram:
-    """Return the engine as a program in the scenario in which a refutation is explained.
+    """Return the engine as a program in ``PROBE``, the scenario in which the cause of a refutation is searched for.
 
     ``make`` creates the engine, and ``like`` is one that it returned before, whose fields show which calls there are.
     """
@@ -479,7 +479,8 @@ def _opened_serving(
 def _ending(model: LanguageModel, scenario: Scenario) -> LanguageModel:
     """Return ``model`` as a function that raises ``UnusableSubject`` after a text that no engine of ``scenario`` needs.
 
-    An engine that never ends a text asks for rows after longer and longer texts, and these rows are cached.
+    An engine that never ends a text would ask for rows after longer and longer texts without end, and these rows fill
+    the memory, because they are cached.
     """
     end = len(scenario.prompt) + scenario.horizon
 

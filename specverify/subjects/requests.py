@@ -86,8 +86,8 @@ def _crossed(beginning: int, end: int) -> tuple[Tokens, tuple[Tokens, ...]]:
     """Return (first prompt, (second prompt, third prompt)), to be served one after the other.
 
     The first prompt has ``end`` tokens. The second prompt has ``beginning`` + 1 tokens and begins differently. The
-    third prompt has the first ``beginning`` tokens of the second, then the tokens of the first from this index on. So
-    all its cache blocks occur in earlier prompts.
+    third prompt has the first ``beginning`` tokens of the second prompt, then the tokens of the first prompt from this
+    index on. So each cache block of the third prompt occurs in an earlier prompt.
     """
     first, second = _LONG[:beginning], ((3, 3, 1, 0) * beginning)[:beginning]
     return first + _LONG[beginning:end], ((*second, 1), second + _LONG[beginning:end])
@@ -125,9 +125,10 @@ def _conversation(scenario: Scenario) -> Requests:
 
 
 def _drafted(scenario: Scenario) -> Requests:
-    """Return the request of ``scenario``, and one for each rejected draft, whose prompt ends with it and one token.
+    """Return the request of ``scenario``, and one for each draft that is rejected in it.
 
-    A block that was stored with the draft, and then got another token in its place, must not be found for this prompt.
+    The prompt of such a request ends with the rejected draft and one token. An engine fails here if it stored a block
+    of its prefix cache under the draft and found the block again, although it holds another token by then.
     """
     task = handed_task(scenario, rational=False)
     (answer,) = target_law(task, scenario.prompt)

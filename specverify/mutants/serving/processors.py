@@ -37,12 +37,12 @@ class Matcher(NamedTuple):
 
 
 def started(grammar: Grammar | None) -> Matcher | None:
-    """Return the matcher of an empty text; None without a grammar."""
+    """Return the matcher (the states of ``grammar``) of an empty text; None without a grammar."""
     return None if grammar is None else Matcher((0,), (grammar.trigger is None,))
 
 
 def advance(grammar: Grammar, matcher: Matcher, token: int) -> Matcher:
-    """Return the matcher after one more token of the text, ``token``."""
+    """Return ``matcher``, the states of ``grammar`` along a text, after one more token of the text, ``token``."""
     state, active = matcher.states[-1], matcher.active[-1]
     if active and not finished(grammar, matcher):
         state = next((after for before, label, after in grammar.edges if (before, label) == (state, token)), DEAD)
@@ -50,7 +50,7 @@ def advance(grammar: Grammar, matcher: Matcher, token: int) -> Matcher:
 
 
 def rollback(matcher: Matcher, count: int) -> Matcher:
-    """Return the matcher as it was ``count`` tokens ago."""
+    """Return ``matcher``, the states of the grammar along a text, without those after the last ``count`` tokens."""
     size = len(matcher.states) - count
     return Matcher(matcher.states[:size], matcher.active[:size])
 
@@ -71,7 +71,10 @@ def mask(grammar: Grammar, matcher: Matcher) -> frozenset[int]:
 
 
 def needs_mask(grammar: Grammar, matcher: Matcher) -> bool:
-    """Return whether the matcher constrains the next token."""
+    """Return whether the grammar constrains the next token: it is switched on and has not ended.
+
+    ``matcher`` has the states of the grammar along the text so far.
+    """
     return matcher.active[-1] and not finished(grammar, matcher)
 
 
@@ -91,7 +94,7 @@ def draft_matcher(grammar: Grammar, matcher: Matcher, drafted: Tokens) -> Matche
 
 
 def committed(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
-    """Return the matcher after the ``new`` tokens of a round.
+    """Return ``matcher``, the states of the grammar along the text, after the ``new`` tokens of a round.
 
     ``first`` states whether it was the first round of the request; it is not used here.
     """
