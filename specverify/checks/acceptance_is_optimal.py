@@ -143,8 +143,8 @@ def _chance_of_equal(situation: InScenario, tokens: Tokens) -> Any:
 def _too_coarse(found: Examination, epsilon: float, within: float) -> Examination:
     """Turn the refutation ``found`` into an unknown result, because rounding may explain it.
 
-    ``epsilon`` is the spacing of the subject's floats at 1. ``within`` is the largest error of probabilities that are
-    known only between two bounds.
+    ``epsilon`` is the spacing of the subject's floats at 1. If probabilities are known only as intervals, ``within`` is
+    the largest error that this causes; otherwise it is 0. Both are stated in the result.
     """
     bounds = f", or known no better: probabilities lie between bounds, up to {within:.1g} off" if within else ""
     said = f"{found.statement}; that may be rounding in floats with a spacing of {epsilon:.1g} at 1{bounds}"

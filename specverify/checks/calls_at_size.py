@@ -54,8 +54,8 @@ def follows_the_rule(opened: OpenedCall, seed: int) -> bool:
 def small_calls(opened: OpenedCall) -> list[OpenedCall]:
     """Return calls like ``opened`` whose rows have three possible tokens; [] if the program cannot run them.
 
-    The calls have a small vocabulary and at most two drafts. If the program raises on these, they have the sizes of
-    ``opened``.
+    At first calls with a small vocabulary and at most two drafts are tried. If the program raises an error there, calls
+    with the vocabulary size and the number of drafts of ``opened`` are tried.
     """
     drafts = len(opened.rows.drafts)
     for vocabulary, gamma in ((SMALL, min(drafts, 2)), (opened.rows.vocabulary, drafts)):

@@ -124,7 +124,8 @@ def end_of(program: Callable[[Draws], Any], draws: Draws) -> Any:
 def _keeps_state(program: Callable[[Draws], Any], place: int, plain: Any) -> bool:
     """Return whether plain runs with equal seeds have different results, because the program keeps state.
 
-    ``place`` selects the seeds. ``AGAIN`` runs are compared with ``plain``, the result of an earlier run.
+    ``plain`` is the result of an earlier run, and ``place`` selects its seeds. The program is run ``AGAIN`` times more
+    with these seeds.
     """
     again = (plain_end(program, Recorder(Tape(place)), place) for _ in range(AGAIN))
     return any(_name_of(each) != _name_of(plain) for each in again)

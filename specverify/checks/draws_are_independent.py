@@ -135,8 +135,8 @@ def examine(
         block: The decode whose paths are followed.
         conditions: Limits the number of paths.
         twice: Called if the paths neither refute nor make the result unknown; None: not called. ``twice(known)``
-            repeats a call of the verifier. It describes a random number that both calls use, which refutes, or returns
-            "". ``known`` are the sentences about numbers that the paths use twice.
+            repeats a call of the verifier, and describes a random number that both calls use: a refutation. It returns
+            "" if there is none. ``known`` are the sentences about numbers that the paths use twice.
 
     Raises:
         NeedsValue: A path could not be followed, and the earlier paths decide nothing.

@@ -309,8 +309,8 @@ def _in_both_directions(
 ) -> Examination:
     """Return ``held`` with the numbers of coupled and fed runs, or an unknown result if one of these runs differs.
 
-    Both compare the program as it is examined with the unchanged program: from random numbers to the path (coupled),
-    and from the path to random numbers (fed).
+    A coupled run starts from the random numbers of a plain run, and follows the examined program on the same path. A
+    fed run starts from a path of the examined program, and gives its numbers to the plain program.
 
     Args:
         held: The result so far.

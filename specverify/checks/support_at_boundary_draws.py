@@ -348,10 +348,10 @@ def _empty_residual(called: CalledVerifier, came: Came, fault: str) -> str:
 
 @lru_cache(maxsize=1)
 def _raises_on_float32(called: CalledVerifier, start: Tokens) -> bool:
-    """Return whether a verifier raises on float32 rows, which it need not accept, with ordinary random numbers.
+    """Return whether a verifier raises an error on float32 rows with ordinary random numbers.
 
-    ``called`` is the verifier in its scenario, and ``start`` the text before the call. An error on other rows is
-    raised: the verifier is unusable.
+    A verifier need not accept float32 rows. If it raises an error in a scenario with other rows, it is unusable, and
+    this function raises the error. ``called`` is the verifier in its scenario, and ``start`` the text before the call.
     """
     for came in chain.from_iterable(rounds_after(called, start, uniform) for uniform in ORDINARY):
         if came.error is not None:

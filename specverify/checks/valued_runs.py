@@ -45,11 +45,12 @@ class _Outcomes:
             self._left[decision.site].append(decision)
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the recorded outcome at ``site`` that was drawn from ``pmf``; if none was, the next recorded outcome.
+        """Return the recorded outcome of the draw from ``pmf`` at the place ``site`` in the program.
 
-        Draws of one line may be read in another order than in the first run, in which the last draw of a batch stays
-        symbolic. Raises ``_Elsewhere`` if no outcome is left, or if the outcome was drawn from another number of
-        outcomes than ``pmf`` has.
+        If several outcomes are recorded there, the first that was drawn from ``pmf`` is used up; if none was, the first
+        of all. Their order may differ from that of the first run, in which the last draw of a batch stays symbolic
+        until it is read. Raises ``_Elsewhere`` if no outcome is left, or if the outcome was drawn from another number
+        of outcomes than ``pmf`` has.
         """
         left = self._left.get(site)
         self._asked.add(site)

@@ -121,10 +121,10 @@ def figures_of(runs: int, edges: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def edges_of(answering: Answering, wrong: WrongValue | None, rarest: float) -> list[Mapping[str, Any]]:
-    """Return the value ``wrong`` as a list of one edge, a fault that needs an improbable draw; [] if it is None.
+    """Return the fault of the returned value ``wrong`` as a list of one edge: a fault that needs an improbable draw.
 
-    Returns [] also if rounding may explain the value. ``rarest`` is the probability of the least probable draw on the
-    path of the engine program ``answering``, on which the value was returned.
+    The list is empty if ``wrong`` is None, or if rounding may explain the value. ``rarest`` is the probability of the
+    least probable draw on the path of the engine program ``answering`` on which the value was returned.
     """
     if wrong is None or wrong.undecided:
         return []
@@ -227,9 +227,10 @@ def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[KnownValu
 
 
 def by_prefix(texts: Mapping[Tokens, Mapping[str, Value]], name: str) -> dict[Tokens, Any]:
-    """Return, for each beginning of a text, the element of the value ``name`` at the last token of this beginning.
+    """Return prefix of a text -> entry of the value called ``name`` for the last token of the prefix.
 
-    ``texts`` maps the new tokens of each text to the values that were returned with them.
+    For "logprobs" this is the log-probability of the token. ``texts`` maps the new tokens of each text to the values
+    that were returned with them. If several texts have a prefix in common, the first one counts.
     """
     result: dict[Tokens, Any] = {}
     for new, values in texts.items():

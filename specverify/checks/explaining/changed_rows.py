@@ -368,7 +368,7 @@ class _Tested(NamedTuple):
     slack: float
 
     def rule(self) -> float:
-        """Return min(1, p/q)."""
+        """Return min(1, p/q), the probability with which the rule accepts the draft."""
         return min(1.0, self.p / self.q)
 
     def follows_rule(self) -> bool:

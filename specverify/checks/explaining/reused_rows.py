@@ -75,7 +75,10 @@ def _start(tokens: Tokens) -> str:
 
 
 def _hit(key: Key, asked: Sequence[Tokens], text: Tokens) -> Tokens | None:
-    """Return the first text of ``asked`` with the key of ``text``; None if there is none."""
+    """Return the first of the queried texts ``asked`` that has the same key as ``text``; None if there is none.
+
+    An engine that stores rows of p under this key uses the row of the returned text for ``text``.
+    """
     return next((other for other in asked if key(other) == key(text)), None)
 
 

@@ -861,8 +861,9 @@ class _PathReader:
     ) -> Iterator[tuple[int, int, float, str, str]]:
         """Yield the ways to read the token after the text ``here`` as a token that no draw produced.
 
-        Such a token has probability 1, is the last token of the path, or is chosen by the program. The parameters and
-        the yielded tuples are those of ``_token``.
+        Three cases are distinguished: p or the residual gives the token probability 1; it is the last token of the
+        path, whose draw may never be read; or the program chooses it without a draw, which is a deviation. The
+        parameters and the yielded tuples are those of ``_token``.
         """
         sure = _certain(rule)
         emitted = self.final[len(here)] if len(here) < len(self.final) else None

@@ -51,10 +51,10 @@ def farthest_told(tally: Tally) -> tuple[str, ...]:
 
 
 def tally_figure(tally: Tally) -> Mapping[str, Any]:
-    """Return the table of a report: the most deviating and the most probable outcomes, with their counts.
+    """Return the data for the table of a report: the most deviating and the most probable outcomes, with their counts.
 
-    ``cells`` is the total number of outcomes. ``sampled`` states whether the expected counts were sampled too.
-    ``tally`` has the counts of all outcomes.
+    Keys: ``samples``, the number of samples; ``cells``, the number of all outcomes; ``sampled``, whether the expected
+    counts come from samples too; ``shown``, a list with [name, expected share, observed count] of each outcome.
     """
     likeliest = np.argsort(-tally.expected, kind="stable")[:SHOWN].tolist()
     chosen = sorted({*farthest(tally, SHOWN), *likeliest}, key=lambda i: (-tally.expected[i], i))
