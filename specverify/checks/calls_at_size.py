@@ -1,6 +1,6 @@
-"""The law of a user's call with a large vocabulary, and the calls that are compared with it.
+"""The law of a user's call with a large vocabulary, and smaller or extreme calls of the same program.
 
-These are calls of the same program with few tokens, and calls with one random number at an end of its range.
+The smaller calls have rows with three possible tokens. In an extreme call one random number is at an end of its range.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ class FirstRound(NamedTuple):
 def first_rounds(here: InScenario) -> tuple[FirstRound, ...]:
     """Return the enumerated round after the prompt, and the rounds from a few unfinished states after it.
 
-    If the calls of a verifier are memoised, only the first is returned: its rounds depend on the text alone. Returns ()
-    if no token is to be decoded. ``here`` is the decoder in its scenario.
+    If the calls of a verifier are memoised, only the round after the prompt is returned, because the rounds of such a
+    verifier depend on the text alone. Returns () if no token is to be decoded. ``here`` is the decoder in its scenario.
     """
     decoder = here.remembering
     start = decoder.init(here.prompt)

@@ -861,9 +861,9 @@ def values_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) 
     of_ends = bool(promises.keys() & {"finish_reason", "stop_reason"})
 
     def last(name: str) -> bool:
-        """Return whether the program called ``name`` is examined last, because it can show less.
+        """Return whether the program called ``name`` is examined after the other programs, because it shows less.
 
-        This is so if the reason why a text ends is promised, and no text of the program can end with an
+        The check may concern the reason why a text ends. A program then shows less if none of its texts can end with an
         end-of-sequence token.
         """
         return of_ends and not any(facts.ends for facts in by_name[name].requests)

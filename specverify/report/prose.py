@@ -130,8 +130,8 @@ def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
 def _cause_first(verdict: Verdict) -> tuple[bool, int]:
     """Return the sort key of a verdict within a group of ``by_cause``: first come the verdicts that state the cause.
 
-    The key is a pair. It begins with False for checks that compare laws, unless their counterexample names no cause.
-    The second entry is the position of the check in ``OF_ONE_LAW``.
+    The first entry of the pair is False for checks that compare laws, and True for other checks and for counterexamples
+    that name no cause. The second entry is the position of the check in ``OF_ONE_LAW``.
     """
     unnamed = verdict.counterexample is not None and not verdict.counterexample.named
     return unnamed or verdict.check not in LAWS, OF_ONE_LAW.index(verdict.check)

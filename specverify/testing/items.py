@@ -174,7 +174,8 @@ def _plan_of(
 def _label(item: Any) -> str:
     """Return a label for ``item``, a listed subject.
 
-    It is the whole name of a registry algorithm or a ``Subject``, and the name without its module for a function.
+    The label is the whole name of a registry algorithm or of a ``Subject``, and the name without its module for a
+    function.
     """
     named = item.args[0] if isinstance(item, partial) and item.args and planned_by(item.func) else item
     if isinstance(named, (Algorithm, Subject)):

@@ -1,6 +1,7 @@
 """Format draft trees as one line: the token of each node, the accepted nodes, and the tokens after them.
 
-Node 2 with the token 1 is ``#2=1``; its children follow in brackets. A chain is not drawn as a tree.
+Node 2 with the token 1 is written ``#2=1``, and its children follow in brackets. A draft without branches is no tree
+here.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ NEAR = 1e-9
 
 
 class KeptPaths:
-    """The first ``MOST_PATHS`` paths of an engine. Each is run only once, however often they are iterated over."""
+    """The first ``MOST_PATHS`` paths of an engine. Each path is run only once, even if the paths are iterated again."""
 
     def __init__(self, run: Callable[[Draws], Any], known: Sequence[Path[Any]] = ()) -> None:
         """Store the engine ``run``, and all its paths if they are ``known``; nothing is run yet."""

@@ -271,7 +271,7 @@ def context_with_draft(trace: Trace, index: int, new: Tokens) -> tuple[Tokens, i
 
 
 def _unqueried(later: Sequence[tuple[str, Tokens]], text: Tokens) -> str:
-    """Return the sentence that the token after ``text`` is the draft model's, and p is not computed for it.
+    """Return the sentence that the token after ``text`` comes from the draft model, and that p is not computed for it.
 
     Returns "" if the target is queried with ``text``. The sentence states whether the token follows accepted drafts or
     is an untested draft. ``later`` are the queries (model, text) of the request.

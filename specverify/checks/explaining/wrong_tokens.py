@@ -88,9 +88,10 @@ def _row_of_token(heaviest: HeaviestPaths, before: Tokens, seen: Sequence[Any], 
 
 
 def _other_in_one_token(seen: Sequence[Any], p: Sequence[Any]) -> int | None:
-    """Return the only token whose quotient seen/p differs from that of all other tokens; None if there is none.
+    """Return the token whose quotient seen/p differs from the common quotient of all others; None if there is none.
 
-    ``seen`` and ``p`` are rows. Both must be positive at the same tokens, and at three tokens at least.
+    Such a token suggests a penalty that is not applied to it. ``seen`` is the observed law of a token, and ``p`` the
+    expected one. Both must be positive at the same tokens, and at three tokens at least.
     """
     inside = [token for token, mass in enumerate(p) if mass > 0]
     if len(inside) < 3 or any((mass > 0) != (token in inside) for token, mass in enumerate(seen)):

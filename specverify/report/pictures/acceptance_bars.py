@@ -91,9 +91,9 @@ def draw_points(axes: Any, p: Pmf, q: Pmf, thrown: Thrown, number: int, newest: 
 
 
 def acceptance_film(p: Pmf, q: Pmf, thrown: Thrown) -> bytes:
-    """Return the bytes of an animated PNG of the drafts ``thrown``.
+    """Return the bytes of an animated PNG of the drafts ``thrown``, as points.
 
-    They appear under q; then the rejected ones move to where p is above q.
+    The points appear under q; then the points of rejected drafts move to where p is above q.
     """
     from PIL import Image  # noqa: PLC0415  # matplotlib brings it
 

@@ -31,8 +31,8 @@ def said_of_statistics(data: Mapping[str, Any]) -> RunSaid:
 def _verdict(name: str, row: Mapping[str, Any]) -> Verdict:
     """Return the verdict on the subject ``name`` from ``row``, the JSON data of one result of the statistics.
 
-    It holds if the result is as expected; so a negative control that is rejected holds. It is UNKNOWN if the result is
-    unknown, and else REFUTED.
+    The verdict is HOLDS if the result is as expected, which includes a negative control that is rejected. It is UNKNOWN
+    if the result is unknown, and REFUTED otherwise.
     """
     setting = f"{row['setting'].strip()}, {row['method']}, against the {row['against']} law"
     result = f"p = {float(row['p_value']):.2g}, total variation {row['tv_observed']:.4f}"
