@@ -62,8 +62,8 @@ def called(
 ) -> Any:
     """Call ``invoke`` on the arrays ``given``, converted by ``convert``, and return ``read`` of its result.
 
-    ``named`` has the named arguments that ``invoke`` itself passes to the verifier. Inside ``calls_kept`` the call is
-    recorded. If the call raises, all arguments are attached to the error, for its message.
+    Inside ``calls_kept`` the call is recorded. If the call raises, all arguments are attached to the error, for its
+    message: the arrays, and ``named``, arguments that ``invoke`` passes to the verifier by name.
     """
     arrays, calls = convert(given), _KEPT.get()
     if calls is None:

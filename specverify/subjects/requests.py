@@ -331,10 +331,10 @@ NOTHING: Final[Tokens] = (-1,)
 
 
 def may_be_empty(prompt: Tokens, eos: Tokens) -> bool:
-    """Return whether an empty text after ``prompt`` is read as a text.
+    """Return whether an engine may return no token after ``prompt``: whether the prompt has a token of ``eos``.
 
-    It is if the prompt holds an end token, one of ``eos``: an engine that takes it for the end of the text decodes
-    nothing. After any other prompt an empty text is more likely an answer that cannot be read.
+    An engine may take this token for the end of the text and decode nothing. After any other prompt, no tokens more
+    likely mean an answer that cannot be read.
     """
     return any(token in eos for token in prompt)
 

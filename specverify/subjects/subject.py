@@ -66,7 +66,7 @@ class Variant(NamedTuple):
 
 
 class Method(StrEnum):
-    """How the samples of a subject are drawn: whose random numbers are used, and whether each run is made."""
+    """How samples of a subject are drawn: run by run or with divided counts, and with whose random numbers."""
 
     DIVIDED = "divided"
     """The counts of many runs are divided at every draw: see ``specverify.laws.divided``."""
