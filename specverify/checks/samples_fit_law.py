@@ -54,9 +54,10 @@ def fit_row(
     against: str,
     conditions: Conditions,
 ) -> FitRow:
-    """Sample ``setting`` and test it against ``law``; a suspicious result is confirmed on fresh samples.
+    """Sample ``setting`` and return the result of its test against ``law``.
 
-    ``subject`` and ``against`` name the subject and the law. ``conditions`` has the error probabilities and the seed.
+    A setting is a subject with its options and models. A suspicious result is confirmed on fresh samples. ``subject``
+    and ``against`` name the subject and the law. ``conditions`` has the error probabilities and the seed.
     """
     seed = crc32(f"{conditions.seed}/{subject}/{setting.name}/{setting.method}/{against}".encode())
     samples = samples_for(law, setting.detect, stage_level(conditions.false_alarm), conditions.miss / 2)
@@ -110,7 +111,8 @@ def fit_rows(subject: str, setting: SampledSetting, conditions: Conditions) -> l
 def tests_of(setting: SampledSetting) -> int:
     """Return the number of tests of a setting: 2 if it declares another law than the target's, else 1.
 
-    All tests share the alarm budget of a run.
+    A setting is a subject with its options and models. The number is needed to divide the alarm budget of a run among
+    all its tests.
     """
     return 2 if setting.target else 1
 

@@ -52,9 +52,11 @@ def block_round(given: GivenDrafts) -> BlockRound:
 
 
 def block_fault(all_given: Sequence[GivenDrafts]) -> str:
-    """Return the sentence about the wrong half of a block verification; "" if the rounds follow neither half of it.
+    """Return the sentence about the wrong half of a block verification; "" if both halves are right or both are wrong.
 
-    A half counts only if rounds of ``all_given`` tell it apart from the same half of the rule for single drafts.
+    The two halves are the number of accepted drafts, and the law of the token after them. The sentence is returned if
+    the rounds ``all_given`` follow one half and not the other. Following a half counts only if it differs there from
+    the rule that tests single drafts.
     """
     rounds = [(given, block_round(given)) for given in all_given if given.drafts]
     accepts = all(

@@ -192,7 +192,7 @@ def fault_between_rows(trace: Trace, law: Mapping[Any, Any], expected: Mapping[A
 def _where_in_calls(name: str, index: int) -> str:
     """Return a phrase about the requests with which request ``index`` is served.
 
-    ``name`` is the name of a setting, such as ``A beside B, then C beside D``; it is parsed.
+    ``name`` describes in which calls all requests are served, for example ``A beside B, then C beside D``.
     """
     first = name.partition(", then ")[0].count(" beside ") + 1
     if index >= first:

@@ -138,14 +138,15 @@ def _laws(
 def distance(rounds: KernelRounds, name: str, law: Law) -> Distance:
     """Return the total variation between ``law`` and the target's law in the situation called ``name``.
 
-    The target first completes the texts of ``law``. ``rounds`` is the kernel in one setting (gamma, vocabulary).
+    A situation is a target, a draft model and a number of drafts. The target first completes the texts of ``law``.
+    ``rounds`` is the kernel in one setting (gamma, vocabulary).
     """
     situation = situation_named(rounds, name)
     return total_variation(law._replace(probabilities=completed(situation, law.probabilities)), _wanted(situation, ()))
 
 
 def situation_named(rounds: KernelRounds, name: str) -> Situation:
-    """Return the situation of ``rounds`` that is called ``name``.
+    """Return the situation of ``rounds`` (a target, a draft model and a number of drafts) that is called ``name``.
 
     ``rounds`` is the kernel in one setting (gamma, vocabulary).
     """
@@ -342,7 +343,8 @@ def examine_acceptance(rounds: KernelRounds, find: Callable[[], SituationLaws], 
 def _acceptance(rounds: KernelRounds, name: str) -> Counter[int]:
     """Return i -> probability that the rule accepts the first i drafts in the situation called ``name``.
 
-    ``rounds`` is the kernel in one setting (gamma, vocabulary).
+    A situation is a target, a draft model and a number of drafts. ``rounds`` is the kernel in one setting (gamma,
+    vocabulary).
     """
     best: Counter[int] = Counter()
     for case in rounds.cases:
