@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools.pages.coupled_runs_page import WORDS, page
+from tools.pages.coupled_runs_page import STATUSES, WORDS, page
 from tools.surveys.coupled_runs import GROUPS
 
 SUBJECTS = dict.fromkeys(WORDS, 2)
@@ -28,8 +28,18 @@ def test_runs_are_added_up_and_differences_are_told():
     text = page(lines, SUBJECTS)
     assert f"| {WORDS['mutants']} | 2 | 2 | 2 | 104 | 3 | 1 | 0.124 | 1 |" in text
     assert f"* `b`: {parted}" in text
-    assert r"* `c`: unknown, cannot be enumerated, only sampled: a \| b" in text
+    assert f"### {STATUSES['unknown']} (*unknown*)\n\n* `c`: cannot be enumerated, only sampled: a \\| b\n" in text
     assert "ended before the others" in text
+
+
+def test_subjects_with_the_same_reason_share_a_line():
+    lines = [
+        line("idioms", name, status, "no draw")
+        for name, status in (("a", "unknown"), ("b", "refuted"), ("c", "unknown"))
+    ]
+    text = page(lines, SUBJECTS)
+    assert "* `a`, `c`: no draw\n" in text
+    assert "* `b`: no draw\n" in text
 
 
 def test_without_differences_there_are_none():

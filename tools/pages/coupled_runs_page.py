@@ -41,18 +41,18 @@ A difference makes the exact checks of its subject UNKNOWN. The page has the res
 cost, and a test of the power of these runs. `nox -s pages -- coupled-runs` writes it. The columns of the table:
 
 * *subjects*: the number of subjects. *Surveyed*: how many of them were examined. *With pairs*: how many have pairs. Two
-  kinds of subjects have none: decoders that draw only through `draws` need no interception, and for others an earlier
-  step of the check decides.
+  kinds of subjects have none: decoders that draw only through `draws`, an object that specverify passes to them, and
+  need no interception; and subjects that are UNKNOWN or unusable before the pairs run ([list](#without-a-decision)).
 * *pairs*, *fed*: the numbers of pairs and of fed runs with equal results. *Ties*: the number of pairs with different
   results that rounding may explain.
-* *noticed*: the power of the pairs, for the median subject. If interception changes the result of a run with this
-  probability or a larger one, then the pairs miss the change with probability at most {miss}.
+* *noticed above*: the power of the pairs, for the median subject; a small number is good. If interception changes the
+  result of a run with a probability above this number, then the pairs miss the change with probability at most {miss}.
 * *differences*: the number of subjects with a pair or a fed run that differs.
 
 Engines of other packages are examined where they are installed (`nox -s engines`): the same check runs before their
 exact checks.
 
-| group | subjects | surveyed | with pairs | pairs | fed | ties | noticed | differences |
+| group | subjects | surveyed | with pairs | pairs | fed | ties | noticed above | differences |
 |---|---:|---:|---:|---:|---:|---:|---:|---:|
 """
 
@@ -70,14 +70,13 @@ which the generators have another state ([soundness](soundness.md#1-every-draw-w
 | subject | coupled runs | fed runs |
 |---|---|---|
 | verifier | 4 in each short scenario, about 540 in all | 1 in each short scenario, about 135 in all |
-| engine, with speculation and without | in each setting a twentieth of its replays and enumeration, at least 10 and at most 70; at least 24 in all settings | a third of the coupled runs; every path if there are no more than that |
+| engine, with speculation and without | in each setting one for 20 runs of its replays and its enumeration, at least 10 and at most 70; at least 24 in all settings | a third of the coupled runs; every path if there are no more than that |
 | engine with 20 replays (`check_engine(make)`, transformers' table) | 10 in each setting | 4 in each |
 | engine that draws through `draws` by name only | 3 in each setting, because no rule of interception is used | 1 in each |
-| single calls of a verifier | 40 of each of three small calls, 2 at the call's own size | of each small call every path if there are at most 24, otherwise 24; 1 at the call's own size |
+| single calls of a verifier (`cases=`) | 40 for each of three calls with a small vocabulary, 2 for a call with the vocabulary of `cases` | with a small vocabulary up to 24 of the paths of each call; 1 with the vocabulary of `cases` |
 
-A pair has two runs. An engine has one pair for twenty runs of its replays and its enumeration, so the pairs add a tenth
-of these runs. The size of the enumeration is estimated in advance: it is the mean of 1 / P(path) over the replayed
-paths.
+A pair has two runs, so one pair for 20 runs of an engine adds a tenth to its number of runs. The number of runs of the
+enumeration is estimated in advance: it is the mean of 1 / P(path) over the replayed paths.
 
 Coupled and fed runs add at most 15 % to the CPU time of the exact checks:
 
@@ -108,7 +107,7 @@ wrong rules. The last two columns count those that the runs find:
 | of JAX (`engine_tests/in_jax/test_coupled_rules_of_jax.py`) | 9 | 9 | 0; numbers of JAX are not fed |
 | of tokens that are never read (`engine_tests/checks/test_coupled_open_ends.py`) | 5 | 5 | not run |
 
-Twenty of these faults were written after the check was finished. At first the runs did not find one of the twenty. It
+Twenty of these faults were written after the check was finished. At first the runs found 19 of the twenty. The other one
 concerns the set of tokens that remain possible after two comparisons of one outcome of a real vocabulary. Coupled runs
 now compare this set too.
 
@@ -121,26 +120,25 @@ have no effect. Other programs have rejection loops, clocks or caches.
 WITHOUT = """
 ## Without a decision
 
-For these subjects the coupled runs have no result. Each line has the status and the reason, cut after 200 characters.
-The statuses:
-
-* *unusable*: the subject raised an error;
-* *refused*: the library raised an error because it does not support the setting;
-* *unknown*: a draw could not be answered, or the program depends on more than its draws;
-* *refuted*: two runs with the same outcomes of all draws gave different tokens;
-* *error*: the subject is not installed here.
-
-The subjects:
-
+For these subjects the coupled runs have no result. The reasons are cut after 200 characters; subjects with the same
+reason share a line.
 """
+
+STATUSES = {
+    "unusable": "The subject raised an error",
+    "refused": "The library does not support the setting, and raised an error",
+    "unknown": "A draw could not be answered, or the program depends on more than its draws",
+    "refuted": "Two runs with the same outcomes of all draws gave different tokens",
+    "error": "The subject is not installed here",
+}
 
 MENDED = """
 Faults of specverify that earlier surveys found, all fixed since:
 
 * A call that draws an empty array was counted as a draw (`torch.rand_like` in LayerSkip's strategy).
 * An error of a library was counted as a difference because its message differs under interception (`q-of-the-root`).
-* No pair compared the law of a last token that the program never reads, nor the rules of the symbolic integer that
-  represents this token.
+* A last token that the program never reads is not drawn: a symbolic integer represents it, with its law. No pair
+  compared this law or the operations on the symbolic integer.
 * The interval of a geometric number with success probability 1 was NaN (`coins_of_numpy/geometric/right`).
 * A boolean of torch that the program had already read was taken as True by `~`, `&`, `|` and `^` (Hierarchical SD,
   three forms).
@@ -198,8 +196,19 @@ def page(lines: Iterable[Mapping[str, Any]], subjects: Mapping[str, int]) -> str
     text += "".join(f"* {_name(line)}: {_shown(line)}\n" for line in differences) or "None.\n"
     text += MENDED + NUMBERS
     without = [line for row in rows for line in row.lines if line not in differences and _undecided(line)]
-    text += WITHOUT
-    return text + "".join(f"* {_name(line)}: {line['status']}, {_shown(line)}\n" for line in without)
+    return text + WITHOUT + "".join(_section(status, without) for status in STATUSES)
+
+
+def _section(status: str, without: Iterable[Mapping[str, Any]]) -> str:
+    """Return the subjects of a status, grouped by reason; empty if there are none."""
+    reasons: dict[str, list[str]] = {}
+    for line in without:
+        if line["status"] == status:
+            reasons.setdefault(_shown(line), []).append(_name(line))
+    if not reasons:
+        return ""
+    items = "".join(f"* {', '.join(names)}: {reason}\n" for reason, names in reasons.items())
+    return f"\n### {STATUSES[status]} (*{status}*)\n\n{items}"
 
 
 def _undecided(line: Mapping[str, Any]) -> bool:
