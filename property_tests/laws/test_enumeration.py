@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 
 from reference import ALGORITHMS, Decoder, Round, State, Task
 from reference.algorithms import nasd_seed_rule, speculative_sampling
-from specverify.laws.draws import MOST_DECISIONS, Decision, NotAFunctionOfItsDraws
-from specverify.laws.enumeration import EnumerationTooLarge, decoder_law, one_round_law, program_law, whole_run
+from specverify.laws.draws import MOST_DECISIONS, Decision, NotAFunctionOfItsDraws, Replayed
+from specverify.laws.enumeration import (
+    EnumerationTooLarge,
+    decoder_law,
+    heaviest_decodes,
+    one_round_law,
+    program_law,
+    whole_run,
+)
 from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
 from specverify.laws.model_strategies import pmfs, prompts, tasks
 from specverify.laws.paths import PROBES, estimated_paths, first_outcomes, has_more_paths, heaviest_paths, paths
@@ -117,6 +124,40 @@ def test_merging_saves_runs_and_reports_what_was_gone_through():
     assert law.runs < program_law(whole_run(decoder, (0,))).runs
     assert (law.missing, law.coverage.rounds, law.coverage.rounds_of_two) == (0, 5, 3)
     assert law.coverage.outcomes == {(2, 0), (2, 1), (2, 2), (1, 0), (1, 1), (0, 0)}
+
+
+@pytest.mark.parametrize("begin", [(0, 1, 0), (1, 1, 1), (1, 0), (), (0, 1, 0, 0)])
+def test_the_heaviest_decodes_are_those_of_all_decodes(begin):
+    target, draft = table_pair("generic", 2, 0)
+    decoder = speculative_sampling.build(Task(target, draft, horizon=3), gamma=2)
+    whole = whole_run(decoder, (0,))
+    equal = heaviest_paths(whole, lambda new: new == begin, 4, 10_000)
+    begun = heaviest_paths(whole, lambda new: new[: len(begin)] == begin, 4, 10_000)
+    assert [weight for weight, _ in heaviest_decodes(decoder, (0,), begin, 4, 1000)] == [weight for weight, _ in equal]
+    found = heaviest_decodes(decoder, (0,), begin, 4, 1000, longer=True)
+    assert [weight for weight, _ in found] == [weight for weight, _ in begun]
+    assert all(replayed(whole, path) == path.outcome for _, path in found)
+
+
+def replayed(program, path):
+    """Return the result of ``program`` if its draws are those of ``path``."""
+    return program(Replayed(path.choices))
+
+
+def test_no_heaviest_decodes_if_a_round_depends_on_more_than_the_state():
+    target, draft = table_pair("generic", 2, 0)
+    right = speculative_sampling.build(Task(target, draft, horizon=2), gamma=1)
+    before = [()]
+
+    def step(draws, state):
+        done = right.step(draws, state)[1]
+        follows_the_first_round = before[-1] == (0,)
+        before.append(state.tokens)
+        token = 1 if len(state.tokens) > 1 and follows_the_first_round else 0
+        return State((*state.tokens, token), state.remaining - 1), done
+
+    assert heaviest_decodes(right._replace(step=step), (0,), (0, 1), 1, 1000) != []
+    assert heaviest_decodes(right._replace(step=step), (0,), (0, 0), 1, 1000) == []
 
 
 def test_a_horizon_of_zero_has_the_empty_text_for_certain():

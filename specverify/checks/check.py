@@ -258,13 +258,20 @@ def only_sampled(subject: Subject, reason: object) -> str:
 def law_in(here: InScenario, runs: int) -> Law:
     """Return the law of the new tokens of the decoder ``here``, from at most ``runs`` runs; cached for all checks.
 
-    Usually all rounds are enumerated. If the calls of a verifier are memoised, and the scenario is long and not greedy,
-    only the first round is enumerated; then the later tokens are drawn from the target model.
+    The law is of all rounds, or of the first round followed by tokens of the target (``is_law_of_one_round``).
+    """
+    if is_law_of_one_round(here):
+        return one_round_law(here.remembering, here.task, here.prompt, runs)
+    return decoder_law(here.remembering, here.prompt, runs)
+
+
+def is_law_of_one_round(here: InScenario) -> bool:
+    """Return whether ``law_in(here)`` enumerates only the first round, and the later tokens have the target's law.
+
+    So it is for a verifier with memoised calls in a scenario that is long and not greedy.
     """
     has_few_paths = here.scenario.greedy or here.scenario.horizon <= SEVERAL_ROUNDS
-    if here.variant.remembered is None or has_few_paths:
-        return decoder_law(here.remembering, here.prompt, runs)
-    return one_round_law(here.remembering, here.task, here.prompt, runs)
+    return here.variant.remembered is not None and not has_few_paths
 
 
 def beyond_reach(case: Case) -> bool:

@@ -11,11 +11,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
-from operator import sub
+from functools import partial, reduce
+from heapq import nlargest
+from itertools import islice
+from operator import itemgetter, ne, sub
 from typing import Any, NamedTuple
 
 from specverify.base.arguments import argument_error, check_integer
+from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.law import Coverage, Law, continued, target_law
 from specverify.laws.paths import Path, estimated_paths, outcomes_of, paths
 from specverify.laws.rounding import FLOAT64, Rounding, worst
@@ -195,22 +198,52 @@ def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:
     return program
 
 
-def run_toward(decoder: Decoder, prompt: Tokens, outcome: Tokens) -> Callable[[Draws], Tokens | None]:
-    """Return a program like ``whole_run(decoder, prompt)`` that stops as soon as its text cannot become ``outcome``.
+def heaviest_decodes(
+    decoder: Decoder, prompt: Tokens, begin: Tokens, number: int, most: int, *, longer: bool = False
+) -> list[tuple[Any, Path[Tokens]]]:
+    """Return the ``number`` most probable paths of whole decodes from ``prompt`` whose new tokens are ``begin``.
 
-    It stops after the first round with a token that differs from ``outcome`` at this position, and returns None.
+    With ``longer``, the new tokens begin with ``begin``, and others may follow. The result has pairs (probability,
+    path), the most probable first. As in ``decoder_law``, the round from a state is enumerated once for all paths that
+    lead to this state; at most ``most`` rounds are run. The result is empty if a decode with the draws of one of the
+    paths has other tokens or draws, because a round depends on more than the state.
     """
+    start = decoder.init(prompt)
+    waiting: dict[int, dict[State, list[tuple[Any, tuple[int, ...]]]]] = defaultdict(dict)
+    waiting[len(start.tokens)][start] = [(1, ())]
+    ends: list[tuple[Any, tuple[int, ...]]] = []
+    runs = 0
+    while waiting:
+        for state, before in waiting.pop(min(waiting)).items():
+            if state.remaining <= 0:
+                missing = len(prompt) + len(begin) - len(state.tokens)
+                ends += before if missing == 0 or (longer and missing < 0) else []
+                continue
+            for path in islice(paths(partial(_round_from, decoder, state)), most - runs):
+                runs += 1
+                after, new = path.outcome, path.outcome.tokens[len(prompt) :]
+                if any(map(ne, new, begin)) or (len(new) > len(begin) and not longer):
+                    continue
+                if after.remaining > 0 and len(after.tokens) <= len(state.tokens):
+                    continue
+                extended = [(weight * path.weight, choices + path.choices) for weight, choices in before]
+                there = waiting[len(after.tokens)]
+                there[after] = nlargest(number, [*there.get(after, ()), *extended], key=itemgetter(0))
+    result = []
+    for _, choices in nlargest(number, ends, key=itemgetter(0)):
+        try:
+            whole = next(paths(whole_run(decoder, prompt), choices), None)
+        except (NotAFunctionOfItsDraws, ValueError):  # another draw, or one without this outcome
+            return []
+        if whole is None or whole.choices != choices or whole.outcome[: len(begin)] != begin:
+            return []
+        result.append((whole.weight, whole))
+    return result
 
-    def program(draws: Draws) -> Tokens | None:
-        state, new = decoder.init(prompt), prompt[:0]
-        while state.remaining > 0:
-            state, _ = decoder.step(draws, state)
-            new = state.tokens[len(prompt) :]
-            if new != outcome[: len(new)]:
-                return None
-        return new
 
-    return program
+def _round_from(decoder: Decoder, state: State, draws: Draws) -> State:
+    """Return the state after one round of ``decoder`` from ``state``, answered by ``draws``."""
+    return decoder.step(draws, state)[0]
 
 
 def _shown(lost: Sequence[Any], runs: int) -> Any:

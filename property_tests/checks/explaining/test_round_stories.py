@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from property_tests.checks.explaining.test_round_faults import in_scenario, verifier
-from specverify.checks.check import law_in
+from specverify.checks.check import is_law_of_one_round, law_in
 from specverify.checks.explaining.decoder_counterexamples import impossible_token
 from specverify.checks.explaining.round_stories import rounds_of_path
 from specverify.checks.tokens_are_supported import fault
-from specverify.laws.enumeration import whole_run
+from specverify.laws.enumeration import program_law, whole_run
 from specverify.laws.paths import paths
 from specverify.laws.scenarios import Scenario
 
@@ -62,3 +62,21 @@ def test_the_step_that_emits_an_impossible_token_is_named(wrong, shape, said):
 def test_no_step_is_named_where_every_token_is_possible():
     here = in_scenario(verifier(replace=lambda p, q: p), 1, Scenario("zeros", 3, (0, 1, 0), 2, seed=0))
     assert {impossible_token(here, new) for new in law_in(here, 20_000).probabilities} == {""}
+
+
+def test_the_step_is_named_if_the_other_tokens_of_the_output_are_the_targets():
+    scenario = Scenario("zeros", 3, (0, 1, 0), 5, seed=0)
+    row = in_scenario(verifier(), 2, scenario).task.target((0, 1, 0))
+    forbidden = int(np.argmin(row))
+    assert row[forbidden] == 0
+
+    def always_forbidden(p, *q):
+        return np.eye(3)[forbidden]
+
+    wrong = verifier(accept=lambda p, q: 0.0, replace=always_forbidden, bonus=always_forbidden)
+    here = in_scenario(wrong, 2, scenario)
+    assert is_law_of_one_round(here)
+    impossible = [new for new in law_in(here, 20_000).probabilities if fault(here.task, here.prompt, new)]
+    whole = program_law(whole_run(here.decoder, here.prompt)).probabilities
+    assert not set(impossible) <= whole.keys()
+    assert all(impossible_token(here, new).startswith("the residual of the rejected draft 1") for new in impossible)

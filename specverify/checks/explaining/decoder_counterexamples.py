@@ -7,9 +7,12 @@ bonus (``round_readings``).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import eq
 from typing import Any
 
 from specverify.base.verdict import Counterexample
+from specverify.checks.check import is_law_of_one_round
 from specverify.checks.explaining.counterexample_parts import (
     EVIDENCE,
     MOST_TREE_PATHS,
@@ -46,7 +49,7 @@ from specverify.checks.explaining.tree_readings import tree_reading
 from specverify.checks.explaining.tree_rules import TreeRound, has_tree_rule, name_of_tree_rule
 from specverify.checks.explaining.wording import short
 from specverify.laws.draws import Decision, Replayed
-from specverify.laws.enumeration import run_toward, whole_run
+from specverify.laws.enumeration import heaviest_decodes, whole_run
 from specverify.laws.paths import Path, heaviest_paths
 from specverify.reference import Decoder, LanguageModel, Pmf, Task, Tokens
 from specverify.subjects.subject import InScenario
@@ -89,7 +92,7 @@ def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:
 
     The first rounds are examined, and the rounds on the most probable paths that emit ``outcome``.
     """
-    heaviest = _paths_to(outcome, here.variant.build(here.task), here.prompt, SHOWN)
+    heaviest = _paths_to(outcome, here, here.variant.build(here.task), SHOWN)
     later = [given for _, path in heaviest for given in given_of_path(here, path.choices)]
     return fault_of_rounds(here, later)
 
@@ -121,7 +124,7 @@ def outcome_counterexample(
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     decoder = here.variant.build(_recording(here.task, seen))
-    heaviest = [path for _, path in _paths_to(outcome, decoder, here.prompt, SEARCHED)]
+    heaviest = [path for _, path in _paths_to(outcome, here, decoder, SEARCHED)]
     if any(or_none(tree_reading, here, path.choices) is not None for path in heaviest):
         return _tree_counterexample(here, outcome, then, readings)
     weights: dict[str, Any] = {}
@@ -140,15 +143,21 @@ def outcome_counterexample(
     return Counterexample(let=let, then=then, because=lines_of_paths(lines, weights))
 
 
-def _paths_to(outcome: Tokens, decoder: Decoder, prompt: Tokens, number: int) -> list[tuple[Any, Path[Tokens | None]]]:
-    """Return (weight, path) of the ``number`` most probable paths of a decode of ``prompt`` to the tokens ``outcome``.
+def _paths_to(outcome: Tokens, here: InScenario, decoder: Decoder, number: int) -> list[tuple[Any, Path[Tokens]]]:
+    """Return (weight, path) of the ``number`` most probable paths to the tokens ``outcome``.
 
-    A first search leaves a path as soon as its tokens after a round differ from ``outcome``. If it finds no path, a
-    second search follows all decodes to their end, because a decoder may change earlier tokens.
+    The paths are those of ``decoder`` in the scenario of ``here``. If ``outcome`` is from the law of one round followed
+    by tokens of the target, a whole decode may not emit it; then the paths emit as many of its first tokens as
+    possible. In other cases without a result all decodes are searched, because a decoder may change earlier tokens or
+    depend on more than its state.
     """
-    return heaviest_paths(
-        run_toward(decoder, prompt, outcome), lambda new: new == outcome, number, SEARCHED_PATHS
-    ) or heaviest_paths(whole_run(decoder, prompt), lambda new: new == outcome, number, SEARCHED_PATHS)
+    found = heaviest_decodes(decoder, here.prompt, outcome, number, SEARCHED_PATHS)
+    if found or not is_law_of_one_round(here):
+        equal = partial(eq, outcome)
+        return found or heaviest_paths(whole_run(decoder, here.prompt), equal, number, SEARCHED_PATHS)
+    begins = (outcome[:length] for length in range(len(outcome) - 1, 0, -1))
+    searches = (heaviest_decodes(decoder, here.prompt, it, number, SEARCHED_PATHS, longer=True) for it in begins)
+    return next(filter(None, searches), [])
 
 
 def impossible_token(here: InScenario, outcome: Tokens) -> str:
@@ -156,7 +165,7 @@ def impossible_token(here: InScenario, outcome: Tokens) -> str:
 
     The most probable path to ``outcome`` is examined.
     """
-    heaviest = _paths_to(outcome, here.variant.build(here.task), here.prompt, 1)
+    heaviest = _paths_to(outcome, here, here.variant.build(here.task), 1)
     return (or_none(impossible_step, here, heaviest[0][1].choices) if heaviest else "") or ""
 
 
@@ -170,7 +179,7 @@ def _tree_counterexample(
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     decoder = here.variant.build(_recording(here.task, seen))
-    heaviest = _paths_to(outcome, decoder, here.prompt, SEARCHED_TREES)
+    heaviest = _paths_to(outcome, here, decoder, SEARCHED_TREES)
     weights: dict[str, Any] = {}
     paths_of, faults = dict[str, Path[Any]](), dict[str, str]()
     rounds, deviation, end = list[TreeRound](), "", ""
