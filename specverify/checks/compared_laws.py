@@ -33,7 +33,7 @@ NOT_EXAMINED = (
 )
 WORTH_SHARING = 1000
 """Number of runs below which one process is faster than several, each of which imports the engine."""
-KEPT_PATHS = 1000
+KEPT_PATHS = 5000
 """The paths of a law with at most this many are kept for the explanation."""
 
 Probabilities = Mapping[Any, Any]
