@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.testing import check_engine
+from specverify.testing import Made, check_engine
 
 KEPT = [jax.random.PRNGKey(3)]
 CHECKS = ("program_is_its_draws", "law_is_target", "draws_are_independent")
@@ -56,3 +56,21 @@ def test_an_engine_of_jax_is_held_or_refuted(engine, said):
     verdicts = check_engine(engine, plain, on_fail=None, checks=CHECKS)
     assert [verdict.status for verdict in verdicts] == said
     assert [verdict.check for verdict in verdicts] == list(CHECKS)
+
+
+def test_a_factory_may_draw_the_seed_of_its_key():
+    class Engine:
+        def __init__(self, scenario):
+            self.scenario = scenario
+            self.key = jax.random.PRNGKey(np.random.randint(2**31))  # noqa: NPY002 - as scripts have it
+
+        def __call__(self, prompt):
+            self.key, *keys = jax.random.split(self.key, self.scenario.horizon + 1)
+            text = list(prompt)
+            for key in keys:
+                text.append(int(jax.random.categorical(key, jnp.log(np.asarray(self.scenario.target(tuple(text)))))))
+            return text[len(prompt) :]
+
+    checks = CHECKS[:1]
+    (verdict,) = check_engine(lambda scenario: Made(Engine(scenario)), quick=True, on_fail=None, checks=checks)
+    assert verdict.status is HELD

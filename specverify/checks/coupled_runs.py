@@ -79,9 +79,11 @@ def coupled(
         place = SEED + seed + number
         recorder = Recorder(Tape(place))
         plain = plain_end(program, recorder, place)
-        examined = Coupled(recorder, Tape(place), np.random.default_rng(place))
         try:
-            ended = end_of(enumerated or program, examined)
+            examined, ended = _examined_run(enumerated or program, recorder, place)
+            if examined.by_keys and _difference(plain, ended, examined):
+                with seeded(place), generators_moved(place):  # a factory may draw the seed of its key
+                    examined, ended = _examined_run(enumerated or program, recorder, place)
         except NotRecorded as reason:
             return CoupledRuns(done, ties=tuple(ties), unrecorded=str(reason))
         if isinstance(ended, NeedsValue) or isinstance(plain, NeedsValue):
@@ -100,6 +102,15 @@ def coupled(
         one, other = min(twins)
         return CoupledRuns(done, f"in every run numbers {one} and {other} are equal, and are examined as two")
     return CoupledRuns(done, ties=tuple(ties))
+
+
+def _examined_run(program: Callable[[Draws], Any], recorder: Recorder, place: int) -> tuple[Coupled, Any]:
+    """Return (interpreter of the draws, result or error) of an examined run with the random numbers of ``recorder``.
+
+    ``place`` selects the numbers that the recorder lacks.
+    """
+    examined = Coupled(recorder, Tape(place), np.random.default_rng(place))
+    return examined, end_of(program, examined)
 
 
 def plain_end(program: Callable[[Draws], Any], recorder: Recorder, place: int) -> Any:
