@@ -28,6 +28,27 @@ def test_a_subject_of_no_table_is_told_by_itself():
     ]
 
 
+def test_checks_with_one_statement_about_the_same_subjects_share_a_line():
+    checks = {"law_is_target": "it raises", "stop_law": "it raises", "scores_match": "another error"}
+    verdicts = [
+        Verdict(f"some:all/{name}", check, Status.UNUSABLE, statement)
+        for check, statement in checks.items()
+        for name in ("first", "second")
+    ]
+    verdicts.append(Verdict("some:all/third", "law_is_target", Status.UNUSABLE, "it raises"))
+    lines = verdict_table(verdicts, {}).splitlines()
+    assert [line for line in lines if line.startswith("* ")] == [
+        "* ! law is target: it raises (some:all/first, some:all/second, some:all/third)",
+        "* ! stop law: it raises (some:all/first, some:all/second)",
+        "* ! scores match: another error (some:all/first, some:all/second)",
+    ]
+    lines = verdict_table(verdicts[:-1], {}).splitlines()
+    assert [line for line in lines if line.startswith("* ")] == [
+        "* ! law is target, stop law: it raises (some:all/first, some:all/second)",
+        "* ! scores match: another error (some:all/first, some:all/second)",
+    ]
+
+
 def test_a_row_for_each_subject_and_a_column_for_each_check():
     assert verdict_table(VERDICTS, {}).splitlines()[:4] == [
         "| subject | law is target | stop law |",

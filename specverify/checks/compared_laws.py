@@ -170,9 +170,9 @@ def compare_laws(law: Law, expected: Probabilities, what: str) -> Comparison:
 def _too_coarse(law: Law, distance: float, bound: float, what: str) -> str:
     fine = law._replace(rounding=law.rounding._replace(epsilon=FLOAT64))
     return (
-        f"TV = {readable(distance)} from {what} may be rounding: that of this subject, in floats with a spacing of "
-        f"{max(law.rounding.epsilon, FLOAT32):.1g} at 1, is up to {bound:.1g}; in float64 it would be "
-        f"{rounding_bound(fine, FLOAT64):.1g}. {IN_FLOAT64}"
+        f"TV = {readable(distance)} from {what} may be rounding: in floats with a spacing of "
+        f"{max(law.rounding.epsilon, FLOAT32):.1g} at 1, rounding in this subject can cause a TV of up to "
+        f"{bound:.1g}; in float64 up to {rounding_bound(fine, FLOAT64):.1g}. {IN_FLOAT64}"
     )
 
 

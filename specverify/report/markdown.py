@@ -46,7 +46,8 @@ def _cell(verdict: Verdict) -> str:
 def _statement_lines(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> list[str]:
     """Return the lines of the list below a verdict table: one for each different statement, with all its subjects.
 
-    ``settings`` maps a subject to a name that may begin its statements; the name is removed.
+    ``settings`` maps a subject to a name that may begin its statements; the name is removed. Checks with the same
+    status, statement and subjects share a line.
     """
     result: dict[tuple[Status, str, str], list[str]] = {}
     for verdict in verdicts:
@@ -54,8 +55,11 @@ def _statement_lines(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -
             setting = settings.get(verdict.subject, "")
             statement = verdict.statement.removeprefix(f"{setting}: ").replace("|", "\\|")
             result.setdefault((verdict.status, verdict.check, statement), []).append(verdict.subject)
+    shared: dict[tuple[Status, str, tuple[str, ...]], list[str]] = {}
+    for (status, check, statement), subjects in result.items():
+        shared.setdefault((status, statement, tuple(subjects)), []).append(check.replace("_", " "))
     order = (*SAID, Status.HOLDS)
     return [
-        f"* {SYMBOLS[status]} {check.replace('_', ' ')}: {statement} ({', '.join(subjects)})"
-        for (status, check, statement), subjects in sorted(result.items(), key=lambda item: order.index(item[0][0]))
+        f"* {SYMBOLS[status]} {', '.join(names)}: {statement} ({', '.join(subjects)})"
+        for (status, statement, subjects), names in sorted(shared.items(), key=lambda item: order.index(item[0][0]))
     ]

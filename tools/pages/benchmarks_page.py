@@ -51,15 +51,16 @@ PAGE = """# Benchmarks
 This page states how much CPU time specverify takes. `nox -s pages -- benchmarks` measures it again. Seconds are CPU
 seconds on one processor. To compare machines, the last column divides the seconds by the time of a *reference loop*,
 {iterations:,} rounds of an empty loop of CPython. The loop is timed before and after each figure, because the load of
-the machine changes; the shortest time on this page was {loop:.3f} s. Machine: {machine}, memory
-copied at {bandwidth:.1f} GB/s.
+the machine changes: here the loop took from about {shortest:.2f} s to {longest:.2f} s. So compare two
+lines by their loops, not by their seconds. Each figure is measured once, so small differences between lines mean
+nothing. Machine: {machine}, memory copied at {bandwidth:.1f} GB/s.
 
 ## Checks, and the test that a user would write instead
 
 The chi-square test compares {samples:,} texts of the same verifier with the target's law, at a false-alarm probability
-of {alarm:g}. It examines one pair of models, gamma 3, at ordinary random numbers. Its line states a total
-variation, which it detects with probability {power:g}. The checks compute exact laws in all their cases, and
-also examine boundary draws, inputs, outputs and the use of random numbers.
+of {alarm:g}. It examines one pair of models with gamma 3. Its row in the table states the total variation that
+it detects with probability {power:g}. The checks compute exact laws in all their cases. They also examine inputs,
+outputs, the use of random numbers, and random numbers at the ends of their interval, which samples hardly ever have.
 
 A *row sampler* is a verifier of one sequence that is written with the named library. A *made engine* is one that
 `check_engine(make)` makes. *Quick* is the [quick plan](quick.md), a fixed part of the cases. The column "how much"
@@ -316,9 +317,11 @@ def page() -> str:
         for figures in (divided_against_plain, enumerations, interception, commands)
         for figure in beside_loops(figures())
     ]
+    loops = [figure.seconds / figure.loops for figure in (*of_checks, *parts)]
     return PAGE.format(
         iterations=ITERATIONS,
-        loop=reference_loop(),
+        shortest=min(loops),
+        longest=max(loops),
         bandwidth=bandwidth(),
         machine=f"{platform.machine()}, CPython {platform.python_version()}, NumPy {np.__version__}",
         checks=_rows(of_checks),
@@ -334,7 +337,14 @@ def page() -> str:
 
 
 def _rows(figures: list[Figure]) -> str:
-    return "\n".join(f"| {item.what} | {item.amount} | {item.seconds:.3g} | {item.loops:.2g} |" for item in figures)
+    return "\n".join(
+        f"| {item.what} | {item.amount} | {_rounded(item.seconds, 3)} | {_rounded(item.loops, 2)} |" for item in figures
+    )
+
+
+def _rounded(number: float, digits: int) -> str:
+    """Return ``number`` rounded to significant ``digits``, without an exponent: 2330.4 with 3 is "2,330"."""
+    return f"{float(f'{number:.{digits}g}'):,.6g}"
 
 
 if __name__ == "__main__":

@@ -56,11 +56,13 @@ HEAD = """# Planted bugs of promises
 An engine promises more than the law of its tokens: right log-probabilities and statistics, and the same text for the
 same seed. This page shows that the checks of these [promises](promises.md) detect bugs. Each line of the table is an
 engine with one planted bug (`specverify/mutants/promising.py`, `ranks.py`). Its tokens have the right law, but it
-breaks one promise. The check of this promise examines the engine: {refuted} of {total} are refuted. The same checks
-examine the same engines without a fault: {held}. The columns:
+breaks one promise. The check of this promise examines the engine: {refuted} of {total} are refuted. For each kind of
+promise the same checks examine one engine without a fault: {held}. Bugs of
+one kind are planted in the same engine, so there are fewer such pairs than bugs. The columns:
 
 * *bug*: the name of the bug. *What is wrong*: what the engine does.
-* *promise*: the promise that is broken: the name of a value in `returns=`, or a word in `promises=`.
+* *promise*: the promise that is broken: the name of a value in the argument
+  `returns=` of `check_engine`, or a word in its argument `promises=`.
 * *recorded in*: the report of the bug in a public project; *plausible* if there is none.
 * *check*: the check that examines the engine; *verdict*: its verdict; *what it reports*: how its message begins.
 

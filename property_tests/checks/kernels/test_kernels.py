@@ -250,3 +250,33 @@ def test_a_field_of_the_convention_that_stands_outside_it_is_named():
         check_kernel(plain, uniforms="seed")
     with pytest.raises(ValueError, match="convention is 'seed', expected a KernelConvention"):
         check_kernel(plain, "seed")
+
+
+def looked_up(weights, uniform):
+    return np.searchsorted(np.cumsum(weights), uniform * weights.sum(), side="right")
+
+
+def beyond_the_end(p, q, drafts, accept_uniforms, final_uniforms):
+    """Return the tokens of a kernel whose float32 look-up can run past the end of a row."""
+    tokens = np.full((len(drafts), drafts.shape[1] + 1), -1)
+    for row, tried in enumerate(drafts):
+        for place, token in enumerate(tried):
+            if accept_uniforms[row, place] * q[row, place, token] >= p[row, place, token]:
+                left = np.maximum(p[row, place] - q[row, place], 0)
+                weights = left if left.any() else p[row, place]
+                tokens[row, place] = looked_up(weights, final_uniforms[row])
+                break
+            tokens[row, place] = token
+        else:
+            tokens[row, -1] = looked_up(p[row, -1], final_uniforms[row])
+    return tokens
+
+
+def test_a_token_outside_the_vocabulary_is_reported_as_such_also_for_other_vocabularies():
+    verdicts = check_kernel(beyond_the_end, vocabularies=(129,), rows=2**13, on_fail=None)
+    example = named(verdicts, "support_at_rounded_rows").counterexample
+    assert re.match(r"\[.*\] comes out, and token (\d+) is not in the vocabulary of \1 tokens, when ", example.then)
+    assert any(
+        re.match(r"vocabulary 129, .*: \[.*129\] comes out, and token 129 is not in the vocabulary of 129 tokens", line)
+        for line in example.because
+    )

@@ -31,7 +31,7 @@ def examine_tables(tables: Tables, samples: int, alarm: float, holds: str, condi
         worst = max(refuted, key=lambda name: shown[name].tv_observed)
         told = shown[worst]
         then = f"{worst}: p = {told.p_value:.2g}, TV {told.tv_observed:.4f} from independence in {told.samples} rows"
-        others = tuple(f"and {name}: TV {shown[name].tv_observed:.4f}" for name in refuted if name != worst)
+        others = tuple(f"{name}: TV {shown[name].tv_observed:.4f}" for name in refuted if name != worst)
         example = Counterexample(
             (f"{result[worst].first.samples} rows, then {told.samples} fresh ones",), then, others[:8]
         )

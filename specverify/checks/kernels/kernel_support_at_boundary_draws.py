@@ -132,16 +132,19 @@ def examine(kernel: Kernel, asked: Sequence[Callable[[], BoundaryRows]], _: Cond
         f"accept uniforms {rows.coins[row, :length].tolist()}, last {float(rows.last[row])!r}",
         *_masses(rows.batch, row, position, token),
     )
-    then = f"{_came(answer, position, token)}, when {rows.said[row]}"
-    because = tuple(f"{other}: {_came(answer, position, token)}" for other, (_, answer, _, position, token) in others)
-    example = Counterexample(let, then, tuple(f"and {line}" for line in because[:8]))
+    then = f"{_came(rows, answer, position, token)}, when {rows.said[row]}"
+    because = tuple(f"{name}: {_came(at, answer, place, token)}" for name, (at, answer, _, place, token) in others)
+    example = Counterexample(let, then, because[:8])
     return Examination(then, failed=True, rational=False, counterexample=example, figures=figures)
 
 
-def _came(answer: Any, position: int, token: int | None) -> str:
-    emitted = [t for t in answer.tolist() if t != -1]
+def _came(rows: BoundaryRows, answer: Any, position: int, token: int | None) -> str:
+    """Return the emitted tokens, and why ``token`` at ``position`` is forbidden; None if no token was emitted."""
+    emitted, vocabulary = [t for t in answer.tolist() if t != -1], rows.batch.p.shape[-1]
     if token is None:
         return "nothing comes out"
+    if not 0 <= token < vocabulary:
+        return f"{emitted} comes out, and token {token} is not in the vocabulary of {vocabulary} tokens"
     return f"{emitted} comes out, and token {token} has probability 0 at position {position + 1}"
 
 
