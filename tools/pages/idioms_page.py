@@ -54,7 +54,7 @@ intercepts its calls of torch, NumPy and `random` and supplies their results. Th
 Is the computed law the real one? To test this, each idiom and each twin also runs without interception, and a planned
 sample of its own draws is compared with the same closed form. The idioms fit, the twins do not.
 `engine_tests/idioms/test_idioms.py` compares every line with the computed values: a sixth of the laws and some of the
-samples in the default run, and all of them, with the verdicts, in the thorough run (`thorough.md`).
+samples in the default run, and all of them, with the verdicts, in the [thorough run](thorough.md).
 `tools/pages/idioms_page.py` writes the page from the results of `test_support/idioms/verdicts.py`.
 
 A function of `torch.compile`, `torch.jit.script` or `torch.vmap` runs as ordinary Python code; the compiler is not

@@ -55,7 +55,7 @@ The column *what happens* has one of these entries:
   intercepted on every device, so such a call is refused where it draws.
 
 *Continuous numbers* stay symbolic. They can be compared with a number, looked up in a cumulative sum, or used in a
-race. Code that needs the value of one is refused.
+race (the argmin or argmax of several random numbers). Code that needs the value of one is refused.
 
 *Integers* stay symbolic as well while they are only compared: `randint(20000) < 5000` is answered. If the code needs
 the value (as an index or a length, say), the number of equally likely values decides:
