@@ -23,6 +23,7 @@ from specverify.subjects.requests import (
     served,
 )
 from specverify.subjects.subject import EngineProgram, UnusableSubject
+from specverify.testing import check_engine
 
 GAMMA = 3
 MOSTLY_CERTAIN = tuple(scenario for scenario in ENDING_SCENARIOS if is_certain(scenario.shape))
@@ -263,3 +264,59 @@ def test_concatenated_texts_are_told_apart_if_one_is_empty():
     texts = ((), (1, 0), (2, 3, 1, 2, 3, 1))
     assert tuple(each_text(requests, joined(texts))) == texts
     assert law_of_all([{(): 1}, {(1, 0): 1}, {texts[2]: 1}]) == {joined(texts): 1}
+
+
+class LeastTokens:
+    """Speculative decoding of two tokens, of which 1 ends the text, but not before ``LEAST`` new tokens.
+
+    With ``by_round``, the new tokens are counted at the start of the round instead of at each position.
+    """
+
+    LEAST = 3
+
+    def __init__(self, scenario, *, by_round):
+        """Take the models of ``scenario``."""
+        self.scenario, self.by_round, self.rng = scenario, by_round, np.random.default_rng()
+
+    def permitted(self, row, number):
+        """Return ``row`` without its end token if ``number`` new tokens are too few to end and others are possible."""
+        row = np.array(row, float)
+        if number < self.LEAST and self.scenario.eos is not None and row[self.scenario.eos] < 1:
+            row[self.scenario.eos] = 0
+        return row / row.sum()
+
+    def plain(self, prompt):
+        """Return the new tokens without speculation."""
+        new = []
+        while len(new) < self.scenario.horizon and self.scenario.eos not in new:
+            new.append(at(self.permitted(self.scenario.target((*prompt, *new)), len(new)), self.rng.random()))
+        return new
+
+    def fast(self, prompt):
+        """Return the new tokens with speculation."""
+        new = []
+        while len(new) < self.scenario.horizon and self.scenario.eos not in new:
+            start = len(new)
+            for _ in range(GAMMA + 1):
+                p = self.permitted(self.scenario.target((*prompt, *new)), start if self.by_round else len(new))
+                q = self.scenario.draft((*prompt, *new))
+                draft = at(q, self.rng.random())
+                if self.rng.random() < p[draft] / q[draft]:
+                    new.append(draft)
+                else:
+                    new.append(at(np.maximum(p - q, 0), self.rng.random()))
+                    break
+                if draft == self.scenario.eos:
+                    break
+        return new[: self.scenario.horizon]
+
+
+@pytest.mark.parametrize("by_round", [False, True])
+def test_the_least_number_of_tokens_may_not_be_counted_by_round(by_round):
+    def make(scenario):
+        engine = LeastTokens(scenario, by_round=by_round)
+        return Made(engine.fast, engine.plain, stops=True)
+
+    checks = ["law_is_target"]
+    (verdict,) = check_engine(make, checks=checks, quick=True, on_fail=None)
+    assert verdict.status is (Status.REFUTED if by_round else Status.HOLDS)

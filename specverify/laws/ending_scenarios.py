@@ -20,7 +20,7 @@ _ALL_ACCEPTED: Final = ((99, 1), (102, 2), (188, 2), (261, 2), (370, 2))
 accepted whole, and at its bonus token, although more tokens are wanted."""
 
 ENDING_SCENARIOS: Final = (
-    Scenario("equal", 2, (0,), 4, (1,), seed=50),
+    Scenario("generic", 2, (0,), 5, (1,), seed=56),
     Scenario("generic", 3, (0, 1), 3, (2,), seed=51),
     Scenario("peaked", 3, (2, 0), 3, (2,), seed=52),
     Scenario("generic", 3, (1,), 3, (1,), seed=53),
