@@ -146,3 +146,23 @@ def test_what_the_draws_of_an_engine_show_is_in_the_first_line(fast, length, sai
     with pytest.raises(SpeculationRefuted) as raised:
         check_engine(fast, lambda: plain(length=length), checks=["law_is_target"])
     assert said in str(raised.value).splitlines()[0]
+
+
+def repeats_its_token():
+    """Return one drawn token twice."""
+    return [choose((0.6, 0.3, 0.1))] * 2
+
+
+def accepts_half():
+    """Return a certain token, and one that is drawn from either of two rows."""
+    draft = choose((0.2, 0.4, 0.4))
+    return [0, draft if random.random() < 0.5 else choose((0.6, 0.3, 0.1))]
+
+
+@pytest.mark.parametrize(
+    ("fast", "first", "said"), [(repeats_its_token, (0.6, 0.3, 0.1), True), (accepts_half, (1.0, 0.0, 0.0), False)]
+)
+def test_a_certain_token_needs_no_draw(fast, first, said):
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_engine(fast, lambda: [choose(first), choose((0.6, 0.3, 0.1))], checks=["law_is_target"])
+    assert ("2 new tokens come from the draws of 1 token" in str(raised.value).splitlines()[0]) == said

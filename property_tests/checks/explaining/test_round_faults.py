@@ -11,7 +11,7 @@ from specverify.checks.explaining import round_faults
 from specverify.checks.explaining.decoder_counterexamples import law_counterexample, outcome_counterexample
 from specverify.checks.explaining.engine_paths import KeptPaths, draws_of, with_pmfs
 from specverify.checks.explaining.given_drafts import GivenDrafts
-from specverify.checks.explaining.one_number_rules import Replaced, replace_rule
+from specverify.checks.explaining.one_number_rules import Accepted, Replaced, accept_rule, replace_rule
 from specverify.checks.explaining.round_faults import fault_of_rounds, named_fault
 from specverify.checks.explaining.round_rules import ModelRows
 from specverify.checks.explaining.tree_readings import tree_reading
@@ -664,3 +664,10 @@ def test_a_certain_bonus_is_named_as_the_draft_and_as_the_row_before_it():
         "the bonus token is the last draft again, or is drawn from the row of p before the last draft, expected a draw"
     )
     assert named_fault([given(0), given(1)], "").sentence.startswith(said)
+
+
+@pytest.mark.parametrize(("factor", "said"), [(0.9, "with probability min(1, 0.9 p/q)"), (0.99999, "")])
+def test_a_factor_that_is_printed_as_one_is_no_cause(factor, said):
+    rows = [(0.2, 0.5), (0.3, 0.5), (0.1, 0.4)]
+    observed = [Accepted(p, q, factor * p / q, 1e-12) for p, q in rows]
+    assert accept_rule(observed) == said

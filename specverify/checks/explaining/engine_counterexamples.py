@@ -115,7 +115,9 @@ def program_counterexample(
         )
         named = or_none(rule_of_candidates, candidates, trace.target, trace.texts[0][0]) or ""
     if not named:
-        paths_drawn = HeaviestPaths(engine, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells)
+        paths_drawn = HeaviestPaths(
+            engine, expected, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells
+        )
         read = next((reading.fault for reading in shown if reading.fault), "") if trace else ""
         read = without_unseen_row(read)
         if UNDRAWN_WORDS in read or (is_by_other_text(read) and len(readings) > 1):

@@ -26,6 +26,8 @@ class HeaviestPaths(NamedTuple):
     """The most probable paths of an engine, with the draws on each of them."""
 
     engine: KeptPaths
+    expected: Mapping[Tokens, Any]
+    """The expected law of the new tokens."""
     decisions: Sequence[Sequence[Decision]]
     """For each path, its decisions in order: outcomes of draws, and answers to comparisons."""
     drawn: Sequence[Sequence[PathDraw]]
@@ -62,8 +64,7 @@ def explain_token(
     named = name_of_token(seen, p, q) if q else ""
     if named or read or known or q:
         return named or read
-    number = len(difference.before) + 1
-    return _row_of_token(heaviest, difference.before, seen, p) or _too_few_draws(heaviest, number, p)
+    return _row_of_token(heaviest, difference.before, seen, p) or _too_few_draws(heaviest, difference.before, p)
 
 
 def _row_of_token(heaviest: HeaviestPaths, before: Tokens, seen: Sequence[Any], p: Sequence[Any]) -> str:
@@ -108,17 +109,26 @@ def _is_from_q(heaviest: HeaviestPaths, seen: Sequence[Any], p: Sequence[Any]) -
     return bool(or_none(is_drawn_from_q, heaviest.engine, seen, p, heaviest.cells))
 
 
-def _too_few_draws(heaviest: HeaviestPaths, number: int, p: Sequence[Any]) -> str:
-    """Return the sentence that the first ``number`` new tokens come from fewer draws; "" if they do not.
+def _too_few_draws(heaviest: HeaviestPaths, before: Tokens, p: Sequence[Any]) -> str:
+    """Return the sentence that ``before`` and the next token come from too few draws; "" if they do not.
 
-    The first path of ``heaviest`` is examined. ``p`` is the expected law of the first wrong token.
+    The first path of ``heaviest`` is examined. ``p`` is the expected law of the next token, the first wrong one. A
+    token that is certain in the expected law, given those before it, needs no draw.
     """
+    number = len(before) + 1
+    needed = sum(_is_open(heaviest.expected, before[:i]) for i in range(number))
     for decisions in heaviest.decisions[:1] if max(p) < CERTAIN else ():
-        items = or_none(drawn_together, heaviest.engine, decisions, number)
-        if items:
+        items = or_none(drawn_together, heaviest.engine, decisions, number) or ()
+        count = sum(item.is_lookup for item in items)
+        if 0 < count < needed:
             with_rows = with_pmfs(heaviest.engine, items, len(p), heaviest.cells)
-            count = sum(item.is_lookup for item in items)
-            draws = f"{count} token{'s' * (count > 1)}"
-            described = describe_draws(with_rows)
-            return f"{number} new tokens come from the draws of {draws} ({described}), expected a draw for each"
+            draws = f"{count} token{'s' * (count > 1)} ({describe_draws(with_rows)})"
+            wanted = "a draw for each" if needed == number else f"{needed}, as the others are certain"
+            return f"{number} new tokens come from the draws of {draws}, expected {wanted}"
     return ""
+
+
+def _is_open(law: Mapping[Tokens, Any], before: Tokens) -> bool:
+    """Return whether ``law``, a law of texts, has several possible next tokens or ends after ``before``."""
+    at = len(before)
+    return len({text[at : at + 1] for text, mass in law.items() if mass and text[:at] == before}) > 1
