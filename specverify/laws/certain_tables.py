@@ -15,7 +15,7 @@ from functools import cache
 
 import numpy as np
 
-from specverify.laws.tables import rational_pmf
+from specverify.laws.tables import numbers_of_row, rational_pmf
 from specverify.reference import LanguageModel, Pmf, Tokens
 
 CERTAIN = "certain"
@@ -125,7 +125,7 @@ def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel,
 
     @cache
     def pair(tokens: Tokens) -> tuple[Pmf, Pmf]:
-        rng = random.Random(f"{CERTAIN}/{vocabulary}/{seed}/{tokens}")
+        rng = numbers_of_row(CERTAIN, vocabulary, seed, tokens)
         if plans:
             p, q = _planned(rng, vocabulary, _letter(plans, tokens))
         elif len(tokens) in lengths and shape.startswith((APART, FAR)):
@@ -163,7 +163,7 @@ def large_pair(vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel
         return result
 
     def pair(tokens: Tokens) -> tuple[int, int]:
-        rng = random.Random(f"{CERTAIN}/{vocabulary}/{seed}/{tokens}")
+        rng = numbers_of_row(CERTAIN, vocabulary, seed, tokens)
         wanted, other = rng.sample(range(vocabulary), 2)
         return wanted, other if rng.random() < 0.25 else wanted
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from specverify.laws.tables import numbers_of_row
 from specverify.reference import LanguageModel, Tokens
 
 RowPair = tuple[Any, Any]
@@ -71,7 +72,7 @@ def rounded_pair(shape: str, vocabulary: int, seed: int, dtype: Any) -> tuple[La
 
     @cache
     def pair(tokens: Tokens) -> RowPair:
-        return ROUNDED[shape](random.Random(f"{shape}/{vocabulary}/{seed}/{tokens}"), vocabulary, dtype)
+        return ROUNDED[shape](numbers_of_row(shape, vocabulary, seed, tokens), vocabulary, dtype)
 
     return (lambda tokens: pair(tokens)[0]), (lambda tokens: pair(tokens)[1])
 

@@ -96,6 +96,15 @@ SHAPES: dict[str, Callable[[random.Random, int], tuple[Weights, Weights]]] = {
 }
 
 
+def numbers_of_row(shape: str, vocabulary: int, seed: int, tokens: Tokens) -> random.Random:
+    """Return the random numbers that determine the rows of p and q after ``tokens``.
+
+    They depend on the values of the tokens alone. A text of NumPy integers, whose written form is another one, has the
+    rows of the equal text of integers.
+    """
+    return random.Random(f"{shape}/{vocabulary}/{seed}/{tuple(map(int, tokens))}")
+
+
 def table_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
     """Return (target, draft) over ``vocabulary`` tokens as full-context rational tables.
 
@@ -105,7 +114,7 @@ def table_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, L
 
     @cache
     def pair(tokens: Tokens) -> tuple[Pmf, Pmf]:
-        p, q = rows(random.Random(f"{shape}/{vocabulary}/{seed}/{tokens}"), vocabulary)
+        p, q = rows(numbers_of_row(shape, vocabulary, seed, tokens), vocabulary)
         return rational_pmf(p), rational_pmf(q)
 
     return (lambda tokens: pair(tokens)[0]), (lambda tokens: pair(tokens)[1])

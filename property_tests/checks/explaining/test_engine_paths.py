@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import random
+from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from property_tests.checks.explaining.test_round_faults import choose, plain, warmer_target
 from specverify.checks.explaining.engine_paths import KeptPaths
 from specverify.checks.explaining.round_readings import Models, reading_of
 from specverify.laws.paths import paths
-from specverify.testing import SpeculationRefuted, check_engine
+from specverify.testing import SpeculationRefuted, check_decoder, check_engine
 from test_support.checks.recorded_rounds import coin, model, read, token
 
 TARGET = ((0.2, 0.3, 0.5), (0.5, 0.25, 0.25), (0.1, 0.8, 0.1))
@@ -166,3 +168,22 @@ def test_a_certain_token_needs_no_draw(fast, first, said):
     with pytest.raises(SpeculationRefuted) as raised:
         check_engine(fast, lambda: [choose(first), choose((0.6, 0.3, 0.1))], checks=["law_is_target"])
     assert ("2 new tokens come from the draws of 1 token" in str(raised.value).splitlines()[0]) == said
+
+
+@pytest.mark.parametrize("accepting", [0, 1])
+def test_the_outcome_that_accepts_is_seen_from_what_follows(accepting):
+    def one_round(draws, target, draft, tokens):
+        q = draft(tokens)
+        drafts = [draws.categorical(q, ("draft", 0))]
+        drafts.append(draws.categorical(draft((*tokens, *drafts)), ("draft", 1)))
+        for i, x in enumerate(drafts):
+            p, q_here = target((*tokens, *drafts[:i])), draft((*tokens, *drafts[:i]))
+            ratio = min(Fraction(1), p[x] / (q[x] or q_here[x]))  # wrong: q of the first draft
+            test = [ratio, 1 - ratio] if accepting == 0 else [1 - ratio, ratio]
+            if draws.categorical(test, ("accept", i)) != accepting:
+                left = np.maximum(p - q_here, 0)
+                return *drafts[:i], draws.categorical(left / left.sum() if left.sum() else p, ("residual", i))
+        return *drafts, draws.categorical(target((*tokens, *drafts)), ("bonus",))
+
+    with pytest.raises(SpeculationRefuted, match="drafts are accepted by the row of q one position early"):
+        check_decoder(one_round, checks=["law_is_target"], quick=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import islice, pairwise
 from operator import eq
 from typing import Any
 
@@ -50,11 +51,13 @@ from specverify.checks.explaining.tree_rules import TreeRound, has_tree_rule, na
 from specverify.checks.explaining.wording import short
 from specverify.laws.draws import Decision, Replayed
 from specverify.laws.enumeration import heaviest_decodes, whole_run
-from specverify.laws.paths import Path, heaviest_paths
+from specverify.laws.paths import Path, heaviest_paths, paths
 from specverify.reference import Decoder, LanguageModel, Pmf, Task, Tokens
 from specverify.subjects.subject import InScenario
 from specverify.subjects.warped_tasks import Processed
 
+SEARCHED_TESTS = 50
+"""Number of paths on which the outcomes of tests of drafts are compared with what follows them."""
 _PHRASES: dict[object, Callable[[Decision], str]] = {
     "draft": lambda d: f"draft {d.outcome}",
     "accept": lambda d: "accepted" if d.outcome == 0 else "rejected",
@@ -109,7 +112,7 @@ def _fault_of_named_draws(here: InScenario) -> RoundFault | None:
             models = _models_of_decoder(place, path)
             if models is None:
                 return None
-            read.append((items_of_decisions(path.decisions), path.outcome, models))
+            read.append((items_of_decisions(_with_usual_tests(here, path.decisions)), path.outcome, models))
     sentence = engine_rounds(read).fault
     return RoundFault(sentence, frozenset()) if sentence else None
 
@@ -235,7 +238,7 @@ def _describe_path(here: InScenario, path: Path[Any], readings: list[Reading] | 
         return rounds or "; ".join([*trees, _story(path.decisions)])
     reading = or_none(_read_decoder, here, path)
     if reading is None:
-        return _story(path.decisions)
+        return _story(_with_usual_tests(here, path.decisions))
     if readings is not None:
         readings.append(reading)
     return words_of_rounds(reading)
@@ -244,7 +247,37 @@ def _describe_path(here: InScenario, path: Path[Any], readings: list[Reading] | 
 def _read_decoder(here: InScenario, path: Path[Any]) -> Reading | None:
     """Read a path of the decoder ``here`` as rounds; None if that fails, or if its draws have no labels."""
     models = _models_of_decoder(here, path)
-    return None if models is None else reading_of(items_of_decisions(path.decisions), models, path.outcome)
+    if models is None:
+        return None
+    return reading_of(items_of_decisions(_with_usual_tests(here, path.decisions)), models, path.outcome)
+
+
+def _with_usual_tests(here: InScenario, decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:
+    """Return ``decisions`` of the decoder ``here``, such that outcome 0 of each test of a draft means acceptance.
+
+    A decoder may also draw its tests from (1 - a, a), where outcome 1 means acceptance. Their outcomes are exchanged.
+    """
+    if not _accepts_by_one(here):
+        return decisions
+    return tuple(Decision(one.site, one.weights[::-1], 1 - one.outcome) if _is_test(one) else one for one in decisions)
+
+
+def _accepts_by_one(here: InScenario) -> bool:
+    """Return whether outcome 1 of a test of the decoder ``here`` means that a draft is accepted.
+
+    It does if on no path outcome 0 is followed by another test or a bonus, or outcome 1 by a replacement, and on some
+    path one of the opposite cases occurs.
+    """
+    seen = set()
+    for path in islice(paths(whole_run(here.decoder, here.prompt)), SEARCHED_TESTS):
+        for test, following in pairwise(path.decisions):
+            if _is_test(test) and following.site[0] in {"accept", "bonus", "residual"}:
+                seen.add(test.outcome if following.site[0] != "residual" else 1 - test.outcome)
+    return seen == {1}
+
+
+def _is_test(decision: Decision) -> bool:
+    return decision.site[:1] == ("accept",) and len(decision.weights) == 2
 
 
 def _models_of_decoder(here: InScenario, path: Path[Any]) -> Models | None:
