@@ -125,7 +125,7 @@ class Draw:
 
     @property
     def made_before(self) -> bool:
-        """Return whether this draw has the value of an earlier draw, as both used a generator state in one way.
+        """Return whether this draw has the value of an earlier draw, because both read the same generator state alike.
 
         The result is also True if the earlier draw computed its outcome from the number that this draw returns.
         """
@@ -229,7 +229,7 @@ def audited() -> Iterator[list[Reuse]]:
 def overheard() -> AbstractContextManager[Audit]:
     """Return a context manager that audits the code in its block and yields the ``Audit`` with the findings.
 
-    The behaviour of the code is unchanged: no run is refused because reuse cannot be decided.
+    No run is refused, even if the audit cannot decide whether a random number is used twice.
     """
     return _auditing(Audit(refuses=False))
 
@@ -248,7 +248,9 @@ def place() -> str:
 def record_comparison(
     questions: list[AnsweredQuestion], draw: Draw, thresholds: Sequence[float], cell: Cell | None, where: str = ""
 ) -> None:
-    """Record that the program compares the uniform of ``draw`` with ``thresholds``; report it if it decides twice.
+    """Record that the program compares the uniform of ``draw`` with ``thresholds``.
+
+    If the uniform decides twice, it is reported.
 
     ``questions`` are the earlier comparisons of the same uniform; the new one is appended. ``cell`` is the interval in
     which the uniform lies after the new one, or None if the earlier ones already determine its outcome. Nothing is
@@ -278,7 +280,7 @@ def record_comparison(
 def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bool, drawn: bool, place: str) -> str:
     """Record a comparison of a quantity that is made of several draws, such as the sum of two uniforms.
 
-    The audit cannot report reuse here, but may find that it cannot decide the question.
+    The audit cannot report reuse here, but may find that it cannot decide whether there is any.
 
     Args:
         names: Names of the draws.
@@ -372,9 +374,9 @@ def compared_after(draw: Draw, race: Raced) -> None:
 def placed(race: Raced, rank: Hashable, where: str = "") -> str:
     """Record that a number which took part in a race is compared with a plain number.
 
-    ``race`` is this earlier race (an argmax or argmin of noisy scores). ``rank`` is the rank of the number among its
-    entries, and ``where`` the line that compares, by default the current one. Returns the reason for a refusal if the
-    line compares numbers of different ranks on different paths, else "".
+    ``race`` is this earlier race (an argmax or argmin of noisy scores). ``rank`` is the rank of the number among the
+    entries of the race, and ``where`` the line that compares, by default the current one. Returns the reason for a
+    refusal if the line compares numbers of different ranks on different paths, else "".
     """
     audit: Audit | None = mode().audit
     if audit is None:

@@ -69,10 +69,11 @@ class Boundary:
         Args:
             end: 0 or 1: every number is the smallest or the largest value of its generator. A number in between: a
                 uniform, from which every number is computed.
-            only: Index of the only number that gets the value of ``end``; the others get a value near it.
+            only: Index, among all numbers of the run, of the only one that gets the value of ``end``; the others get a
+                value near it.
             values: Uniforms from which the numbers are computed in order, in place of ``end``.
-            apart: If above 0, numbers are near ``end`` but not at it: the value is such that a generator returns one
-                between it and the end with this probability.
+            apart: If above 0, numbers are near ``end`` but not at it: a generator returns a number nearer to the end
+                with this probability.
         """
         self._values = values
         self.has_values = values is not None
@@ -130,8 +131,8 @@ class Boundary:
     def several(self, count: int, number: Callable[[], float]) -> list[float]:
         """Return ``count`` numbers of one call, each computed by ``number()``.
 
-        All of them are equal, except the one with the index ``only`` of the run, if it is among them: it gets the
-        extreme value. If the run has a list of values, each number is computed anew.
+        All of them are equal, except number ``only`` of the run (all calls are counted), if it is among them: it gets
+        the extreme value. If the run has a list of values, each number is computed anew.
         """
         if self._values is not None:
             return [number() for _ in range(count)]
@@ -148,7 +149,7 @@ class Boundary:
         return result
 
     def _next(self) -> float:
-        """Return the next given value. Raises ``MoreNumbers`` if there is none."""
+        """Return the next of the ``values`` of the run. Raises ``MoreNumbers`` if there is none."""
         values = self._values or ()
         if self.drawn >= len(values):
             raise MoreNumbers(f"{self.drawn + 1} random numbers are drawn, and {len(values)} were before")
@@ -260,9 +261,9 @@ def _moved(x: Operations, noise: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
 def _of_logistic(law: str) -> Callable[..., Any]:
     """Return the function ``image(x, u, loc, scale)`` that computes a number of the law ``law`` from the uniform ``u``.
 
-    It computes the logistic number of ``u``, maps it to the standard law by ``{law}_of_logistic`` of ``x``, multiplies
-    by ``scale`` and adds ``loc``. ``x`` has the arithmetic for the type of ``u``: numbers, symbolic numbers or noise
-    vectors.
+    It computes the logistic number of ``u``, maps it to the standard law by the method ``{law}_of_logistic`` of ``x``,
+    multiplies by ``scale`` and adds ``loc``. ``x`` has the arithmetic for the type of ``u``: numbers, symbolic numbers
+    or noise vectors.
     """
 
     def image(x: Operations, u: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
@@ -275,7 +276,7 @@ _normal = _of_logistic("normal")
 
 
 def _beta(x: Operations, u: Any, a: Any, b: Any) -> Any:
-    """Return the beta number with parameters a and b that belongs to the uniform ``u``; a or b must be 1.
+    """Return the beta number with parameters a and b at ``u``, by the inverse of its CDF; a or b must be 1.
 
     It is a power of ``u``, or 1 minus a power of 1 - u. ``x`` has the arithmetic for the type of ``u``. Raises
     ``NeedsValue`` for other parameters.
@@ -292,7 +293,7 @@ def _trials(x: Operations, drawn: Any, chance: Any) -> Any:
 
 
 def _triangular(x: Operations, u: Any, left: Any, mode: Any, right: Any) -> Any:
-    """Return the triangular number on [left, right] with mode ``mode`` that belongs to the uniform ``u``.
+    """Return the triangular number on [left, right] with mode ``mode`` at ``u``, by the inverse of its CDF.
 
     ``x`` has the arithmetic for the type of ``u``. Raises ``NeedsValue`` for a noise vector, and unless ``left <= mode
     <= right`` and ``left < right``.

@@ -135,8 +135,8 @@ class Coupled:
     def __init__(self, recorder: Recorder, named: Draws, rng: np.random.Generator) -> None:
         """Read the numbers that ``recorder`` recorded in the plain run.
 
-        ``named`` is the source of draws for a program that itself calls ``draws``. ``rng`` chooses a value for a number
-        of which only an interval is recorded.
+        ``named`` answers the draws of a decoder that gets ``draws`` as an argument and calls ``draws.categorical``.
+        ``rng`` chooses a value for a number of which only an interval is recorded.
         """
         self._named, self._rng = named, rng
         self._records: deque[Record] = deque(recorder.records)
@@ -166,7 +166,7 @@ class Coupled:
     # What interception tells
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw from ``pmf`` that the program itself makes by calling ``draws``.
+        """Return the outcome of a draw from ``pmf`` that a decoder makes by calling ``draws.categorical`` itself.
 
         ``named``, another source of draws, chooses it; ``site`` names the decision.
         """
@@ -262,9 +262,9 @@ class Coupled:
     def open_end(self, element: Any, law: Sequence[tuple[Any, float]]) -> None:
         """Draw ``element``, an outcome that the program returned without reading it, and check its law.
 
-        An example is the last token of a run. Its draw does not branch, so ``law``, the pairs (value, probability), is
-        reported for it. A difference is recorded if the drawn value has another probability in ``law`` than in the
-        draw.
+        An example is the last token of a run. Its draw does not branch; the enumeration states its ``law``, pairs
+        (value, probability), instead. A difference is recorded if the drawn value has another probability in ``law``
+        than in the draw.
         """
         before = len(self._answered)
         value = element.value()
@@ -586,7 +586,7 @@ class Gathered:
     # What interception tells
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw from ``pmf`` that the program itself makes by calling ``draws``.
+        """Return the outcome of a draw from ``pmf`` that a decoder makes by calling ``draws.categorical`` itself.
 
         ``named``, another source of draws, chooses it; ``site`` names the decision.
         """

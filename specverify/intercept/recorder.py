@@ -57,14 +57,14 @@ class Recorder:
     boundary = None
 
     def __init__(self, named: Draws) -> None:
-        """Start without records. ``named`` is the source of draws for a program that itself calls ``draws``."""
+        """Start without records. ``named`` answers a decoder that calls ``draws.categorical`` itself."""
         self._named = named
         self.records: list[Record] = []
         self.keys: list[Any] = []
         """Keys of JAX that were made for calls."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw from ``pmf`` that the program itself makes by calling ``draws``.
+        """Return the outcome of a draw from ``pmf`` that a decoder makes by calling ``draws.categorical`` itself.
 
         ``named``, another source of draws, chooses it; ``site`` names the decision.
         """
@@ -76,7 +76,7 @@ class Recorder:
 
         ``library`` and ``name`` name the method, ``generator`` is its object, ``given`` and ``named`` are its
         positional and keyword arguments. Not recorded: methods that draw nothing, and methods that draw by calling
-        others, whose calls are recorded. Values of ``given_for``, if any, replace the drawn numbers.
+        others, whose calls are recorded. If ``given_for`` returns values, they replace the drawn numbers.
         """
         if name in NOT_DRAWING or name in PASSED_THROUGH:
             return real(generator, *given, **named)

@@ -302,8 +302,8 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
     def __init__(self, code: str, reason: str, operation: str = "", place: str = "", way_out: str = "") -> None:
         """Create a refusal for ``reason``, a sentence, and record it in the open block, so that it cannot be caught.
 
-        ``code`` is a key of ``REASONS``, whose ``way_out`` is the default. ``operation`` and ``place`` (file and line)
-        may be added by ``during``.
+        ``code`` is a key of ``REASONS``; the ``way_out`` of this entry is the default. ``operation`` and ``place``
+        (file and line) may be added by ``during``.
         """
         super().__init__(code, reason, operation, place, way_out)
         self.code, self.reason, self.operation, self.place = code, reason, operation, place
@@ -313,8 +313,8 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
     def __str__(self) -> str:
         """Return one sentence with the operation, its place, the reason and the way out.
 
-        If the operation or the place is unknown, or the reason names the place, return only the reason, followed by the
-        place if it is known and the reason does not name it.
+        If the operation or the place is unknown, the sentence is the reason alone, followed by the place if that is
+        known. A reason that names the place is also returned alone.
         """
         if not self.operation or not self.place or self.place in self.reason:
             return self.reason if not self.place or self.place in self.reason else f"{self.reason}, at {self.place}"

@@ -27,7 +27,7 @@ from specverify.reference import Draws
 class Replayer(Recorder):
     """Gives a program the random numbers of a list, in place of those that its libraries draw.
 
-    For draws that the program itself makes, by calling ``draws.categorical``, the source of draws ``named`` is used.
+    Draws that a decoder makes by calling ``draws.categorical`` itself are answered by ``named``.
     """
 
     def __init__(self, named: Draws, numbers: Iterable[Item]) -> None:

@@ -166,7 +166,7 @@ def exchanged(aliases: list[Alias]) -> Iterator[None]:
 
 
 def _answer_of(item: Any) -> Any:
-    """Return the intercepted form of ``item``, a method bound to a generator; None if it has none or is intercepted."""
+    """Return the intercepted form of ``item``, a method bound to a generator; None if it has none or is that form."""
     owner = item.__self__
     kind = next((kind for kind in PROCESS.methods if issubclass(type(owner), kind)), None)
     answer = None if kind is None else PROCESS.methods[kind].get(item.__name__)

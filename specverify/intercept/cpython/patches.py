@@ -429,7 +429,7 @@ def _inside(function: Callable[..., Any], *, pooled: bool = False) -> Callable[.
     """Return a function that calls ``function`` in another thread, inside the interception block that is open now.
 
     Without an open block, the result is ``function`` itself. An exception is dropped if the run is over or a refusal
-    was raised, but not with ``pooled``, which marks a task of a thread pool.
+    was raised. With ``pooled``, which marks a task of a thread pool, it is always raised: the pool passes it on.
     """
     block = current()
     if block is None:
@@ -465,7 +465,7 @@ def _starting(start: Callable[..., Any]) -> Callable[..., Any]:
 def threads_replaced() -> Iterator[None]:
     """Context manager: new threads run inside the open interception block, which records their refusals.
 
-    So refusals are not printed.
+    ``threading`` then prints no traceback of a refusal.
     """
 
     def excepthook(args: Any, hook: Any = threading.excepthook) -> None:
@@ -487,7 +487,7 @@ def threads_replaced() -> Iterator[None]:
 @once
 @contextmanager
 def _pools_replaced() -> Iterator[None]:
-    """Context manager: tasks of thread pools enter the open interception block, though the threads may be older.
+    """Context manager: tasks of thread pools enter the open interception block, also in threads that are older than it.
 
     It is separate from ``threads_replaced``, because the module of thread pools may be loaded after the other patches.
     """

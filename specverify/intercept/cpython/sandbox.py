@@ -157,7 +157,7 @@ def _date(clock: Callable[..., Any], seconds: float) -> Callable[..., Any]:
 def _filled(byte: int) -> Callable[..., bytes]:
     """Return a replacement of ``os.urandom`` whose bytes are all ``byte``.
 
-    A long result, as used in names, has a counter in the middle, so that names differ.
+    A long result has a counter in the middle, because names of files are made of such bytes and must differ.
     """
     calls = count()
 

@@ -46,12 +46,12 @@ class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at wit
         return self.elements
 
     def item(self, *place: Any) -> Any:
-        """Return the element at ``place``: a plain number, drawn if needed, or a symbolic float."""
+        """Return the element at ``place``, a number or a symbolic float; an outcome not yet drawn is drawn now."""
         element = self.elements.item(*place)
         return wrapped(element) if isinstance(element, SYMBOLIC) else _number(known(element), self.dtype)
 
     def tolist(self) -> Any:
-        """Return the elements as nested lists of plain numbers, drawn if needed, and of symbolic floats."""
+        """Return nested lists of numbers and symbolic floats; outcomes not yet drawn are drawn now."""
         return self._looked_at().tolist()
 
     def reshape(self, *shape: Any, **named: Any) -> Any:

@@ -61,7 +61,7 @@ class Source:
         """The word divided by the number of words, a uniform number."""
 
     def rest(self, number: int) -> Deferred:
-        """Return the word modulo ``number``, which must be far smaller than the number of words, as an outcome.
+        """Return the word modulo ``number``, far smaller than the number of possible words, as an outcome.
 
         A later comparison of the word's uniform number is refused, because the remainder depends on its last bits.
         """
@@ -77,9 +77,9 @@ class Bits(Deferred):
     """The leading bits of a random word as a symbolic integer, which is drawn when the program reads it."""
 
     def __init__(self, source: Source, kept: int, under: int = 0) -> None:
-        """Represent the first ``kept`` bits of the word ``source`` as an integer, plus the number ``under``.
+        """Represent the first ``kept`` bits of the word ``source`` as the low bits of an integer.
 
-        ``under`` has only bits above these, such as the exponent of a float; it is 0 by default.
+        ``under`` has the bits above them, such as the exponent of a float; it is 0 by default.
         """
         self.source, self.kept, self.under = source, kept, under
         super().__init__(lambda: under + force_integer(whole_number(source.uniform, 0, 2**kept)))

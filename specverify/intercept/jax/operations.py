@@ -505,7 +505,7 @@ _SUMS = "reduce_sum"
 def _floor_divided(operands: list[Any], result: Any) -> Any:
     """Handle ``jax.numpy.floor_divide`` of a continuous random number by a positive number.
 
-    Returns ``Declined`` for other operands, and for a number that was clamped or rounded to steps.
+    Returns ``Declined`` for other operands, and for a number that was clamped or rounded to a grid.
     """
     wide = np.dtype(result.dtype).kind == "f" and np.dtype(result.dtype).itemsize >= rows.NARROWEST
     declined = Declined("only a continuous random number in floats is divided by a positive number")

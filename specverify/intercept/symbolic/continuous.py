@@ -2,9 +2,9 @@
 
 **One uniform.** A ``Continuous`` is ``min(max(g(u), low), high)`` with a monotone g, a chain of ``steps``. Clamps are
 at the end, because a monotone step commutes with a clamp. A clamp gives its bound a positive probability, and ``floor``
-gives each of its values one. For all other values, "below" and "at most" have the same probability. If a comparison's
-bound is within rounding of a value of positive probability without being equal to it, the result depends on the
-rounding of the program, and the comparison is refused.
+gives one to each of its values. For all other values, "below" and "at most" have the same probability. If a
+comparison's bound is within rounding of a value of positive probability without being equal to it, the result depends
+on the rounding of the program, and the comparison is refused.
 
 **Several.** A ``Joined`` combines several numbers: sums, products and maxima, followed by steps. It is no function of
 one uniform, so a comparison involves all of its uniforms together (``together``). A number may occur in it twice: ``u *
@@ -588,9 +588,10 @@ def drawn(value: Any) -> Any:
 def force_integer(value: Continuous) -> int:
     """Return a plain integer for a symbolic one that the program reads; later comparisons agree with it.
 
-    With at most ``MOST_OUTCOMES`` values, the integer is drawn. With at least ``FEWEST``, as for a seed, it is computed
-    from the generator state and differs in every run. Raises ``NeedsValue`` for a number of values between these
-    limits, for values that are not equally likely integers, and for a number that was compared together with others.
+    With at most ``MOST_OUTCOMES`` values, the integer is drawn. With at least ``FEWEST`` values, as for a seed, it is
+    computed from the generator state and differs in every run. Raises ``NeedsValue`` for a number of values between
+    these limits, for values that are not equally likely integers, and for a number that was compared together with
+    others.
     """
     known, origin = value.uniform.known, value.uniform.draw.origin
     number = _outcomes(value)

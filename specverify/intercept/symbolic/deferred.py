@@ -49,7 +49,7 @@ class Deferred:
     def law(self) -> Law | None:
         """Return None: the law of the outcome is not known.
 
-        Classes of outcomes that one draw determines override this method. They return every value with its probability.
+        Subclasses for outcomes of one draw override this method, and return every value with its probability.
         """
         return None
 

@@ -385,7 +385,7 @@ class VectorRace:
         self._used = True
 
     def clocks(self) -> Clocks:
-        """Return one exponential clock for each score, such that the clock of the largest score rings first, and so on.
+        """Return an exponential clock for each score; they ring in the order of the scores, the largest first.
 
         Raises ``NeedsValue`` if the scores are not functions of exponential times.
         """

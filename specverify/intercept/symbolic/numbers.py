@@ -53,7 +53,7 @@ class SymbolicFloat:
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Return ``NotImplemented`` for a call of torch that gets a symbolic number.
 
-        The open block of torch then handles the call, with a tensor in place of the number.
+        The torch mode of the open interception block then handles the call, with a tensor in place of the number.
         """
         return Declined("the block takes the number for a tensor").for_python
 

@@ -503,7 +503,7 @@ def ranked_from_either_end(
     """Return the index of the entry at ``rank``, as ``ranked`` does with the same parameters.
 
     Rank 0 is the largest entry, or with ``largest`` False the smallest. If counting from rank 0 is refused, the ranks
-    are counted from the other end, unless two plain numbers are equal.
+    are counted from the other end, unless two plain numbers are equal (then the refusal stands).
     """
     numbers = [entry for entry in entries if not isinstance(entry, SYMBOLIC)]
     if len(set(numbers)) < len(numbers):

@@ -162,8 +162,9 @@ def moved_apart(move: Callable[..., Sequence[Any]], arrays: Sequence[Elements], 
 def accumulated(rule: Callable[[Row], Any], target: Elements, source: Elements, places: Elements) -> Elements:
     """Return ``target`` with the elements of ``source`` combined into it by ``rule``.
 
-    ``places`` has the flat index in ``target`` for each element of ``source``; a negative one drops it. For each index
-    ``rule`` gets the element of ``target``, then those of ``source``, and returns the new element.
+    ``places`` has the flat index in ``target`` for each element of ``source``; an element with a negative index is
+    left out. For each index ``rule`` gets the element of ``target``, then those of ``source``, and returns the new
+    element.
     """
     put: dict[int, list[Any]] = {}
     for place, element in zip(places.ravel().tolist(), source.ravel().tolist(), strict=True):

@@ -249,10 +249,10 @@ class Share(NamedTuple):
 
     @property
     def open(self) -> list[int]:
-        """Return the results of the new comparison that may be impossible: 0 stands for true, 1 for false.
+        """Return the results (0: true, 1: false) of the new comparison that are perhaps impossible.
 
-        A result is possible if the volume of the points that give this result is positive. The result is returned if
-        the bounds of its volume contain 0 and the upper bound is too large to ignore.
+        A result is possible if the volume of the points that give it is positive. It is not known if the bounds of
+        this volume contain 0, and the upper bound is too large to ignore.
         """
         return [answer for answer, (low, high) in enumerate(self) if low <= 0 and high > SLIGHT * self.whole]
 
