@@ -1,4 +1,4 @@
-"""Enumerate every path of one call at a real vocabulary: draws with few outcomes branch, large ones do not.
+"""Enumerate every path of one call with a vocabulary of real size: draws with few outcomes branch, large ones do not.
 
 A draw over few outcomes, such as an acceptance test, branches as in ``paths``. A draw over a large vocabulary whose
 outcome is read gets one outcome, sampled here. ``call_law`` examines its other outcomes one by one, by running the path

@@ -67,7 +67,7 @@ def open_after(*lengths: int) -> str:
 
 
 def periodic_after(*lengths: int) -> str:
-    """Return the name of the kind of tables whose rows are not one-hot only after texts of these lengths, in tokens.
+    """Return the name of the kind of tables whose rows are random after texts of these lengths, in tokens.
 
     All other rows are one-hot. Their tokens depend only on the length of the text and count 0, 1, 2, ... cyclically.
     """
@@ -92,10 +92,10 @@ def far_after(length: int) -> str:
 
 
 def few_after(*lengths: int) -> str:
-    """Return the name of the kind of tables whose rows are not one-hot after some texts of these lengths, in tokens.
+    """Return the name of the kind of tables whose rows are random after some texts of these lengths, in tokens.
 
-    They are all texts of the shortest length, and those texts of the other lengths in which all tokens after the
-    shortest length are 0. All other rows are one-hot, with p = q.
+    These texts are all of the shortest length, and those of the other lengths in which all tokens after the shortest
+    length are 0. All other rows are one-hot, with p = q.
     """
     return "_".join([FEW, *map(str, lengths)])
 
@@ -109,7 +109,10 @@ def many_after(length: int) -> str:
 
 
 def planned(plans: Iterable[str]) -> str:
-    """Return the name of the kind of tables in which texts that begin with the token k follow the k-th of ``plans``."""
+    """Return the name of the kind of tables in which texts that begin with the token k follow the k-th of ``plans``.
+
+    A plan has one letter for each position of the text, such as d for a rejected draft: see ``PLANNED``.
+    """
     return "_".join([PLANNED, *plans])
 
 
@@ -179,13 +182,13 @@ def _point(vocabulary: int, token: int) -> list[int]:
 
 
 def _letter(plans: Sequence[str], tokens: Tokens) -> str:
-    """Return the letter after ``tokens`` of the plan that they follow; ``a`` if there is none."""
+    """Return the letter of the token after ``tokens`` in the plan that this text follows; ``a`` if there is none."""
     plan = plans[tokens[0] - 1] if tokens and 0 < tokens[0] <= len(plans) else ""
     return plan[len(tokens) - 1] if 0 < len(tokens) <= len(plan) else "a"
 
 
 def _planned(rng: random.Random, vocabulary: int, letter: str) -> tuple[list[int], list[int]]:
-    """Return weights of p and q over ``vocabulary`` tokens for one ``letter`` of a plan."""
+    """Return weights of p and q over ``vocabulary`` tokens for one ``letter`` of a plan (see ``PLANNED``)."""
     wanted, other = rng.sample([token for token in range(vocabulary) if token != END], 2)
     if letter == "o":
         p, q = [0] * vocabulary, [0] * vocabulary

@@ -1,10 +1,12 @@
-"""Compute the designs of ``specverify.subjects.batch_plans``: few batches whose rows meet in many constellations.
+"""Compute the batches of ``specverify.subjects.batch_plans``: few batches with many combinations of events.
 
     python -m specverify.trust.batch_designs
 
-prints the batches. Candidates are random plans; in each step the one that adds the most constellations is chosen. A
-constellation is a tuple that begins with the number of drafts per round. ``constellations`` lists those of a batch,
-which follow from its plans by speculative sampling.
+prints the batches. A batch is given by a plan for each row, which states for each token whether its draft is accepted
+or rejected and whether it ends the text (``certain_tables.PLANNED``). The plans of candidates are random; in each step
+the candidate that adds the most constellations is chosen. A constellation is a combination of events, such as (3,
+"ends", 4, 1, "bonus"): with 3 drafts per round and 4 rows, row 1 alone ends, by a bonus token. ``constellations``
+returns those of a batch.
 """
 
 from __future__ import annotations
@@ -30,10 +32,10 @@ OVER: Final = frozenset({"draft", "last draft", "replacement", "bonus", "horizon
 
 
 def rounds(plans: Sequence[str], gamma: int, opened: str = "a") -> Iterator[Mapping[int, tuple[Event, bool]]]:
-    """Yield row -> (event, whether an open row of the tables is read) for each round of a batch.
+    """Yield for each round of a batch: row -> (event, whether a token of the row is random in this round).
 
-    ``plans`` are the plans without their prompts, ``gamma`` is the number of drafts of a round, and ``opened`` the
-    letter that replaces ``o``.
+    ``plans`` are the plans of the rows without their prompts, and ``gamma`` is the number of drafts of a round. At a
+    random token, letter ``o``, a draft may be accepted or rejected: ``opened`` is the letter to use in its place.
     """
     at, live = [0] * len(plans), list(range(len(plans)))
     while live:
@@ -52,7 +54,7 @@ def rounds(plans: Sequence[str], gamma: int, opened: str = "a") -> Iterator[Mapp
 
 
 def _event(letter: str, count: int, gamma: int) -> Event:
-    """Return what a round does that accepts ``count`` of ``gamma`` drafts before a token with this ``letter``."""
+    """Return the event of a round that accepts ``count`` of ``gamma`` drafts before a token with this ``letter``."""
     if count == gamma:
         return "bonus" if letter in "er" else "all"
     if letter == "e":
@@ -61,14 +63,14 @@ def _event(letter: str, count: int, gamma: int) -> Event:
 
 
 def _place(row: int, rows: Sequence[int]) -> str:
-    """Return the place of a row among ``rows``."""
+    """Return the place of ``row`` among ``rows``: "only", "at the top", "at the bottom" or "between"."""
     if len(rows) == 1:
         return "only"
     return {rows[0]: "at the top", rows[-1]: "at the bottom"}.get(row, "between")
 
 
 def constellations(batch: str, gamma: int) -> set[tuple[Any, ...]]:
-    """Return the constellations of ``batch``, given by its plans, at ``gamma`` drafts per round."""
+    """Return the combinations of events in ``batch``, written as its plans, at ``gamma`` drafts per round."""
     plans = [plan.lstrip(".") for plan in batch.split(" ")]
     return _of_open(plans, gamma) if "o" in batch else _of_certain(plans, gamma)
 
@@ -109,7 +111,7 @@ def _of_open(plans: Sequence[str], gamma: int) -> set[tuple[Any, ...]]:
 
 
 def _candidate(kind: str, rng: random.Random) -> str:
-    """Return the plans of a random batch of one kind; most have four rows."""
+    """Return the plans of a random batch; most have four rows. ``kind`` is a key of ``DESIGNS``."""
     gamma, number = rng.choice(GAMMAS), rng.choice([2, 3, 4, 4, 4])
     plans = [_plan(rng, gamma, ends="END" in kind and rng.random() < 0.8) for _ in range(number)]
     for row in rng.sample(range(number), rng.choice([1, 1, 2])) if "OPEN" in kind else ():
@@ -120,7 +122,10 @@ def _candidate(kind: str, rng: random.Random) -> str:
 
 
 def _plan(rng: random.Random, gamma: int, *, ends: bool) -> str:
-    """Return the plan of a row whose rounds have ``gamma`` drafts; it ``ends`` with the end token or at the horizon."""
+    """Return a random plan of a row whose rounds have ``gamma`` drafts.
+
+    The row ends with the end token if ``ends``, else at the horizon.
+    """
     plan = "".join(_round(rng, gamma, (0, 0, gamma, gamma)) for _ in range(rng.choice([0, 0, 1, 1, 2, 2, 3])))
     if ends:
         plan += "a" * rng.choice([0, rng.randint(0, gamma), gamma - 1, gamma]) + rng.choice("er")
@@ -137,7 +142,10 @@ def _round(rng: random.Random, gamma: int, lengths: tuple[int, ...]) -> str:
 
 
 def design(kind: str) -> tuple[list[str], set[tuple[Any, ...]]]:
-    """Return the batches of a ``kind``, the most effective ones first, and the constellations that they leave out."""
+    """Return the batches of a ``kind`` (a key of ``DESIGNS``), and the constellations of candidates that they lack.
+
+    The batches that add the most constellations come first.
+    """
     rng = random.Random(kind)  # noqa: S311 - no secret depends on it
     candidates = list(dict.fromkeys(_candidate(kind, rng) for _ in range(CANDIDATES)))
     covered = [set().union(*map(partial(constellations, batch), GAMMAS)) for batch in candidates]
