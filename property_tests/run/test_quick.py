@@ -15,7 +15,7 @@ from specverify.mutants.made_engines import one_by_one, serving
 from specverify.mutants.numpy_verifiers import one_row
 from specverify.run import quick, verify
 from specverify.run.catalogue import find_subject
-from specverify.run.quick import in_quick, name_of_case, quick_cases, quick_plans
+from specverify.run.quick import in_quick, most_runs, name_of_case, quick_cases, quick_plans
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.forms import BATCHED
 from specverify.subjects.requests import AT_ONCE, IN_TURN
@@ -89,12 +89,28 @@ def test_a_case_beyond_its_runs_is_left_out_and_named(monkeypatch):
     subject = verifier_subject(one_row, "one row")
     verdict = run_check(subject, LAW, Checklist((LAW,), quick=True))
     assert verdict.status is Status.HOLDS
-    assert verdict.figures["notes"][-1].startswith("left out, with more than 20 runs each: gamma=")
+    assert verdict.figures["notes"][-1].startswith("left out, with more runs each than 20: gamma=")
     assert len(verdict.figures["planned"]) == verdict.figures["cases"] < len(quick_plans()["row"][LAW.name])
     monkeypatch.setattr(quick, "MOST_RUNS", 1)
     held = run_check(subject._replace(scenarios=subject.scenarios[:1]), LAW, Checklist((LAW,), quick=True))
     assert held.status is Status.UNKNOWN
     assert "none of its cases was followed within 1 runs" in held.statement
+
+
+def test_an_engine_of_many_runs_is_examined_in_its_small_cases(monkeypatch):
+    """The limits count runs of engines, of one case and of all cases; after them only small cases are examined."""
+    monkeypatch.setattr(quick, "MOST_ENGINE_RUNS", 30)
+    monkeypatch.setattr(quick, "MOST_ENGINE_RUNS_OF_CHECK", 40)
+    monkeypatch.setattr(quick, "FEW_ENGINE_RUNS", 5)
+    subject = RIGHT["engine"]()
+    programs = [case for case in quick_cases("engine", LAW, LAW.cases(subject)).cases if case.situation.split is None]
+    chosen = quick.ChosenCases(programs[:10], 0)
+    monkeypatch.setattr(verify, "quick_cases", lambda *_: chosen)
+    verdict = run_check(subject, LAW, Checklist((LAW,), quick=True))
+    assert verdict.status is Status.HOLDS
+    assert verdict.figures["notes"][-1].startswith("left out, with more runs each than 30 (5 after 40 of all cases): ")
+    assert 0 < len(verdict.figures["planned"]) < len(programs[:10])
+    assert [most_runs(programs[0], Conditions(), used) for used in (0, 20, 38, 100)] == [30, 20, 5, 5]
 
 
 def test_other_cases_stand_in_where_none_of_the_plan_can_be_followed(monkeypatch):

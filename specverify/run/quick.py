@@ -23,6 +23,12 @@ MOST_CASES, LEAST_CASES = 16, 2
 """If a kind of subject has no plan: a third of the cases of a check, but at most and at least these numbers."""
 MOST_RUNS = 20_000
 """The most runs of one case; a case with more is skipped, and the verdict states this."""
+MOST_ENGINE_RUNS, MOST_ENGINE_RUNS_OF_CHECK, FEW_ENGINE_RUNS = 4_000, 10_000, 100
+"""Limits for engines, whose runs decode whole texts.
+
+They are the most runs of one case; the runs of all cases of a check, after which only small cases are examined; and
+the most runs of a small case.
+"""
 MOST_REPLAYS, PATHS, APART = 40, 100, 3
 """Replays of a program, paths on which the use of random numbers is followed, and stride of the boundary draws."""
 
@@ -51,6 +57,23 @@ def in_quick(conditions: Conditions) -> Conditions:
         apart=max(conditions.apart, APART),
         replays=min(conditions.replays, MOST_REPLAYS),
     )
+
+
+def most_runs(case: Case, conditions: Conditions, used: int) -> int:
+    """Return the most runs that ``case`` may take in the quick plan.
+
+    ``used`` is the number of runs that earlier cases of the same check took. ``conditions`` are those of ``in_quick``.
+    """
+    if not isinstance(case.situation, EngineProgram):
+        return conditions.runs
+    return min(conditions.runs, MOST_ENGINE_RUNS, max(FEW_ENGINE_RUNS, MOST_ENGINE_RUNS_OF_CHECK - used))
+
+
+def runs_in_words(case: Case, conditions: Conditions) -> str:
+    """Return the most runs of ``case`` in words, such as "20000" or "4000 (100 after 10000 of all cases)"."""
+    most = most_runs(case, conditions, 0)
+    later = most_runs(case, conditions, MOST_ENGINE_RUNS_OF_CHECK)
+    return str(most) if later == most else f"{most} ({later} after {MOST_ENGINE_RUNS_OF_CHECK} of all cases)"
 
 
 def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:

@@ -32,7 +32,14 @@ from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.reference import Claim
 from specverify.run.cases import CaseTold, counted_cases, number_of_cases
-from specverify.run.quick import ChosenCases, in_quick, name_of_case, quick_cases
+from specverify.run.quick import (
+    ChosenCases,
+    in_quick,
+    most_runs,
+    name_of_case,
+    quick_cases,
+    runs_in_words,
+)
 from specverify.run.replays import identifier_of
 from specverify.subjects.subject import EngineProgram, SettingRefused, Subject
 
@@ -337,9 +344,10 @@ class _CaseResults(NamedTuple):
 
     def examine(self, cases: Iterable[Case], conditions: Conditions, *, quick: bool) -> None:
         """Examine ``cases`` until one is refuted, or runs of ``MOST_REFUSED`` cases are refused."""
+        used = 0
         for case in cases:
             try:
-                examination = _examine(case, conditions, quick=quick)
+                examination = _examine(case, conditions, quick=quick, used=used)
             except DoesNotApply as reason:
                 self.inapplicable.append(reason)
             except NeedsValue as reason:
@@ -347,8 +355,10 @@ class _CaseResults(NamedTuple):
             else:
                 if isinstance(examination, _NotExamined):
                     self.passed[examination].append(case)
+                    used += most_runs(case, conditions, used) if examination is _NotExamined.OUT_OF_RUNS else 0
                 else:
                     self.examined.append((case, examination))
+                    used += examination.figures.get("runs", 0)
             if self.is_refuted or len(self.refused) == MOST_REFUSED:
                 return
 
@@ -379,14 +389,16 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
     passed = outcomes.passed
     if outcomes.is_refuted:
         examined = _explained(examined, check, chosen.cases, conditions, quick=checklist.quick)
-    too_long = ", ".join(map(_words_of, passed[_NotExamined.OUT_OF_RUNS]))
+    skipped = passed[_NotExamined.OUT_OF_RUNS]
+    too_long = ", ".join(map(_words_of, skipped))
+    most = runs_in_words(skipped[0], conditions) if skipped else ""
     if too_long and not examined:
-        said = f"none of its cases was followed within {conditions.runs} runs: {too_long}"
+        said = f"none of its cases was followed within {most} runs: {too_long}"
         return verdict_of(subject.name, check, Status.UNKNOWN, f"{said}. Omit quick, or let samples decide")
     verdict = _judge(subject, check, examined, conditions)
     tried = len(examined) + sum(map(len, passed.values()))
     instead = max(0, tried - len(list(chosen.cases))) if checklist.quick else 0
-    notes = [f"left out, with more than {conditions.runs} runs each: {too_long}"] if too_long else []
+    notes = [f"left out, with more runs each than {most}: {too_long}"] if too_long else []
     more = {
         "skipped": len(passed[_NotExamined.OUT_OF_REACH]),
         "left_out": chosen.left_out + len(passed[_NotExamined.OUT_OF_RUNS]) - instead,
@@ -478,14 +490,16 @@ def _with_cause(
     return []
 
 
-def _examine(case: Case, conditions: Conditions, *, quick: bool) -> Examination | _NotExamined:
+def _examine(case: Case, conditions: Conditions, *, quick: bool, used: int = 0) -> Examination | _NotExamined:
     """Return the examination of a case, or the reason why there is none.
 
     With ``quick``, a case with too many runs is skipped and raises no error. ``conditions`` are the settings of the
-    check.
+    check. ``used`` is the number of runs that earlier cases of the check took.
     """
     if beyond_reach(case):
         return _NotExamined.OUT_OF_REACH
+    if quick:
+        conditions = conditions._replace(runs=most_runs(case, conditions, used))
     try:
         examination = case.examine(conditions)
     except (EnumerationTooLarge, NeedsValue) as reason:
