@@ -130,6 +130,10 @@ class Process:
         """Identity -> each array of ``jax_arrays``."""
         self.jax_computed: dict[Any, Any] = {}
         """Computation on known numbers -> the result of JAX."""
+        self.jax_constants: dict[Any, Any] = {}
+        """Content of an array of NumPy -> the array of JAX with this content."""
+        self.jax_places: dict[Any, tuple[Any, list[Any]]] = {}
+        """Operation that moves elements -> its equation, and the places from which the elements of its results come."""
 
 
 RUNS, PROCESS = Runs(), Process()

@@ -14,10 +14,11 @@ from typing import Any
 import jax
 import numpy as np
 from jax._src import core
-from jax._src.lax.lax import _convert_element_type
+from jax._src.array import ArrayImpl
 
 from specverify.intercept.cpython import patches
 from specverify.intercept.cpython.patches import array, asarray, empty
+from specverify.intercept.run import PROCESS
 from specverify.intercept.symbolic.arrays import SymbolicArray
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, is_whole
 from specverify.intercept.symbolic.deferred import is_open, known
@@ -161,9 +162,33 @@ def concrete(value: Any) -> Any:
     """
     if not isinstance(value, SymbolicTracer):
         return value
-    numbers = [known(element) for element in value.elements.flat]
-    result = jax.numpy.asarray(array(numbers, dtype=value.dtype).reshape(value.elements.shape))
-    return _convert_element_type(result, value.dtype, weak_type=True) if value.aval.weak_type else result
+    numbers = array([known(element) for element in value.elements.flat], dtype=value.dtype)
+    return constant(numbers.reshape(value.elements.shape), weak_type=value.aval.weak_type)
+
+
+_MOST_CONSTANTS, _LARGE = 20_000, 4096
+
+
+def constant(numbers: np.ndarray[Any, Any], *, weak_type: bool = False) -> Any:
+    """Return the JAX array of ``numbers``, in the dtype of ``numbers``.
+
+    Arrays of JAX are immutable, so the same array is returned again for the same numbers, unless there are many.
+    """
+    settings = jax.config.jax_enable_x64, jax.config.jax_default_device
+    content = None if numbers.size > _LARGE else (settings, numbers.dtype, weak_type, numbers.shape, numbers.tobytes())
+    result = PROCESS.jax_constants.get(content)
+    if result is not None and not result.is_deleted():
+        return result
+    with core.eval_context():
+        result = jax.device_put(np.ascontiguousarray(numbers).reshape(numbers.shape))
+    if weak_type:
+        weak = core.ShapedArray(numbers.shape, result.dtype, weak_type=True)
+        result = ArrayImpl(weak, result.sharding, [result], committed=False)
+    if content is not None:
+        if len(PROCESS.jax_constants) >= _MOST_CONSTANTS:
+            PROCESS.jax_constants.clear()
+        PROCESS.jax_constants[content] = result
+    return result
 
 
 def collapsed(values: Sequence[Any]) -> list[Any]:

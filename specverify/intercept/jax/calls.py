@@ -26,6 +26,7 @@ import math
 import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -37,7 +38,15 @@ from jax._src.interpreters import partial_eval
 from specverify.intercept.caller import caller
 from specverify.intercept.cpython.patches import asarray, empty, once, replaced
 from specverify.intercept.distributions import Forced
-from specverify.intercept.jax.arrays import SymbolicTracer, collapsed, concrete, elements_of, has_no_value, is_settled
+from specverify.intercept.jax.arrays import (
+    SymbolicTracer,
+    collapsed,
+    concrete,
+    constant,
+    elements_of,
+    has_no_value,
+    is_settled,
+)
 from specverify.intercept.jax.draws import MOST, JaxDraws
 from specverify.intercept.jax.operations import (
     CHOICES,
@@ -200,7 +209,13 @@ def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, A
 
 
 def _forget() -> None:
-    for memory in (PROCESS.jax_computed, PROCESS.jax_arrays, PROCESS.jax_ours):
+    memories: tuple[dict[Any, Any], ...] = (
+        PROCESS.jax_computed,
+        PROCESS.jax_arrays,
+        PROCESS.jax_ours,
+        PROCESS.jax_places,
+    )
+    for memory in memories:
         memory.clear()
 
 
@@ -243,7 +258,7 @@ def _standing_for(array: Any) -> Any:
 
     An array that must not be cached is returned itself.
     """
-    if id(array) in PROCESS.jax_ours or not isinstance(array, jax.Array):
+    if id(array) in PROCESS.jax_ours or not isinstance(array, jax.Array) or isinstance(array, core.Tracer):
         return array
     kind = array.dtype
     if jax.dtypes.issubdtype(kind, jax.dtypes.extended) or kind == np.uint32 or array.size > _LARGE:
@@ -300,7 +315,11 @@ class AnsweringTrace(core.Trace):  # type: ignore[misc]  # jax is looked at with
 
     def stage_value(self, val: Any) -> Any:
         """Return ``val`` unchanged if it is an array; return a number as a JAX array."""
-        return val if isinstance(val, (SymbolicTracer, jax.Array)) else jax.numpy.asarray(val)
+        if isinstance(val, (SymbolicTracer, jax.Array)):
+            return val
+        if isinstance(val, np.ndarray) and dtypes.canonicalize_dtype(val.dtype) == val.dtype:
+            return constant(asarray(val), weak_type=getattr(val, "weak_type", False))
+        return jax.numpy.asarray(val)
 
 
 TRACE = AnsweringTrace()
@@ -386,13 +405,32 @@ def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equ
         result = handler(operands, parameters, results[0])
         result = result if is_declined(result) else [result]
     else:
-        result = moved(primitive, operands, parameters, results)
+        result = moved(primitive, operands, parameters, results, partial(_places, primitive, parameters, equation))
     if not is_declined(result):
         return collapsed([_lazy(elements, aval) for elements, aval in zip(result, results, strict=True)])
     if has_no_value(*operands):
         refused = refusal("value-needed", "the value of a random number is needed, not only a comparison with it")
         raise refused.because(result)
     return computed_by_jax(primitive, [concrete(operand) for operand in operands], parameters, equation)
+
+
+def _places(
+    primitive: Any, parameters: dict[str, Any], equation: Any, operands: list[Any], compute: Callable[[], list[Any]]
+) -> list[Any]:
+    """Return ``compute()`` as NumPy arrays, from the cache if ``primitive`` has moved elements in the same way before.
+
+    ``operands`` are the concrete operands of ``primitive``: numbers that stand for elements, and indices.
+    """
+    key = _key(primitive, operands, parameters, equation)
+    before = None if key is None else PROCESS.jax_places.get(key)
+    if before is not None:
+        return before[1]
+    results = [asarray(each) for each in compute()]
+    if key is not None:
+        if len(PROCESS.jax_places) >= _MOST_KNOWN:
+            _forget()
+        PROCESS.jax_places[key] = equation, results
+    return results
 
 
 def _lazy(elements: Any, aval: Any) -> SymbolicTracer:

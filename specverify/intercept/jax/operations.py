@@ -540,10 +540,17 @@ _OPERANDS = {Family.VIEW: 1, Family.SELECTION: 1, Family.INSERTION: 2, Family.PA
 _MOVEMENT = {name: row.family for name, row in OF_JAX.items() if row.family in {*_OPERANDS, Family.JOINING}}
 
 
-def moved(primitive: Any, operands: list[Any], parameters: dict[str, Any], results: list[Any]) -> Any:
+def moved(
+    primitive: Any,
+    operands: list[Any],
+    parameters: dict[str, Any],
+    results: list[Any],
+    cached: Callable[[list[Any], Callable[[], list[Any]]], list[Any]],
+) -> Any:
     """Return the elements of ``operands`` after ``primitive``, if it only moves elements; otherwise ``Declined``.
 
-    ``parameters`` are those of the primitive, and ``results`` JAX's descriptions of its results.
+    ``parameters`` are those of the primitive, and ``results`` JAX's descriptions of its results. ``cached(operands,
+    compute)`` returns ``compute()``, the results of the primitive on concrete ``operands``, or its result of before.
     """
     name = primitive.name
     if name in _PUT:  # what is put stands behind the places
@@ -555,7 +562,8 @@ def moved(primitive: Any, operands: list[Any], parameters: dict[str, Any], resul
     moving = [elements_of(operand) for operand in operands[:data]]
 
     def move(*places: Any) -> list[Any]:
-        return _of_places(name, primitive, [*(each.astype(np.int32) for each in places), *rest], parameters)
+        numbered = [*(each.astype(np.int32) for each in places), *rest]
+        return cached(numbered, lambda: _of_places(name, primitive, numbered, parameters))
 
     return rows.moved_apart(move, moving, filler(parameters, results[0].dtype))
 
