@@ -34,7 +34,10 @@ SHORT = 8 * BLOCKS
 
 
 class Batch(NamedTuple):
-    """The result of a batch of verifications: int64 arrays on the device of the inputs."""
+    """The result of a batch of verifications: the ``emitted`` tokens and the number of ``accepted`` drafts of each row.
+
+    Both are int64 arrays on the device of the inputs.
+    """
 
     emitted: Any
     """``[B, gamma + 1]``: the accepted drafts of each row, then one further token, then padding with -1."""

@@ -117,7 +117,10 @@ def beginning(draft: Draft, count: int) -> Draft:
 
 
 class OfRequest:
-    """The draws of one request of a batch: each decision has the request's number in its name."""
+    """A source of draws for one request of a batch.
+
+    It adds the request's number to the name (site) of each draw. So the draws of two requests have different names.
+    """
 
     def __init__(self, draws: Draws, request: int) -> None:
         """Make the draws of ``request`` from ``draws``; the names of two requests' decisions differ."""
@@ -198,6 +201,6 @@ def served_together(
 def other_block(draws: Draws, draft: LanguageModel, prompt: Tokens, gamma: int) -> Draft:
     """Return a block of ``gamma`` tokens that ``draft`` drafts for another request, whose text is ``prompt``.
 
-    The other request has the number 1 in the sites of ``draws``.
+    In the names of its draws the other request has the number 1.
     """
     return model_drafter(draft).propose(OfRequest(draws, 1), None, prompt, gamma, never)

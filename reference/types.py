@@ -179,7 +179,12 @@ class Task(NamedTuple):
 
 
 class Claim(StrEnum):
-    """A promise of an algorithm. LOSSLESS implies GREEDY and SUPPORTED."""
+    """A promise of an algorithm about its output, such as LOSSLESS, which implies GREEDY and SUPPORTED.
+
+    LOSSLESS: the output has the target's law. GREEDY: for a one-hot target the output is the greedy text. SUPPORTED:
+    every emitted token has a positive target probability. OPTIMAL_COUPLING: a draft is accepted with probability sum
+    min(p, q).
+    """
 
     SUPPORTED = "supported"
     """Every emitted token has positive target probability."""

@@ -57,7 +57,7 @@ def build(task: Task, single: Any = 1, acc: Any = 1, gamma: int = 4) -> Parts:
 def declared_law(task: Task, prompt: Tokens, single: Any = 1, acc: Any = 1, gamma: int = 4) -> dict[Tokens, Any]:
     """Return the law that the algorithm promises, new tokens -> probability.
 
-    A token is the argmax d of q if that is accepted, else a draw from p without d. The options are those of ``build``.
+    A token is the argmax d of q if d is accepted, else a draw from p without d. The options are those of ``build``.
     """
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:

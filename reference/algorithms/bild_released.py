@@ -31,7 +31,8 @@ def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 1
     """Return the decoder whose small model drafts at most ``gamma`` tokens.
 
     ``fallback`` and ``rollback`` are the thresholds of ``bild.build``. In the first round, and in a round after a
-    rollback, nothing is drafted and the large model writes one token; ``State.drafter`` is True before such a round.
+    rollback, nothing is drafted and the large model writes one token. Before such a round the field ``drafter`` of the
+    decoder's state is True.
     """
     check_gamma(gamma, "gamma")
     large, small = checked_model(task.target, "target"), draft_model(task)
@@ -55,8 +56,9 @@ def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 1
 def looked_at(large: LanguageModel, prefix: Tokens, drafted: Tokens, rollback: float) -> tuple[int, bool]:
     """Return how many of the drafts ``drafted`` the large model keeps, and whether it rolls back after these.
 
-    Let d be the first draft with ``-log p(d) > rollback``. If it is not the argmax of p, the drafts before it are kept,
-    and a rollback follows. In any other case all drafts are kept.
+    ``large`` gives the pmfs p of the drafts, which follow the text ``prefix``. Let d be the first draft with ``-log
+    p(d) > rollback``. If it is not the argmax of p, the drafts before it are kept, and a rollback follows. In any other
+    case all drafts are kept.
     """
     for i, token in enumerate(drafted):
         p = large(prefix + drafted[:i])

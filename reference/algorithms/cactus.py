@@ -6,9 +6,10 @@ draft d ~ q and a budget delta let
     h(d) = min(1, p(d) + sqrt(2 delta p(d) (1 - p(d)))),   h(v) = p(v) (1 - h(d))/(1 - p(d)) for all other v
 
 d is accepted with probability ``min(1, h(d)/q(d))`` and otherwise replaced by a draw from ``norm((h - q)+)``; the bonus
-comes from p. Of all pmfs h with this h(d), this one is nearest to p, and KL(h || p) is that of two Bernoulli laws. The
-square root solves the second-order approximation ``(h - p)^2 / (2 p (1 - p)) = delta``: KL(h || p) itself is within
-delta while h(d) <= 1/2, and may exceed it otherwise (0.084 for p(d) = .9 and delta = .05).
+comes from p. Of all pmfs h with this h(d), this one is nearest to p, and KL(h || p) is the divergence of the Bernoulli
+laws with parameters h(d) and p(d). The square root solves the second-order approximation ``(h - p)^2 / (2 p (1 - p)) =
+delta``: KL(h || p) itself is within delta while h(d) <= 1/2, and may exceed it otherwise (0.084 for p(d) = .9 and delta
+= .05).
 
 h depends on d, so the law of a token is a mixture over d, which ``declared_law`` computes. A token with p = 0 is never
 raised, and a one-hot p is unchanged. For rationals the root is rounded down to 32 binary places, which makes the budget
@@ -74,7 +75,7 @@ def kept_probability(p: Pmf, q: Pmf, token: int, delta: Any) -> Any:
 
 @from_parts
 def build(task: Task, delta: Any = 1, gamma: int = 10) -> Parts:
-    """Return the decoder that drafts ``gamma`` tokens from q and tests each by its raised p, within ``delta`` nats."""
+    """Return the decoder that drafts ``gamma`` tokens from q and tests each draft d with h(d) in place of p(d)."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: kept_probability(p, q, token, delta),
         replacement=lambda p, q, token: residual(raised(p, token, delta), q),

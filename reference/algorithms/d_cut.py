@@ -2,9 +2,9 @@
 
 A parallel drafter fills a block with the argmax of each row. The score of slot k (draft position k) of a request is the
 product of the largest entries of its rows up to k: an estimate of the probability that all drafts up to k are accepted.
-``costs`` lists shares of all slots of the batch, each with the measured cost of verifying it. The gain of a share is
-the sum of its largest scores; the share with the largest gain per cost is verified. The rule is that of the notes of
-Tencent/AngelSlim at 67394ce, ``docs/source/_extra/dcut.html``.
+``costs`` lists shares of all slots of the batch, each with the measured cost of verifying it. If a share is n slots,
+its gain is the sum of the n largest scores of the batch. The share with the largest gain per cost is verified. The rule
+is that of the notes of Tencent/AngelSlim at 67394ce, ``docs/source/_extra/dcut.html``.
 
 An argmax is not random, and its score is a function of the text. So the cut is a length rule, and matching with draws
 from the target is exact. With sampled drafts the same score would depend on the draft, which is biased

@@ -29,8 +29,8 @@ def build(
 ) -> Decoder:
     """Return the decoder whose drafter is the target with ``skipped`` of its ``layers`` layers left out.
 
-    At most ``gamma`` tokens are drafted, up to and including the first with q(token) below a threshold. ``schedule``
-    changes the threshold, at first ``threshold``, after each round.
+    At most ``gamma`` tokens are drafted, up to and including the first with q(token) below a threshold. The threshold
+    of the first round is ``threshold``; after each round ``schedule`` changes it by the share of accepted drafts.
     """
     q = partial_model(checked_model(task.target, "target"), draft_model(task), layers - skipped, layers)
 

@@ -2,9 +2,9 @@
 
 Not lossless: ``declared_law`` returns the law of the output. A token is hard by the signals of
 ``reference.lengths.gating``; a block is easy if its share of hard tokens is at most ``most`` (.3 in the edge-cloud
-guide). Easy blocks have the law of q, conditioned on an easy block. The others are verified exactly. So the output has
-neither the law q nor p. With ``most`` < 0 every block is verified, as in ``edge-cloud-sparse-q``. Not covered: the
-guide's rules that always ask the cloud (numbers, names, rare words).
+guide). An easy block has the law of blocks drafted from q, given that the block is easy. The others are verified
+exactly. So the output has neither the law q nor p. With ``most`` < 0 every block is verified, as in
+``edge-cloud-sparse-q``. Not covered: the guide's rules that always ask the cloud (numbers, names, rare words).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Edge and cloud as the guide's code has it: accept d iff p(d)/q(d) >= 1, else draw from p.
+"""Edge and cloud as in the code of the edge-cloud guide: accept d iff p(d)/q(d) >= 1, else draw from p.
 
 Not lossless. The law is that of ``accept_if_likelier``. The guide's code emits no bonus token if all drafts are
 accepted; here one is emitted, which does not change the law of a drafted token.

@@ -1,4 +1,4 @@
-"""Edge and cloud with only q(d) sent: the guide's "strictly unbiased" residual, clamped at 0.
+"""Edge and cloud with only q(d) sent: the "strictly unbiased" residual of the edge-cloud guide, clamped at 0.
 
 Not lossless. The law is that of ``clamped_scalar_residual``; the distance between edge and cloud does not change it.
 """

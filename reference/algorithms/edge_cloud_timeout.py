@@ -1,8 +1,9 @@
 """Edge and cloud, exact except after a timeout: then the edge commits its first draft unverified.
 
 Not lossless: ``declared_law`` returns the law of the output. A round with drafts has a timeout with probability
-``late``, whatever the drafts. Its token then has law q instead of p, which adds ``late TV(p, q)`` at that position.
-Sending the request again would be exact.
+``late``, whatever the drafts. After a timeout the committed token has the law q instead of p. So the first token of a
+round has the law ``(1 - late) p + late q``, at total variation ``late TV(p, q)`` from p. Sending the request again
+would be exact.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ def build(task: Task, late: Any = Fraction(1, 4), gamma: int = 4) -> Decoder:
 def declared_law(task: Task, prompt: Tokens, late: Any = Fraction(1, 4), gamma: int = 4) -> dict[Tokens, Any]:
     """Return the law that the algorithm promises, new tokens -> probability.
 
-    At the start of a round, a token of mass ``late q`` is committed alone. The remaining mass continues by speculative
-    sampling: ``min(p, q)`` is accepted, and ``(p - q)+`` ends the round. The options are those of ``build``.
+    A round with drafts has a timeout with probability ``late`` and then commits one token drawn from q. Otherwise it is
+    a round of speculative sampling. The options are those of ``build``.
     """
     draft = draft_model(task)
     law: dict[Tokens, Any] = defaultdict(int)

@@ -5,10 +5,10 @@ token y from p. The target's token is emitted, and the round continues while y =
 y_t depends only on the noise at t and the text so far. So the text is the same, draw for draw, for every drafter and
 every gamma, and for decoding without drafts.
 
-Here no noise is drawn, only its consequences: y from p at the site ``("noise", t)``, then d from its law given y
-(``verifiers.gumbel_coupling``). So every draw is finite and exact. After the first disagreement of a round, drafts are
-drawn from q alone. The real scheme would correlate them with later noise, but the emitted and accepted tokens do not
-depend on them.
+Here no noise is drawn, only its consequences: y from p, in a draw with the name ``("noise", t)``, then d from its law
+given y (``verifiers.gumbel_coupling``). So every draw is finite and exact. After the first disagreement of a round,
+drafts are drawn from q alone. The real scheme would correlate them with later noise, but the emitted and accepted
+tokens do not depend on them.
 
 The acceptance ``sum_i 1/sum_v max(p_v/p_i, q_v/q_i)`` is below that of a maximal coupling, so no optimal coupling is
 claimed.

@@ -1,11 +1,12 @@
 """Hierarchical speculative decoding as released: the ratio of the whole block is not capped.
 
-Not lossless: ``declared_law`` returns the law of the output. ZhouYuxuanYX/Hierarchical-Speculative-Decoding at b8575e2,
-``transformers/generation/utils.py``, the branch ``backward`` of ``_speculative_sampling`` with one draft: ``is_accepted
-= r_i <= probability_ratio``, where ``probability_ratio`` is the plain cumulative product of p/q, while all other tests
-use ``previous_max``. A block whose ratio rose above 1 and fell again is kept too often. With one draft the law is p,
-from two drafts on it is not: for p = (1/3, 2/3) after every text, q = (2/3, 1/3) and two drafts, the law of three
-tokens is off by 1/9 in total variation. Everything else is as in ``hierarchical``.
+Not lossless: ``declared_law`` returns the law of the output. The code is ZhouYuxuanYX/Hierarchical-Speculative-Decoding
+at b8575e2, ``transformers/generation/utils.py``, the branch ``backward`` of ``_speculative_sampling`` with one draft.
+The whole block is tested by ``is_accepted = r_i <= probability_ratio``. Here ``probability_ratio`` is the plain
+cumulative product of p/q, while all other tests use ``previous_max``. A block whose ratio rose above 1 and fell again
+is kept too often. With one draft the law is p, from two drafts on it is not: for p = (1/3, 2/3) after every text, q =
+(2/3, 1/3) and two drafts, the law of three tokens is off by 1/9 in total variation. Everything else is as in
+``hierarchical``.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Jacobi decoding: greedy decoding as the fixed point of a parallel iteration (Santilli et al. 2305.10427).
 
 A sweep computes the argmax at every position of a block, given the block's previous tokens. ``rule="prefix"``: a round
-is a sweep, which commits the leading tokens that did not change and one more; m tokens take at most m sweeps.
-``rule="fixed point"``, the paper's ``y' = y``: a round is a block, iterated until nothing changes, which can take m + 1
-sweeps; the trace counts them. The fixed point is unique: the greedy text. Exact only at temperature 0: a sweep that
-draws its tokens anew has no fixed point. Not covered: the number of sweeps for real text, which needs a trained model.
+is a sweep, which commits the leading tokens that did not change and one more; a block of m tokens takes at most m
+sweeps. ``rule="fixed point"``, the paper's ``y' = y``: a round is a block, iterated until nothing changes, which can
+take m + 1 sweeps. The decoder's trace counts the sweeps. The fixed point is unique: the greedy text. Exact only at
+temperature 0: a sweep that draws its tokens anew has no fixed point. Not covered: the number of sweeps for real text,
+which needs a trained model.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Jang et al.; the rule is that of jadohu/LANTERN at 3a56e45, ``models/ea_model_anole.py``, ``evaluate_posterior``. A
 candidate d (a point mass: ``qx = 1.0``) has ``neighbours`` nearest image codes. Their probabilities are added up,
 nearest first, as long as the sum is at most ``delta``; d is accepted with p(d) plus this sum. After a rejection, d and
-its nearest codes are removed from p. Their number is one larger than above (``[:lantern_k + 1]``, if the table does not
-hold d itself). The replacement is drawn from the rest of p, or uniformly if nothing is left.
+its ``neighbours + 1`` nearest codes are removed from p, one code more than the acceptance adds (``[:lantern_k + 1]``,
+if the table does not hold d itself). The replacement is drawn from the rest of p, or uniformly if nothing is left.
 
 If delta is below every p, the acceptance is p(d), as in sample and match. But the replacement excludes the neighbours,
 so the law is still biased.

@@ -7,7 +7,8 @@ guess d is emitted with probability ``p(d) (2 - p(d))``. In an unseen context a 
 vocabulary, and drafting continues (``stop_if_unknown`` is off).
 
 ``ngram_storage.py``, ``NGramStorage``: contexts have 2 to n - 1 tokens. A context never has one token, although a
-comment announces 2-grams, so n = 2 stores nothing. Of equal counts the one that was reached first wins.
+comment announces 2-grams, so n = 2 stores nothing. Of the continuations of a context with the largest count, the one
+that reached this count first is drafted.
 
 The theory document's rule is ``nasd-seed-rule``, the lossless one ``nasd``. Not covered: the option ``first_target``,
 with which the first token comes from the target alone.

@@ -28,7 +28,11 @@ Prepared = tuple[tuple[Tokens, Tokens], ...]
 
 
 class _Ahead:
-    """Draws for a draft made in advance: the name of each decision has the number of drafts assumed to be accepted."""
+    """A source of draws for a draft that is made in advance.
+
+    It adds to the name (site) of each draw the number of drafts that are assumed to be accepted. So the draws of two
+    such drafts have different names.
+    """
 
     def __init__(self, draws: Draws, outcome: int) -> None:
         self._draws, self._outcome = draws, outcome

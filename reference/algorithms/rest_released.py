@@ -76,8 +76,9 @@ def declared_law(
 ) -> dict[Tokens, Any]:
     """Return the law that the algorithm promises, new tokens -> probability.
 
-    The options are those of ``build``. The law is computed from the numbers of accepted tokens of all paths, which are
-    independent of each other given the text.
+    The options are those of ``build``. A round emits the path of the tree with the most accepted tokens. Given the
+    text, the numbers of accepted tokens of different paths are independent, so the law of the longest one follows from
+    the law of each number.
     """
     target = checked_model(task.target, "target")
 

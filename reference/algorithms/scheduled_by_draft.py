@@ -1,11 +1,11 @@
 """Verification scheduled over a batch by a confidence that depends on the drafts: q(d_i) for draft i.
 
-Not lossless: ``declared_law`` returns the law of the output. As in ``scheduled-verification``, a budget of drafts of
-the whole batch is verified, those with the largest product of confidences. Here the confidence is the probability of
-the drafted token itself, which engines use if there is no confidence head. A likely draft is verified more often than
-an unlikely one, and where a draft is not verified the token comes from p. So likely drafts are emitted with more than
-probability p(d). If drafts are argmaxes, q(d) is known from the row alone, and there is no bias (vllm-ascend's
-scheduler for DFlash).
+Not lossless: ``declared_law`` returns the law of the output. As in ``scheduled-verification``, at most ``budget``
+drafts of the whole batch are verified: those for which the product of the confidences up to the draft is largest. Here
+the confidence is the probability of the drafted token itself, which engines use if there is no confidence head. A
+likely draft is verified more often than an unlikely one, and where a draft is not verified the token comes from p. So
+likely drafts are emitted with more than probability p(d). If drafts are argmaxes, q(d) is known from the row alone, and
+there is no bias (vllm-ascend's scheduler for DFlash).
 
 The law of the request is a sum over its block and the other request's block, cut by the schedule; the text of the other
 request is the same in every round.
@@ -33,7 +33,8 @@ def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) ->
     """Return the decoder that drafts ``gamma`` tokens for two requests and verifies ``budget`` drafts of both together.
 
     Verified are the drafts with the largest product of q(d) up to the draft. The decoder decodes one of the requests;
-    the text of the other is ``beside`` in every round. It has no function ``propose``.
+    the text of the other is ``beside`` in every round. The decoder has no function ``propose``, because which drafts
+    are verified depends on the drafts of both requests.
     """
     drafter = scheduled_drafter(task, gamma, budget, beside, of_the_draft)
     return Parts(drafter, constant(gamma), speculative_sampling, around=without_proposal)

@@ -30,7 +30,7 @@ def scheduled_drafter(task: Task, gamma: int, budget: int, beside: Tokens, confi
 
     ``gamma`` tokens are drafted for this request and for another one with the text ``beside``. Of both together the
     schedule verifies the ``budget`` draft positions with the largest product of confidences. ``confidence(q, token)``
-    is that of one position.
+    returns the confidence of one position, where ``token`` was drafted from q.
     """
     draft = draft_model(task)
     own, plan = model_drafter(draft), best_slots(budget, confidence)

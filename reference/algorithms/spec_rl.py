@@ -11,7 +11,8 @@ Two points differ from speculative sampling. The token at the cut is a draw from
 at lenience 1 the rollout does not have the new policy's law. A lenience above 1 accepts more drafts.
 
 The uniforms come from a generator with one fixed seed (``seed=1234``) at every step, so rollouts of different steps use
-the same numbers. A decoder written in draws cannot express this; ``docs/on-policy.md`` shows which check detects it.
+the same numbers. In this decoder every draw is new, so the reuse is not part of it; ``docs/on-policy.md`` shows which
+check detects the reuse.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ from ..types import (
 def hub_drafter(draft: LanguageModel, depth: int) -> Drafter:
     """Return a drafter of pairs: a tree in which each node has two children, ``depth`` levels deep.
 
-    A node has one child if the argmax of q has probability 1 there. A round passes gamma; if it is smaller than
-    ``depth``, the tree has gamma levels.
+    A node has one child if the argmax of q has probability 1 there. Each round calls the drafter with a gamma; if it is
+    smaller than ``depth``, the tree has gamma levels.
     """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:

@@ -38,7 +38,11 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 class _Stage:
-    """Draws of an inner round: the name of each decision has the position in the block at which the round began."""
+    """A source of draws for one inner round.
+
+    It adds to the name (site) of each draw the position in the block at which the round began. So the draws of two
+    inner rounds have different names.
+    """
 
     def __init__(self, draws: Draws, start: int) -> None:
         self._draws, self._start = draws, start

@@ -22,7 +22,11 @@ from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Site, Tokens, Ver
 
 
 class _Inner:
-    """Draws of an inner round: the name of each decision has the position in the draft at which the round began."""
+    """A source of draws for one inner round.
+
+    It adds to the name (site) of each draw the position in the draft at which the round began. So the draws of two
+    inner rounds have different names.
+    """
 
     def __init__(self, draws: Draws, start: int) -> None:
         self._draws, self._start = draws, start

@@ -25,9 +25,9 @@ class _Node(NamedTuple):
 def dynamic_tree_drafter(draft: LanguageModel, width: int, depth: int, nodes: int) -> Drafter:
     """Return a drafter of trees of at most ``nodes`` tokens: those with the largest product of q along their path.
 
-    The tree has ``depth`` levels, or gamma levels if the gamma that a round passes is smaller. At each level the
-    ``width`` best nodes get ``width`` children each. With ``depth`` 0 nothing is drafted. Raises ``ValueError`` unless
-    ``width`` and ``nodes`` are at least 1 and ``depth`` is at least 0.
+    The tree has ``depth`` levels, or gamma levels if the gamma with which a round calls the drafter is smaller. At each
+    level the ``width`` best nodes get ``width`` children each. With ``depth`` 0 nothing is drafted. Raises
+    ``ValueError`` unless ``width`` and ``nodes`` are at least 1 and ``depth`` is at least 0.
     """
     if width < 1 or nodes < 1 or depth < 0:
         raise ValueError(f"width is {width}, nodes {nodes}, depth {depth}, expected at least 1, 1 and 0")

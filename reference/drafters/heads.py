@@ -17,8 +17,8 @@ from .text_paths import paths_drafter
 def heads_drafter(heads: Sequence[LanguageModel], widths: Sequence[int]) -> Drafter:
     """Return a drafter of trees whose nodes at level i have the ``widths[i]`` best tokens of ``heads[i]`` as children.
 
-    Level 0 is the root. A round passes gamma; levels below level gamma are left out. Raises ``ValueError`` for a width
-    below 1, or unless there is one width for each head.
+    Level 0 is the root. Each round calls the drafter with a gamma; levels below level gamma are left out. Raises
+    ``ValueError`` for a width below 1, or unless there is one width for each head.
     """
     if len(heads) != len(widths) or any(width < 1 for width in widths):
         raise ValueError(f"widths are {tuple(widths)} for {len(heads)} heads, expected one of at least 1 for each")

@@ -25,9 +25,9 @@ def first_end(tokens: Tokens, length: int) -> int | None:
 def longest_match(tokens: Tokens, least: int, predict: int) -> Tokens:
     """Return up to ``predict`` - 1 tokens to copy; () if the longest match has fewer than ``least`` tokens.
 
-    A match is a suffix of ``tokens`` that also occurs earlier; the tokens after its first occurrence are copied. Of the
-    matches, the longest is used whose first occurrence is followed by at least ``predict`` tokens before the last
-    token. If there is none, the match of one token is used.
+    A match is a suffix of ``tokens`` that also occurs earlier; the tokens after its first occurrence are copied. The
+    longest match is used whose first occurrence is followed by at least ``predict`` tokens, not counting the last token
+    of ``tokens``. If no match is, the match of one token is used.
     """
     ends = {length: first_end(tokens, length) for length in range(1, len(tokens))}
     result = [length for length in ends if ends[length] is not None]

@@ -1,10 +1,10 @@
 """Edge and cloud with a gate that commits blocks locally (the edge-cloud guide, Sections 3.1 and 4). Biased by design.
 
 The edge drafts a block from q. A token is hard by the edge's own signals (``lengths.gating``). If the share of hard
-tokens is at most ``most``, the edge commits the block without the cloud. So these blocks have the law of q under this
-condition, not the law of p. Otherwise the cloud verifies the block. A round ends with the cloud's answer, so it may
-contain several blocks committed before; their tokens count as accepted. The cloud then receives the whole text with the
-next request.
+tokens is at most ``most``, the edge commits the block without the cloud. Such a block has the law of blocks drafted
+from q, given that the share is at most ``most``; it does not have the law of p. Otherwise the cloud verifies the block.
+A round ends with the cloud's answer, so it may contain several blocks committed before; their tokens count as accepted.
+The cloud then receives the whole text with the next request.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from .modes import check_session_seed
 
 
 class _OfBlock:
-    """Draws for one of a round's blocks: the name of each decision contains the block's number."""
+    """A source of draws for one of the blocks that a round drafts.
+
+    It adds the block's number to the name (site) of each draw. So the draws of two blocks have different names.
+    """
 
     def __init__(self, draws: Draws, block: int) -> None:
         self._draws, self._block = draws, block

@@ -27,7 +27,12 @@ class Threshold(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """The parameters of the threshold's update: b1, the target rate a, eps and b2 of the module's docstring."""
+    """The parameters of the threshold's update after a round, by the formulas of the module's docstring.
+
+    ``keep_rate`` is b1, the weight of earlier rounds in the moving average of the acceptance rate; ``aim`` is the
+    target rate a; ``step`` is eps, the size of a change; ``keep_threshold`` is b2, the weight of the old threshold in
+    the new one.
+    """
 
     keep_rate: Any = 0.5
     aim: Any = 0.9

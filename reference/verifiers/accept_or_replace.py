@@ -2,7 +2,7 @@
 
 With d ~ q, acceptance probability a(d) and a replacement law f that does not depend on d, the law of the emitted token
 is ``q a + (1 - sum q a) f``. It is p exactly if ``q a <= p`` everywhere and ``f = norm(p - q a)``; any other choice is
-biased, and acceptance above ``sum min(p, q)`` costs at least the same amount in total variation.
+biased. If the acceptance ``sum q a`` exceeds ``sum min(p, q)`` by x, the total variation from p is at least x.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ With S and B the probabilities of a prefix under q and p, ``r(v) = min(1, S q(v)
     (sum_v B p(v) (1 - r(v))^K - B (1 - r)^K) / (m(S) - sum_v B p(v) m(r(v)))    if it is a proper part of its block
     B m(r) / m(S)                                                               if it is the whole block
 
-Blocks are tested in order, each from the end of the longest prefix kept so far, and never a part that was rejected
-before; a whole block ends the round. After a part the next token has the law ``norm(B p(v) (1 - r(v)^K))``.
+Blocks are tested in order. The test of a block starts at the end of the longest prefix kept so far, and a prefix that
+was rejected before is not tested again. A whole block that is kept ends the round. If only a part of a block is kept,
+the next token has the law ``norm(B p(v) (1 - r(v)^K))``.
 """
 
 from __future__ import annotations

@@ -12,9 +12,10 @@ candidate has the law q_k given those before it. The order must not depend on th
 were drawn, or, for independent candidates, a random order. Candidates that were not drawn from q_k (a top-k list) are
 point masses.
 
-The acceptance is ``1 - prod TV(r_k, q_k)``. One candidate is speculative sampling; point masses accept with p(their
-set). Without replacement, one of K candidates is always accepted if at most K tokens have q > 0, among them all with p
-> 0. The rule is not optimal for K > 1: see ``optimal_transport``.
+The acceptance is ``1 - prod TV(r_k, q_k)``. With one candidate the rule is speculative sampling. Candidates that are
+point masses are accepted with the sum of their probabilities under p. Without replacement, one of K candidates is
+always accepted if at most K tokens have q > 0, among them all with p > 0. The rule is not optimal for K > 1: see
+``optimal_transport``.
 """
 
 from __future__ import annotations

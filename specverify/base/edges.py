@@ -35,7 +35,7 @@ def merged_edges(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, 
     """Return all edges of the lists ``one`` and ``other``, with duplicates merged.
 
     Two edges are duplicates if they have the same ``when`` (the random number and its value). The one with the larger
-    probability is kept, and its ``cases`` becomes the sum of both.
+    probability is kept. Its ``cases``, the number of cases in which the fault was found, becomes the sum of both.
     """
     merged = {edge["when"]: edge for edge in one}
     for edge in other:

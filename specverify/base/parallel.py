@@ -165,7 +165,7 @@ def _refuse_unreachable(head: str | None) -> None:
 
 
 class _Cluster(NamedTuple):
-    """A joblib backend whose processes run on other machines."""
+    """A joblib backend whose processes run on other machines, such as dask or ray; used if a run names it."""
 
     module: str
     """Name of the module that must be importable."""

@@ -46,7 +46,7 @@ class Ratio(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """The condition ``polynomial relation 0``; ``relation`` is a key of ``SIGNS``."""
+    """The condition ``polynomial relation 0``, for example ``p_0 - q_0 >= 0``; ``relation`` is a key of ``SIGNS``."""
 
     polynomial: Polynomial
     relation: str

@@ -143,7 +143,8 @@ class Writer:
     ) -> Iterator[tuple[list[tuple[Any, tuple[Any, ...], Any, frozenset[Any]]], Tokens]]:
         """Yield the steps and the tokens of every path of a round that starts at ``place``.
 
-        A step is (question, weights, answer, possible answers) of a draw or comparison; a comparison has no weights.
+        A step is (question, weights, answer, possible answers). For a draw, the question is its name, the weights are
+        its pmf and the answer is the outcome; a comparison asks for the sign of a polynomial and has no weights.
         ``tables`` has the symbolic pmfs, and ``solver`` decides which paths are feasible.
         """
 
