@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from property_tests.checks.explaining.test_round_faults import choose, plain, warmer_target
-from specverify.checks.explaining.engine_paths import KeptPaths
+from specverify.checks.explaining.engine_paths import KeptPaths, draws_of, with_pmfs
 from specverify.checks.explaining.round_readings import Models, reading_of
+from specverify.laws.draws import Decision
 from specverify.laws.paths import paths
 from specverify.testing import SpeculationRefuted, check_decoder, check_engine
 from test_support.checks.recorded_rounds import coin, model, read, token
@@ -109,6 +110,12 @@ def test_paths_that_are_known_are_not_run_again():
     kept = KeptPaths(pytest.fail, known)
     assert list(kept) == known
     assert kept.heaviest(lambda _: 1, 1) == [(0.75, known[1])]
+
+
+def test_a_draw_by_an_argmax_over_noise_has_a_line_and_a_whole_pmf():
+    decision = Decision(("race", "jax.random.gumbel", "e.py:3", 1), (0.75, 0.25), 0)
+    (item,) = with_pmfs([], draws_of([decision]), 3, {})
+    assert (item.is_lookup, item.place, item.pmf) == (True, "e.py:3", (0.75, 0.25, 0.0))
 
 
 def test_draws_that_cannot_be_rounds_are_not_read():

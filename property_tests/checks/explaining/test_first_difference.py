@@ -36,6 +36,12 @@ def test_rows_that_are_right_alone_are_told_to_depend_on_each_other():
     assert first_difference(wrong, expected, each="row").fault.startswith("row 1, new token 1 is 0 with probability 1,")
 
 
+def test_a_difference_of_rounding_is_not_listed_beside_large_ones():
+    expected = {(0,): 0.25, (1,): 0.5, (2,): 0.25}
+    rows = first_difference({(0,): 0.25 + 1e-9, (1,): 0.25 - 1e-9, (2,): 0.5}, expected).rows
+    assert [line.split()[0] for line in rows[1:]] == ["2", "1"]
+
+
 @pytest.mark.parametrize(
     ("got", "said"),
     [

@@ -47,9 +47,10 @@ from specverify.checks.explaining.first_difference import CERTAIN, first_differe
 from specverify.checks.explaining.other_requests import blame_other_requests, fault_between_rows, right_alone
 from specverify.checks.explaining.reused_rows import REUSED
 from specverify.checks.explaining.round_readings import UNDRAWN_WORDS, Models, Reading
+from specverify.checks.explaining.used_rows import wrong_row_used
 from specverify.checks.explaining.wrong_tokens import HeaviestPaths, explain_token
 from specverify.laws.paths import Path, outcomes_of
-from specverify.reference import Draws, Pmf, Tokens
+from specverify.reference import Draws, LanguageModel, Pmf, Tokens
 from specverify.subjects.subject import EngineProgram, Trace
 
 EVIDENCE_OF_PROBE = 36
@@ -106,14 +107,10 @@ def program_counterexample(
     beside = blame_other_requests(program, trace, (law, expected), difference, engine)
     if beside is not None:
         return example._replace(fault=beside[0], rows=beside[1:], sure=True)
-    named = or_none(token_without_draw, program, engine) or (rounds.fault if rounds else "")
-    if not named and trace is not None and trace.target is not None and program.split is None:
-        candidates = (
-            (with_pmfs(engine, draws_of(path.decisions), size, cells), text)
-            for path in islice(engine, MOST_TREE_PATHS)
-            for text, _ in outcomes_of(path.outcome)[:1]
-        )
-        named = or_none(rule_of_candidates, candidates, trace.target, trace.texts[0][0]) or ""
+    model = _after(trace.texts[0][0], trace.target) if trace and trace.target else model_of_law(expected, size)
+    named = or_none(token_without_draw, program, engine) or _fault_of(rounds, engine, drawn, (model, size), cells)
+    if not named and trace is not None and program.split is None:
+        named = _fault_of_candidates(engine, trace, size, cells)
     if not named:
         paths_drawn = HeaviestPaths(
             engine, expected, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells
@@ -129,6 +126,44 @@ def program_counterexample(
     let = with_contexts(example.let, own.contexts if trace else ())  # else the prompt of these texts is not known
     rows, sure = (difference.fault, *difference.rows), program.is_probe and own.named
     return example._replace(let=let, fault=named, rows=rows, sure=sure)
+
+
+def _fault_of(
+    rounds: EngineRounds | None,
+    engine: KeptPaths,
+    drawn: Sequence[Sequence[PathDraw]],
+    target: tuple[LanguageModel, int],
+    cells: dict[tuple[int, ...], Any],
+) -> str:
+    """Return the sentence about the fault of ``rounds``; "" if none is known.
+
+    A rule that explains all wrong parts comes first, then a wrong row of p with which the rounds follow the rule. The
+    arguments are those of ``wrong_row_used``.
+    """
+    if rounds is None or (rounds.named and rounds.whole):
+        return rounds.fault if rounds else ""
+    return or_none(wrong_row_used, engine, drawn, rounds.readings, target, cells) or rounds.fault
+
+
+def _fault_of_candidates(engine: KeptPaths, trace: Trace, size: int, cells: dict[tuple[int, ...], Any]) -> str:
+    """Return the sentence about a wrong rule for several candidates of one position; "" if none is recognised.
+
+    ``engine`` holds the paths, ``trace`` has the models, ``size`` is the vocabulary size, and ``cells`` the cache of
+    ``with_pmfs``.
+    """
+    if trace.target is None:
+        return ""
+    candidates = (
+        (with_pmfs(engine, draws_of(path.decisions), size, cells), text)
+        for path in islice(engine, MOST_TREE_PATHS)
+        for text, _ in outcomes_of(path.outcome)[:1]
+    )
+    return or_none(rule_of_candidates, candidates, trace.target, trace.texts[0][0]) or ""
+
+
+def _after(prompt: Tokens, model: LanguageModel) -> LanguageModel:
+    """Return ``model`` as a function of the new tokens, which follow ``prompt``."""
+    return lambda new: model(prompt + new)
 
 
 def _varied_paths(engine: KeptPaths) -> list[Path[Any]]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
-from specverify.checks.explaining.given_drafts import place_of
+from specverify.checks.explaining.given_drafts import RACE, place_of
 from specverify.checks.explaining.round_rules import Row, same_row
 from specverify.checks.explaining.wording import short, short_row
 from specverify.laws.draws import AMONG, BELOW, TOGETHER, Decision
@@ -21,7 +21,7 @@ from specverify.reference import Draws, Site
 MOST_PATHS = 5000
 SEARCHED_PATHS = 20_000
 """The number of paths that are searched for the most probable ones."""
-LOOKUPS = frozenset({"choice", "choices", "multinomial", "categorical", "sample", "searchsorted", "shuffle"})
+LOOKUPS = frozenset({"choice", "choices", "multinomial", "categorical", "sample", "searchsorted", "shuffle", RACE})
 """Last words of the names of calls that draw a token and not a coin."""
 LONGEST_PMF = 8
 OF_A_COIN = 2
@@ -110,7 +110,12 @@ class PathDraw(NamedTuple):
     @property
     def is_lookup(self) -> bool:
         """Return whether this draw selects a token; if not, it is a coin."""
-        return self.outcome is not None or self.call.rpartition(".")[2].partition(" ")[0] in LOOKUPS
+        return self.outcome is not None or self.calls_lookup
+
+    @property
+    def calls_lookup(self) -> bool:
+        """Return whether the random call, by its name, draws a token."""
+        return self.call.rpartition(".")[2].partition(" ")[0] in LOOKUPS
 
 
 def draws_of(decisions: Sequence[Decision]) -> list[PathDraw]:
@@ -142,7 +147,7 @@ def with_pmfs(
     """Return ``drawn``, the draws of a path, with the pmf of each token that is looked up by a uniform.
 
     The entries of the pmf are the lengths of the intervals in which the uniform lies on the paths with the same earlier
-    decisions.
+    decisions. A pmf without its last zeros, as JAX's draws have it, is filled to the size of the vocabulary.
 
     Args:
         engine: Yields all paths.
@@ -154,6 +159,8 @@ def with_pmfs(
         known.update(_cells(engine))
     result = []
     for item in drawn:
+        if item.calls_lookup and 0 < len(item.pmf) < vocabulary:
+            item = item._replace(pmf=item.pmf + (0.0,) * (vocabulary - len(item.pmf)))  # noqa: PLW2901
         cells = sorted(known.get(item.before, ()))
         ends = [0.0, *(high for _, high in cells)]
         whole = all(abs(low - end) < NEAR for (low, _), end in zip(cells, ends, strict=False)) and (

@@ -51,6 +51,8 @@ class EngineRounds(NamedTuple):
     """Whether the sentence names the wrong rule; False if it only quotes numbers of one path."""
     contexts: tuple[Context, ...] = ()
     """The texts of the numbers in the sentence, with their rows of p and q."""
+    whole: bool = True
+    """Whether a named rule explains all wrong parts of the rounds."""
 
 
 def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
@@ -322,8 +324,8 @@ def is_by_other_text(said: str) -> bool:
     return _OTHER_TEXT.search(said) is not None
 
 
-def _rule(read: Sequence[tuple[Reading, Models]]) -> tuple[str, bool, tuple[Context, ...]]:
-    """Return (sentence about the wrong rule in the rounds of all paths, whether it names the rule, rows to show).
+def _rule(read: Sequence[tuple[Reading, Models]]) -> tuple[str, bool, tuple[Context, ...], bool]:
+    """Return the fields ``fault``, ``named``, ``contexts`` and ``whole`` of ``EngineRounds`` for a wrong rule.
 
     The sentence is "" if no rule is recognised. It quotes numbers, and the rows to show are those of p and q from which
     a reader can compute the numbers. ``read`` has (reading, models) of each path. The rounds of a path count up to its
@@ -341,15 +343,15 @@ def _rule(read: Sequence[tuple[Reading, Models]]) -> tuple[str, bool, tuple[Cont
         if by_text:
             agree = len({kind for kind, _ in by_text}) == 1 and 2 * len(by_text) > len(faults)
             if agree and all(_AS_BY.search(said) for _, said in by_text):
-                return without_unseen_row(by_text[0][1]), False, ()  # no bound tells one text from another
-            return (by_text[0][1], True, ()) if agree else ("", False, ())
+                return without_unseen_row(by_text[0][1]), False, (), True  # no bound tells one text from another
+            return (by_text[0][1], True, (), True) if agree else ("", False, (), True)
         if 2 * sum(UNDRAWN_WORDS in said for said in faults) > len(faults):
-            return "", False, ()  # the readings only fail to find a draw
+            return "", False, (), True  # the readings only fail to find a draw
     sure = fault is not None and (fault.named or any(models.queries or models.guesses for _, models in read))
     if fault is None or not sure:
-        return "", False, ()
+        return "", False, (), True
     sentence = f"{fault.sentence}{_as_with_q(read) if GUESSED in fault.sentence else ''}"
-    return sentence, fault.named, fault.contexts
+    return sentence, fault.named, fault.contexts, fault.whole
 
 
 def _all_given(read: Sequence[tuple[Reading, Models]], *, undrawn: bool = True) -> list[GivenDrafts]:

@@ -20,6 +20,8 @@ CERTAIN = 1 - 1e-9
 MOST_ROWS = 6
 SHARE = 0.05
 """A difference of less than this share of the largest one may be rounding."""
+LISTED = 1e-6
+"""A text is listed if its difference is more than this share of the largest one; smaller ones are rounding."""
 END = -1
 """A marker after the last token of a text."""
 
@@ -202,6 +204,8 @@ def _rows(place: _FirstTexts) -> tuple[str, ...]:
         does, ought = place.masses.get(text, 0), place.expected.get(text, 0)
         if abs(does - ought) > 1e-12:
             result.append((does - ought, text, apart(does, ought)))
+    least = LISTED * max((abs(difference) for difference, _, _ in result), default=0)
+    result = [item for item in result if abs(item[0]) > least]
     result.sort(key=lambda item: (item[0] < 0, -abs(item[0]), item[1]))
     lines = [
         (_shown(text), does, ought, f"{float(difference):+.3g}")

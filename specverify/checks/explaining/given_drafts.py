@@ -330,12 +330,17 @@ def is_coin(decision: Decision, mass: Any) -> bool:
     return compared and abs(float(decision.weights[0]) - float(mass)) < 1e-6
 
 
+RACE = "race"
+"""The beginning of the site of a draw by an argmax over noise; the site of the noise follows."""
+
+
 def place_of(decision: Decision) -> str:
     """Return the file and line of a decision, such as "engine.py:9"; "" if unknown.
 
     If a function that draws is called from several lines, the line of the call is added.
     """
-    where = decision.site[1] if len(decision.site) > 1 else ""
+    site = decision.site[decision.site[:1] == (RACE,) :]
+    where = site[1] if len(site) > 1 else ""
     if not isinstance(where, str) or ":" not in where:
         return ""
     return where.in_full() if isinstance(where, DrawLine) else where

@@ -83,6 +83,8 @@ class RoundFault(NamedTuple):
     """Whether another rule that fits all numbers is named; else the sentence only quotes numbers."""
     contexts: tuple[Context, ...] = ()
     """The texts of the numbers in the sentence, with their rows of p and q."""
+    whole: bool = True
+    """Whether the named rules explain all wrong parts; else other parts differ for another reason."""
 
 
 def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> RoundFault | None:
@@ -154,7 +156,8 @@ def _named(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault:
     names = [part for part in wrong if _rule_sentence(all_given, part, parameters)]
     told = (names or wrong[:1])[:2]
     said = "; ".join(_sentence(all_given, part, parameters) for part in told)
-    return RoundFault(said, frozenset(wrong), bool(names), _contexts(all_given, told, briefly=bool(names)))
+    contexts = _contexts(all_given, told, briefly=bool(names))
+    return RoundFault(said, frozenset(wrong), bool(names), contexts, whole=set(names) == set(wrong))
 
 
 def _same_row_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str], parameters: str) -> str | None:

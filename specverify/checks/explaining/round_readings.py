@@ -116,6 +116,8 @@ class ReadRound(NamedTuple):
     """A token that was drafted and then neither tested nor emitted; None if there is none."""
     shown: bool = True
     """Whether a draw or a token of the text shows the step ``structure``."""
+    begin: int = 0
+    """The number of draws of the path before the round; draws with a certain outcome do not count."""
 
 
 class Reading(NamedTuple):
@@ -177,6 +179,7 @@ class _RoundReading(NamedTuple):
     """The emitted tokens so far."""
     structure: str = ""
     dropped: int | None = None
+    begin: int = 0
 
     def is_too_costly(self, more: float = 0.0) -> bool:
         """Return whether the round is discarded if its cost increases by ``more``."""
@@ -194,7 +197,7 @@ class _RoundReading(NamedTuple):
         shown = not drafted.kept or any(role == "test" and i == 0 for role, i, _ in self.places)
         return ReadRound(
             self.text, drafted.tokens, drafted.q, self.accept, (end, row), (*places, last), fault, self.structure,
-            self.dropped, shown,
+            self.dropped, shown, self.begin,
         )  # fmt: skip
 
 
@@ -452,10 +455,13 @@ class _PathReader:
         a cost; ways with a total cost of ``below`` or more may be left out.
         """
         certain = UNLIKELY / 10 if _certain(self.p(text)) is not None and not self.asks_draft else 2 * UNLIKELY
-        yield from self._without_draft(at, _RoundReading(text, _DraftReading((), (), at), rejected, certain, below))
+        alone = _RoundReading(text, _DraftReading((), (), at), rejected, certain, below, begin=at)
+        yield from self._without_draft(at, alone)
         for drafted in self._drafts(at, text, rejected, below):
             odd = drafted.fault if drafted.kept else ""
-            now = _RoundReading(text, drafted, rejected, drafted.cost, below, fault=drafted.fault, structure=odd)
+            now = _RoundReading(
+                text, drafted, rejected, drafted.cost, below, fault=drafted.fault, structure=odd, begin=at
+            )
             yield from self._decided(drafted.next, now)
             if drafted.drawn:
                 yield from self._dropped(drafted, now)
@@ -496,7 +502,7 @@ class _PathReader:
         fault = drafted.fault or wrong
         now = _RoundReading(
             kept.text, rest, kept.rejected, drafted.cost + DROPPED, kept.below, (said,), fault, structure=wrong,
-            dropped=token,
+            dropped=token, begin=kept.begin,
         )  # fmt: skip
         now = now._replace(places=(("draft", number - 1, drafted.places[-1]),))
         if rest.tokens:

@@ -1,0 +1,73 @@
+"""Rounds that follow the rule with another row of p than the target's."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from property_tests.checks.explaining.test_engine_paths import DRAFT, TARGET
+from property_tests.checks.explaining.test_round_faults import choose, plain
+from specverify.testing import SpeculationRefuted, check_engine
+
+
+def speculative(stale, tau=1.0, length=3, gamma=2):
+    """Return new tokens of an engine with rows of p ``stale(row, rejected, position)``.
+
+    ``rejected`` is the draft that the round before rejected, or None, and ``position`` the index of the draft. An
+    accepted draft has the bound p/(tau q).
+    """
+    new, rejected = [0], None
+    while len(new) <= length:
+        drafts = [new[-1]]
+        for _ in range(min(gamma, length + 1 - len(new))):
+            drafts.append(choose(DRAFT[drafts[-1]]))
+        kept, before = [], rejected
+        rejected = None
+        for i, x in enumerate(drafts[1:]):
+            p, q = stale(TARGET[drafts[i]], before, i), DRAFT[drafts[i]]
+            if random.random() < p[x] / q[x] / tau:
+                kept.append(x)
+                continue
+            rejected = x
+            kept.append(choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
+            break
+        else:
+            kept.append(choose(stale(TARGET[drafts[-1]], before, len(kept))))
+        new += kept
+    return new[1 : length + 1]
+
+
+def mixed(row, other):
+    return tuple((2 * a + b) / 3 for a, b in zip(row, other, strict=True))
+
+
+def after_rejection(row, rejected, position):
+    return row if rejected is None else mixed(row, TARGET[rejected][::-1])
+
+
+def in_block(row, rejected, position):
+    return row if position == 0 else mixed(row, (0.0, 0.0, 1.0))
+
+
+def message(fast, length):
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_engine(fast, lambda: plain(length=length), checks=["law_is_target"])
+    return str(raised.value).splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("stale", "gamma", "said"),
+    [
+        (after_rejection, 1, "after a rejection, p is not the target's row: draft 1 of round 2"),
+        (in_block, 2, "after the first draft of a round, p is not the target's row: draft 2 of round 1"),
+    ],
+)
+def test_the_rounds_with_a_wrong_row_of_p_are_named(stale, gamma, said):
+    first = message(lambda: speculative(stale, gamma=gamma), 3)
+    assert f": {said} is tested and replaced as with p = (" in first
+
+
+def test_a_wrong_rule_with_the_right_row_is_no_wrong_row():
+    """A bound that is too small in all rounds is that of the right rule with another row."""
+    assert "p is not the target's row" not in message(lambda: speculative(lambda row, *_: row, tau=1.5, length=2), 2)

@@ -1,0 +1,240 @@
+"""Find rounds of an engine that use another row of p than the target's, although they follow the rule with that row.
+
+An example is a cache of the target that keeps the entry of a rejected draft: the tests and replacements of the next
+round are right for the row that the program computes. The row is read off the paths: if a round follows the rule, the
+law of the next token, given all draws before the round, is the row of p that the round uses.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from math import prod
+from typing import Any, NamedTuple
+
+from specverify.checks.explaining.counterexample_parts import NEAR_LAW
+from specverify.checks.explaining.engine_paths import KeptPaths, PathDraw, draws_of, with_pmfs
+from specverify.checks.explaining.first_difference import CERTAIN
+from specverify.checks.explaining.round_readings import Reading, ReadRound
+from specverify.checks.explaining.round_rules import Row, ratio, same_row
+from specverify.checks.explaining.wording import rows_apart
+from specverify.laws.paths import Path, outcomes_of
+from specverify.reference import LanguageModel, Tokens
+
+MOST_ENDS = 500
+"""The largest number of paths after the beginning of a round from which the row of the round is computed."""
+REPLACED, KEPT, FIRST = "replace", "kept", "first"
+
+
+class _Used(NamedTuple):
+    """A row of p that a round uses: that for draft number ``position`` (0 is the first) of round ``number``.
+
+    ``before`` is how the preceding round ended: ``FIRST`` if there is none, ``REPLACED`` if it replaced a rejected
+    draft.
+    """
+
+    number: int
+    position: int
+    before: str
+    new: Tokens
+    """The new tokens before the draft."""
+    row: Row
+    expected: Row
+    ends: Sequence[_End]
+    """The paths on which the round begins after the same draws, and accepts the same drafts before this one."""
+
+    @property
+    def is_right(self) -> bool:
+        """Return whether the row is the target's."""
+        return same_row(self.row, self.expected, NEAR_LAW)
+
+
+class _End(NamedTuple):
+    """One way in which a path goes on after the beginning of a round.
+
+    ``draws`` are the uncertain draws from there on, ``texts`` the possible new tokens of the whole path with their
+    probabilities.
+    """
+
+    draws: Sequence[PathDraw]
+    texts: Sequence[tuple[Tokens, float]]
+
+
+class _Engine:
+    """The paths of an engine in order, and the draws of those that were needed."""
+
+    def __init__(self, engine: KeptPaths, size: int, cells: dict[tuple[int, ...], Any]) -> None:
+        """Store the paths. ``size`` is the vocabulary size, and ``cells`` the cache of ``with_pmfs``."""
+        self._engine, self.size, self._cells = engine, size, cells
+        self._paths = sorted(engine, key=lambda path: path.choices)
+        self._drawn = dict[tuple[int, ...], Sequence[PathDraw]]()
+
+    def ends(self, choices: tuple[int, ...]) -> list[_End]:
+        """Return the paths whose first decisions have the outcomes ``choices``.
+
+        Returns [] if these are more than ``MOST_ENDS``, or if some paths are not known.
+        """
+        begin = len(choices)
+        first = bisect_left(self._paths, choices, key=lambda path: path.choices)
+        same = list(takewhile(lambda path: path.choices[:begin] == choices, self._paths[first : first + MOST_ENDS + 1]))
+        if not same or len(same) > MOST_ENDS:
+            return []
+        mass = prod(float(one.weights[one.outcome]) for one in same[0].decisions[:begin])
+        if abs(sum(float(path.weight) for path in same) - mass) > NEAR_LAW * mass:
+            return []
+        return [self._end(path, begin) for path in same]
+
+    def _end(self, path: Path[Any], begin: int) -> _End:
+        if path.choices not in self._drawn:
+            self._drawn[path.choices] = with_pmfs(self._engine, draws_of(path.decisions), self.size, self._cells)
+        draws = [item for item in self._drawn[path.choices] if len(item.before) >= begin and _is_open(item)]
+        weight = float(path.weight)
+        return _End(draws, [(text, weight * float(share)) for text, share in outcomes_of(path.outcome) if share])
+
+
+def wrong_row_used(
+    engine: KeptPaths,
+    drawn: Sequence[Sequence[PathDraw]],
+    readings: Sequence[Reading | None],
+    target: tuple[LanguageModel, int],
+    cells: dict[tuple[int, ...], Any],
+) -> str:
+    """Return the sentence that some rounds follow the rule with a wrong row of p; "" if this is not proved.
+
+    It is proved if all tests of such a round have the bound min(1, p/q) with the wrong row, and if the tests of other
+    rounds have it with the target's row. Then the acceptance test is right, and the row is wrong.
+
+    Args:
+        engine: The paths of the engine.
+        drawn: The draws of some of the paths.
+        readings: For each of them, its reading as rounds, or None.
+        target: The target as a function of the new tokens, and the vocabulary size.
+        cells: The cache of ``with_pmfs``.
+    """
+    read = [(items, reading) for items, reading in zip(drawn, readings, strict=True) if reading]
+    if not any(_tests_by_rule(one) for _, reading in read for one in reading.rounds):
+        return ""
+    model, size = target
+    known, seen = _Engine(engine, size, cells), dict[tuple[Any, ...], _Used]()
+    for items, reading in read:
+        for key, used in _rows_used(known, items, reading, model):
+            seen.setdefault(key, used)
+    wrong = [used for used in seen.values() if not used.is_right]
+    right = [used for used in seen.values() if used.is_right]
+    first = min(wrong, key=lambda used: (len(used.new), used.number, used.position), default=None)
+    if first is None or not right or not _follows_rule(first):
+        return ""
+    does, ought = rows_apart(first.row, first.expected)
+    tokens = f" after new token{'s' * (len(first.new) > 1)} {', '.join(map(str, first.new))}" if first.new else ""
+    where = f"draft {first.position + 1} of round {first.number} is tested and replaced as with p = {does}{tokens}"
+    when, others = _when(wrong, right)
+    return f"{when}p is not the target's row: {where}, expected p = {ought}{others}"
+
+
+def _when(wrong: Sequence[_Used], right: Sequence[_Used]) -> tuple[str, str]:
+    """Return words for the rounds with a wrong row, and words for the others; "" and "" if no words separate them.
+
+    ``wrong`` and ``right`` are the rows used in rounds of several paths.
+    """
+    every = (*wrong, *right)
+    if all((used.before == REPLACED) != used.is_right for used in every):
+        others = " and after accepted drafts" * any(used.before == KEPT for used in right)
+        return "after a rejection, ", f" (in the first round{others}, the rows are right)"
+    if all((used.before == FIRST) == used.is_right for used in every):
+        return "after the first round, ", " (in the first round, the rows are right)"
+    if all((used.position == 0) == used.is_right for used in every):
+        return "after the first draft of a round, ", " (for the first draft, the rows are right)"
+    return "", ""
+
+
+def _is_open(item: PathDraw) -> bool:
+    return item.high - item.low < CERTAIN
+
+
+def _tests_by_rule(one: ReadRound) -> bool:
+    """Return whether a round has a test that is neither certain nor a deviation from the rule."""
+    return not one.fault and any(NEAR_LAW < bound < 1 - NEAR_LAW for bound in one.accept)
+
+
+def _rows_used(
+    engine: _Engine, items: Sequence[PathDraw], reading: Reading, model: LanguageModel
+) -> Iterator[tuple[tuple[Any, ...], _Used]]:
+    """Yield (identifier, row) for the rows of p that the rounds of a path use, up to its first deviating round.
+
+    ``items`` are the draws of the path. ``model`` is the target as a function of the new tokens. Rows after a wrong
+    one of the same round are left out.
+    """
+    open_items, before = [item for item in items if _is_open(item)], FIRST
+    for number, one in enumerate(reading.rounds, 1):
+        if one.begin >= len(open_items):
+            return
+        choices, new = open_items[one.begin].before, one.text[len(reading.rounds[0].text) :]
+        ends = engine.ends(choices)
+        for position in range(min(len(one.accept), len(one.drafts))):
+            here = new + one.drafts[:position]
+            kept = [end for end in ends if _accepts(end, one.drafts[:position], here)]
+            row = _law_of_next(kept, len(here), engine.size)
+            if row is None:
+                break
+            used = _Used(number, position, before, here, row, model(here).tolist(), kept)
+            yield (choices, position, here), used
+            if not used.is_right:
+                break
+        if one.fault:
+            return
+        before = REPLACED if one.end[0] == REPLACED else KEPT
+
+
+def _accepts(end: _End, drafts: Tokens, new: Tokens) -> bool:
+    """Return whether the round drafts ``drafts`` first, and all possible texts begin with ``new``."""
+    drawn = [item.outcome for item in end.draws if item.is_lookup]
+    return tuple(drawn[: len(drafts)]) == drafts and all(text[: len(new)] == new for text, _ in end.texts)
+
+
+def _law_of_next(ends: Sequence[_End], at: int, size: int) -> Row | None:
+    """Return the law of new token number ``at`` (0 is the first), ``[size]``; None if a path ends before it."""
+    row = [0.0] * size
+    for end in ends:
+        for text, mass in end.texts:
+            if len(text) <= at:
+                return None
+            row[text[at]] += mass
+    total = sum(row)
+    return [mass / total for mass in row] if total > 0 else None
+
+
+def _follows_rule(used: _Used) -> bool:
+    """Return whether a draft is tested by the rule with the row ``used.row`` as p.
+
+    On all paths of the round, the draft x must be drawn from the same row q and tested with min(1, p(x)/q(x)), at least
+    once with a bound below 1. The replacement then follows the rule too, because the law of the token is p.
+    """
+    at, shown = used.position, False
+    q: Row | None = None
+    number: int | None = None
+    for end in used.ends:
+        lookups = [item for item in end.draws if item.is_lookup]
+        if len(lookups) <= at or lookups[at].outcome is None or len(lookups[at].pmf) != len(used.row):
+            return False
+        draft, row = lookups[at].outcome or 0, lookups[at].pmf
+        if q is not None and not same_row(q, row, NEAR_LAW):
+            return False
+        q = row
+        bound = float(ratio(used.row[draft], row[draft]))
+        emitted = {text[len(used.new)] for text, _ in end.texts}
+        if not NEAR_LAW < bound < 1 - NEAR_LAW:
+            if (emitted == {draft}) != (bound > NEAR_LAW):
+                return False
+            continue
+        coins = [item for item in end.draws if not item.is_lookup]
+        fitting = [i for i, item in enumerate(coins) if abs(_bound_of(item) - bound) < NEAR_LAW]
+        number = next((i for i in fitting if number in {None, i}), None)
+        if number is None or (coins[number].low <= 0) != (emitted == {draft}):
+            return False
+        shown = True
+    return shown
+
+
+def _bound_of(coin: PathDraw) -> float:
+    return coin.high if coin.low <= 0 else coin.low
