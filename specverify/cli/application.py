@@ -1,6 +1,7 @@
 """The command line.
 
-Exit status: 0 all hold, 1 refuted, 2 unusable call or subject, 3 something UNKNOWN, 4 refuted by edges alone.
+Exit status: 0 all hold, 1 refuted, 2 unusable call or subject, 3 something UNKNOWN, 4 refuted only at edges (random
+numbers very close to 0 or 1).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=N
 
 
 def main() -> None:
-    """Run the command line. An internal error ends the process with status 2, never with that of a verdict."""
+    """Run the command line. An internal error ends the process with status 2, so it cannot be taken for a verdict."""
     typed.set(sys.argv[1:])
     gc.set_threshold(100_000, 20, 100)  # what is imported stays: to look through it as often as usual takes a tenth
     try:
@@ -87,7 +88,7 @@ def prove(
         Path | None, typer.Option(help="A file for the evidence, which check-certificate checks without z3.")
     ] = None,
 ) -> None:
-    """Prove a statement for all p and q, or show p and q where it is false (needs the extra proof)."""
+    """Prove a statement for all p and q, or show p and q where it is false (needs the package extra "proof")."""
     try:
         from specverify import proof  # needs the extra proof
         from specverify.proof.text import proof_text
@@ -115,7 +116,7 @@ def check_certificate_command(
         bool, typer.Option("--replay", help="Run the subject of enumerations on numbers of the listed paths.")
     ] = False,
 ) -> None:
-    """Check a certificate of a proof or of enumerations by exact arithmetic, and run the algorithm of a proof."""
+    """Check a certificate by exact arithmetic; for that of a proof, compare it with runs of its algorithm, too."""
     from specverify.certificates import CertificateRefused, check_certificate
 
     try:

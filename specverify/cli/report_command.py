@@ -34,7 +34,7 @@ def report_command(
     markdown: Annotated[Path | None, _file("Markdown for a pull request.", "--markdown")] = None,
     sarif: Annotated[Path | None, _file("SARIF 2.1.0 for code hosts.", "--sarif")] = None,
 ) -> None:
-    """Write the results of a run as a page to forward, for test runners, pull requests and code hosts.
+    """Write the results of an earlier run as an HTML page, or for test runners, pull requests and code hosts.
 
     Examines nothing.
     """

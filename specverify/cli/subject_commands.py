@@ -70,7 +70,7 @@ def verify_command(
         Path | None, typer.Option(help="A file for the trees of draws of one subject, which check-certificate adds up.")
     ] = None,
 ) -> None:
-    """Examine subjects: report what holds, with which evidence, and what does not."""
+    """Examine algorithms, engines or your code: report what holds, with which evidence, and what does not."""
     from specverify.base.verdict import Evidence
     from specverify.checks import Conditions
     from specverify.report.data import as_data
@@ -153,7 +153,7 @@ def _certify(name: str, file: Path) -> None:
 
 
 def replay_command(identifier: IdentifierArgument) -> None:
-    """Replay the one case in which a failure was found."""
+    """Replay the one case in which a failure was found; the report of the failure has its identifier."""
     from specverify.base.verdict import Status
     from specverify.report.prose import failure
 
@@ -172,7 +172,8 @@ def reproduce_command(
 ) -> None:
     """Write a failure of an engine as a script that needs the engine alone.
 
-    Instead of an identifier, a subject can be given: one that raises, or with --check one that a check refutes.
+    Instead of an identifier, a subject can be given that raises an error. With --check, a subject that this check
+    refutes can be given.
     """
     from specverify.base.identifier import unpack_replay
     from specverify.report.progress import progress_shown
@@ -212,7 +213,7 @@ def reproduce_command(
 def exit_status(verdicts: Sequence[Verdict]) -> int:
     """Return the exit status of the worst verdict: unusable 2, refuted 1, refuted only at edges 4, unknown 3, else 0.
 
-    If nothing was examined, the status is 3.
+    If nothing was examined, the status is 3. An edge is a random number very close to 0 or 1.
     """
     from specverify.base.verdict import Status, is_edge
 
@@ -281,8 +282,8 @@ def _verdicts(
     """Yield, for each of the subjects ``listed``, the list of its verdicts as soon as the subject is examined.
 
     Several subjects run in parallel. A single one gets all processes, and so does each one on a cluster (``backend``).
-    Foreign code is examined in ``workers``, processes of this machine; on a cluster it stops the command. ``checklist``
-    has the checks and their conditions.
+    Code from outside this project is examined in ``workers``, processes of this machine; on a cluster such a subject is
+    refused, and the command stops. ``checklist`` has the checks and their conditions.
     """
     from specverify.report.progress import progress_shown
     from specverify.run.catalogue import find_subject, is_external

@@ -36,7 +36,7 @@ def mutants_command(
     markdown: MarkdownOption = None,
     jobs: JobsOption = 0,
 ) -> None:
-    """Run every check on every planted bug: the kill matrix. Exit 1 if a bug survives or a control is refuted."""
+    """Run every check on every planted bug (the kill matrix). Exit 1 if a bug is not refuted, or right code is."""
     from specverify.checks import CHECKS, Conditions, checks_named
     from specverify.mutants import left_out, mutants
     from specverify.report.progress import progress_shown
@@ -92,7 +92,7 @@ def alarms_command(
     markdown: MarkdownOption = None,
     jobs: JobsOption = 0,
 ) -> None:
-    """Count how often correct subjects are refuted. Exit 1 if that is more often than declared."""
+    """Count how often correct subjects are refuted. Exit 1 if the rate is above the declared one."""
     from specverify.report.progress import progress_shown
     from specverify.trust.alarms_page import alarms_page
     from specverify.trust.false_alarms import SHARES, exact_alarms, statistical_alarms

@@ -54,7 +54,7 @@ def export_command(
         Path, typer.Argument(metavar="DIR", help="Where to.", callback=checked(check_folder, "the folder"))
     ],
 ) -> None:
-    """Write the vectors as JSON files, one for each kind, and their schemas. The output is the same every time."""
+    """Write the test vectors (inputs with their right answers) as JSON files, one for each kind, and their schemas."""
     from specverify.vectors.all_vectors import all_vectors
     from specverify.vectors.export import export
 
@@ -73,7 +73,7 @@ def check_command(
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Grade the answers of another program. Exit 0 if all are right, 1 if one is wrong, 3 if one is missing."""
+    """Grade a program's answers to the vectors. Exit 0 if all are right, 1 if one is wrong, 3 if one is missing."""
     from specverify.vectors.all_vectors import all_vectors
     from specverify.vectors.grade_report import grades_data
     from specverify.vectors.grading import grade
@@ -145,7 +145,7 @@ def _print(grades: Grades) -> None:
 
 @vectors_app.command("mutants")
 def mutants_command(markdown: MarkdownOption = None, jobs: JobsOption = 0) -> None:
-    """Run every planted bug on the vectors, and report which vectors refute it: the second half of docs/vectors.md."""
+    """Run every planted bug on the test vectors, and report which of them refute it (table in docs/vectors.md)."""
     from specverify.mutants import mutants
     from specverify.report.progress import progress_shown
     from specverify.trust.vector_kills import vector_rows

@@ -59,7 +59,7 @@ class Engine(NamedTuple):
     """One library to examine: its names, its subjects, and the function that loads a subject.
 
     Optional fields write failing calls as scripts (``reproducer``) and describe forward passes of the library's models,
-    to compare their caches (``reads``) and to reuse their results (``passes``).
+    to compare their caches with the text they should hold (``reads``) and to reuse their results (``passes``).
     """
 
     name: str

@@ -72,7 +72,7 @@ def choices_in(answer: Any) -> list[Any] | None:
 
 
 def rows_in(choices: Sequence[Mapping[str, Any]]) -> list[list[Any]] | None:
-    """Return the tokens of each sample in ``choices``; None if no row of the tables fits all samples.
+    """Return the tokens of each sample in ``choices``; None if all samples have none of the known shapes (``TOKENS``).
 
     All tokens are of one kind: ids, texts of tokens, or the whole text of a sample as one token.
     """
@@ -85,7 +85,7 @@ def rows_in(choices: Sequence[Mapping[str, Any]]) -> list[list[Any]] | None:
 
 
 def logprobs_in(choice: Mapping[str, Any]) -> tuple[list[tuple[Any, float]], bool] | None:
-    """Return (pairs, processed) for the first position of the sample ``choice``; None if no row of the tables fits.
+    """Return (pairs, processed) for the first position of the sample ``choice``; None for an unknown shape.
 
     ``pairs`` are (token, log-probability) of the most likely tokens. ``processed`` is True if the probabilities include
     all sampling options, that is, if they are at a path in ``PROCESSED``.

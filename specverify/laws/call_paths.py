@@ -128,7 +128,7 @@ def likely(masses: Any, seed: int) -> int:
 
 
 def call_paths(program: Program) -> Iterator[CallPath]:
-    """Yield the paths of the small draws of a call, depth first; ``program`` makes the call.
+    """Yield the paths of a call, depth first: all outcomes of its draws with few outcomes. ``program`` makes the call.
 
     A path that ends in an error is skipped if its probability is within rounding of 0. At most ``MOST_PATHS + 1`` paths
     are yielded, the last one only to show that there are too many.
@@ -151,7 +151,7 @@ def call_paths(program: Program) -> Iterator[CallPath]:
 
 
 def again(program: Program, path: CallPath, outcomes: Mapping[int, int]) -> CallPath:
-    """Run a path again with the same outcomes of its small draws, and return the new path.
+    """Run a path again with the same outcomes of the draws with few outcomes, and return the new path.
 
     ``outcomes`` maps the index of a draw over the vocabulary to its new outcome; other draws keep theirs. Raises
     ``NotAFunctionOfItsDraws`` if the program then makes other draws.
@@ -182,9 +182,10 @@ def _weight(answered: _OneRun) -> float:
 
 
 def _next(choices: tuple[int, ...], questions: tuple[Question, ...]) -> tuple[tuple[int, ...], tuple[Question, ...]]:
-    """Return the outcomes of the small draws of the next path, in depth-first order, and the questions of these draws.
+    """Return the outcomes of the draws with few outcomes on the next path, in depth-first order, and these draws.
 
-    ``choices`` and ``questions`` are those of the current path. After the last path both results are ().
+    ``choices`` are the outcomes on the current path, and ``questions`` its draws, each as the pmf and the name of the
+    draw. After the last path both results are ().
     """
     while questions:
         later = [outcome for outcome in questions[-1].possible if outcome > choices[-1]]

@@ -79,7 +79,8 @@ def is_rational(law: Law) -> bool:
 def total_variation(law: Law, target: Mapping[Any, Any]) -> Distance:
     """Return an interval that contains TV(law, target), whatever outcomes the missing probability belongs to.
 
-    Its ends are the sum of the excesses of ``law`` over the target, and that of its deficits.
+    Its ends are two sums over the outcomes: of the amounts by which ``law`` exceeds the target, and of those by which
+    it falls short.
     """
     outcomes = law.probabilities.keys() | target.keys()
     differences = [law.probabilities.get(outcome, 0) - target.get(outcome, 0) for outcome in outcomes]

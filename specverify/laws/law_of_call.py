@@ -1,4 +1,4 @@
-"""The law of one call at a real vocabulary: the number of accepted drafts, and a vector over the token after them.
+"""The law of one call at a vocabulary of real size: the number of accepted drafts, and the pmf of the token after them.
 
 If the program never reads its last token, the law of that token is known from its draw. If the program reads the token
 (``int(token)``), the token was drawn from a pmf that the program passed to a sampler. The law is that pmf, provided
@@ -10,7 +10,8 @@ A draw may influence the result only if its outcome equals a drafted token or th
 these outcomes are tried too if the likely outcomes of a draw change nothing.
 
 If other outcomes of a draw lead to other draws, or if several draws decide the last token jointly, the path is known
-for its own outcomes alone: its probability is that of these outcomes, and the rest is missing.
+only for the outcomes that were followed. Then the law has the probability of these outcomes, and the probability of the
+other outcomes is missing.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ class Behind(NamedTuple):
 class CallLaw(NamedTuple):
     """The law of the tokens that a call emits: for each sequence of accepted drafts, the law of the token after it.
 
-    ``faults`` are outcomes with which the call fails, ``missing`` is the probability of what was not followed, and
-    ``runs`` the number of runs.
+    ``faults`` are outcomes with which the call fails, ``missing`` is the probability of the paths that were not
+    followed, and ``runs`` the number of runs.
     """
 
     behind: Mapping[Tokens, Behind]

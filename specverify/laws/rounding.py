@@ -27,8 +27,9 @@ A token takes an acceptance test and a residual on its worst path, and is compar
 another way. Shared between the two decisions this is (2 n + 20 ln n + 22) u = (n + 10 ln n + 11) epsilon each.
 
 Floats of 16 bits are summed in float32 by torch, and by NumPy where it adds pairwise, so n costs as much as in float32.
-Here stored logarithms count: ln p has an error of |ln p| u, whose mean is H u. The same steps with that, u for a stored
-entry and 2 u for a sum give (3 ln n + 17/4) u. In float16 entries below 2**-14 may be lost, in 3 pmfs per decision.
+Here stored logarithms count: ln p has an error of |ln p| u, whose mean is H u. The same steps with this error, with u
+for a stored entry and 2 u for a sum, give (3 ln n + 17/4) u. In float16 entries below 2**-14 may be lost, in 3 pmfs per
+decision.
 
 A lookup in a cumulative pmf differs: every partial sum is rounded, and one cell gains what its neighbour loses. Below 1
 that is u/2 per sum, once for the addition and again if all are divided by the last one. Over n cells of positive mass
@@ -126,8 +127,8 @@ def allowed(rounding: Rounding, coarsest: float = FLOAT32) -> float:
 def holds_within(distance: float, bound: float) -> bool:
     """Return whether ``distance`` is explained by rounding, so that the two laws count as equal.
 
-    It is if ``distance`` is at most a quarter of ``bound``, the rounding bound. A bound above ``LARGEST`` is too weak
-    for a verdict, and the result is then False.
+    Rounding explains ``distance`` if it is at most a quarter of ``bound``, the rounding bound. A bound above
+    ``LARGEST`` is too weak for a verdict, and the result is then False.
     """
     return bound <= LARGEST and distance <= bound / 4
 

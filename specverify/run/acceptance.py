@@ -48,7 +48,7 @@ def acceptance_of(name: str, law: Any, alarm: float, tv: float, most_samples: in
     """Return the counter of accepted drafts of the subject ``name``, with a test of their number if ``law`` is given.
 
     * ``law``: The pmf of the number of accepted drafts of a sequence, or None.
-    * ``alarm``: A quarter of it is the false-alarm rate of the test.
+    * ``alarm``: The false-alarm rate of all tests of the sample; this test gets a quarter of it.
     * ``tv``: The test holds if the total variation from ``law`` is at most ``tv``.
     * ``most_samples``: The largest number of samples.
 

@@ -22,7 +22,7 @@ def counted_cases(
     """Yield the cases; every half second, call ``told(number of examined cases, number of all cases)``.
 
     Cases are generated as they are examined, so their number is not known at first. It is ``known`` if this is not 0.
-    Otherwise ``number_of()`` is called once to get it, if the cases take seconds.
+    Otherwise ``number_of()`` is called once to get it, but only if the examination takes longer than a few seconds.
     """
     number, started = known, time.perf_counter()
     asked, told_at = number > 0, started

@@ -42,9 +42,9 @@ def find_subject(name: str) -> Subject:
 def _hint(name: str) -> str:
     """Return the end of the message about the unknown name ``name``: a suggestion.
 
-    Suggested is, in this order: a known name that differs only in upper case or a missing prefix; ``FILE:FUNCTION`` for
-    a name that ends with ``.py``; ``module:callable`` for another name with a dot; the most similar known name; or
-    ``specverify list``.
+    The first of these that exists is suggested: a known name that differs only in upper case or a missing prefix;
+    ``FILE:FUNCTION`` for a name that ends with ``.py``; ``module:callable`` for another name with a dot; the most
+    similar known name; or ``specverify list``.
     """
     known = [*_loaders(), *engine_subjects(), *_expanded(_table_of(name))]
     by_plain_name = {full.partition(":")[2]: full for full in reversed(known)}

@@ -118,9 +118,10 @@ class _WithConstraints:
         """The constraint of each draw so far; an empty one for an outcome of a library call."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome that ``draws`` gives at ``site``, and record the constraint of this draw.
+        """Return the outcome of a draw, and record the constraint on random numbers that the outcome implies.
 
-        For an intercepted call the constraint is in ``noted[site]``; otherwise it is empty.
+        Interception stores the constraint of an intercepted call in ``noted``, under the name ``site`` of the draw. A
+        draw that the program makes by ``draws`` itself has no constraint.
         """
         self.constraints.append(self.noted.pop(site, Constraint(())))
         return self._draws.categorical(pmf, site)

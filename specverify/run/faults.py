@@ -125,9 +125,9 @@ FAULTS: dict[str, Callable[[EngineProgram, Examination, Conditions], Fault]] = {
 def _likeliest(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], outcomes: list[Tokens], said: str) -> Fault:
     """Return the fault that consists of too probable outcomes and can be shown with few calls.
 
-    ``law`` is the law of the program, and ``expected`` the right law. Of ``outcomes``, those are considered that are
-    more probable than they should be. The fault is the best single outcome, unless several outcomes together need far
-    fewer calls. ``said`` is the sentence of the fault.
+    ``law`` is the law of the program, and ``expected`` the right law. Only those of ``outcomes`` are considered that
+    are more probable than in the right law. The fault is the best single outcome, unless several outcomes together need
+    far fewer calls. ``said`` is the sentence of the fault.
     """
 
     def fault(wrong: tuple[Tokens, ...]) -> Fault:

@@ -1,7 +1,7 @@
 """Algorithms, engines, checks and planted bugs as data, for ``specverify list``.
 
 To be fast, each function imports only what it lists: for example, a list of checks imports no planted bug, and counting
-imports neither.
+imports neither checks nor planted bugs.
 """
 
 from __future__ import annotations

@@ -123,10 +123,10 @@ def _without_plan(check: Check, cases: Sequence[Case], most: int) -> list[Case]:
 def _first_scenarios(check: Check, scenarios: Iterable[str], most: int) -> Sequence[str]:
     """Return the names of the scenarios with which ``_without_plan`` begins, selected from ``scenarios``.
 
-    The plan of verifiers of a single row serves as a model. If it lists ``check``, the scenarios are those that it
-    lists for ``law_is_target``, but at most ``most`` / 2 and at most ``FEW_CASES``. Otherwise there is one scenario for
-    each shape of tables of p and q. It is in turn the first of its shape (smallest vocabulary) and the last (largest
-    vocabulary).
+    If the plan of verifiers of a single row lists ``check``, the scenarios are those that this plan lists for
+    ``law_is_target``, but at most ``most`` / 2 and at most ``FEW_CASES``. Otherwise there is one scenario for each
+    shape of tables of p and q: for the first shape the scenario with the smallest vocabulary, for the second shape the
+    one with the largest, and so on alternately.
     """
     plan, here = quick_plans()["row"], list(scenarios)
     if check.name in plan:

@@ -150,7 +150,7 @@ def is_decided(judge: Judge, watched: Watch) -> bool:
     Sampling stops in four cases:
 
     * The law holds, and no test of independence is undecided.
-    * Independence is refuted, that of the reference sampler included.
+    * Independence is refuted, of the program's samples or of the reference sampler's.
     * An outcome of probability 0 was sampled.
     * The law is refuted, and ``CONFIRMING`` pairs of rows were tested for independence. With fewer tests the samples
       could still be copies of each other, which deviate from a right law too.

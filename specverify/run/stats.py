@@ -4,9 +4,9 @@ All runs of a sample are usually made together: each draw divides the number of 
 are cheap, and a total variation of 0.002 can be detected. Registry algorithms and engines are sampled in this way; the
 random calls of an engine are replaced by such draws.
 
-As a control of this method, a few algorithms are also sampled run by run, and every other setting of an engine also
-with the engine's own random numbers. If the user names the engine, every setting is. A setting whose random calls
-cannot be replaced is sampled only with the engine's own random numbers.
+As a control of this method, a few algorithms are also sampled run by run. Half of the settings of an engine (the first,
+third, fifth and so on) are also sampled with the engine's own random numbers; if the user names the engine, all of them
+are. A setting whose random calls cannot be replaced is sampled only with the engine's own random numbers.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class Scope(NamedTuple):
     * ``divided``: The total variation for subjects whose runs are made together, divided among the paths.
     * ``control``: The total variation for algorithms that are sampled run by run.
     * ``every_size``: True: algorithms are sampled at every size, and engines with their own random numbers in every
-      setting. False: at one size, and in every other setting.
+      setting. False: algorithms are sampled at one size, and engines with their own random numbers in half of the
+      settings.
     """
 
     divided: float

@@ -343,7 +343,7 @@ class _CaseResults(NamedTuple):
         return bool(self.examined) and self.examined[-1][1].failed
 
     def examine(self, cases: Iterable[Case], conditions: Conditions, *, quick: bool) -> None:
-        """Examine ``cases`` until one is refuted, or runs of ``MOST_REFUSED`` cases are refused."""
+        """Examine ``cases`` until one is refuted, or until interception has refused ``MOST_REFUSED`` of them."""
         used = 0
         for case in cases:
             try:
@@ -363,7 +363,7 @@ class _CaseResults(NamedTuple):
                 return
 
     def check_decided(self) -> None:
-        """Raise a refusal unless a case is refuted, or the reason why the check applies to no case."""
+        """Raise the first refusal if no case is refuted, or the reason why the check applies to no case."""
         if self.refused and not self.is_refuted:
             raise self.refused[0]
         if self.inapplicable and not self.examined and not self.passed[_NotExamined.OUT_OF_RUNS]:

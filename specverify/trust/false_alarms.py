@@ -52,7 +52,7 @@ class CountedAlarms(NamedTuple):
     def as_declared(self) -> bool:
         """Return whether the counted rate is compatible with the declared rate.
 
-        It is not if the whole confidence interval of the counted rate lies above the declared one.
+        It is compatible unless the whole confidence interval of the counted rate lies above the declared rate.
         """
         return self.low <= self.declared
 

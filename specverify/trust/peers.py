@@ -176,7 +176,7 @@ def _kl_alike(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generat
 def _cosine(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generator) -> bool:
     """Return whether the cosine of the histogram and p is above 0.99, and no token of probability 0 occurs.
 
-    The histogram is that of the first tokens of ``samples`` rounds, or of a part of them if it decides the result.
+    The histogram counts the first tokens of ``samples`` rounds, or of fewer rounds if the result is already certain.
     ``rounds`` draws the rounds.
     """
     few = samples // FIRST if rounds.independent else samples

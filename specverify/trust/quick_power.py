@@ -142,8 +142,8 @@ def bugs(idioms: Path | None) -> Iterator[Bug]:
 def _as_a_user_gives_it(mutant: Mutant) -> Subject:
     """Return the subject of the planted bug ``mutant`` as it is examined if a user passes the code with the bug.
 
-    The code is then examined in all variants of its form, such as numbers of drafts. A mutant without such code keeps
-    its own subject.
+    The code is then examined in all variants of its kind of subject, such as several numbers of drafts. A mutant
+    without such code keeps its own subject.
     """
     subject = mutant.open()
     verify = next((given for given in getattr(mutant.open, "args", ()) if callable(given)), None)

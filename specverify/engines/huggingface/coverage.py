@@ -103,7 +103,7 @@ def uses() -> dict[str, list[str]]:
 def used_by(engine: GenerateCall) -> set[str]:
     """Return the options that a speculative call of ``engine`` passes, or that its models' generation configs set.
 
-    The call is recorded and not made.
+    The arguments of ``generate`` are recorded; ``generate`` itself is not executed.
     """
     passed: set[str] = set()
 

@@ -1,7 +1,8 @@
 """transformers' ``generate`` as a program of draws: its exact law, by enumerating its random calls.
 
-The library runs unmodified; ``intercept`` answers its ``torch.multinomial`` and ``torch.rand_like``. Forward passes are
-cached across runs by the content of inputs and cache, so a run costs little more than the library's Python code.
+The library runs unmodified; ``specverify.intercept`` chooses the outcomes of its ``torch.multinomial`` and
+``torch.rand_like``. Forward passes are cached across runs by the content of inputs and cache, so a run costs little
+more than the library's Python code.
 """
 
 from __future__ import annotations

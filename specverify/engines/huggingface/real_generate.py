@@ -9,7 +9,7 @@ Requirements of the library's source that its signature does not state:
 * The number of drafted tokens, its schedule and the confidence threshold are read from the *assistant's*
   ``generation_config``. The "heuristic" schedule also writes to it, so calls would not be independent.
 * ``top_k`` defaults to 50; only an explicit 0 turns it off.
-* An unset end-of-sequence id is filled in from the model's ``generation_config``, so that one must be empty too.
+* An unset end-of-sequence id is filled in from the model's ``generation_config``, so it must be unset there too.
 * The assistant applies the warpers twice (the target's list is passed to it and built again), so it drafts at the
   squared temperature. It reports the pmf that it drew from, so acceptance changes and the law does not.
 
@@ -70,7 +70,7 @@ PLAIN_BATCH = 4096
 
 
 def assisted_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
-    """Return the counts of the new tokens of ``samples`` independent calls of assisted generation.
+    """Return the number of occurrences of each generated text in ``samples`` calls of assisted generation.
 
     Tokens after an end-of-sequence id or beyond the horizon are counted too. Raises ``ValueError`` for a setting that
     ``check_setting`` rejects.
@@ -79,7 +79,7 @@ def assisted_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[
 
 
 def prompt_lookup_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
-    """Return the counts of the new tokens of ``samples`` independent calls with prompt lookup.
+    """Return the number of occurrences of each generated text in ``samples`` calls with prompt lookup.
 
     Tokens after an end-of-sequence id or beyond the horizon are counted too. Raises ``ValueError`` for a setting that
     ``check_setting`` rejects.
@@ -88,7 +88,7 @@ def prompt_lookup_counts(setting: EngineSetting, samples: int, seed: int) -> Cou
 
 
 def plain_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
-    """Return the counts of the new tokens of ``samples`` texts of the target alone.
+    """Return the number of occurrences of each generated text in ``samples`` texts of the target alone.
 
     They are sampled in batches; padding after an end is removed. Raises ``ValueError`` for a setting that
     ``check_setting`` rejects.

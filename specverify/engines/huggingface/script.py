@@ -135,8 +135,8 @@ def _is_data(value: Any) -> bool:
 def _setting_returns_dictionary(given: Mapping[str, Any]) -> bool:
     """Return whether the setting itself makes ``generate`` return a dictionary instead of the tokens.
 
-    This is so if ``given``, the recorded arguments by name, request a dictionary and contain no ``output_*`` argument.
-    With such an argument, the dictionary was requested for the script.
+    ``given`` are the recorded arguments by name. They request a dictionary in two cases: the setting does so, or the
+    script needs additional outputs. In the second case, they also contain an ``output_*`` argument.
     """
     return bool(given.get("return_dict_in_generate")) and not any(name.startswith("output_") for name in given)
 
@@ -264,9 +264,10 @@ class Caught(NamedTuple):
 def script_of(build: Callable[[], GenerateCall], fault: Fault, setting: str = "") -> str:
     """Return a script that makes the call of ``build()`` with and without speculation and shows ``fault``.
 
-    It needs only torch and transformers. Its exit status is 1 if the fault is present and 0 if not; 125 after another
-    exception, or if the law without speculation has changed. ``setting`` is the name of the setting, which identifies a
-    known cause. Raises ``NoScript`` for a call that cannot be written.
+    It needs only torch and transformers. Its exit status is 1 if the fault is present and 0 if not. It is 125 after
+    another exception, or if ``generate`` without speculation behaves differently than when the script was written.
+    ``setting`` is the name of the setting, which identifies a known cause. Raises ``NoScript`` for a call that cannot
+    be written.
     """
     with quiet_and_seeded(0), torch.no_grad():
         return _script(build, fault, cause_of(setting, fault))

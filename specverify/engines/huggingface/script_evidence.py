@@ -311,14 +311,15 @@ def uniform_code(value: float) -> str:
 
 
 def is_broken_off(fault: Fault) -> bool:
-    """Return whether ``fault`` is a change of objects, and all of these objects changed in an interrupted call."""
+    """Return whether ``fault`` is that an interrupted call changes the caller's objects."""
     return bool(fault.changed) and all(name.endswith(BROKEN) for name in fault.changed)
 
 
 def interrupt_code(engine: GenerateCall) -> str:
     """Return the code of a function that interrupts a drafting pass of the script's call.
 
-    This is a pass of the assistant, or without one a pass of the target with fewer layers.
+    The drafting pass is a pass of the assistant. If the call has no assistant, it is a pass of the target with fewer
+    layers.
     """
     layers = f"model.config.num_hidden_layers != {engine.target.config.num_hidden_layers}"
     return INTERRUPT.format(drafts="model is assistant" if len(engine.models) > 1 else layers)

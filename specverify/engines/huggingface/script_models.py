@@ -86,7 +86,7 @@ def fill_code(written: Written) -> str:
     """Return the source of a function that fills a model's weights by the rule of ``architectures.fill``.
 
     ``written.vectors`` has the values of one-dimensional weights by name; the function selects them by the ends of the
-    names. Raises ``NoScript`` if the ends do not determine them.
+    names. Raises ``NoScript`` if the ends of the names do not suffice to select them.
     """
     rule, left = "", dict(written.vectors)
     for end, value in _ends():

@@ -37,7 +37,7 @@ def with_arguments(
     """Return a builder of the call with additional arguments of ``generate``: those that ``arguments(engine)`` returns.
 
     If ``prompt`` is true, the new arguments replace those of the prompt and are compared before and after the call.
-    ``echoed=False``: with the new arguments the library returns only the new tokens, without the prompt.
+    ``echoed``: whether the library returns the prompt before the new tokens; with embeddings as a prompt it does not.
     """
 
     def built(setting: EngineSetting) -> GenerateCall:
@@ -278,7 +278,7 @@ def with_eager_attention(build: Build) -> Build:
 def in_low_precision(build: Build, dtype: str) -> Build:
     """Return a builder of the call with models in the 16-bit ``dtype``.
 
-    The rounding bound takes the dtype into account.
+    The bound for the effect of rounding on the law takes the dtype into account.
     """
 
     def built(setting: EngineSetting) -> GenerateCall:

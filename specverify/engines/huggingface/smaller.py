@@ -27,7 +27,7 @@ class ProgramSource(NamedTuple):
 
 
 def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSetting]]:
-    """Yield (difference, setting) for each setting with one option or token fewer, the clearest differences first.
+    """Yield (change, setting) for each setting with one option or token fewer; ``change`` is a text such as "no top_k".
 
     The engine may reject some of the settings.
     """
@@ -54,7 +54,7 @@ def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSettin
 
 
 def clearer_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSetting]]:
-    """Yield (difference, setting) for settings that may show a fault of ``setting`` in fewer calls.
+    """Yield (change, setting) for settings in which fewer sampled calls may suffice to show a fault of ``setting``.
 
     They have a higher temperature, another prompt, or another prompt and greedy decoding. For a greedy ``setting``
     there are none.
@@ -83,12 +83,12 @@ def _without(entries: tuple[tuple[str, Any], ...], entry: tuple[str, Any]) -> tu
 
 
 def smaller_programs(source: ProgramSource) -> Iterator[tuple[str, EngineProgram]]:
-    """Yield (difference, program) for each of the ``smaller_settings`` of the setting of ``source``."""
+    """Yield (change, program) for each of the ``smaller_settings`` of the setting of ``source``."""
     for said, smaller in smaller_settings(source.setting):
         yield said, source.program(smaller)
 
 
 def clearer_programs(source: ProgramSource) -> Iterator[tuple[str, EngineProgram]]:
-    """Yield (difference, program) for each of the ``clearer_settings`` of the setting of ``source``."""
+    """Yield (change, program) for each of the ``clearer_settings`` of the setting of ``source``."""
     for said, clearer in clearer_settings(source.setting):
         yield said, source.program(clearer)

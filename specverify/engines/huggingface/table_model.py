@@ -130,7 +130,7 @@ class TableModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-c
         return [float(mass) for mass in self.next_pmf(tokens)]
 
     def _init_weights(self, module: Any) -> None:
-        """Do nothing: the weight stays 1."""
+        """Do nothing: the only weight of the model, the inverse temperature, stays 1."""
 
 
 def build_table(vocabulary: int, seed: int, *, shape: str = "generic", side: str = "target") -> TableModel:

@@ -98,7 +98,8 @@ def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
 def pass_of(target: Any) -> ReadPass:
     """Return a function of the arguments of a forward pass of ``target``.
 
-    It returns the input of the pass and the contents of its cache before it, or None if the pass drafts (early exit).
+    This function returns the input of the pass and the contents of the cache before the pass. It returns None for a
+    pass that drafts with fewer layers (early exit).
     """
     layers = layers_of(target)
 
@@ -136,8 +137,8 @@ def in_float64(forward: Callable[..., Any]) -> Callable[..., Any]:
 def _asked(engine: GenerateCall, *, attentions: bool) -> dict[str, bool]:
     """Return the arguments that make ``generate`` return more than the tokens, as name -> True or False.
 
-    They request hidden states if ``engine.hidden_states``, and attentions if ``attentions``; each only if a call
-    without speculation, which this function makes, returns it for every layer.
+    Hidden states are requested if ``engine.hidden_states`` is true, and attentions if ``attentions`` is true. First,
+    this function makes a call without speculation; what that call does not return for every layer is not requested.
     """
     asked = {**_ASKED, "output_attentions": attentions, "output_hidden_states": engine.hidden_states}
     result = engine.generate(False, **asked)

@@ -1,4 +1,4 @@
-"""Calls of ``Llama.generate`` of llama-cpp-python with scripted drafts; one object serves all texts.
+"""Calls of ``Llama.generate`` of llama-cpp-python with scripted drafts; all texts are decoded by one ``Llama`` object.
 
 ``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
 """
@@ -55,7 +55,7 @@ def scripted(script: Callable[[Sequence[int]], int], gamma: int) -> Drafter:
 
 
 def lookup(decoding: Decoding) -> Drafter:
-    """Return the library's own drafter, which looks up the last tokens earlier in the text and copies what follows."""
+    """Return the library's own drafter: it searches the text for its last tokens and copies what follows the match."""
     result: Drafter = LlamaPromptLookupDecoding(max_ngram_size=2, num_pred_tokens=decoding.gamma)
     return result
 

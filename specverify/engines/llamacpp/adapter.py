@@ -227,8 +227,8 @@ Keep = Callable[[Way, Request, int], bool]
 def promise(way: Way, asked: Request, keep: Keep) -> Texts:
     """Return a function of (seed, number) that tests a promise of the server on ``number`` texts.
 
-    Each text has its own seed. ``keep(way, asked, seed)`` returns whether the text of one seed keeps the promise. The
-    function returns ``RIGHT`` or ``WRONG`` for each text.
+    A promise is, for example, that equal seeds give equal texts. Each text has its own seed. ``keep(way, asked, seed)``
+    returns whether the text of one seed keeps the promise. The function returns ``RIGHT`` or ``WRONG`` for each text.
     """
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:

@@ -200,7 +200,7 @@ def _min_p(asked: Request, _: Tokens, logits: Any) -> Any:
 
 
 def _xtc(asked: Request, _: Tokens, logits: Any) -> Any:
-    """Return the logits that XTC may give, each with its probability; if it excludes no token, ``logits``.
+    """Return the possible logits after XTC with their probabilities, or ``logits`` if XTC changes nothing.
 
     XTC excludes at random all tokens above its threshold but the least likely of them, or none.
     """

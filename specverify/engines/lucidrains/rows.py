@@ -1,6 +1,6 @@
 """The calls of lucidrains' speculative-decoding that are sampled: one row at a time, and batches.
 
-The library aligns the rows of a batch.
+In a batch the library shifts the rows after each round so that all texts end in the same column.
 
 ``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
 """

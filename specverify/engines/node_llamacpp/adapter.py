@@ -155,8 +155,8 @@ Keep = Callable[[Way, Asked, int, int], Sequence[bool]]
 def promise(way: Way, asked: Asked, keep: Keep) -> Texts:
     """Return a function of (seed, number) that tests a promise of the engine on ``number`` texts.
 
-    ``keep(way, asked, seed, number)`` returns for each text whether it keeps the promise. The function returns
-    ``RIGHT`` or ``WRONG`` for each text.
+    A promise is, for example, that no token follows an end token. ``keep(way, asked, seed, number)`` returns for each
+    text whether it keeps the promise. The function returns ``RIGHT`` or ``WRONG`` for each text.
     """
     return partial(_kept, way, asked, keep)
 

@@ -174,8 +174,9 @@ RIGHT: Tokens = (1,)
 def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[int]], Sequence[Tokens]]) -> Texts:
     """Return a function of (seed, number) that tests a promise of the engine on ``number`` texts.
 
-    Each text has its own seed. ``keep(way, asked, seeds)`` decodes a text for each of ``seeds`` and returns ``RIGHT``
-    for each that keeps the promise, else ``(0,)``. The function returns these values.
+    A promise is, for example, that equal seeds give equal texts. Each text has its own seed. ``keep(way, asked,
+    seeds)`` decodes a text for each of ``seeds`` and returns ``RIGHT`` for each that keeps the promise, else ``(0,)``.
+    The function returns these values.
     """
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:

@@ -69,8 +69,9 @@ def rejection_random_sample(
 ) -> None:
     """Write into ``output``, for each request that is not greedy, the accepted drafts and the token after them.
 
-    A draft is accepted if p/q is at least its uniform in ``uniform_probs``; q is 1 if ``draft_probs`` is None. The last
-    token is that of the first rejected draft in ``recovered``, or without a rejection that in ``bonus``.
+    A draft is accepted if p/q is at least its uniform in ``uniform_probs``; q is 1 if ``draft_probs`` is None. The
+    token after them is the entry of ``recovered`` for the first rejected draft. If no draft is rejected, it is the
+    request's entry of ``bonus``.
     """
     for request, places in places_of(cu_num_draft_tokens):
         if is_greedy[request]:
@@ -118,8 +119,8 @@ def eagle_prepare_inputs_padded(
     """Write into ``token_indices`` where each request's last accepted token is in the inputs of the pass.
 
     The number of its rejected drafts is written into ``rejected``. ``valid_count`` has the number of tokens that each
-    of the ``num_reqs`` requests emitted, ``query_start_loc`` the index of its first input, and at the end the number of
-    inputs.
+    of the ``num_reqs`` requests emitted. ``query_start_loc`` has the index of the first input of each request, and as
+    last entry the number of all inputs.
     """
     drafted = _lengths(cu_num_draft_tokens)[:num_reqs]
     lost = torch.where(drafted > 0, drafted + 1 - valid_count[:num_reqs], 0)
@@ -140,9 +141,9 @@ def eagle_prepare_next_token_padded(
 ) -> None:
     """Write into ``next_token_ids`` the last token of each request, and into ``valid_count`` the number of its tokens.
 
-    ``sampled`` has the tokens of each of the ``num_reqs`` requests in its first ``width`` columns; padding and numbers
-    from ``vocab_size`` on are no tokens. Without a token, or if the sample is ``discarded``, the request's ``backup``
-    token and 0 are written.
+    ``sampled`` has the tokens of each of the ``num_reqs`` requests in its first ``width`` columns; padding, and numbers
+    from ``vocab_size`` on, do not count as tokens. If a request has no token, or its sample is ``discarded``, its
+    ``backup`` token and the count 0 are written.
     """
     for request in range(num_reqs):
         row = sampled[request, :width]
