@@ -29,12 +29,13 @@ Not detected:
   fault;
 * thresholds that on every path lie inside the remaining interval, or on every path outside;
 * a threshold that was compared with the uniform before;
-* numbers that are returned or stored as values (``NeedsValue`` refuses them);
+* random numbers that the program returns or stores as plain values (the enumeration refuses such a run with
+  ``NeedsValue``);
 * randomness that is shared between two intercepted ``with`` blocks; so put a whole decode in one block.
 
 Reported although it may be intended: common noise, as in drafters with shared Gumbel noise; a number that is folded
 (``abs``) before it is compared; and a number that is looked up in the CDFs of several rows at once, of which one result
-is used. The law of the whole decode shows whether the reuse does harm (``draws_are_independent``).
+is used. The check ``draws_are_independent`` compares the law of the whole decode to show whether the reuse does harm.
 """
 
 from __future__ import annotations
@@ -96,10 +97,10 @@ class Draw:
         """Store the call that draws (``site``) and, if known, the generator state from which it draws (``origin``).
 
         ``way`` identifies how the generator is used: the drawing function, its weights, and the position in its result.
-        Draws with the same ``origin`` and ``way`` return the same value. ``source`` is for an index that is computed
-        from a number of the generator, such as ``choice`` from one uniform: the ``way`` of the draw that returns this
-        number itself. None stands for ``way``. With ``races`` the outcome is the winner of a race, and ``source``
-        identifies the noise that races.
+        Draws with the same ``origin`` and ``way`` return the same value. Some functions compute an index from a number
+        of the generator, as ``choice`` does from one uniform. Then ``source`` is the ``way`` of the function that
+        returns this number itself, such as ``random``. None stands for ``way``. With ``races`` the outcome is the
+        winner of a race, and ``source`` identifies the noise that races.
         """
         self.site, self.origin, self.way, self.races = site, origin, way, races
         self.source = way if source is None else source
@@ -308,9 +309,9 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
 def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[bool]:
     """Yield for each threshold of a new comparison: True if it lies inside ``cell``, False if it lies outside.
 
-    ``cell`` is the interval of the uniform after an earlier comparison. A threshold at an end of ``cell`` is skipped.
-    ``drawn`` states whether the outcome of the new comparison was drawn; if it was not, thresholds inside are skipped
-    too.
+    ``cell`` is the interval of the uniform after an earlier comparison. A threshold at an end of ``cell`` is skipped,
+    because rounding decides on which side it lies. ``drawn`` states whether the outcome of the new comparison was
+    drawn. If it was not, the comparison followed from earlier ones, and thresholds inside are skipped too.
     """
     for threshold in thresholds:
         if threshold < cell.low - ROUNDING or threshold > cell.high + ROUNDING:

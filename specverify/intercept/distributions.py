@@ -1,8 +1,9 @@
 """The distributions ("laws") that libraries draw from, and the extreme values of their generators.
 
-**Extreme values.** If a generator returns one of these, code may emit a token of probability 0. A generator can return
-every value here: each was reproduced by setting a state from which the generator returns it
-(``property_tests/intercept/test_distributions.py``), or is documented:
+**Extreme values.** If a generator returns one of the following values, code may emit a token of probability 0. Each
+value is possible: either the generator was set to a state from which it returns the value
+(``property_tests/intercept/test_distributions.py``), or its documentation states it. In the table, "inverse" is the
+method that computes an exponential number as the logarithm of a uniform one:
 
     uniform        torch, NumPy, random    0 and 1 - 2**-bits; the significands have 53, 24, 11 (half) and 8 (bfloat16)
     exponential    NumPy Generator         0 and 44.4, by the inverse 36.7; RandomState and random: -0.0 and 36.7

@@ -7,7 +7,8 @@ run with symbolic numbers must return the result of the plain run.
 ``Gathered`` follows a path that an enumeration has chosen, and collects the constraints on its numbers. Afterwards
 ``numbers`` draws values inside the intervals of the path, so that a plain run can repeat the path.
 
-Both take the place of ``Enumerated`` and evaluate expressions of several numbers by one function, ``value_of``.
+Both are used instead of ``Enumerated``, the source of draws of an enumeration. Both evaluate expressions of several
+numbers by the function ``value_of``.
 """
 
 from __future__ import annotations
@@ -89,8 +90,8 @@ class Parted(Exception):  # noqa: N818 - reads as the sentence it is
 class _Rest:
     """The relative position ``at`` of a uniform number in the interval to which comparisons have confined this number.
 
-    The position is 0 at the start of the interval and 1 at the end. ``width`` is the width of the interval, or 0 if the
-    position is no longer updated.
+    The position is 0 at the start of the interval and 1 at the end. ``width`` is the width of the interval. From the
+    first comparison on that involves other numbers too, such as a race, ``width`` is 0 and the position is not updated.
     """
 
     __slots__ = ("at", "width")
@@ -609,7 +610,7 @@ class Gathered:
         self._slots.append(uniform)
 
     def take_block(self, _block: Any) -> None:
-        """Raise ``NotRecorded``, because noise vectors of a real vocabulary cannot be given values in a plain run."""
+        """Raise ``NotRecorded``: a noise vector as long as a real vocabulary cannot be given values in a plain run."""
         raise NotRecorded("noise vectors are not fed")
 
     def open_end(self, _element: Any, _law: Any) -> None:

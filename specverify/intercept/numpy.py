@@ -459,7 +459,8 @@ def _check_enumerated(call: str, number: int) -> None:
 def may_stand() -> bool:
     """Return whether a drawn integer may be an ``OutcomeNumber`` (symbolic until it is read) instead of an ``int``.
 
-    False if torch or JAX is loaded, because they pass integers to C++, and in large-vocabulary mode.
+    The result is False if torch or JAX is loaded, because these libraries pass integers to C++. It is also False in
+    large-vocabulary mode.
     """
     return not ("torch" in sys.modules or "jax" in sys.modules or at_large_now())
 

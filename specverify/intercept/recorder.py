@@ -112,7 +112,7 @@ class Recorder:
     def call_it(self, _generator: Any, _name: str) -> None:
         """Do nothing: a recorder needs no names of generators.
 
-        ``Answers``, which may be used in its place, has a method of this name that stores the name of a generator.
+        The class ``Answers`` has the same methods; there, ``call_it`` stores the name of a generator for messages.
         """
 
     def set_by_program(self, _generator: Any, change: Callable[[], Any]) -> Any:

@@ -244,7 +244,7 @@ def refused(error: Exception) -> None:
 
 @contextmanager
 def gifts_kept() -> Iterator[dict[str, None]]:
-    """Context manager that yields a record, in which ``give`` notes the plain random numbers that the program receives.
+    """Context manager that yields a record; ``give`` adds to it each plain random number that the program receives.
 
     The record is a dictionary whose keys are descriptions. A plain number is an ordinary float or integer, whose use
     cannot be followed.
@@ -348,5 +348,5 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
         return self
 
     def again(self) -> NeedsValue:
-        """Return a copy of the refusal, to be raised once more; the open block records the copy."""
+        """Return a copy of the refusal, to be raised once more; the open interception block records this copy."""
         return NeedsValue(self.code, self.reason, self.operation, self.place, self.way_out)

@@ -55,7 +55,8 @@ class Replayer(Recorder):
     def keep(self, record: Record) -> None:
         """Append ``record`` to ``records``.
 
-        For a call of torch, also append its result to ``returned``; for other libraries, ``call`` does this.
+        For a call of torch, also append its result to ``returned``, the list of all random numbers that the program
+        got; for other libraries, ``call`` does this.
         """
         super().keep(record)
         if record.library == "torch" and record.result.numel():

@@ -68,8 +68,9 @@ def states_noted() -> Iterator[Noted]:
 def begin_request(*, seeded: bool) -> None:
     """Mark the start of another request to the program, so that draws of different requests are told apart.
 
-    ``seeded`` states whether the caller of the request chooses its seed. If so, a generator state that an earlier
-    request used gives independent numbers; otherwise it is refused.
+    ``seeded`` states whether the caller of the request chooses its seed. If so, a draw from a generator state that an
+    earlier request used counts as independent, because another seed could have been chosen. If not, such a draw is
+    refused.
     """
     PROCESS.requests, PROCESS.seeded = PROCESS.requests + 1, seeded
 
@@ -88,9 +89,10 @@ class Streams:
         """Return the draw at ``site`` from the generator state ``state`` (None: one that never occurs again).
 
         ``way`` is the drawing function with its weights: draws with equal state and way have the same value. If the
-        outcome is computed from a number that another function returns directly, ``source`` is the way of this other
-        function. If it is the winner of a race, ``races`` is True and ``source`` identifies the noise. Raises
-        ``NeedsValue`` if an earlier request drew from the same state, and the caller does not choose the seed.
+        outcome is computed from a number that another function returns directly, as ``choice`` computes it from that of
+        ``random``, ``source`` is the way of this other function. If it is the winner of a race, ``races`` is True and
+        ``source`` identifies the noise. Raises ``NeedsValue`` if an earlier request drew from the same state, and the
+        caller does not choose the seed.
         """
         for noted in RUNS.noted:
             noted.append((site, self.told_apart(state)))
@@ -194,9 +196,9 @@ class Answers:
     def force(self, generator: Any, advance: Callable[[], Any], count: int) -> None:
         """Advance the real generator by ``count`` doubles, because the fixed values of the run replace these doubles.
 
-        ``advance`` advances it by one double. Does nothing if numbers have no fixed values, or each has a value of its
-        own (``Boundary``). Raises ``NeedsValue`` if an outcome was drawn from one of these doubles before, because the
-        outcome could contradict the fixed value.
+        ``advance`` advances it by one double. Does nothing if the numbers of the run have no fixed values, or if each
+        number is given a value when it is drawn (``Boundary``). Raises ``NeedsValue`` if an outcome was drawn from one
+        of these doubles before, because the outcome could contradict the fixed value.
         """
         if self.boundary is None or self.boundary.has_values or large(count, MANY):
             return

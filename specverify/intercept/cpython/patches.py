@@ -414,8 +414,8 @@ def _is_abandoned(block: Block) -> bool:
 def _unless_abandoned(block: Block, hook: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that calls ``hook``, an exception hook of threads, unless the error no longer matters.
 
-    An error no longer matters if the run of ``block`` is over or a refusal was raised in it. A refusal always reaches
-    ``hook`` while the run lasts.
+    An error no longer matters if the run of ``block`` is over, or if a refusal was raised in the run and the error is
+    not a refusal itself.
     """
 
     def invoke(thread: threading.Thread) -> None:

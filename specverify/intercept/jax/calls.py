@@ -167,7 +167,8 @@ def _roundings(equations: Sequence[Any]) -> tuple[str, ...] | None:
 def _only_combines_arguments(closed: Any) -> bool:
     """Return whether the traced function ``closed`` is a single operation on its own arguments, without constants.
 
-    An operation inside another ``jit`` counts too.
+    An operation inside another ``jit`` counts too. NumPy divides such arguments exactly as compiled code does; a
+    divisor that is computed in the same function may be replaced by a factor.
     """
     jaxpr = getattr(closed, "jaxpr", closed)
     if len(jaxpr.eqns) != 1 or not {*map(id, jaxpr.eqns[0].invars)} <= {*map(id, jaxpr.invars)}:

@@ -119,9 +119,9 @@ class Bits(Deferred):
     def rest(self, number: int) -> Any:
         """Return the integer modulo ``number`` as an outcome; 0 if ``number`` is 1.
 
-        If ``number`` exceeds ``MOST_OUTCOMES``, reading the outcome computes one value as for a seed (see ``given``).
-        Raises ``NeedsValue`` if these are not all bits of the word, if bits were placed above them, or if ``number`` is
-        not positive.
+        If ``number`` exceeds ``MOST_OUTCOMES``, reading the outcome gives the one value that ``given`` derives from the
+        key. Raises ``NeedsValue`` if these are not all bits of the word, if bits were placed above them, or if
+        ``number`` is not positive.
         """
         if self.under or self.kept != self.source.width or number <= 0:
             raise NeedsValue("rest-needed", f"the rest of a division of random bits by {number} is needed")
@@ -170,7 +170,7 @@ class _KeyStreams(Streams):
     """The states from which one run drew numbers: each is a tuple of the number of the run, a key and a position."""
 
     def told_apart(self, state: Any) -> Any:
-        """Return the part of ``state`` that identifies a draw when runs are compared: all but the number of the run."""
+        """Return the part of ``state`` that is the same in every run: all but the number of the run."""
         return state and state[0][1:]
 
 

@@ -420,8 +420,8 @@ def scaled(value: Operand, exponent: Operand) -> Operand:
 def log_of_sum(left: Operand, right: Operand) -> Operand:
     """Return ``log(exp(left) + exp(right))``; if one operand is negligible, the other.
 
-    To avoid overflow, the largest possible value of the operands is first subtracted from both. If it is far from 0,
-    ``NeedsValue`` is raised for an operand without an upper bound.
+    To avoid overflow, the larger upper bound of the operands is first subtracted from both. An operand without an upper
+    bound does not count for this; if the subtracted bound is then far from 0, ``NeedsValue`` is raised.
     """
     ends = [each.ends() if isinstance(each, SYMBOLIC) else (each, each) for each in (left, right)]
     shift = max((high for _, high in ends if isfinite(high)), default=0.0)

@@ -99,8 +99,9 @@ class Continuous(NamedTuple):
     def may_be(self, number: float) -> bool:
         """Return whether the value ``number`` may have a positive probability; True if this is not certain.
 
-        A bound ``low`` or ``high`` has one if the clamp takes effect. After the step ``floor`` or ``rounded`` every
-        possible value may have one, with one exception: 0, if the number is only rounded and scaled from there on.
+        A bound ``low`` or ``high`` has a positive probability if the clamp takes effect. After the step ``floor`` or
+        ``rounded`` every possible value may have one. There is one exception: rounding to floats does not make 0
+        possible, nor does scaling afterwards.
         """
         low, high = self.ends()
         if not low <= number <= high:
@@ -539,7 +540,8 @@ def _uniforms(of: Any) -> Iterator[Uniform]:
 def _smooth(of: Any) -> bool:
     """Return whether it is certain that no single value of ``of``, a symbolic number, has a positive probability.
 
-    Only the parts of the number are examined: the same uniform in two parts is not noticed.
+    Each part of the number is examined alone. If two parts contain the same uniform, the result may be True although
+    they cancel.
     """
     if isinstance(of, Continuous):
         return not of.clamped and not of.in_steps

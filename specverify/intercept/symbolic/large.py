@@ -50,6 +50,7 @@ MANY = 256
 def at_large(*, short: bool = False) -> Iterator[None]:
     """Context manager in which large-vocabulary mode is active.
 
+    In this mode, arrays of a vocabulary of real size are computed as whole vectors instead of element by element.
     ``short`` states that the rows of p and q are 16-bit floats.
     """
     with mode_with(large=True, short=short):
@@ -94,13 +95,10 @@ class DrawAmongMany:
     ) -> None:
         """Store the draw named ``site``; ``draws`` chooses its outcome.
 
-        Args:
-            draws: The source of draws.
-            site: Name of the draw.
-            draw: Record of the generator state.
-            law: ``law()`` returns the pmf ``[outcomes]``.
-            settle: Called with None when the program first uses the draw, and with the outcome when it reads it.
-            recorded: ``recorded(coupled, pmf)`` returns the outcome of a repeated plain run from the record in
+        Args: draws: The source of draws. site: Name of the draw. draw: Record of the generator state. law: ``law()``
+        returns the pmf ``[outcomes]``. settle: Called with None when the program compares or indexes with the outcome
+        without reading it, and with the outcome when the program reads it. recorded: ``recorded(coupled, pmf)`` returns
+        the outcome of a repeated plain run from the record in
                 ``coupled``.
         """
         self._draws, self._site, self._draw, self._settle = draws, site, draw, settle
@@ -583,7 +581,7 @@ def _stripped(scores: Many) -> Many:
 
 
 def _mirrored(steps: Sequence[Steps]) -> bool:
-    """Return whether the first two of ``steps`` map every uniform ``u`` to ``1 - u``, which is uniform too."""
+    """Return whether the first two of ``steps``, ``u -> 1 - u``, can be left out because ``1 - u`` is uniform too."""
     names = [step.name for step in steps[:2]]
     return names == ["times", "plus"] and bool(np.all(steps[0].number == -1) and np.all(steps[1].number == 1))
 

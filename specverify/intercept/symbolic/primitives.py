@@ -595,8 +595,9 @@ def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bo
 def _same(left: Symbolic, right: Symbolic, place: str) -> bool:
     """Return whether ``left`` and ``right``, two symbolic numbers, are equal.
 
-    Two maxima are equal if the largest number of both is one and the same. Numbers that have nothing in common are
-    unequal; ``NeedsValue`` is raised if one has a value of positive probability. ``place`` is the line that compares.
+    Two maxima are equal if the same number is the largest in both. Two numbers that depend on different uniforms are
+    unequal, because their values are continuous; ``NeedsValue`` is raised if one of them has a value of positive
+    probability. ``place`` is the line that compares.
     """
     if isinstance(left, Joined) or isinstance(right, Joined):
         apart = applied("subtract", left, right)

@@ -260,7 +260,7 @@ def race_of(scores: Sequence[Any]) -> Race:
 
 @lru_cache(maxsize=1 << 14)
 def _raced_before(shapes: tuple[Any, ...]) -> Race:
-    """Return the race of scores whose uniforms have not been compared yet; the result is cached.
+    """Return the race of scores with uniforms that no comparison has restricted; the result is cached by ``shapes``.
 
     ``shapes`` has one item for each score: its steps and limits, or the score itself if it is a plain number.
     """
@@ -415,11 +415,11 @@ def _summand(score: Continuous) -> float:
 
 
 def star_of(runners: Sequence[Runner]) -> Runner | None:
-    """Return the clock that rang before all others of ``runners`` in an earlier race.
+    """Return the clock that rang first in the earlier race of ``runners``, or None.
 
     Clocks of ``runners`` that have not raced are ignored. The result may be a clock of that race that is not in
-    ``runners``. Returns None if it is not known which single clock rang first, if more is known about the order, or if
-    the clocks were used again since.
+    ``runners``. Returns None if several clocks may have rung first, if also the order of the others is partly known, or
+    if the clocks took part in a further comparison.
     """
     roots = {runner.root(): None for runner in runners if runner.after is not None or runner.behind}
     if len(roots) != 1:

@@ -313,7 +313,8 @@ second step."""
 def _stays(rest: tuple[MonotoneStep, ...], last: MonotoneStep, step: MonotoneStep) -> bool:
     """Return whether ``last`` and the following ``step`` stay two steps, although a rule of ``_RULES`` joins such.
 
-    ``rest`` are the steps of the chain before ``last``.
+    They stay apart where the joined step would be less exact or would hide a known form, as in exp(c log u). ``rest``
+    are the steps of the chain before ``last``.
     """
     if step.name == "rounded":
         return step.number < last.number

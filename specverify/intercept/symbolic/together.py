@@ -686,9 +686,10 @@ class JointAnswer(NamedTuple):
     true: bool
 
     def implies(self, of: Quantity, bound: float, *, or_equal: bool) -> bool:
-        """Return whether this result determines another comparison: whether the quantity ``of`` is below ``bound``.
+        """Return whether this result determines another comparison, of the quantity ``of`` with ``bound``.
 
-        ``or_equal`` states that "below" includes equality.
+        The comparison is whether ``of`` is below ``bound``, or with ``or_equal`` at most ``bound``. Its result may be
+        determined to be true or to be false.
         """
         if of != self.of or (bound == self.bound and or_equal not in {self.or_equal, self.true}):
             return False
