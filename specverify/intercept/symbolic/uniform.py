@@ -211,9 +211,10 @@ class RungTime(NamedTuple):
 
 
 def rung_time(runner: Runner) -> RungTime | None:
-    """Return what the known order tells of the uniform of the clock ``runner``; None if its law is not known.
+    """Return the law of the time at which ``runner`` rings, given the order drawn so far; None if it is not known.
 
-    It is known for the first clock of a race, and for a clock of which nothing is known but that it is not the first.
+    ``runner`` is a clock: an exponential random number that takes part in a race (an argmin). The law is known for the
+    first clock of a race, and for a clock of which it is only known that it is not the first.
     """
     root = runner.root()
     first = runner is root
@@ -453,10 +454,10 @@ class Uniform:
         return result
 
     def _placed(self, place: str) -> None:
-        """Store what the race of this uniform tells of it, if it has raced; called before it is compared with a number.
+        """Store what an earlier race (an argmax) implies for this uniform, before it is compared with a number.
 
-        It follows from the order of the clocks that is already drawn. Raises ``NeedsValue`` if the order does not
-        determine the law of the number. ``place`` is the line that compares.
+        It follows from the order of the racing numbers that is already drawn; without a race nothing is stored. Raises
+        ``NeedsValue`` if the order does not determine the law of the number. ``place`` is the line that compares.
         """
         known, runner = self.known, self.known.runner
         if not known.raced or known.place is not None:
@@ -566,6 +567,8 @@ def _edges(pmf: Any) -> Any:
 def law_of_second(before: Sequence[float], after: Sequence[float], total: float, first: int | None) -> Any:
     """Return the probability that each clock rings first in a second race of the same noise, an array ``[clocks]``.
 
+    A clock is an exponential number ``noise / rate``; the smallest one rings first. The second race has other rates.
+
     Args:
         before: Rates of these clocks in the first race (0: took no part).
         after: Their rates in the second race, all positive.
@@ -591,7 +594,7 @@ def law_of_second(before: Sequence[float], after: Sequence[float], total: float,
 
 
 def race_again(draws: Draws, pmf: Any, site: Site, draw: Draw) -> int:
-    """Return the outcome of ``draw``, the first clock of a race at rates ``pmf``, drawn by ``draws`` at ``site``.
+    """Return the outcome of ``draw``: the index of the smallest ``noise / pmf``. ``draws`` draws it at ``site``.
 
     Other draws from the same generator state race the same noise at other rates; their winners determine the law. An
     example is ``torch.multinomial`` with a generator that is seeded again. Raises ``NeedsValue`` for a third race, if

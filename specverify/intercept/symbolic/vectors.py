@@ -155,7 +155,7 @@ _FIRST = count()
 
 
 class NoiseBlock:
-    """All uniform numbers that one call drew."""
+    """All uniform numbers that one call drew, such as those of ``torch.rand(V)``; noise vectors refer to them."""
 
     def __init__(self, draws: Draws, site: Site, draw: Draw, size: int) -> None:
         """Store the call at ``site``, which drew ``size`` uniforms; ``draws`` chooses the results of their comparisons.

@@ -167,7 +167,7 @@ class _AnsweringMode(TorchFunctionMode):
             raise refusal.during(full_name_of(func), caller()) from None
 
     def _apart(self, func: Any, args: tuple[Any, ...], named: dict[str, Any], *, lazy: bool) -> Any:
-        """Return the result of the call ``func(*args, **named)`` of torch, which needs special handling.
+        """Return the result of the torch call ``func(*args, **named)``, which torch alone cannot execute.
 
         The call draws, writes to a tensor, converts a tensor to numbers, or has a symbolic argument (``lazy``).
         """
@@ -221,7 +221,7 @@ def _runs_as_it_is(func: Any, args: tuple[Any, ...] = ()) -> bool:
 
 @cache
 def _is_ordinary(func: Any) -> bool:
-    """Return whether ``func`` neither draws, writes nor converts to numbers, so that no special handling is needed."""
+    """Return whether ``func`` neither draws, writes nor converts to numbers, so that torch can execute it unchanged."""
     return not (func in _ORDINARY or func in REWRITTEN or _writes_or_takes_out(func) or _is_random(func))
 
 

@@ -163,7 +163,7 @@ def clamping(name: str) -> Handler:
 
 
 def whole_parts(name: str) -> Handler:
-    """Return the handler of ``name``, a rounding to integers or a sign; the integer is drawn when it is read."""
+    """Return the handler of ``name``, such as ``floor`` or ``sign``: an integer result is drawn when it is read."""
 
     def handler(tensor: Any, *operands: Any, **more: Any) -> Any:
         if not holds(SYMBOLIC, tensor) or more.get("decimals"):

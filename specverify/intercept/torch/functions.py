@@ -71,7 +71,7 @@ BITS = {torch.bfloat16: 8, torch.float16: 11, torch.float32: 24, torch.float64: 
 
 
 class Noise(NamedTuple):
-    """A continuous law from which torch draws."""
+    """A continuous distribution from which torch draws, such as the uniform or the exponential one."""
 
     image: Callable[[Uniform], Continuous]
     """Maps a uniform to the drawn number."""

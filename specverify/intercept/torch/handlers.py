@@ -141,7 +141,7 @@ def _total_of(dtype: torch.dtype, wanted: torch.dtype | None) -> torch.dtype:
 
 
 def extremes(name: str) -> Handler:
-    """Return the handler of ``name``, a maximum or minimum: of the elements, their indices, or both."""
+    """Return the handler of ``name``, a maximum or minimum that returns elements, their indices, or both."""
     row: Any = OF_TORCH[name]
     of_places, pairs = row.result is Result.PLACES, gives_pairs(getattr(aten, name))
 
@@ -163,12 +163,12 @@ def extremes(name: str) -> Handler:
 
 
 def _place_of(row: Any) -> Any:
-    """Return the rule for the index of an extreme element; ``row`` is the row of the table for the element itself."""
+    """Return the rule for argmax or argmin; ``row`` is the row of the table of primitives for max or min."""
     return partial(rows.place_of_extreme, **row.scalar.keywords)
 
 
 def order_alone(name: str) -> Handler:
-    """Return the handler of ``name``, such as a softmax: of its results only the order of the elements is known.
+    """Return the handler of ``name``, such as a softmax, whose results have no values: only their order can be used.
 
     The handler applies to symbolic numbers; it returns ``Declined`` for a tensor without any.
     """
