@@ -34,6 +34,13 @@ def test_dependent_rows_are_told_before_a_law_without_a_cause():
     assert [verdict.check for verdict in by_cause([law, rows])[0]] == ["law_is_target", "rows_are_independent"]
 
 
+def test_a_forbidden_token_is_told_before_a_law_without_a_sure_cause():
+    law, token = refuted("law_is_target", "it differs"), refuted("constraint_is_kept", "token 1 is forbidden")
+    sure = law._replace(counterexample=law.counterexample._replace(sure=True))
+    assert [group[0].check for group in by_cause([law, token])] == ["constraint_is_kept", "law_is_target"]
+    assert [group[0].check for group in by_cause([sure, token])] == ["law_is_target", "constraint_is_kept"]
+
+
 def test_the_line_of_a_verdict_says_how_much_was_drafted_and_left_out():
     figures = {"cases": 3, "skipped": 2, "gamma": 8, "runs": 5}
     said = scope(Verdict("it", "law_is_target", Status.HOLDS, "", None, Evidence.EXACT, figures=figures))

@@ -112,13 +112,20 @@ def failure(verdict: Verdict) -> str:
     return "\n".join(lines)
 
 
+OF_ONE_TOKEN = frozenset({"constraint_is_kept"})
+"""Checks whose refutation is one emitted token that a promise forbids; this is a sure finding."""
+
+
 def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
     """Return the refuted verdicts of one subject in groups; the verdicts of a group may have one cause.
 
     A wrong law can make several checks refute. If a check that compares laws is among the refuted ones, these checks
-    form one group, the most informative verdict first. Every other verdict is a group of its own.
+    form one group, the most informative verdict first. Every other verdict is a group of its own. The groups have the
+    order of ``verdicts``, except that a forbidden token comes before a law whose cause is not sure.
     """
     refuted = [verdict for verdict in verdicts if verdict.status is Status.REFUTED]
+    if not any(verdict.counterexample and verdict.counterexample.sure for verdict in refuted):
+        refuted.sort(key=lambda verdict: verdict.check not in OF_ONE_TOKEN)
     of_law = [verdict for verdict in refuted if verdict.check in OF_ONE_LAW and not is_edge(verdict)]
     if not any(verdict.check in LAWS for verdict in of_law):
         return [[verdict] for verdict in refuted]

@@ -27,15 +27,9 @@ def failure_message(group: Sequence[Verdict]) -> str:
 def grouped(wrong: Sequence[Verdict]) -> list[list[Verdict]]:
     """Return the failed verdicts ``wrong`` in groups with one cause each.
 
-    Groups with a refutation come first; apart from this, the groups are in the order of the checks.
+    Groups with a refutation come first, in the order of ``by_cause``, then the others in the order of ``wrong``.
     """
-    groups = by_cause(wrong) + [[v] for v in each_said_once(wrong) if v.status is not Status.REFUTED]
-    order = [verdict.check for verdict in wrong]
-
-    def place(group: list[Verdict]) -> tuple[bool, int]:
-        return group[0].status is not Status.REFUTED, min(order.index(verdict.check) for verdict in group)
-
-    return sorted(groups, key=place)
+    return by_cause(wrong) + [[v] for v in each_said_once(wrong) if v.status is not Status.REFUTED]
 
 
 def each_said_once(wrong: Sequence[Verdict]) -> list[Verdict]:

@@ -48,6 +48,9 @@ def test_a_rejected_draft_that_is_kept_for_the_next_position_is_named():
     drawn = token(1, *Q[0, 0])._replace(before=(0, 0))
     again = [drafted, rejected, drawn, coin(0.0, 0.5)._replace(before=(0, 0, 0))]
     assert reading_of(again, models, (0, 1)).fault == ""
+    ahead = models._replace(q=model({**q, (0, 1): (0.0, 1.0)}), queries=((0, "draft", (0, 1)), *queries))
+    said = "draft 1 is drawn from q after (0, 1) (which keeps the rejected draft 1) = (0, 1), expected q = (0.5, 0.5)"
+    assert reading_of(kept, ahead, (0, 1)).fault == said
 
 
 def test_the_bound_of_the_search_changes_no_reading(monkeypatch):

@@ -169,7 +169,7 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
         fitting.append("the choice of p one position early")
     if draft == token:
         fitting.append("the draft itself, kept although p has another choice")
-    return f"it is {', or '.join(fitting)}" if fitting else ""
+    return f"it is {fitting[0]}" if len(fitting) == 1 else ""  # of several, none is proved
 
 
 def _end_of_request(trace: Trace, index: int, start: int) -> int:

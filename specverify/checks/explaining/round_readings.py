@@ -528,21 +528,37 @@ class _PathReader:
                 open_ones += self._one_more(drafted, text)
 
     def _kept_draft(self, at: int, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_DraftReading]:
-        """Yield the first draft of a round after ``text``, read as the last rejected draft of an earlier round.
+        """Yield the first draft of a round after ``text``, read as one that an earlier round produced.
 
-        No draw produced this draft. Nothing is yielded if no queries are recorded, if q is certain, or if draw ``at``
-        can be a draft. Each of the texts ``rejected`` ends in a draft that an earlier round rejected.
+        The draft is either the last rejected one, or was chosen after a text that keeps a rejected draft, where q gives
+        it probability 1. No draw produced this draft. Nothing is yielded if no queries are recorded, if q is certain,
+        or if draw ``at`` can be a draft. Each of the texts ``rejected`` ends in a draft that an earlier round rejected.
         """
         if not rejected or not self.models.unshown or self.models.q is None or ("draft", text) not in self.first:
             return
         row, token = self.q(text), rejected[-1][-1]
         item = self.items[at] if at < len(self.items) else None
-        if _certain(row) is not None or not row[token] > 0 or (item and item.token_from(row, NEAR) is not None):
+        if _certain(row) is not None or (item and item.token_from(row, NEAR) is not None):
+            return
+        ahead = {
+            made: other for other in self._drafted_after(rejected) if (made := _certain(self.q(other))) is not None
+        }
+        for made, other in ahead.items():
+            whose, does = _whose(other, text, rejected), short_row(self.q(other))
+            said = f"draft 1 is drawn from q after {other}{whose} = {does}, expected q = {short_row(row)}"
+            yield _DraftReading((made,), (row,), at, OTHER_NUMBER, said, ("",))
+        if token in ahead or not row[token] > 0:
             return
         number, before = (len(one) - len(self.models.prompt) for one in ((*text, token), rejected[-1]))
         said = f"the draft at new token {number} is {token}, which was rejected at new token {before} and kept: it is "
         said += "not drawn from q again"
         yield _DraftReading((token,), (row,), at, OTHER_NUMBER, said, ("",), kept=True)
+
+    def _drafted_after(self, rejected: tuple[Tokens, ...]) -> Iterator[Tokens]:
+        """Yield the texts that begin with one of the texts ``rejected`` and with which the draft model is queried."""
+        for name, text in self.first:
+            if name == "draft" and any(text[: len(other)] == other for other in rejected):
+                yield text
 
     def _one_more(self, drafted: _DraftReading, text: Tokens) -> Iterator[_DraftReading]:
         """Yield the ways to add one draft to the drafts ``drafted`` of a round; ``text`` is the text before the round.
