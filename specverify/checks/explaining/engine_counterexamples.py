@@ -44,7 +44,13 @@ from specverify.checks.explaining.engine_traces import (
     wrong_row,
 )
 from specverify.checks.explaining.first_difference import CERTAIN, first_difference, text_fault
-from specverify.checks.explaining.other_requests import blame_other_requests, fault_between_rows, right_alone
+from specverify.checks.explaining.other_requests import (
+    blame_other_requests,
+    fault_between_rows,
+    right_alone,
+    rows_of_request,
+    then_of_request,
+)
 from specverify.checks.explaining.reused_rows import REUSED
 from specverify.checks.explaining.round_readings import UNDRAWN_WORDS, Models, Reading
 from specverify.checks.explaining.used_rows import wrong_row_used
@@ -97,9 +103,10 @@ def program_counterexample(
     rounds = or_none(_rounds_of, program, drawn, traces, texts, expected, open_ends)
     readings = _told_as_rounds(rounds, traces)[: len(heaviest)] if rounds else [None] * len(heaviest)
     because, shown = _stories_of(heaviest, drawn[: len(heaviest)], readings)
+    rows_told = rows_of_request(program.rows(worst), trace, difference)
     example = Counterexample(
-        let=(described(program), *lines_of_rows({**program.rows(worst), **_rows_used(trace, shown)}, shown)),
-        then=then,
+        let=(described(program), *lines_of_rows({**rows_told, **_rows_used(trace, shown)}, shown)),
+        then=then_of_request(program, worst, then, difference),
         because=because,
     )
     if difference is None:

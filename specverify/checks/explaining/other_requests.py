@@ -15,20 +15,26 @@ from specverify.checks.explaining.engine_paths import (
 from specverify.checks.explaining.engine_traces import (
     context_with_draft,
     drafts_of_first_round,
+    listed_tokens,
 )
 from specverify.checks.explaining.first_difference import CERTAIN, END, Difference
 from specverify.checks.explaining.round_rules import excess, ratio, same_row
-from specverify.checks.explaining.wording import apart, listed, short_row
+from specverify.checks.explaining.wording import apart, listed, short, short_row
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import total_variation
 from specverify.laws.paths import outcomes_of
-from specverify.reference import Tokens
+from specverify.reference import Pmf, Tokens
 from specverify.subjects.subject import EngineProgram, Trace
 
 LEAST_PROOFS = 2
 """The least number of paths whose queries prove that a context keeps a rejected draft."""
 PATHS_ALONE = 2000
 """The largest number of paths that are followed of one request alone."""
+
+SHOWN_OUTCOME = 16
+"""The largest number of tokens of an outcome of several requests that is shown whole."""
+SHOWN_ROWS = 3
+"""The number of texts of a wrong request whose rows are shown."""
 
 
 def blame_other_requests(
@@ -105,10 +111,11 @@ def _decided_by(program: EngineProgram, trace: Trace | None, engine: KeptPaths, 
     """Return a clause about the wrong draw that decides the first wrong token, with its program line; "" if none does.
 
     A draw decides the token if all paths with the same outcomes up to this draw have the same token. The draw is wrong
-    in two cases:
+    in three cases:
 
     * It is a coin whose probability is not min(1, p/q).
     * It is a token from a row that is not p, q or their residual.
+    * It is a draft from q, which is then surely accepted, but min(1, p/q) is below 1.
 
     The paths with the wrong token are searched, the most probable first. ``difference`` has the first wrong token,
     ``engine`` the paths of ``program``, and ``trace`` the model queries of one path.
@@ -145,6 +152,10 @@ def _decided_by(program: EngineProgram, trace: Trace | None, engine: KeptPaths, 
         if item.pmf and not any(same_row(item.pmf, row, NEAR_LAW) for row in (p, q, excess(p, q))):
             rows = f"where p = {short_row(p)} and q = {short_row(q)}"
             return f"; new token {number + 1} is drawn from {short_row(item.pmf)} ({item.place}), {rows}"
+        if item.outcome == token and same_row(item.pmf, q, NEAR_LAW) and bound < 1 - NEAR_LAW:
+            rows = f"p = {short_row(p)} and q = {short_row(q)}"
+            said = f"; the draft, token {token} from q ({item.place}), is surely accepted on some paths, expected with"
+            return f"{said} probability {short(bound)} = min(1, p/q), where {rows}"
     return ""
 
 
@@ -198,3 +209,31 @@ def _where_in_calls(name: str, index: int) -> str:
     if index >= first:
         return "in a batch with others, or after other requests"
     return f"in a batch with request{'s' * (first > 2)} {listed([i + 1 for i in range(first) if i != index])}"
+
+
+def then_of_request(program: EngineProgram, worst: Tokens, then: str, difference: Difference | None) -> str:
+    """Return the sentence ``then`` about the outcome ``worst``; of several long texts, only with the wrong request's.
+
+    ``difference`` is the first difference of the laws of ``program``.
+    """
+    if program.split is None or difference is None or difference.request is None or len(worst) <= SHOWN_OUTCOME:
+        return then
+    text = program.split(worst)[difference.request]
+    told = (
+        f"the new tokens of all {program.each}s, with {listed_tokens(text)} in {program.each} {difference.request + 1},"
+    )
+    return then.replace(f"the new tokens should be {worst} ", f"{told} should come ").replace("are with", "come with")
+
+
+def rows_of_request(
+    rows: Mapping[Tokens, Mapping[str, Pmf]], trace: Trace | None, difference: Difference | None
+) -> Mapping[Tokens, Mapping[str, Pmf]]:
+    """Return those of ``rows`` that decide the first wrong token of a request: after the last tokens before it.
+
+    All rows are returned if the wrong request is not known. ``difference`` has the wrong token, ``trace`` the prompts.
+    """
+    if trace is None or difference is None or difference.request is None or difference.wrong is None:
+        return rows
+    text = (*trace.texts[difference.request][0], *difference.wrong[:-1])
+    last = {text[:length]: rows[text[:length]] for length in range(1, len(text) + 1) if text[:length] in rows}
+    return dict(list(last.items())[-SHOWN_ROWS:]) or rows

@@ -1,0 +1,43 @@
+"""Wrong requests of a batch: the draw that decides the wrong token, and the rows and texts that are shown."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import numpy as np
+
+from specverify.checks.explaining.engine_paths import KeptPaths
+from specverify.checks.explaining.first_difference import Difference
+from specverify.checks.explaining.other_requests import _decided_by, rows_of_request, then_of_request
+from specverify.subjects.subject import EngineProgram, Trace
+
+WRONG = Difference("row 2, it differs", (), request=1, wrong=(0, 1))
+HALVES = EngineProgram(
+    "it", lambda: nullcontext(None), dict, split=lambda new: (new[: len(new) // 2], new[len(new) // 2 :]), each="row"
+)
+
+
+def accepts_all(draws):
+    """Return the new tokens of two rows; the draft of row 2 is accepted in any case."""
+    return 0, 0, 0, draws.categorical([0.25, 0.75], ("random.choices", "e.py:1"))
+
+
+def test_a_draft_that_is_surely_accepted_is_named_with_its_line():
+    p, q = np.array([0.75, 0.25]), np.array([0.25, 0.75])
+    trace = Trace((((0,), (0, 0)), ((1,), (0, 1))), (), lambda text: q, lambda text: p)
+    said = _decided_by(HALVES, trace, KeptPaths(accepts_all), WRONG)
+    assert said.startswith("; the draft, token 1 from q (e.py:1), is surely accepted on some paths, expected with pr")
+    right = trace._replace(target=lambda text: q)
+    assert _decided_by(HALVES, right, KeptPaths(accepts_all), WRONG) == ""
+
+
+def test_of_many_rows_only_the_wrong_one_is_shown():
+    worst = (0,) * 10 + (1,) * 10
+    then = f"the new tokens should be {worst} with probability 0.1, but are with 0.2"
+    said = "the new tokens of all rows, with 1 1 1 1 1 1 1 1 1 1 in row 2, should come with probability 0.1, but come"
+    assert then_of_request(HALVES, worst, then, WRONG).startswith(said)
+    assert then_of_request(HALVES, worst, then, None) == then
+    rows = {text: {} for text in ((0,), (0, 0), (1,), (1, 0), (1, 0, 1), (1, 1))}
+    trace = Trace((((0,), (0, 0)), ((1,), (0, 1))), ())
+    assert list(rows_of_request(rows, trace, WRONG)) == [(1,), (1, 0)]
+    assert rows_of_request(rows, None, WRONG) == rows
