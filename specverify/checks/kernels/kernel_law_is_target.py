@@ -23,6 +23,7 @@ import numpy as np
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
 from specverify.checks.explaining.counterexample_parts import or_none
+from specverify.checks.kernels.other_recipes import other_recipe
 from specverify.checks.kernels.rounds_of_cells import fault_of_cells
 from specverify.checks.kernels.row_texts import described_rounds, described_row, emitted_ids, kernel_check, models_of
 from specverify.laws.grid import MARGIN, GridCell, look, places_in, rows_of
@@ -246,7 +247,8 @@ def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -
     because = f"{described_row(rounds, case, middles[shown.number], where)} -> {shown.emitted}"
     step = _fault(in_ids(rounds, rounds.cases[case].draft), shown.emitted, shown.ought)
     of_rounds = None if found.mixed else or_none(fault_of_cells, rounds, found.settled, situation)
-    fault = of_rounds.sentence if of_rounds else step
+    recipe = or_none(other_recipe, rounds, cases, middles, [row.emitted for row in rows]) or ""
+    fault = f"{recipe}: {step}" if recipe else of_rounds.sentence if of_rounds else step
     borrowed = borrowed_numbers(rounds, cases, middles, [row.emitted for row in rows])
     if borrowed:
         then = f"{where} should be answered {shown.ought}, but is answered {shown.emitted}"
@@ -255,7 +257,7 @@ def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -
         then,
         (f"{because}, and the rule answers {shown.ought}",),
         fault=f"{borrowed}: {step.replace('of a row', f'of {where}')}" if borrowed else fault,
-        named=bool(borrowed or (of_rounds and of_rounds.named)),
+        named=bool(borrowed or recipe or (of_rounds and of_rounds.named)),
     )
 
 
