@@ -8,14 +8,19 @@ import pytest
 
 from property_tests.checks.explaining.test_engine_paths import DRAFT, TARGET
 from property_tests.checks.explaining.test_round_faults import choose, plain
+from specverify.checks.explaining.used_rows import _other_q, _Used
 from specverify.testing import SpeculationRefuted, check_engine
 
 
-def speculative(stale, tau=1.0, length=3, gamma=2):
-    """Return new tokens of an engine with rows of p ``stale(row, rejected, position)``.
+def same(row, *_):
+    return row
 
-    ``rejected`` is the draft that the round before rejected, or None, and ``position`` the index of the draft. An
-    accepted draft has the bound p/(tau q).
+
+def speculative(p_of=same, q_of=same, tau=1.0, length=3, gamma=2):
+    """Return new tokens of an engine that tests and replaces drafts with ``p_of(p, ...)`` and ``q_of(q, ...)``.
+
+    The further arguments are the draft that the round before rejected, or None, and the index of the draft. An accepted
+    draft has the bound p/(tau q).
     """
     new, rejected = [0], None
     while len(new) <= length:
@@ -25,7 +30,7 @@ def speculative(stale, tau=1.0, length=3, gamma=2):
         kept, before = [], rejected
         rejected = None
         for i, x in enumerate(drafts[1:]):
-            p, q = stale(TARGET[drafts[i]], before, i), DRAFT[drafts[i]]
+            p, q = p_of(TARGET[drafts[i]], before, i), q_of(DRAFT[drafts[i]], before, i)
             if random.random() < p[x] / q[x] / tau:
                 kept.append(x)
                 continue
@@ -33,7 +38,7 @@ def speculative(stale, tau=1.0, length=3, gamma=2):
             kept.append(choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
             break
         else:
-            kept.append(choose(stale(TARGET[drafts[-1]], before, len(kept))))
+            kept.append(choose(p_of(TARGET[drafts[-1]], before, len(kept))))
         new += kept
     return new[1 : length + 1]
 
@@ -48,6 +53,10 @@ def after_rejection(row, rejected, position):
 
 def in_block(row, rejected, position):
     return row if position == 0 else mixed(row, (0.0, 0.0, 1.0))
+
+
+def later_q(row, rejected, position):
+    return row if position == 0 else mixed(row, (0.2, 0.3, 0.5))
 
 
 def message(fast, length):
@@ -70,4 +79,22 @@ def test_the_rounds_with_a_wrong_row_of_p_are_named(stale, gamma, said):
 
 def test_a_wrong_rule_with_the_right_row_is_no_wrong_row():
     """A bound that is too small in all rounds is that of the right rule with another row."""
-    assert "p is not the target's row" not in message(lambda: speculative(lambda row, *_: row, tau=1.5, length=2), 2)
+    assert "p is not the target's row" not in message(lambda: speculative(tau=1.5, length=2), 2)
+
+
+def test_a_wrong_row_of_q_in_the_test_is_not_taken_for_one_of_p():
+    first = message(lambda: speculative(q_of=later_q), 3)
+    assert (
+        ": after the first draft of a round, p or q is wrong: draft 2 of round 1 after new token 0 is tested" in first
+    )
+    assert ", or as with q = (0.467, 0.3, 0.233) in place of q = (0.6, 0.3, 0.1) (for the first draft, the" in first
+
+
+def test_the_row_of_q_with_which_a_draft_is_tested_follows_from_that_of_p():
+    p, q, tested = (0.2, 0.3, 0.5), (0.6, 0.3, 0.1), [0.5, 0.3, 0.2]
+    accepted = [mass * min(1, a / b) for mass, a, b in zip(q, p, tested, strict=True)]
+    left = [max(a - b, 0) for a, b in zip(p, tested, strict=True)]
+    row = [kept + (1 - sum(accepted)) * mass / sum(left) for kept, mass in zip(accepted, left, strict=True)]
+    used = _Used(1, 0, "first", (), row, p, ())
+    assert _other_q(used, q) == pytest.approx(tested)
+    assert _other_q(used._replace(row=(0.0, 0.5, 0.5)), q) is None

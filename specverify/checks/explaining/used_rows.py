@@ -1,8 +1,9 @@
-"""Find rounds of an engine that use another row of p than the target's, although they follow the rule with that row.
+"""Find rounds of an engine that follow the rule of speculative sampling with a wrong row of p or q.
 
 An example is a cache of the target that keeps the entry of a rejected draft: the tests and replacements of the next
-round are right for the row that the program computes. The row is read off the paths: if a round follows the rule, the
-law of the next token, given all draws before the round, is the row of p that the round uses.
+round are right for the row that the program computes. The row is computed from the paths: if a round follows the rule,
+the law of the next token, given all draws before the round, is the row of p that the round uses. Often the same tests
+and replacements also follow the rule with the right p and another q than the drafts are drawn from.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from specverify.laws.paths import Path, outcomes_of
 from specverify.reference import LanguageModel, Tokens
 
 MOST_ENDS = 500
-"""The largest number of paths after the beginning of a round from which the row of the round is computed."""
+"""The largest number of paths after the beginning of a round whose draws are read."""
 REPLACED, KEPT, FIRST = "replace", "kept", "first"
 
 
@@ -51,13 +52,13 @@ class _Used(NamedTuple):
 
 
 class _End(NamedTuple):
-    """One way in which a path goes on after the beginning of a round.
+    """One way in which a path goes on after its first ``begin`` decisions, with which a round begins.
 
-    ``draws`` are the uncertain draws from there on, ``texts`` the possible new tokens of the whole path with their
-    probabilities.
+    ``texts`` are the possible new tokens of the whole path with their probabilities.
     """
 
-    draws: Sequence[PathDraw]
+    path: Path[Any]
+    begin: int
     texts: Sequence[tuple[Tokens, float]]
 
 
@@ -73,24 +74,27 @@ class _Engine:
     def ends(self, choices: tuple[int, ...]) -> list[_End]:
         """Return the paths whose first decisions have the outcomes ``choices``.
 
-        Returns [] if these are more than ``MOST_ENDS``, or if some paths are not known.
+        Returns [] if some of these paths are not known.
         """
         begin = len(choices)
         first = bisect_left(self._paths, choices, key=lambda path: path.choices)
-        same = list(takewhile(lambda path: path.choices[:begin] == choices, self._paths[first : first + MOST_ENDS + 1]))
-        if not same or len(same) > MOST_ENDS:
-            return []
-        mass = prod(float(one.weights[one.outcome]) for one in same[0].decisions[:begin])
+        same = list(takewhile(lambda path: path.choices[:begin] == choices, self._paths[first:]))
+        mass = prod(float(one.weights[one.outcome]) for one in same[0].decisions[:begin]) if same else 0.0
         if abs(sum(float(path.weight) for path in same) - mass) > NEAR_LAW * mass:
             return []
-        return [self._end(path, begin) for path in same]
+        return [_End(path, begin, _texts_of(path)) for path in same]
 
-    def _end(self, path: Path[Any], begin: int) -> _End:
+    def draws(self, end: _End) -> list[PathDraw]:
+        """Return the uncertain draws of a path from the beginning of a round on."""
+        path = end.path
         if path.choices not in self._drawn:
             self._drawn[path.choices] = with_pmfs(self._engine, draws_of(path.decisions), self.size, self._cells)
-        draws = [item for item in self._drawn[path.choices] if len(item.before) >= begin and _is_open(item)]
-        weight = float(path.weight)
-        return _End(draws, [(text, weight * float(share)) for text, share in outcomes_of(path.outcome) if share])
+        return [item for item in self._drawn[path.choices] if len(item.before) >= end.begin and _is_open(item)]
+
+
+def _texts_of(path: Path[Any]) -> list[tuple[Tokens, float]]:
+    weight = float(path.weight)
+    return [(text, weight * float(share)) for text, share in outcomes_of(path.outcome) if share]
 
 
 def wrong_row_used(
@@ -100,10 +104,10 @@ def wrong_row_used(
     target: tuple[LanguageModel, int],
     cells: dict[tuple[int, ...], Any],
 ) -> str:
-    """Return the sentence that some rounds follow the rule with a wrong row of p; "" if this is not proved.
+    """Return the sentence that some rounds follow the rule with a wrong row of p or q; "" if this is not proved.
 
     It is proved if all tests of such a round have the bound min(1, p/q) with the wrong row, and if the tests of other
-    rounds have it with the target's row. Then the acceptance test is right, and the row is wrong.
+    rounds have it with the right rows. Then the acceptance test is right, and the row is wrong.
 
     Args:
         engine: The paths of the engine.
@@ -122,14 +126,64 @@ def wrong_row_used(
             seen.setdefault(key, used)
     wrong = [used for used in seen.values() if not used.is_right]
     right = [used for used in seen.values() if used.is_right]
-    first = min(wrong, key=lambda used: (len(used.new), used.number, used.position), default=None)
-    if first is None or not right or not _follows_rule(first):
+    wrong.sort(key=lambda used: (len(used.new), used.number, used.position))
+    drafted = [(used, q) for used in wrong if (q := _drawn_row(known, used)) is not None]
+    if not right or not drafted or drafted[0][0] is not wrong[0]:
         return ""
-    does, ought = rows_apart(first.row, first.expected)
-    tokens = f" after new token{'s' * (len(first.new) > 1)} {', '.join(map(str, first.new))}" if first.new else ""
-    where = f"draft {first.position + 1} of round {first.number} is tested and replaced as with p = {does}{tokens}"
+    rounds = [one for _, reading in read for one in reading.rounds]
+    tested = [_other_q(used, q) for used, q in drafted]
+    is_p = None in tested or _has_wrong_bonus(rounds, model)
+    is_q = not is_p and all(row is not None and _is_drafted(row, rounds) for row in tested)
     when, others = _when(wrong, right)
-    return f"{when}p is not the target's row: {where}, expected p = {ought}{others}"
+    return f"{when}{_words_of(*drafted[0], None if is_p else tested[0], is_q=is_q)}{others}"
+
+
+def _words_of(used: _Used, q: Row, tested: Row | None, *, is_q: bool) -> str:
+    """Return a sentence about the wrong row in a round.
+
+    ``q`` is the row that the draft is drawn from. With p of the target, ``tested`` is the row of q with which the draft
+    is tested and replaced; None if the wrong row is that of p. With ``is_q``, the wrong row is that of q.
+    """
+    p, ought = rows_apart(used.row, used.expected)
+    draft = f"draft {used.position + 1} of round {used.number}"
+    after = f" after new token{'s' * (len(used.new) > 1)} {', '.join(map(str, used.new))}" if used.new else ""
+    if tested is None:
+        return f"p is not the target's row: {draft} is tested and replaced as with p = {p}{after}, expected p = {ought}"
+    other, own = rows_apart(tested, q)
+    if is_q:
+        said = "q in the test is not the row that the draft was drawn from"
+        return f"{said}: {draft}{after} is tested and replaced as with q = {other}, expected q = {own}"
+    said = f"p or q is wrong: {draft}{after} is tested and replaced as with p = {p} in place of p = {ought}"
+    return f"{said}, or as with q = {other} in place of q = {own}"
+
+
+def _other_q(used: _Used, q: Row) -> Row | None:
+    """Return the row of q with which a draft is tested and replaced if p is the target's row; None if there is none.
+
+    ``q`` is the row that the draft is drawn from. With ``used.row`` as p, the round follows the rule.
+    """
+    row, beyond = list(used.expected), 0.0
+    residual = [max(mass - own, 0.0) for mass, own in zip(used.row, q, strict=True)]
+    for token, (mass, p, own) in enumerate(zip(used.row, used.expected, q, strict=True)):
+        if mass < own - NEAR_LAW:
+            if not mass > 0 < p:
+                return None
+            row[token] = p * own / mass
+            beyond += row[token] - p
+    total = sum(residual)
+    row = [mass - beyond * left / total for mass, left in zip(row, residual, strict=True)] if total > 0 else row
+    return [max(mass, 0.0) for mass in row] if min(row) > -NEAR_LAW else None
+
+
+def _is_drafted(row: Row, rounds: Sequence[ReadRound]) -> bool:
+    """Return whether a draft of one of ``rounds`` is drawn from ``row``."""
+    return any(same_row(row, q, NEAR_LAW) for one in rounds for q in one.q)
+
+
+def _has_wrong_bonus(rounds: Sequence[ReadRound], model: LanguageModel) -> bool:
+    """Return whether a bonus of one of ``rounds`` is not drawn from the row of the target, ``model``."""
+    ends = [(one.text[len(rounds[0].text) :] + one.drafts, one.end[1]) for one in rounds if one.end[0] == "bonus"]
+    return any(bool(row) and not same_row(row, model(new).tolist(), NEAR_LAW) for new, row in ends)
 
 
 def _when(wrong: Sequence[_Used], right: Sequence[_Used]) -> tuple[str, str]:
@@ -173,7 +227,9 @@ def _rows_used(
         ends = engine.ends(choices)
         for position in range(min(len(one.accept), len(one.drafts))):
             here = new + one.drafts[:position]
-            kept = [end for end in ends if _accepts(end, one.drafts[:position], here)]
+            if position and len(ends) > MOST_ENDS:
+                break
+            kept = [end for end in ends if _accepts(engine, end, one.drafts[:position], here)]
             row = _law_of_next(kept, len(here), engine.size)
             if row is None:
                 break
@@ -186,10 +242,11 @@ def _rows_used(
         before = REPLACED if one.end[0] == REPLACED else KEPT
 
 
-def _accepts(end: _End, drafts: Tokens, new: Tokens) -> bool:
+def _accepts(engine: _Engine, end: _End, drafts: Tokens, new: Tokens) -> bool:
     """Return whether the round drafts ``drafts`` first, and all possible texts begin with ``new``."""
-    drawn = [item.outcome for item in end.draws if item.is_lookup]
-    return tuple(drawn[: len(drafts)]) == drafts and all(text[: len(new)] == new for text, _ in end.texts)
+    if any(text[: len(new)] != new for text, _ in end.texts):
+        return False
+    return not drafts or tuple(item.outcome for item in engine.draws(end) if item.is_lookup)[: len(drafts)] == drafts
 
 
 def _law_of_next(ends: Sequence[_End], at: int, size: int) -> Row | None:
@@ -204,36 +261,39 @@ def _law_of_next(ends: Sequence[_End], at: int, size: int) -> Row | None:
     return [mass / total for mass in row] if total > 0 else None
 
 
-def _follows_rule(used: _Used) -> bool:
-    """Return whether a draft is tested by the rule with the row ``used.row`` as p.
+def _drawn_row(engine: _Engine, used: _Used) -> Row | None:
+    """Return the row that a draft is drawn from, if it is tested by the rule with ``used.row`` as p; else None.
 
     On all paths of the round, the draft x must be drawn from the same row q and tested with min(1, p(x)/q(x)), at least
     once with a bound below 1. The replacement then follows the rule too, because the law of the token is p.
     """
     at, shown = used.position, False
+    if len(used.ends) > MOST_ENDS:
+        return None
     q: Row | None = None
     number: int | None = None
     for end in used.ends:
-        lookups = [item for item in end.draws if item.is_lookup]
+        draws = engine.draws(end)
+        lookups = [item for item in draws if item.is_lookup]
         if len(lookups) <= at or lookups[at].outcome is None or len(lookups[at].pmf) != len(used.row):
-            return False
+            return None
         draft, row = lookups[at].outcome or 0, lookups[at].pmf
         if q is not None and not same_row(q, row, NEAR_LAW):
-            return False
+            return None
         q = row
         bound = float(ratio(used.row[draft], row[draft]))
         emitted = {text[len(used.new)] for text, _ in end.texts}
         if not NEAR_LAW < bound < 1 - NEAR_LAW:
             if (emitted == {draft}) != (bound > NEAR_LAW):
-                return False
+                return None
             continue
-        coins = [item for item in end.draws if not item.is_lookup]
+        coins = [item for item in draws if not item.is_lookup]
         fitting = [i for i, item in enumerate(coins) if abs(_bound_of(item) - bound) < NEAR_LAW]
         number = next((i for i in fitting if number in {None, i}), None)
         if number is None or (coins[number].low <= 0) != (emitted == {draft}):
-            return False
+            return None
         shown = True
-    return shown
+    return q if shown else None
 
 
 def _bound_of(coin: PathDraw) -> float:
