@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from functools import partial
 
@@ -20,7 +21,14 @@ from specverify.run.verify import Checklist, run_check
 from specverify.subjects.forms import BATCHED
 from specverify.subjects.requests import AT_ONCE, IN_TURN
 from specverify.subjects.verifier import verifier_subject
-from specverify.testing import KernelConvention, SpeculationRefuted, check_engine, check_kernel, check_verifier
+from specverify.testing import (
+    KernelConvention,
+    SpeculationRefuted,
+    SpeculationUndecided,
+    check_engine,
+    check_kernel,
+    check_verifier,
+)
 from specverify.trust.quick_power import RIGHT
 
 LAW = check_named("law_is_target")
@@ -111,6 +119,23 @@ def test_an_engine_of_many_runs_is_examined_in_its_small_cases(monkeypatch):
     assert verdict.figures["notes"][-1].startswith("left out, with more runs each than 30 (5 after 40 of all cases): ")
     assert 0 < len(verdict.figures["planned"]) < len(programs[:10])
     assert [most_runs(programs[0], Conditions(), used) for used in (0, 20, 38, 100)] == [30, 20, 5, 5]
+
+
+def test_a_call_of_far_too_many_paths_ends_early_and_says_the_way_out():
+    calls = []
+
+    def plain(new=20):
+        return [random.choice([0, 1, 2]) for _ in range(new)]
+
+    def fast(new=20):
+        calls.append(new)
+        return plain(new)
+
+    with pytest.raises(SpeculationUndecided, match=r"fewer tokens, drafts or rows have fewer paths"):
+        check_engine(fast, plain, quick=True, checks=[LAW.name])
+    assert len(calls) < 1200
+    with pytest.raises(SpeculationUndecided, match=r"the call without speculation has more than 200000 paths; fewer"):
+        check_engine(fast, plain, checks=[LAW.name])
 
 
 def test_other_cases_stand_in_where_none_of_the_plan_can_be_followed(monkeypatch):

@@ -17,6 +17,7 @@ _KEPT = (
     check.paths_of_one_row,
     verifier_calls.after_calls,
     compared_laws.law_of_opened,
+    compared_laws.has_far_more_paths,
     compared_laws.overheard_of,
     round_laws.first_rounds,
     given_drafts.rounds_given_drafts,

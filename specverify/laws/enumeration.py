@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial, reduce
 from heapq import nlargest
 from itertools import islice
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 from specverify.base.arguments import argument_error, check_integer
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.law import Coverage, Law, continued, target_law
-from specverify.laws.paths import Path, estimated_paths, outcomes_of, paths
+from specverify.laws.paths import Path, estimated_paths, has_more_paths, outcomes_of, paths
 from specverify.laws.rounding import FLOAT64, Rounding, worst
 from specverify.laws.rounding import after as one_after
 from specverify.reference import Decoder, Draws, Round, State, Task, Tokens
@@ -93,11 +94,23 @@ def program_law(
     return Law(law, missing, runs, max(decisions, len(lost[:1])), rounding=rounding)
 
 
+def far_exceeds(program: Callable[[Draws], Any], runs: int) -> bool:
+    """Return whether a few random runs of ``program`` show that it has more than ``runs`` paths.
+
+    The result is False if one of these runs raises an error; an enumeration meets and reports this error.
+    """
+    with suppress(Exception):
+        return has_more_paths(program, runs)
+    return False
+
+
 def complete_law(program: Callable[[Draws], Any]) -> dict[Any, Any]:
     """Return the law of ``program`` as outcome -> probability, in the order of the outcomes.
 
-    Raises ``EnumerationTooLarge`` if ``DEFAULT_RUNS`` runs do not cover every path.
+    Raises ``EnumerationTooLarge`` if ``DEFAULT_RUNS`` runs do not cover every path; often a few runs show this.
     """
+    if far_exceeds(program, DEFAULT_RUNS):
+        raise EnumerationTooLarge(f"the call without speculation has more than {DEFAULT_RUNS} paths")
     law = program_law(program)
     if law.missing:
         raise EnumerationTooLarge(f"the call without speculation has more than {law.runs} paths")

@@ -47,6 +47,8 @@ OTHERS_FOR_CAUSE = 3
 """The number of further cases of an engine that are examined for the cause, if the refuting case does not show it."""
 PATHS_OF_PROBE = 1000
 """The setting that explains the refutation of an engine is left out if the engine has more paths there."""
+MOST_RARE = 1e-6
+"""More probability than this is missing only if the run limit ended the enumeration, not because paths are rare."""
 FOR_SAMPLES = 0.25
 """The share of a subject's time that is reserved for sampling checks, if an engine is sampled."""
 
@@ -307,9 +309,16 @@ _STATUS = {SettingRefused: Status.REFUSED, DoesNotApply: Status.NOT_APPLICABLE}
 """The status for those of these exceptions that do not give UNKNOWN."""
 
 
+def _fewer(subject: Subject) -> str:
+    """Return the end of a sentence that states how an engine program gets fewer paths; "" for other subjects."""
+    return FEWER if subject.programs else ""
+
+
 def _why(subject: Subject, reason: Exception) -> str:
     if isinstance(reason, NeedsValue):
         return only_sampled(subject, reason)
+    if isinstance(reason, EnumerationTooLarge):
+        return f"{reason}{_fewer(subject)}"
     return f"not a function of its draws: {reason}" if isinstance(reason, NotAFunctionOfItsDraws) else str(reason)
 
 
@@ -393,7 +402,8 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
     too_long = ", ".join(map(_words_of, skipped))
     most = runs_in_words(skipped[0], conditions) if skipped else ""
     if too_long and not examined:
-        said = f"none of its cases was followed within {most} runs: {too_long}"
+        within = most_runs(skipped[0], conditions, 0)
+        said = f"none of its cases was followed within {within} runs: {too_long}{_fewer(subject)}"
         return verdict_of(subject.name, check, Status.UNKNOWN, f"{said}. Omit quick, or let samples decide")
     verdict = _judge(subject, check, examined, conditions)
     tried = len(examined) + sum(map(len, passed.values()))
@@ -522,7 +532,8 @@ def _out_of_runs(examination: Examination, conditions: Conditions) -> bool:
     ``examination`` is the result of the check on this case. ``conditions`` has the limit.
     """
     figures = examination.figures
-    return examination.unknown and figures.get("missing", 0) > 0 and figures.get("runs", 0) >= conditions.runs
+    ended = figures.get("runs", 0) >= conditions.runs or figures.get("missing", 0) > MOST_RARE
+    return examination.unknown and figures.get("missing", 0) > 0 and ended
 
 
 def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examination]], conditions: Conditions) -> Verdict:
@@ -542,7 +553,8 @@ def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examinatio
         example = item.counterexample._replace(again=again) if item.counterexample else None
         return verdict._replace(counterexample=example, figures=figures)
     if unknown:
-        return verdict_of(subject.name, check, Status.UNKNOWN, unknown.statement)._replace(figures=figures)
+        fewer = _fewer(subject) if unknown.figures.get("missing", 0) > MOST_RARE else ""
+        return verdict_of(subject.name, check, Status.UNKNOWN, f"{unknown.statement}{fewer}")._replace(figures=figures)
     if not examined:
         return verdict_of(subject.name, check, Status.UNKNOWN, "no case applies, so nothing was examined")
     status = Status.DECLARED_BIAS if figures.get("bias") else Status.HOLDS
