@@ -28,6 +28,7 @@ from specverify.checks.explaining.engine_counterexamples import token_without_dr
 from specverify.checks.explaining.engine_paths import KeptPaths
 from specverify.checks.explaining.given_drafts import rounds_given_drafts
 from specverify.checks.explaining.round_faults import fault_of_rounds
+from specverify.checks.explaining.round_rules import ONE_NUMBER
 from specverify.checks.open_ends import step_with_open_end
 from specverify.intercept.audit import Reuse, audited
 from specverify.intercept.refusals import NeedsValue
@@ -105,7 +106,8 @@ def _verifier_of(subject: Subject) -> Examine:
         twice = partial(_put_twice, here) if here.scenario.shape == "point_draft" else None
         declared = here.variant.declared_law
         law = partial(declared or target_law, here.task, here.prompt) if declared or lossless else None
-        block = DecodeBlock(described(here), partial(_opened, here), law, roles=partial(_role, here))
+        other, roles = partial(_other_rule, here), partial(_role, here)
+        block = DecodeBlock(described(here), partial(_opened, here), law, other_fault=other, roles=roles)
         return examine(block, conditions, twice)
 
     return examined
@@ -189,7 +191,7 @@ def _by_its_law(
         role = block.roles(found[0])
         fault = USED_TWICE + (f"{role}: " if role else "") + reuse_in_words(found[0])
         if compared and (other := block.other_fault()):
-            others, fault = [], other
+            others, fault = [] if block.whole else [fault, *others], other
         example = Counterexample((block.where,), fault, because=(*because, *others), fault=fault)
         return Examination(said, failed=True, rational=False, counterexample=example, figures=figures)
     note = f"{said}, and the law is nevertheless the promised one"
@@ -206,6 +208,16 @@ def reuse_in_words(reuse: Reuse) -> str:
         return f"one key is used by {drawn} and again {again}, and gives the same numbers"
     same = "in every call" if reuse.second == reuse.first else f"as {reuse.second}"
     return f"the generator is seeded with the same seed again: {drawn} draws the same numbers {same}"
+
+
+def _other_rule(here: InScenario) -> str:
+    """Return the sentence about a wrong acceptance that a reuse of random numbers does not cause; "" if there is none.
+
+    The acceptance in the rounds of the verifier ``here`` must follow a known wrong rule.
+    """
+    fault = or_none(fault_of_rounds, here)
+    is_other = fault is not None and fault.named and fault.parts == {"accept"} and ONE_NUMBER not in fault.sentence
+    return fault.sentence if fault is not None and is_other else ""
 
 
 def _role(here: InScenario, reuse: Reuse) -> str:

@@ -432,6 +432,26 @@ def plain(last=0, length=2):
     return new[1:]
 
 
+def one_product(p, q, draft_tokens):
+    """Keep drafts while one uniform is below the running product of p/q."""
+    u, product, tokens = RNG.random(), 1.0, []
+    for i, token in enumerate(draft_tokens.tolist()):
+        product *= p[i, token] / q[i, token]
+        if u >= product:
+            left = p[i] - q[i]
+            return [*tokens, drawn(left if (left > 0).any() else p[i])]
+        tokens.append(token)
+    return [*tokens, drawn(p[-1])]
+
+
+@pytest.mark.thorough
+def test_one_uniform_and_a_product_without_limit_are_both_told():
+    (verdict,) = check_verifier(one_product, gammas=(2,), checks=["draws_are_independent"], on_fail=None)
+    example = verdict.counterexample
+    assert example.fault.startswith("drafts are accepted while one uniform is below the running product of p/q, which")
+    assert any(line.startswith("random numbers are used twice: ") for line in example.because)
+
+
 def resamples_from_p(last=0, length=2):
     new = [last]
     while len(new) <= length:

@@ -8,7 +8,7 @@ import pytest
 
 from property_tests.checks.explaining.test_engine_paths import DRAFT, TARGET
 from property_tests.checks.explaining.test_round_faults import choose, plain
-from specverify.checks.explaining.used_rows import _other_q, _Used
+from specverify.checks.explaining.used_rows import _other_q, _replaces_by_it, _Used
 from specverify.testing import SpeculationRefuted, check_engine
 
 
@@ -88,6 +88,13 @@ def test_a_wrong_row_of_q_in_the_test_is_not_taken_for_one_of_p():
         ": after the first draft of a round, p or q is wrong: draft 2 of round 1 after new token 0 is tested" in first
     )
     assert ", or as with q = (0.467, 0.3, 0.233) in place of q = (0.6, 0.3, 0.1) (for the first draft, the" in first
+
+
+def test_only_a_replacement_from_several_tokens_shows_the_row():
+    used = _Used(1, 0, "first", (), (0.3, 0.35, 0.35), (0.2, 0.3, 0.5), ())
+    assert _replaces_by_it(used, (0.5, 0.25, 0.25))
+    assert not _replaces_by_it(used, (0.6, 0.35, 0.05))
+    assert not _replaces_by_it(used._replace(row=used.expected), (0.5, 0.25, 0.25))
 
 
 def test_the_row_of_q_with_which_a_draft_is_tested_follows_from_that_of_p():

@@ -298,6 +298,8 @@ def without_unseen_row(said: str) -> str:
     return _AS_BY.sub("", said)
 
 
+_DRAWN_AFTER = re.compile(r"\bdrawn from [pq] after \([^()]*\) \((?P<kind>[^()]*)\)(?= = \(|, expected)")
+"""Matches the name of a row of another text in the words of a round, as the row that a token is drawn from."""
 _PLAIN_ROWS = ("p", "q", "norm(max(p - q, 0))")
 _DRAWN_FROM = re.compile(r"\bdrawn from (?P<row>(?:(?! after | = ).)+) = (?=\()")
 """Matches the name of a changed row of p or q in the words of a round."""
@@ -316,7 +318,10 @@ def without_other_cause(words: str, fault: str) -> str:
     def kept_row(match: re.Match[str]) -> str:
         return match.group() if match["row"] in _PLAIN_ROWS or match["row"] in fault else "drawn from "
 
-    return _DRAWN_FROM.sub(kept_row, _BY_ROWS.sub(kept, words))
+    def kept_text(match: re.Match[str]) -> str:
+        return match.group() if match["kind"] in fault else "drawn from another row"
+
+    return _DRAWN_AFTER.sub(kept_text, _DRAWN_FROM.sub(kept_row, _BY_ROWS.sub(kept, words)))
 
 
 def is_by_other_text(said: str) -> bool:

@@ -102,6 +102,20 @@ def _product_so_far(capped: bool, rows: ModelRows, drafts: Tokens, i: int) -> An
     return min(1, math.prod(min(1, p / q) if capped else p / q for p, q in pairs))
 
 
+def _by_one_product(rows: ModelRows, drafts: Tokens, i: int) -> Any:
+    """Return P(more than i drafts are accepted | at least i are) of a rule with one uniform and a running product.
+
+    The rule keeps drafts while the uniform is below the product of p/q over all drafts so far, which is not limited to
+    1 after each draft. ``rows`` are the rows of p and q along ``drafts``.
+    """
+    product, least = 1, [1]
+    for k in range(i + 1):
+        p, q = rows.p[k][drafts[k]], rows.q[k][drafts[k]]
+        product = product * p / q if q > 0 else product
+        least.append(min(least[-1], product))
+    return least[-1] / least[-2] if least[-2] > 0 else 1
+
+
 def _up_to_the_last(rows: ModelRows, drafts: Tokens, i: int) -> Any:
     """Return P(more than i drafts are accepted | at least i are) of a wrong rule that uses the last failed test.
 
@@ -179,6 +193,7 @@ ACCEPT: Mapping[str, AcceptFormula] = {
     "by the first row of p": lambda rows, drafts, i: ratio(rows.p[0][drafts[i]], rows.q[i][drafts[i]]),
     "by the first row of q": lambda rows, drafts, i: ratio(rows.p[i][drafts[i]], rows.q[0][drafts[i]]),
     "by the number of tests that pass, also after the first rejection (no cumulative product)": _by_number,
+    "while one uniform is below the running product of p/q, which is not limited to 1 at each draft": _by_one_product,
     "up to the last test that fails, not the first": _up_to_the_last,
     "with the product of p/q over all drafts so far (it does not start again at each draft)": partial(
         _product_so_far, False

@@ -18,7 +18,7 @@ from specverify.checks.explaining.counterexample_parts import NEAR_LAW
 from specverify.checks.explaining.engine_paths import KeptPaths, PathDraw, draws_of, with_pmfs
 from specverify.checks.explaining.first_difference import CERTAIN
 from specverify.checks.explaining.round_readings import Reading, ReadRound
-from specverify.checks.explaining.round_rules import Row, ratio, same_row
+from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
 from specverify.checks.explaining.wording import rows_apart
 from specverify.laws.paths import Path, outcomes_of
 from specverify.reference import LanguageModel, Tokens
@@ -107,7 +107,8 @@ def wrong_row_used(
     """Return the sentence that some rounds follow the rule with a wrong row of p or q; "" if this is not proved.
 
     It is proved if all tests of such a round have the bound min(1, p/q) with the wrong row, and if the tests of other
-    rounds have it with the right rows. Then the acceptance test is right, and the row is wrong.
+    rounds have it with the right rows, or the replacement is drawn from the residual of the wrong row. Then the
+    acceptance test is right, and the row is wrong.
 
     Args:
         engine: The paths of the engine.
@@ -117,8 +118,6 @@ def wrong_row_used(
         cells: The cache of ``with_pmfs``.
     """
     read = [(items, reading) for items, reading in zip(drawn, readings, strict=True) if reading]
-    if not any(_tests_by_rule(one) for _, reading in read for one in reading.rounds):
-        return ""
     model, size = target
     known, seen = _Engine(engine, size, cells), dict[tuple[Any, ...], _Used]()
     for items, reading in read:
@@ -128,14 +127,24 @@ def wrong_row_used(
     right = [used for used in seen.values() if used.is_right]
     wrong.sort(key=lambda used: (len(used.new), used.number, used.position))
     drafted = [(used, q) for used in wrong if (q := _drawn_row(known, used)) is not None]
-    if not right or not drafted or drafted[0][0] is not wrong[0]:
+    if not drafted or drafted[0][0] is not wrong[0]:
         return ""
     rounds = [one for _, reading in read for one in reading.rounds]
+    if not (right and any(map(_tests_by_rule, rounds))) and not any(_replaces_by_it(*one) for one in drafted):
+        return ""
     tested = [_other_q(used, q) for used, q in drafted]
-    is_p = None in tested or _has_wrong_bonus(rounds, model)
+    bonuses = _bonuses(rounds, model)
+    is_p = None in tested or not all(bonuses)
     is_q = not is_p and all(row is not None and _is_drafted(row, rounds) for row in tested)
     when, others = _when(wrong, right)
+    others += "; the bonus token is drawn from the right p" * (bool(bonuses) and not is_p)
     return f"{when}{_words_of(*drafted[0], None if is_p else tested[0], is_q=is_q)}{others}"
+
+
+def _replaces_by_it(used: _Used, q: Row) -> bool:
+    """Return whether a rejected draft is replaced by the residual of ``used.row`` and ``q``, not by that of p and q."""
+    residual, right = excess(used.row, q), excess(used.expected, q)
+    return max(residual) < 1 - NEAR_LAW and not same_row(residual, right, NEAR_LAW)
 
 
 def _words_of(used: _Used, q: Row, tested: Row | None, *, is_q: bool) -> str:
@@ -180,10 +189,14 @@ def _is_drafted(row: Row, rounds: Sequence[ReadRound]) -> bool:
     return any(same_row(row, q, NEAR_LAW) for one in rounds for q in one.q)
 
 
-def _has_wrong_bonus(rounds: Sequence[ReadRound], model: LanguageModel) -> bool:
-    """Return whether a bonus of one of ``rounds`` is not drawn from the row of the target, ``model``."""
-    ends = [(one.text[len(rounds[0].text) :] + one.drafts, one.end[1]) for one in rounds if one.end[0] == "bonus"]
-    return any(bool(row) and not same_row(row, model(new).tolist(), NEAR_LAW) for new, row in ends)
+def _bonuses(rounds: Sequence[ReadRound], model: LanguageModel) -> list[bool]:
+    """Return for each bonus of a wrong round, from an uncertain row, whether it is drawn from that of ``model``.
+
+    ``model`` is the target as a function of the new tokens.
+    """
+    wrong = [one for one in rounds if one.fault and one.end[0] == "bonus"]
+    ends = [(one.text[len(rounds[0].text) :] + one.drafts, one.end[1]) for one in wrong]
+    return [same_row(row, model(new).tolist(), NEAR_LAW) for new, row in ends if row and max(row) < 1 - NEAR_LAW]
 
 
 def _when(wrong: Sequence[_Used], right: Sequence[_Used]) -> tuple[str, str]:
