@@ -204,7 +204,7 @@ def reuse_in_words(reuse: Reuse) -> str:
         return reuse.sentence
     drawn = re.sub(r" seed\([^)]*\)", "", reuse.what.removeprefix(STATE).removesuffix(" draws from"))
     if drawn.startswith("jax."):
-        again = "in a later call" if reuse.second == reuse.first else f"at {reuse.second}"
+        again = "at the same line" if reuse.second == reuse.first else f"at {reuse.second}"
         return f"one key is used by {drawn} and again {again}, and gives the same numbers"
     same = "in every call" if reuse.second == reuse.first else f"as {reuse.second}"
     return f"the generator is seeded with the same seed again: {drawn} draws the same numbers {same}"
@@ -229,7 +229,8 @@ def _role(here: InScenario, reuse: Reuse) -> str:
     rounds = or_none(rounds_given_drafts, here) or ()
     tested = {place for given in rounds for (part, _), place in given.places.items() if part == "accept"}
     fault = or_none(fault_of_rounds, here)
-    if fault is None or not any(reuse.what.endswith(f" at {place}") for place in tested):
+    is_shared = fault is not None and ONE_NUMBER in fault.sentence and {reuse.first, reuse.second} <= tested
+    if fault is None or not (is_shared or any(reuse.what.endswith(f" at {place}") for place in tested)):
         return ""
     if "replace" in fault.parts and reuse.first != reuse.second:
         return "the uniform of the accept test also chooses the replacement"

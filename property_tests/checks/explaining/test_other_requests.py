@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from contextlib import nullcontext
 
 import numpy as np
 
+from specverify.checks import Conditions, check_named
 from specverify.checks.explaining.engine_paths import KeptPaths
 from specverify.checks.explaining.first_difference import Difference
 from specverify.checks.explaining.other_requests import _decided_by, rows_of_request, then_of_request
+from specverify.subjects.made_engine import Made, made_subject
 from specverify.subjects.subject import EngineProgram, Trace
 
 WRONG = Difference("row 2, it differs", (), request=1, wrong=(0, 1))
@@ -41,3 +44,44 @@ def test_of_many_rows_only_the_wrong_one_is_shown():
     trace = Trace((((0,), (0, 0)), ((1,), (0, 1))), ())
     assert list(rows_of_request(rows, trace, WRONG)) == [(1,), (1, 0)]
     assert rows_of_request(rows, None, WRONG) == rows
+
+
+def penalised(row, text):
+    weights = [mass / (3.0 if token in text else 1.0) for token, mass in enumerate(row)]
+    return [mass / sum(weights) for mass in weights]
+
+
+def penalty_before_the_block(scenario):
+    """Return an engine with a penalty that does not count the accepted drafts of a round."""
+
+    def choose(row):
+        return random.choices(range(len(row)), row)[0]
+
+    def decode(prompt, speculates=True):
+        text, end = list(prompt), len(prompt) + scenario.horizon
+        while len(text) < end:
+            seen, drafts = list(text), min(2, end - len(text) - 1) if speculates else 0
+            for _ in range(drafts):
+                p, q = penalised(scenario.target(tuple(text)), seen), scenario.draft(tuple(text))
+                token = choose(q)
+                if random.random() >= p[token] / q[token]:
+                    text.append(choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
+                    break
+                text.append(token)
+            else:
+                text.append(choose(penalised(scenario.target(tuple(text)), seen)))
+        return text[len(prompt) :]
+
+    return Made(decode, lambda prompt: decode(prompt, speculates=False))
+
+
+def test_a_request_that_is_wrong_alone_too_is_explained_alone():
+    subject = made_subject(penalty_before_the_block, "it")
+    programs = [program for program in subject.programs if program.name == "open_after_3_4-v3-p0-h3-s64, then 2101"]
+    (case,) = check_named("law_is_target").cases(subject.with_situations(EngineProgram, programs))
+    example = case.examine(Conditions()).counterexample
+    assert example.named
+    assert "as if a penalty did not count it" in example.fault
+    assert example.let[0].startswith(
+        "request 1 of setting open_after_3_4-v3-p0-h3-s64, then 2101, which is wrong alone"
+    )

@@ -26,6 +26,17 @@ def unscaled(p, q, drafts, accept_uniforms, final_uniforms, scaled=False):
     return out
 
 
+def coin_again(p, q, drafts, accept_uniforms, final_uniforms):
+    out = np.full((len(drafts), drafts.shape[1] + 1), -1, dtype=np.int64)
+    for b, (row, x) in enumerate(zip(out, drafts, strict=True)):
+        n = 0
+        while n < len(x) and accept_uniforms[b, n] * q[b, n, x[n]] < p[b, n, x[n]]:
+            n += 1
+        left = np.maximum(p[b, n] - q[b, n], 0) if n < len(x) else p[b, n]
+        row[:n], row[n] = x[:n], pick(left, accept_uniforms[b, n] if n < len(x) else final_uniforms[b])
+    return out
+
+
 def block(p, q, drafts, accept_uniforms, final_uniforms, limit=lambda weight, ratio: weight * min(1.0, ratio)):
     gamma = drafts.shape[1]
     out = np.full((len(drafts), gamma + 1), -1, dtype=np.int64)
@@ -47,6 +58,11 @@ def block(p, q, drafts, accept_uniforms, final_uniforms, limit=lambda weight, ra
     ("kernel", "rule", "said"),
     [
         (unscaled, "token", "the residual max(p - q, 0) is not divided by its sum: "),
+        (
+            coin_again,
+            "token",
+            "a replacement is drawn with the accept uniform of the rejected draft, not with the last",
+        ),
         (block, "block", "the weight of the first i drafts is the product of min(1, p/q), expected the running pro"),
     ],
 )

@@ -43,8 +43,9 @@ from specverify.checks.explaining.engine_traces import (
     text_of_other_request,
     wrong_row,
 )
-from specverify.checks.explaining.first_difference import CERTAIN, first_difference, text_fault
+from specverify.checks.explaining.first_difference import CERTAIN, Difference, first_difference, text_fault
 from specverify.checks.explaining.other_requests import (
+    PATHS_ALONE,
     blame_other_requests,
     fault_between_rows,
     right_alone,
@@ -55,6 +56,8 @@ from specverify.checks.explaining.reused_rows import REUSED
 from specverify.checks.explaining.round_readings import UNDRAWN_WORDS, Models, Reading
 from specverify.checks.explaining.used_rows import wrong_row_used
 from specverify.checks.explaining.wrong_tokens import HeaviestPaths, explain_token
+from specverify.laws.enumeration import program_law
+from specverify.laws.law import total_variation
 from specverify.laws.paths import Path, outcomes_of
 from specverify.reference import Draws, LanguageModel, Pmf, Tokens
 from specverify.subjects.subject import EngineProgram, Trace
@@ -128,11 +131,29 @@ def program_counterexample(
             read = ""  # the reading only fails to find a draw, or the paths do not agree
         named = explain_token(difference, program.rows(worst), paths_drawn, size, read)
     if not named:
-        return example._replace(fault=difference.fault, rows=difference.rows, named=False)
+        unnamed = example._replace(fault=difference.fault, rows=difference.rows, named=False)
+        return or_none(_of_request_alone, program, difference) or unnamed
     own = rounds if rounds is not None and named == rounds.fault else EngineRounds([], "")
     let = with_contexts(example.let, own.contexts if trace else ())  # else the prompt of these texts is not known
     rows, sure = (difference.fault, *difference.rows), program.is_probe and own.named
     return example._replace(let=let, fault=named, rows=rows, sure=sure)
+
+
+def _of_request_alone(program: EngineProgram, difference: Difference) -> Counterexample | None:
+    """Return the counterexample of the wrong request served alone; None if it names no cause, or if it is right alone.
+
+    The draws of several requests have no roles, those of one request often have. ``difference`` has the request.
+    """
+    if program.alone is None or difference.request is None:
+        return None
+    alone = program.alone(difference.request)
+    with alone.open() as run:
+        law, expected = program_law(run, PATHS_ALONE), alone.law()
+        if law.missing or not total_variation(law, expected).low > NEAR_LAW:
+            return None
+        example = program_counterexample(alone, run, law.probabilities, expected)
+    told = f"{program.each} {difference.request + 1} of {described(program)}, which is wrong alone too"
+    return example._replace(let=(told, *example.let[1:])) if example.named else None
 
 
 def _fault_of(

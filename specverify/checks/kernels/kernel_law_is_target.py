@@ -247,7 +247,7 @@ def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -
     because = f"{described_row(rounds, case, middles[shown.number], where)} -> {shown.emitted}"
     step = _fault(in_ids(rounds, rounds.cases[case].draft), shown.emitted, shown.ought)
     of_rounds = None if found.mixed else or_none(fault_of_cells, rounds, found.settled, situation)
-    recipe = or_none(other_recipe, rounds, cases, middles, [row.emitted for row in rows]) or ""
+    recipe = or_none(other_recipe, rounds, found.settled) or ""
     fault = f"{recipe}: {step}" if recipe else of_rounds.sentence if of_rounds else step
     borrowed = borrowed_numbers(rounds, cases, middles, [row.emitted for row in rows])
     if borrowed:
