@@ -211,7 +211,7 @@ class _AnsweringMode(TorchFunctionMode):
                 "unseen-draw", f"{name_of(func)} at {caller()} draws from a generator, and is not answered"
             )
         result = func(*args, **kwargs)
-        self.run.streams.look(f"{name_of(func)} at {caller()}, which is not answered")
+        self.run.streams.look(lambda: f"{name_of(func)} at {caller()}, which is not answered")
         return result
 
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache, partial
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import torch
@@ -60,6 +60,9 @@ def own_generators() -> list[torch.Generator]:
     """Return torch's default generators: that of the CPU and, if CUDA is in use, those of its devices."""
     used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     return [torch.default_generator, *(torch.cuda.default_generators if used else ())]
+
+
+UNANSWERED = "an operation of torch that is not answered"
 
 
 class TorchStreams(Streams):
@@ -166,20 +169,20 @@ class TorchStreams(Streams):
         """
         return state if state and state[0] in self._of_set else None
 
-    def look(self, what: str = "an operation of torch that is not answered") -> None:
+    def look(self, what: Callable[[], str] = lambda: UNANSWERED) -> None:
         """Raise ``NeedsValue`` if a generator is not in the state in which the last intercepted draw left it.
 
-        Its state shows that an operation drew from it without interception; ``what`` names the operation in the
-        message.
+        Its state shows that an operation drew from it without interception; ``what()`` returns the name of the
+        operation for the message.
         """
         for real, _ in list(self._left.values()):
             self._found(real, _bytes(real.get_state()), what)
 
-    def _found(self, real: Any, state: bytes, what: str = "an operation of torch that is not answered") -> None:
+    def _found(self, real: Any, state: bytes, what: Callable[[], str] = lambda: UNANSWERED) -> None:
         left = self._left.get(id(real))
         if left is not None and left[1] != state:
             self._left[id(real)] = (real, state)
-            raise NeedsValue("unseen-draw", f"random numbers are drawn by {what}")
+            raise NeedsValue("unseen-draw", f"random numbers are drawn by {what()}")
 
 
 def _setting(name: str) -> Callable[..., Any]:
@@ -275,21 +278,47 @@ def drawing_functions() -> frozenset[Any]:
 def draws(function: Any) -> bool:
     """Return whether ``function`` may draw.
 
-    True for operations that draw, for their Python functions, and for every function written in Python except those in
-    ``_DRAW_NOTHING``.
+    True for operations that draw and for their Python functions. Also true for a function written in Python, unless its
+    code shows that it draws nothing (``_code_may_draw``).
     """
     if isinstance(function, (OpOverload, OpOverloadPacket)):
         return _operation_draws(function)
-    return (isinstance(function, FunctionType) and function not in _DRAW_NOTHING) or function in drawing_functions()
+    return (isinstance(function, FunctionType) and _code_may_draw(function)) or function in drawing_functions()
 
 
-_DRAW_NOTHING: set[Any] = {
-    torch.Tensor.__len__,
-    torch.Tensor.__iter__,
-    torch.Tensor.__reversed__,
-    torch.Tensor.__contains__,
-}
-"""Functions of torch written in Python that draw no random number."""
+@cache
+def _code_may_draw(function: FunctionType) -> bool:
+    """Return whether the code of ``function`` names an operation that draws, or gets a function as a parameter.
+
+    The code of functions of torch that it names is examined too. For functions of other modules the result is True. If
+    a draw escapes this rule, such as one by ``getattr``, the state of the generator shows it at the end of the run.
+    """
+    examined: set[FunctionType] = set()
+    waiting = [function]
+    while waiting:
+        here = waiting.pop()
+        if here in examined or here.__module__ == "torch.overrides":  # calls a function mode with the function itself
+            continue
+        examined.add(here)
+        names = _names_in(here.__code__)
+        if not here.__module__.startswith("torch") or not names.isdisjoint(drawing_names()) or _takes_functions(here):
+            return True
+        enclosed = [cell.cell_contents for cell in here.__closure__ or ()]
+        if any(callable(each) and not isinstance(each, FunctionType) for each in enclosed):
+            return True
+        named = [here.__globals__.get(name) for name in names]
+        waiting += [each for each in (*named, *enclosed) if isinstance(each, FunctionType)]
+    return False
+
+
+def _names_in(code: CodeType) -> set[str]:
+    """Return the names of the globals and attributes that ``code`` uses, also in the functions inside it."""
+    inside = [_names_in(each) for each in code.co_consts if isinstance(each, CodeType)]
+    return set(code.co_names).union(*inside)
+
+
+def _takes_functions(function: FunctionType) -> bool:
+    return any("Callable" in str(annotation) for annotation in function.__annotations__.values())
 
 
 @cache
