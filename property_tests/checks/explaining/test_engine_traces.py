@@ -9,6 +9,7 @@ from specverify.checks.explaining.engine_traces import (
     context_with_draft,
     exchanged_answers,
     round_around,
+    row_not_computed,
     text_of_other_request,
     wrong_row,
 )
@@ -158,3 +159,15 @@ def test_a_context_with_a_rejected_draft_is_proved_by_the_queries():
     asked = trace._replace(queries=(*queries, ("target", (0, 1, 2))))
     assert context_with_draft(asked, 0, (1, 2, 1)) is None
     assert context_with_draft(trace._replace(queries=queries[1:]), 0, (1, 2, 1)) is None
+
+
+def test_a_text_with_which_the_target_is_never_queried_is_named():
+    def trace(*asked, new=(1, 0)):
+        return Trace((((0,), new),), tuple(("target", text) for text in asked), None, lambda text: np.array([0.5, 0.5]))
+
+    said = "p of new token 2 is not computed after (0, 1)"
+    assert row_not_computed([trace((0,), (0, 0)), None], (1,)) == f"{said}, but after (0, 0)"
+    assert row_not_computed([trace((0,), (0, 0)), trace((0,), (1, 1))], (1,)) == said
+    assert row_not_computed([trace((0,), (0, 0)), trace((0,), (0, 1))], (1,)) == ""
+    assert row_not_computed([trace((0,), (0, 0), new=(0, 0))], (1,)) == ""
+    assert row_not_computed([trace()], (1,)) == ""

@@ -62,6 +62,25 @@ def argmax_without_draw(traces: Sequence[tuple[Trace, int]]) -> str:
     return f"{said} after {text}, expected a draw from p = {short_row(p)}"
 
 
+def row_not_computed(traces: Sequence[Trace | None], before: Tokens) -> str:
+    """Return the sentence that the target is never queried with the text of a wrong token; "" if it is.
+
+    ``before`` are the new tokens before the wrong one, and ``traces`` the queries of several paths, or None. The
+    sentence adds the text of the same length that is queried instead, if it is the only one on all paths.
+    """
+    known = [trace for trace in traces if trace and len(trace.texts) == 1 and trace.target is not None]
+    fitting = [trace for trace in known if trace.texts[0][1][: len(before)] == before != trace.texts[0][1]]
+    if not fitting:
+        return ""
+    text = (*fitting[0].texts[0][0], *before)
+    asked = [{asked for name, asked in trace.queries if name == "target"} for trace in fitting]
+    if any(text in queried or not queried for queried in asked):
+        return ""
+    same = set.intersection(*({other for other in queried if len(other) == len(text)} for queried in asked))
+    instead = f", but after {next(iter(same))}" if len(same) == 1 else ""
+    return f"p of new token {len(before) + 1} is not computed after {text}{instead}"
+
+
 def drafts_of_first_round(trace: Trace) -> int:
     """Return the number of drafts of the first round, inferred from the queries in ``trace``; 0 without draft queries.
 

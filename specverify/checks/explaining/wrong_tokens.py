@@ -70,9 +70,12 @@ def explain_token(
 def _row_of_token(heaviest: HeaviestPaths, before: Tokens, seen: Sequence[Any], p: Sequence[Any]) -> str:
     """Return a sentence about the row from which the token after ``before`` is drawn; the expected row is ``p``.
 
-    ``seen`` is the observed law of the token. Returns "" if no draw on the paths ``heaviest`` has this law.
+    ``seen`` is the observed law of the token. Returns "" if no draw on the paths ``heaviest`` has this law, or if the
+    token is certain, because too many draws have such a law.
     """
     number = len(before) + 1
+    if max(seen) >= CERTAIN:
+        return ""
     for items in heaviest.drawn:
         at = next((item.place for item in items if same_row(item.pmf, seen, NEAR)), "")
         if at and _is_from_q(heaviest, seen, p):
