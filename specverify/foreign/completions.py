@@ -145,7 +145,7 @@ class Server(NamedTuple):
 
 
 def main() -> None:
-    """Read questions, one JSON object per line, from standard input until it ends, and print the server's answers."""
+    """Send each line of standard input, a JSON object, to a completion server as a request, and print its answers."""
     parser = ArgumentParser()
     parser.add_argument("url")
     parser.add_argument("--model", default="")

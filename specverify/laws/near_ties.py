@@ -100,11 +100,12 @@ def parting(setting: str, plain: Tokens, speculative: Tokens, logits: Logits) ->
 def greedy_parting(
     setting: str, logits: Logits | None, law: Mapping[Any, Any], expected: Mapping[Any, Any]
 ) -> Parting | None:
-    """Return the first difference between a text of ``law``, of greedy speculation, and the only text of ``expected``.
+    """Return the first difference between the greedy text with speculation and the only text of ``expected``.
 
-    If ``law`` has several texts, the likeliest that is not expected is compared. The difference then counts as no
-    near-tie (``bound`` is 0), because rounding does not explain several texts. Returns None if the texts are equal, if
-    ``expected`` has several texts, or if the logits are not known. ``setting`` is the name of the call in messages.
+    ``law`` has the texts with speculation. If there are several, the likeliest that is not expected is compared. Then
+    ``bound`` is 0, because rounding explains a tie of two logits, but not several texts. Returns None if the texts are
+    equal, if ``expected`` has several texts, or if the logits are not known. ``setting`` is the name of the call in
+    messages.
     """
     plain, text = only_outcome(expected), only_outcome(law)
     if logits is None or not isinstance(plain, tuple) or text == plain:

@@ -224,7 +224,7 @@ def stops_on_the_target_verify(draws: Draws, target: LanguageModel, prefix: Toke
 
 
 def stops_on_the_target_build(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling whose draft length depends on p; correct, because the token that decides is still tested."""
+    """Speculative sampling that drafts up to the first token with p < q; correct, as this token is tested too."""
     return with_verifier(stops_on_the_target_verify)(task, gamma)
 
 

@@ -208,7 +208,7 @@ def followed(program: Run) -> Iterator[FollowedPath]:
 
 
 def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[KnownValues]:
-    """Return, for each request of the program ``answering``, the data with which its values are compared.
+    """Return, for each request of ``answering``, the data to which the values beside its tokens are compared.
 
     ``promises`` maps the name of each value to its promise.
     """

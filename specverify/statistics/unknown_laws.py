@@ -45,7 +45,8 @@ def two_sample_gains(past_first: Any, past_second: Any, first: Any, second: Any)
         second: Those of the second sampler.
 
     Returns:
-        ``[s, ...]``, one increase for each of s shrinkages. Outcomes without a count in earlier batches add nothing.
+        ``[s, ...]``, one increase for each of the s numbers in ``SHRINKAGES``, by which the two estimated laws are
+        moved towards their mean. Outcomes without a count in earlier batches add nothing.
 
     Raises:
         ValueError: If the sums of ``first`` and ``second`` differ.

@@ -513,9 +513,9 @@ class _PathReader:
     def _drafts(self, at: int, text: Tokens, rejected: tuple[Tokens, ...], below: float) -> Iterator[_DraftReading]:
         """Yield the ways to read the draws from index ``at`` on as the drafts of a round after ``text``.
 
-        Each of the texts ``rejected`` ends in a draft that an earlier round rejected. The last of these drafts may be
-        kept as the first draft of this round. Each deviation from the rule has a cost; only ways with a total cost less
-        than ``below`` are yielded.
+        Each of the texts ``rejected`` ends in a draft that an earlier round rejected. A program with a fault may use
+        the last of these drafts as the first draft of this round. Each deviation from speculative sampling has a cost;
+        only ways with a total cost less than ``below`` are yielded.
         """
         open_ones = [_DraftReading((), (), at), *self._kept_draft(at, text, rejected)]
         while open_ones:

@@ -78,7 +78,7 @@ def build_target(setting: EngineSetting) -> Any:
 
 
 def build_assistant(setting: EngineSetting) -> Any:
-    """Return the assistant of ``setting``; ``drafts_as`` sets the length of its drafts."""
+    """Return the assistant of ``setting``; the function ``drafts_as`` sets how many tokens it drafts."""
     return build_model(setting.architecture, setting.vocabulary, ASSISTANT_SEED)
 
 

@@ -2,8 +2,8 @@
 
 Operands are numbers and symbolic numbers, with at least one symbolic. The result is a symbolic number, or a number if
 it does not depend on chance. Events of probability 0 are ignored: a symbolic number is neither infinite nor NaN. A
-function of one number that is not monotone raises ``NeedsValue``; a function of several is ``joined``. Integer parts
-are drawn if they have few values.
+function of one number that is not monotone raises ``NeedsValue``; a function of several random numbers becomes a
+``Joined`` number. The integer part of a number, as by ``floor``, is drawn if it has few values.
 """
 
 from __future__ import annotations

@@ -95,11 +95,15 @@ class DrawAmongMany:
     ) -> None:
         """Store the draw named ``site``; ``draws`` chooses its outcome.
 
-        Args: draws: The source of draws. site: Name of the draw. draw: Record of the generator state. law: ``law()``
-        returns the pmf ``[outcomes]``. settle: Called with None when the program compares or indexes with the outcome
-        without reading it, and with the outcome when the program reads it. recorded: ``recorded(coupled, pmf)`` returns
-        the outcome of a repeated plain run from the record in
-                ``coupled``.
+        Args:
+            draws: The source of draws.
+            site: Name of the draw.
+            draw: Record of the generator state.
+            law: ``law()`` returns the pmf ``[outcomes]``.
+            settle: Called with None when the program compares or indexes with the outcome without reading it, and with
+                the outcome when the program reads it.
+            recorded: ``recorded(coupled, pmf)`` returns the outcome if ``coupled`` repeats a plain run, in which the
+                library has drawn it.
         """
         self._draws, self._site, self._draw, self._settle = draws, site, draw, settle
         self._law, self._asked, self._recorded = law, 0, recorded

@@ -23,7 +23,7 @@ from specverify.laws.rounding import FLOAT64
 
 
 class Rule(NamedTuple):
-    """A strictly increasing smooth function on the real numbers; ``of`` computes its values at an array."""
+    """A step of a chain: a strictly increasing smooth function such as ``tanh``; ``of`` computes it for an array."""
 
     of: Callable[[Any], Any]
     back: Callable[[Any], Any]

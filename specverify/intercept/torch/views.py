@@ -233,9 +233,9 @@ _PUT = {"self", "src", "source", "values"}
 def moving(function: Any) -> Callable[..., Any]:
     """Return the handler of ``function``, such as ``scatter``, which writes elements of one tensor into another.
 
-    The handler needs plain numbers as indices. If an index is an unread outcome of a draw, it draws the value if the
-    tensors hold symbolic numbers, and returns ``Declined`` if they do not (``_may_be_read``): torch can then run the
-    operation for each outcome.
+    The handler needs plain numbers as indices. An index may be an outcome that is drawn only when it is read. If the
+    tensors hold symbolic numbers, the handler draws such an index. If they do not, it returns ``Declined``
+    (``_may_be_read``), and torch runs the operation for each outcome.
     """
     names = next(each for each in names_of_arguments(function) if len(_PUT & {*each}) == 2)
     data = [place for place, name in enumerate(names) if name in _PUT]

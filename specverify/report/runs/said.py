@@ -29,7 +29,7 @@ class Level(NamedTuple):
 
     @property
     def outside(self) -> bool:
-        """Return whether the expected value is outside the band."""
+        """Return whether ``expected`` is outside the band from ``low`` to ``high``."""
         if self.expected is None or self.low is None or self.high is None:
             return False
         return not self.low <= self.expected <= self.high
