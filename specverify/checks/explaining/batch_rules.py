@@ -21,6 +21,8 @@ from specverify.laws.tables import as_dtype
 from specverify.reference import Draws, LanguageModel, Tokens
 
 NEAR = 1e-6
+NO_WEIGHT = 1e-12
+"""A path of at most this probability may exist by rounding alone."""
 MOST_RUNS = 1500
 """A hypothesis with more paths is not tried."""
 MOST_ROWS = 4
@@ -293,13 +295,14 @@ def _explains(hypothesis: _Hypothesis, batch: RequestBatch, law: Mapping[Tokens,
 def _has_law(decode: Callable[[Draws], Tokens], law: Mapping[Tokens, Any]) -> bool:
     """Return whether the program ``decode`` has the law ``law``, a mapping from texts to probabilities.
 
-    The enumeration stops as soon as a text has a larger probability than in ``law``.
+    The enumeration stops as soon as a text has a larger probability than in ``law``, or is not in it: if almost all
+    rows are one-hot, a fault that mixes rows has many texts, all improbable.
     """
     left = {text: float(mass) for text, mass in law.items()}
 
     def take(path: Path[Tokens]) -> None:
         left[path.outcome] = left.get(path.outcome, 0.0) - float(path.weight)
-        if left[path.outcome] < -NEAR:
+        if left[path.outcome] < -NEAR or (path.outcome not in law and path.weight > NO_WEIGHT):
             raise _TooProbableError
 
     try:
@@ -310,7 +313,7 @@ def _has_law(decode: Callable[[Draws], Tokens], law: Mapping[Tokens, Any]) -> bo
 
 
 class _TooProbableError(Exception):
-    """Raised if a decoder with a supposed fault emits a text with a larger probability than the engine does."""
+    """Raised if a decoder with a supposed fault emits a text that the engine emits less often, or never."""
 
 
 def _decode(
