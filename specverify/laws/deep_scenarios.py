@@ -74,6 +74,9 @@ PAIRED: Final = Scenario(open_after(2, 3, 4), 2, (0, 0), 3, seed=388)
 drafts, or reject the same one. The residual of the second draft is neither its row of p nor that of the first draft."""
 TRUNCATED: Final = Scenario(many_after(1), 8, (0,), 2, seed=39)
 """A scenario with an open draft among many tokens, of which truncations keep different ones."""
+AFTER_A_BONUS: Final = tuple(Scenario(open_after(1 + gamma, 2 + gamma), 3, (2,), 8, seed=36) for gamma in (3, 4, 5))
+"""Scenarios in which the first round accepts ``gamma`` drafts, and the bonus token and the next draft are random. An
+engine fails there if it drafts after a guess of the bonus token and takes another q for these drafts."""
 LONG_SCENARIOS: Final = (
     *(Scenario(CERTAIN, 4, prompt, 16, seed=31 + seed) for prompt in ((0,), (1, 1, 1, 1)) for seed in range(3)),
     *(Scenario(CERTAIN, 4, (0, 1, 2, 0, 1, 2, 0, 1), 16, seed=seed) for seed in (34, 35)),
@@ -82,6 +85,7 @@ LONG_SCENARIOS: Final = (
         for prompt in ((2,), (1, 1, 1, 1))
         for first, apart in ((len(prompt) + 2, 1), (len(prompt) + 3, 4), (len(prompt) + 6, 3))
     ),
+    *AFTER_A_BONUS,
     *(
         Scenario(periodic_after(*lengths), 3, (0, 1, 2, 0, 1, 2, 0, 1), 12, seed=37)
         for lengths in ((9, 10), (8, 13), (9, 17), (11, 16))

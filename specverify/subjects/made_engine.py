@@ -31,7 +31,7 @@ import numpy as np
 from specverify.base.default_limits import MOST_PROGRAMS
 from specverify.intercept.distributions import Forced
 from specverify.laws.certain_tables import few_after
-from specverify.laws.deep_scenarios import LONG_SCENARIOS, WRITTEN_OUT
+from specverify.laws.deep_scenarios import AFTER_A_BONUS, LONG_SCENARIOS, WRITTEN_OUT
 from specverify.laws.draws import Replayed
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS
 from specverify.laws.enumeration import complete_law
@@ -48,11 +48,13 @@ from specverify.subjects.engine_forms import UNLIKE_PROMPTS, EngineForm, ProbedC
 from specverify.subjects.observer import Observer
 from specverify.subjects.rank_groups import ALONE, Group
 from specverify.subjects.requests import (
+    ENDING_SHARED_BEGINNING,
     MANY_ROWS,
     MOST_ROWS,
     PLANNED_AT_ONCE,
     PLANNED_ENDING,
     QUICK_PLANNED,
+    SHARED_BEGINNING,
     Requests,
     each_text,
     joined,
@@ -132,6 +134,8 @@ REPLAYS, LONG_REPLAYS, SIZE_REPLAYS = 20, 4, 1
 """Replays of one program in a small scenario; in a long one or with several requests; at a given size or by a plan."""
 PLANNED = frozenset(PLANNED_AT_ONCE + PLANNED_ENDING)
 """Batches by a plan. They are many, so hidden draws are searched for with fewer runs."""
+QUICK = QUICK_PLANNED | {*MANY_ROWS, SHARED_BEGINNING, ENDING_SHARED_BEGINNING}
+"""Batches of the quick plan, beside those that its list names."""
 
 
 class WithVocabulary(NamedTuple):
@@ -232,6 +236,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
     widest, unseen = wide(SCENARIOS[-1]), first._replace(observer=None)  # whose rounds are taken for whole ones
     served = requests_for(first.speculative, batched=first.batched, stops=first.stops, rows=sizes.rows)
     requests = [each._replace(scenario=wide(each.scenario)) for each in served]
+    quick = frozenset(map(wide, AFTER_A_BONUS))
 
     def in_each(scenarios: Iterable[Scenario]) -> list[Scenario]:
         return [scenario for scenario in map(wide, scenarios) if first.allowed is None or _has_law(make, scenario)]
@@ -245,7 +250,10 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
         kind="engine",
         situations=(
             *(_program(make, scenario, first) for scenario in in_each(SCENARIOS)),
-            *(_program(make, scenario, first, LONG_REPLAYS) for scenario in in_each(CERTAIN_SCENARIOS)),
+            *(
+                _program(make, scenario, first, LONG_REPLAYS)._replace(in_quick=scenario in quick)
+                for scenario in in_each(CERTAIN_SCENARIOS)
+            ),
             *(
                 _program(with_gamma(make, sizes.gamma), scenario, first, SIZE_REPLAYS)._replace(in_quick=True)
                 for scenario in in_each(size_scenarios(sizes))
@@ -315,7 +323,7 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
         observed_calls=requests not in PLANNED,
         rows=partial(_rows_of_requests, requests),
         split=lambda new: tuple(each_text(requests, new)),
-        in_quick=requests in QUICK_PLANNED or requests in MANY_ROWS or len(requests.each) > MOST_ROWS,
+        in_quick=requests in QUICK or len(requests.each) > MOST_ROWS,
         each="row" if requests.at_once and not requests.rows else "request",
         alone=lambda index: _program(placed(make, _place(requests, index)), requests.each[index], like),
         trace=partial(_traced_serving, make, requests),

@@ -280,6 +280,27 @@ MANY_ROWS: Final = (
 """Larger batches; in the last one only the fifth and the sixth row are random, and they have the same prompt."""
 
 
+def _of_one_beginning(lengths: tuple[int, ...], others: tuple[Tokens, ...], seed: int) -> Requests:
+    """Return a batch of prompts with ``lengths`` + 1 tokens that begin alike, and of the prompts ``others``."""
+    prompts = (*((*_LONG[:length], row) for row, length in enumerate(lengths)), *others)
+    return Requests(Scenario(CERTAIN, 8, prompts[0], 8, seed=seed), prompts[1:], at_once=True)
+
+
+_OTHER: Final = (3, 3, 1, 2, 0, 2, 2, 1, 3, 1) * 4
+SHARED_BEGINNING: Final = _of_one_beginning((33, 17, 17), (_OTHER,), seed=302)
+"""A batch whose first three rows begin alike, so that they may share cache blocks of up to 16 tokens.
+
+The fourth row needs more blocks than the others. If it starts after one of them has ended, it takes all blocks that
+are free, and also those that the ended row shared, if an engine frees them too early.
+"""
+_ENDING_BEGINNING: Final = _of_one_beginning((17, 9, 17, 5), (), seed=325)
+ENDING_SHARED_BEGINNING: Final = _ENDING_BEGINNING._replace(
+    scenario=_ENDING_BEGINNING.scenario._replace(horizon=36, eos=(0,))
+)
+"""The same for rows that start together. They have 3, 4, 36 and 24 new tokens, so the last two rows outlive the others
+and take their blocks."""
+
+
 MANY_IN_TURN: Final = Requests(
     Scenario(CERTAIN, 4, (0,), 2, seed=240), tuple(long_prompt(1 + 5 * n % 7) for n in range(69))
 )
@@ -297,7 +318,8 @@ def requests_for(decode: Callable[..., Any], *, batched: bool, stops: bool, rows
     if batched:
         more = (_of_rows(rows),) if rows > 1 else ()
         at_once = AT_ONCE + PLANNED_AT_ONCE + (ENDING_AT_ONCE + PLANNED_ENDING) * stops
-        return (*in_turn, *BATCHES_IN_TURN, MANY_BATCHES_IN_TURN, *MANY_ROWS, *more, *at_once)
+        shared = (SHARED_BEGINNING, *(ENDING_SHARED_BEGINNING,) * stops)
+        return (*in_turn, *BATCHES_IN_TURN, MANY_BATCHES_IN_TURN, *MANY_ROWS, *more, *shared, *at_once)
     return in_turn if takes_prompt(decode) else ()
 
 

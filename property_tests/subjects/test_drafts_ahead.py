@@ -1,0 +1,69 @@
+"""Engines that draft while the target verifies: the drafts made ahead follow a guess of the bonus token."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from specverify.base.verdict import Status
+from specverify.checks import check_named
+from specverify.laws.deep_scenarios import AFTER_A_BONUS
+from specverify.run.verify import Checklist, run_check
+from specverify.subjects.made_engine import made_subject
+from specverify.subjects.subject import EngineProgram
+
+
+class Engine:
+    """Drafts the next round ahead; after all drafts are accepted, these drafts are tested whatever the bonus is.
+
+    ``again`` is whether their q is computed again with the bonus, although they were drawn after the guess.
+    """
+
+    def __init__(self, scenario, gamma, *, again):
+        """Take the models of a scenario."""
+        self.scenario, self.gamma, self.again, self.rng = scenario, gamma, again, np.random.default_rng()
+
+    def drafted(self, text):
+        """Return (drafts, their pmfs) after ``text``."""
+        drafts, pmfs = (), []
+        for _ in range(self.gamma):
+            pmfs.append(self.scenario.draft(text + drafts))
+            drafts += (int(self.rng.choice(len(pmfs[-1]), p=pmfs[-1])),)
+        return drafts, pmfs
+
+    def decode(self, prompt):
+        """Return the new tokens after ``prompt``."""
+        text, end, ahead = tuple(prompt), len(prompt) + self.scenario.horizon, None
+        while (left := end - len(text)) > 0:
+            drafts, pmfs = ahead or self.drafted(text)
+            drafts, pmfs = drafts[: left - 1], pmfs[: left - 1]
+            if self.again:
+                pmfs = [self.scenario.draft(text + drafts[:place]) for place in range(len(drafts))]
+            guess = int(np.argmax(self.scenario.draft(text + drafts)))
+            ahead = self.drafted((*text, *drafts, guess))
+            for place, (draft, q) in enumerate(zip(drafts, pmfs, strict=True)):
+                p = self.scenario.target(text + drafts[:place])
+                if q[draft] == 0 or self.rng.random() * q[draft] < p[draft]:
+                    continue
+                rest = np.maximum(p - q, 0)
+                text, ahead = (*text, *drafts[:place], int(self.rng.choice(len(p), p=rest / rest.sum()))), None
+                break
+            else:
+                p = self.scenario.target(text + drafts)
+                text = (*text, *drafts, int(self.rng.choice(len(p), p=p)))
+        return text[len(prompt) :]
+
+
+def verdict_of(gamma, *, again):
+    """Return the verdict on the scenarios with a random bonus token and a random draft after it."""
+    subject = made_subject(lambda scenario: Engine(scenario, gamma, again=again).decode, "an engine")
+    names = {scenario.name for scenario in AFTER_A_BONUS}
+    programs = tuple(program for program in subject.programs if program.name in names)
+    assert all(program.in_quick for program in programs)
+    return run_check(subject.with_situations(EngineProgram, programs), check_named("law_is_target"), Checklist(()))
+
+
+@pytest.mark.parametrize("gamma", [3, 4, 5])
+def test_q_of_drafts_made_ahead_must_be_the_one_they_were_drawn_from(gamma):
+    assert verdict_of(gamma, again=True).status is Status.REFUTED
+    assert verdict_of(gamma, again=False).status is Status.HOLDS
