@@ -5,7 +5,15 @@ from __future__ import annotations
 from itertools import product
 from typing import Final
 
-from specverify.laws.certain_tables import CERTAIN, apart_after, far_after, many_after, open_after, periodic_after
+from specverify.laws.certain_tables import (
+    CERTAIN,
+    apart_after,
+    far_after,
+    few_after,
+    many_after,
+    open_after,
+    periodic_after,
+)
 from specverify.laws.scenarios import Scenario
 
 DEEP_GAMMA: Final = 8
@@ -57,7 +65,10 @@ vocabulary has a remainder of one token, and 64 tokens, all possible, have none 
 of 4 to 63 removes a possible token. In the last scenario of this tuple, the last token of the vocabulary does not
 fit in a byte. The more tokens have mass, the more coins follow the row, which raises the rounding bound above an error
 of 1e-6 in q."""
-WRITTEN_OUT: Final = tuple(scenario for scenario in ONE_ROW_SCENARIOS if scenario.vocabulary <= 64)
+MANY_LEFT: Final = Scenario(few_after(1), 6, (0,), 2, seed=186)
+"""Rows of which four tokens are left in the residual, with different probabilities. Many wrong draws, such as the one
+that keeps the two most probable tokens, are right with two tokens."""
+WRITTEN_OUT: Final = (*(scenario for scenario in ONE_ROW_SCENARIOS if scenario.vocabulary <= 64), MANY_LEFT)
 """The scenarios for engines, which may store a row for every text."""
 DEEP_TREE: Final = (-1, -1, 0, 0, 2, 2, 4, 4)
 """Parents of a tree with four levels of two nodes; the second node of each level is a leaf."""
