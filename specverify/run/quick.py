@@ -124,14 +124,14 @@ def _first_scenarios(check: Check, scenarios: Iterable[str], most: int) -> Seque
     """Return the names of the scenarios with which ``_without_plan`` begins, selected from ``scenarios``.
 
     If the plan of verifiers of a single row lists ``check``, the scenarios are those that this plan lists for
-    ``law_is_target``, but at most ``most`` / 2 and at most ``FEW_CASES``. Otherwise there is one scenario for each
+    ``law_is_target``, but at most ``most`` / 2 + 1. Otherwise there is one scenario for each
     shape of tables of p and q: for the first shape the scenario with the smallest vocabulary, for the second shape the
     one with the largest, and so on alternately.
     """
     plan, here = quick_plans()["row"], list(scenarios)
     if check.name in plan:
         names = dict.fromkeys(where for _, where in plan["law_is_target"] if where in here)
-        return list(names)[: min(FEW_CASES, most // 2)]
+        return list(names)[: most // 2 + 1]
     # the last of a shape too: a fault that needs a residual of several tokens shows only with a large vocabulary
     shapes: dict[str, list[str]] = {}
     for where in here:
