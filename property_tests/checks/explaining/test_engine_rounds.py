@@ -113,3 +113,8 @@ def test_two_drafts_before_a_query_to_the_target_are_of_one_round():
     for early, rounds in ((True, 1), (False, 2)):
         readings = engine_rounds(paths_with_certain_first_test(early)).readings
         assert [len(reading.rounds) for reading in readings] == [rounds] * 2
+
+
+def test_the_row_that_a_token_is_drawn_from_is_not_replaced_by_the_expected_one():
+    words = "replaced by 2 (drawn from (0.3, 0.7), expected norm(max(p - q, 0)) = (1, 0))"
+    assert without_other_cause(words, "a rejected draft is replaced by a draw from norm(|p - q|)") == words

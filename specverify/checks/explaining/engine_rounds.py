@@ -301,7 +301,7 @@ def without_unseen_row(said: str) -> str:
 _DRAWN_AFTER = re.compile(r"\bdrawn from [pq] after \([^()]*\) \((?P<kind>[^()]*)\)(?= = \(|, expected)")
 """Matches the name of a row of another text in the words of a round, as the row that a token is drawn from."""
 _PLAIN_ROWS = ("p", "q", "norm(max(p - q, 0))")
-_DRAWN_FROM = re.compile(r"\bdrawn from (?P<row>(?:(?! after | = ).)+) = (?=\()")
+_DRAWN_FROM = re.compile(r"\bdrawn from (?P<row>(?:(?! after | = |, expected ).)+) = (?=\()")
 """Matches the name of a changed row of p or q in the words of a round."""
 
 
