@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from specverify.intercept.torch.functions import name_of
 from specverify.intercept.torch.generators import draws
 
 DRAW_NOTHING = (
@@ -36,7 +37,7 @@ def test_code_that_names_no_draw_draws_nothing(function):
     assert not draws(function)
 
 
-@pytest.mark.parametrize("function", MAY_DRAW, ids=str)
+@pytest.mark.parametrize("function", MAY_DRAW, ids=[f"{place} {name_of(each)}" for place, each in enumerate(MAY_DRAW)])
 def test_code_that_names_a_draw_or_takes_a_function_may_draw(function):
     assert draws(function)
 
