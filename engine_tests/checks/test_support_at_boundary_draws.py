@@ -224,3 +224,21 @@ def test_a_token_that_is_none_whatever_is_drawn_is_refuted_here_too():
     verdict = verdict_of(lambda p, q, draft_tokens: [len(p[0])])
     assert verdict.status is Status.REFUTED
     assert verdict.statement.endswith("when no random number is at an end of its range")
+
+
+def test_a_token_that_comes_out_of_an_empty_residual_is_explained_by_it():
+    """Noise divided by zeros has its argmax at token 0: no error, but a token that p excludes."""
+
+    def drawn(weights):
+        return int((weights / torch.empty_like(weights).exponential_()).argmax())
+
+    def verify(p, q, draft_tokens):
+        for place, token in enumerate(draft_tokens):
+            if torch.rand(()) * q[place, token] >= p[place, token]:
+                return [*draft_tokens[:place], drawn(torch.clamp(p[place] - q[place], min=0))]
+        return [*draft_tokens, drawn(p[-1])]
+
+    verdict = verdict_of(verify, scenarios=ROUNDING_SCENARIOS)
+    assert verdict.status is Status.REFUTED
+    assert verdict.counterexample.fault.startswith("the residual max(p - q, 0) sums to 0, as p - q is nowhere positive")
+    assert "comes out" in verdict.counterexample.fault

@@ -17,6 +17,8 @@ from functools import lru_cache, partial
 from itertools import chain, islice, product
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from specverify.base.edges import edge_of
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.calls_at_size import at_place, described, places_of
@@ -328,17 +330,20 @@ def _accepted_at_zero(called: CalledVerifier, came: Came) -> str:
 
 
 def _empty_residual(called: CalledVerifier, came: Came, fault: str) -> str:
-    """Return the sentence that the round ``came`` raises an error at an empty residual; "" if it does not.
+    """Return the sentence that the round ``came`` has a fault because a residual is empty; "" if none is empty.
 
-    ``called`` is the verifier in its scenario, and ``fault`` describes the error.
+    ``called`` is the verifier in its scenario. ``fault`` describes the fault: an error, or a token of probability 0 in
+    place of the rejected draft.
     """
     propose, boundary = called.situation.decoder.propose, came.boundary
-    if came.error is None or isinstance(came.error, UnusableSubject) or propose is None:
+    if isinstance(came.error, UnusableSubject) or propose is None:
         return ""
     drafts, q_of = propose(Replayed(came.choices), came.state).tokens, draft_model(called.situation.task)
-    for position in range(len(drafts)):
+    kept = next((i for i, pair in enumerate(zip(came.new, drafts, strict=False)) if pair[0] != pair[1]), len(drafts))
+    kind = np.float32 if called.situation.scenario.float32 else np.float64
+    for position in range(len(drafts)) if came.error is not None else range(kept, min(kept + 1, len(drafts))):
         text = came.state.tokens + drafts[:position]
-        p, q = called.situation.task.target(text), q_of(text)
+        p, q = (np.asarray(model(text), dtype=float).astype(kind) for model in (called.situation.task.target, q_of))
         if not (p > q).any():
             at = f" at u = {boundary.value:.9g} ({boundary.where})" if boundary.where else ""
             left = f"the residual max(p - q, 0) sums to 0, as p - q is nowhere positive after {text}"
