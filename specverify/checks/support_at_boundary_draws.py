@@ -340,7 +340,7 @@ def _empty_residual(called: CalledVerifier, came: Came, fault: str) -> str:
         return ""
     drafts, q_of = propose(Replayed(came.choices), came.state).tokens, draft_model(called.situation.task)
     kept = next((i for i, pair in enumerate(zip(came.new, drafts, strict=False)) if pair[0] != pair[1]), len(drafts))
-    kind = np.float32 if called.situation.scenario.float32 else np.float64
+    kind: Any = np.float32 if called.situation.scenario.float32 else np.float64
     for position in range(len(drafts)) if came.error is not None else range(kept, min(kept + 1, len(drafts))):
         text = came.state.tokens + drafts[:position]
         p, q = (np.asarray(model(text), dtype=float).astype(kind) for model in (called.situation.task.target, q_of))
