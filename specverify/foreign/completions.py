@@ -50,7 +50,11 @@ ADAPTABLE: Final = (400, 413, 422, 500, 501)
 
 
 class Dialect(NamedTuple):
-    """The format of a request to one kind of server; a dot in a field name enters an object."""
+    """The format of a request to one kind of server.
+
+    It maps the data of a question to fields of the request body. A dot in the name of a field enters an object: ``a.b``
+    is the field ``b`` of the object ``a``.
+    """
 
     ends: str
     """The end of the URL's path for which this format is used."""
@@ -205,9 +209,9 @@ def sample(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
 def logprobs_after(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answer to a question for log-probabilities: those of the most likely tokens after a prompt.
 
-    ``logprobs`` are pairs (token, log-probability), as many as the server returns. ``processed`` states whether they
-    include all sampling options. If the question has no temperature, they are those before temperature and truncation.
-    Raises ``UnusableAnswer`` if the server returns none.
+    ``logprobs`` are pairs (token, log-probability), as many as the server returns. ``processed`` is True if the server
+    computed them after all sampling options, such as top-k. If the question has no temperature, they are those before
+    temperature and truncation. Raises ``UnusableAnswer`` if the server returns none.
     """
     choices, _ = _choices(server, {**question, "max_tokens": 1, "n": 1})
     told = logprobs_in(choices[0])

@@ -29,7 +29,7 @@ Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 class Limits(NamedTuple):
-    """The resources that a program may use."""
+    """The time for one answer, and the memory, that a program may use."""
 
     seconds: float = 60.0
     """Seconds for one answer; the time to load the program counts for the first answer."""

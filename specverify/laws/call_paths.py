@@ -24,7 +24,7 @@ USUAL = 1e-3
 
 
 class Ending(NamedTuple):
-    """The tokens that a call emitted on one path.
+    """The tokens that one call of the program emits with given outcomes of its draws.
 
     If the program never read the last token, its possible values and their probabilities are given in place of the
     token.
@@ -73,7 +73,7 @@ class _OneRun:
     """Answers the draws of one run with outcomes that are given beforehand, so that a path can be repeated.
 
     Draws over few outcomes get ``choices`` in order, and when these are used up, their first possible outcome. Draw
-    number i over a large vocabulary gets ``outcomes[i]``, or without this key a likely outcome.
+    number i over a large vocabulary gets ``outcomes[i]`` if there is such an entry, else a likely outcome.
     """
 
     def __init__(self, choices: tuple[int, ...], questions: tuple[Question, ...], outcomes: Mapping[int, int]) -> None:

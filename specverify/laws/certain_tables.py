@@ -94,8 +94,9 @@ def far_after(length: int) -> str:
 def few_after(*lengths: int) -> str:
     """Return the name of the kind of tables whose rows are random after some texts of these lengths, in tokens.
 
-    These texts are all of the shortest length, and those of the other lengths in which all tokens after the shortest
-    length are 0. All other rows are one-hot, with p = q.
+    The row is random after every text of the shortest length. After a text of another of the lengths it is random only
+    if all tokens after the shortest length are 0. All other rows are one-hot, with p = q. For the lengths 1 and 2 the
+    name is "few_after_1_2".
     """
     return "_".join([FEW, *map(str, lengths)])
 
@@ -111,7 +112,8 @@ def many_after(length: int) -> str:
 def planned(plans: Iterable[str]) -> str:
     """Return the name of the kind of tables in which texts that begin with the token k follow the k-th of ``plans``.
 
-    A plan has one letter for each position of the text, such as d for a rejected draft: see ``PLANNED``.
+    A plan has one letter for each position of the text: with ``d``, for example, p and q have different tokens, so a
+    draft is rejected (see ``PLANNED``). The name is, for example, "planned_ad_.ae".
     """
     return "_".join([PLANNED, *plans])
 
@@ -182,7 +184,10 @@ def _point(vocabulary: int, token: int) -> list[int]:
 
 
 def _letter(plans: Sequence[str], tokens: Tokens) -> str:
-    """Return the letter of the token after ``tokens`` in the plan that this text follows; ``a`` if there is none."""
+    """Return the letter of a plan that determines the rows of p and q after ``tokens``; ``a`` if there is none.
+
+    If the first token is k, the letter is in the k-th of ``plans``, at the position after ``tokens``.
+    """
     plan = plans[tokens[0] - 1] if tokens and 0 < tokens[0] <= len(plans) else ""
     return plan[len(tokens) - 1] if 0 < len(tokens) <= len(plan) else "a"
 

@@ -40,7 +40,7 @@ class Letters(NamedTuple):
         return tuple(place[letter] for letter in text)
 
     def text(self, tokens: Iterable[int]) -> str:
-        """Return the text that ``tokens`` stand for."""
+        """Return the text that ``tokens`` stand for: token i is the i-th letter of the alphabet."""
         return "".join(self.alphabet[token] for token in tokens)
 
 

@@ -63,7 +63,7 @@ def program_law(
     """Return the law of the (hashable) result of ``program``, within ``budget`` runs.
 
     The probability of paths that need more runs is ``missing`` in the law. ``on_path`` is called with each path. With
-    ``first``, only paths whose first draws have these outcomes are enumerated, without rescaling.
+    ``first``, only paths whose first draws have these outcomes are enumerated; their probabilities are not rescaled.
     """
     check_integer(budget, "the budget")
     law: dict[Any, Any] = {}
@@ -216,10 +216,10 @@ def heaviest_decodes(
 ) -> list[tuple[Any, Path[Tokens]]]:
     """Return the ``number`` most probable paths of whole decodes from ``prompt`` whose new tokens are ``begin``.
 
-    With ``longer``, the new tokens begin with ``begin``, and others may follow. The result has pairs (probability,
-    path), the most probable first. As in ``decoder_law``, the round from a state is enumerated once for all paths that
-    lead to this state; at most ``most`` rounds are run. The result is empty if a decode with the draws of one of the
-    paths has other tokens or draws, because a round depends on more than the state.
+    With ``longer``, other tokens may follow ``begin``. The result has pairs (probability, path), the most probable
+    first. As in ``decoder_law``, the round from a state is enumerated once for all paths that lead to this state; at
+    most ``most`` rounds are run. Each path is then repeated as one decode. If a repeated decode has other tokens or
+    draws, a round depends on more than the state, and the result is empty.
     """
     start = decoder.init(prompt)
     waiting: dict[int, dict[State, list[tuple[Any, tuple[int, ...]]]]] = defaultdict(dict)

@@ -196,7 +196,7 @@ def _halves(cell: GridCell, answers: Any, margin: float) -> tuple[GridCell, ...]
     """Return the parts of ``cell``, halved along each uniform along which the results at the corners differ.
 
     The cell is halved along all uniforms if the corners agree. A side of at most 8 ``margin`` is not halved; the result
-    is () if no side can be. ``answers`` are the results at the points of the cell, the corners first.
+    is () if no side can be halved. ``answers`` are the kernel's results at the points of the cell, the corners first.
     """
     uniforms = len(cell.low)
     corners = answers[: 2**uniforms].reshape(*(2,) * uniforms, -1)

@@ -14,7 +14,8 @@ from specverify.reference import Task, Tokens
 class Coverage(NamedTuple):
     """The numbers of rounds, drafts and acceptances that occurred in an enumeration.
 
-    A law is no evidence if, for example, no round drafted a token.
+    They show what the enumeration tested. If, for example, no round drafted a token, a right law is no evidence about
+    the verification of drafts.
     """
 
     rounds: int = 0

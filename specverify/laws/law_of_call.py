@@ -6,8 +6,8 @@ that the program returns any drawn token unchanged. To test this, the program ru
 draw: tokens at which arrays are often cut, drafted tokens, likely tokens and a sample of the pmf. If one of them
 changes the result, the law is known only for the outcomes that were followed, and each of them gives a lower bound.
 
-A draw may influence the result only if its outcome equals a drafted token or the outcome of another draw. Therefore
-these outcomes are tried too if the likely outcomes of a draw change nothing.
+In some programs the outcome of a draw matters only if it equals a drafted token or the outcome of another draw.
+Therefore these outcomes are tried too if the likely outcomes of a draw change nothing.
 
 If other outcomes of a draw lead to other draws, or if several draws decide the last token jointly, the path is known
 only for the outcomes that were followed. Then the law has the probability of these outcomes, and the probability of the
@@ -114,8 +114,9 @@ def call_law(
 ) -> CallLaw:
     """Return the law of the tokens that one call emits; ``program`` makes the call, over ``vocabulary`` tokens.
 
-    Of a draw over the vocabulary, the outcomes in ``notable`` are followed, and others sampled by ``seed``. An error
-    after such an outcome becomes part of the law, except errors of the types in ``said``, which are raised.
+    Of a draw over the vocabulary, the outcomes in ``notable`` (such as the drafted tokens) are followed, and others
+    sampled by ``seed``. An error after such an outcome is recorded in ``faults`` of the law, except errors of the types
+    in ``said``, which are raised.
     """
     result: dict[Tokens, Behind] = {}
     law, total, known = CallLaw(result), 0.0, set[Any]()
@@ -169,9 +170,10 @@ class _Reader:
         self._runs = 0
 
     def read(self, *, briefly: bool) -> _Read:
-        """Return the law of the last token.
+        """Return the law of the last token at the end of the path.
 
-        With ``briefly`` fewer outcomes are followed, because the same draw was tested on an earlier path.
+        To test this law, the path is run again with other outcomes of its draws over the vocabulary. With ``briefly``
+        these are fewer, because the same draws were tested on an earlier path.
         """
         ending, others = self._path.ending, 1 if briefly else OTHERS
         if ending.values is not None:

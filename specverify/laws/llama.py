@@ -1,4 +1,4 @@
-"""A small Llama in NumPy and float64: the source of an engine's expected law, whatever the engine computes in.
+"""A small Llama in NumPy and float64, from which the expected law of an engine is computed, whatever dtype it uses.
 
 The weights are float32 numbers, as engines hold them, under the names used in checkpoints. The forward pass follows the
 definition, without a cache: RMS norms, rotary positions over the two halves of a head, grouped keys and values, a gated

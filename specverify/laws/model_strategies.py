@@ -1,8 +1,8 @@
 """Hypothesis strategies: rational pmfs, pairs of them, language models as tables, and tasks.
 
 The distributions favour inputs that expose errors in verifiers: zeros, ties, point masses, p = q, disjoint or nested
-supports, rows that depend on the whole context, end-of-sequence tokens anywhere. Everything shrinks. ``vocabulary`` is
-the number of tokens.
+supports, rows that depend on the whole context, end-of-sequence tokens anywhere. Everything shrinks. The parameter
+``vocabulary`` of the functions is the number of tokens.
 
 Strategies are cached by their arguments, because Hypothesis validates every new strategy, which takes longer than
 drawing from it.

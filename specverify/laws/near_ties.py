@@ -102,10 +102,10 @@ def greedy_parting(
 ) -> Parting | None:
     """Return the first difference between the greedy text with speculation and the only text of ``expected``.
 
-    ``law`` has the texts with speculation. If there are several, the likeliest that is not expected is compared. Then
-    ``bound`` is 0, because rounding explains a tie of two logits, but not several texts. Returns None if the texts are
-    equal, if ``expected`` has several texts, or if the logits are not known. ``setting`` is the name of the call in
-    messages.
+    ``law`` maps each text with speculation to its probability. If there are several texts, the likeliest that is not
+    expected is compared, and the result has ``bound`` 0 and is no near-tie: rounding explains a near-tie of two logits,
+    but not several texts. Returns None if the texts are equal, if ``expected`` has several texts, or if the logits are
+    not known. ``setting`` is the name of the call in messages.
     """
     plain, text = only_outcome(expected), only_outcome(law)
     if logits is None or not isinstance(plain, tuple) or text == plain:

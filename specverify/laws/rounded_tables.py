@@ -1,8 +1,8 @@
 """Tables of p and q that differ by rounding alone: the residual (p - q)+ may be empty although a draft is rejected.
 
 Two kernels that compute the same softmax give such rows, and so does a model that drafts for itself. Token 0 is
-impossible, and sometimes the last token, so that an argmax of NaN or a lookup past the end emits a forbidden token.
-Rows have ``vocabulary`` entries of the float ``dtype`` and are drawn by ``rng``.
+impossible, and sometimes the last token, so that an argmax of NaN or a lookup past the end emits a forbidden token. The
+functions return rows of ``vocabulary`` entries of the float ``dtype``, drawn by their parameter ``rng``.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Rows are one-hot, so each scenario has one path. A fault at the end of a page of a cache, a ring buffer, an attention
 window, a block or a captured graph shows at a power of two, plus or minus one. A text of 132 tokens passes every such
 length up to 129; prompts end at each of them. For a number of drafts, further scenarios have one row that is not
-one-hot. Only there does it show if a program uses the row of q of another position: in one-hot rows, a token wrongly
-rejected is emitted as its own replacement.
+one-hot. A program that uses the row of q of another position fails only in these scenarios: with one-hot rows, a token
+that it wrongly rejects is emitted as its own replacement.
 """
 
 from __future__ import annotations

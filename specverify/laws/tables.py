@@ -108,7 +108,8 @@ def numbers_of_row(shape: str, vocabulary: int, seed: int, tokens: Tokens) -> ra
 def table_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
     """Return (target, draft) over ``vocabulary`` tokens as full-context rational tables.
 
-    ``shape`` names one of the functions above; ``seed`` selects the rows.
+    ``shape`` is the name of a function of this module that returns the weights of a row, such as "peaked"; ``seed``
+    selects the rows.
     """
     rows = nearly_equal if shape == nearly_equal.__name__ else SHAPES[shape]
 

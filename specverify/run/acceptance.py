@@ -1,8 +1,8 @@
 """The number of accepted drafts that a black box reports: counted, and tested if its law is given.
 
-Each sequence has one number. Sequences are independent, so "at least k drafts accepted" is a Bernoulli variable of one
-rate, with a confidence sequence that holds at all times. The law of the numbers is tested like the law of the
-sequences. An engine that rejects every draft has the right law of sequences; only this test refutes it.
+Each sequence has one number. Sequences are independent, so for each k the event "at least k drafts accepted" has one
+probability, and a confidence sequence bounds this probability at all times. The law of the numbers is tested like the
+law of the sequences. An engine that rejects every draft has the right law of sequences; only this test refutes it.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class ReportedLogprobs(NamedTuple):
 
 
 class BlackBox(NamedTuple):
-    """A running black-box program."""
+    """A running black-box program: its sampler, its log-probabilities, and the notes and call sizes it has reported."""
 
     sampler: Sampler
     logprobs: Callable[[Tokens, SampleRequest], ReportedLogprobs]

@@ -118,10 +118,11 @@ class _WithConstraints:
         """The constraint of each draw so far; an empty one for an outcome of a library call."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw, and record the constraint on random numbers that the outcome implies.
+        """Return the outcome of the draw at ``site`` from ``pmf``, and record the constraint that the outcome implies.
 
-        Interception stores the constraint of an intercepted call in ``noted``, under the name ``site`` of the draw. A
-        draw that the program makes by ``draws`` itself has no constraint.
+        The constraint states which uniforms lead to the outcome. For a draw that stands for an intercepted random call,
+        the interception has stored it in the attribute ``noted``, under the key ``site``. Any other draw has an empty
+        constraint.
         """
         self.constraints.append(self.noted.pop(site, Constraint(())))
         return self._draws.categorical(pmf, site)

@@ -102,8 +102,8 @@ def _lag(number: int, rows: int) -> int:
 
 
 def _status(plan: IndependencePlan, found: IndependenceFound, alone: bool) -> Status:
-    """Return the status of the independence of rows in one call; NOT_APPLICABLE if calls have one row (``alone``).
+    """Return the status of the independence of rows in one call; NOT_APPLICABLE if each call has one row (``alone``).
 
-    ``found`` is the evidence so far, and ``plan`` the plan of the test.
+    ``found`` is the evidence so far, and ``plan`` the plan of the test, such as its false-alarm rate.
     """
     return Status.NOT_APPLICABLE if alone else independence_status(plan, found)

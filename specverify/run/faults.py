@@ -126,8 +126,8 @@ def _likeliest(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], outcom
     """Return the fault that consists of too probable outcomes and can be shown with few calls.
 
     ``law`` is the law of the program, and ``expected`` the right law. Only those of ``outcomes`` are considered that
-    are more probable than in the right law. The fault is the best single outcome, unless several outcomes together need
-    far fewer calls. ``said`` is the sentence of the fault.
+    are more probable than in the right law. The fault is the single outcome that can be shown with the fewest calls,
+    unless several outcomes together need far fewer. ``said`` is the sentence of the fault.
     """
 
     def fault(wrong: tuple[Tokens, ...]) -> Fault:

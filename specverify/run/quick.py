@@ -70,7 +70,10 @@ def most_runs(case: Case, conditions: Conditions, used: int) -> int:
 
 
 def runs_in_words(case: Case, conditions: Conditions) -> str:
-    """Return the most runs of ``case`` in words, such as "20000" or "4000 (100 after 10000 of all cases)"."""
+    """Return the most runs of ``case`` in words, such as "20000" or "4000 (100 after 10000 of all cases)".
+
+    The second text means: 4000 runs, but only 100 once the cases of the check together have taken 10000 runs.
+    """
     most = most_runs(case, conditions, 0)
     later = most_runs(case, conditions, MOST_ENGINE_RUNS_OF_CHECK)
     return str(most) if later == most else f"{most} ({later} after {MOST_ENGINE_RUNS_OF_CHECK} of all cases)"
@@ -123,10 +126,10 @@ def _without_plan(check: Check, cases: Sequence[Case], most: int) -> list[Case]:
 def _first_scenarios(check: Check, scenarios: Iterable[str], most: int) -> Sequence[str]:
     """Return the names of the scenarios with which ``_without_plan`` begins, selected from ``scenarios``.
 
-    If the plan of verifiers of a single row lists ``check``, the scenarios are those that this plan lists for
-    ``law_is_target``, but at most ``most`` / 2 + 1. Otherwise there is one scenario for each
-    shape of tables of p and q: for the first shape the scenario with the smallest vocabulary, for the second shape the
-    one with the largest, and so on alternately.
+    If the plan of the kind "row" (verifiers of a single row) lists ``check``, the scenarios are those that this plan
+    lists for ``law_is_target``, but at most ``most`` / 2 + 1. Otherwise there is one scenario for each shape of tables
+    of p and q: for the first shape the scenario with the smallest vocabulary, for the second shape the one with the
+    largest, and so on alternately.
     """
     plan, here = quick_plans()["row"], list(scenarios)
     if check.name in plan:
@@ -143,7 +146,7 @@ GENERIC = "generic-v3-p010-h3-s2"
 
 
 def _always(case: Case) -> bool:
-    """Return whether a case is an engine program that is marked by ``EngineProgram.in_quick``."""
+    """Return whether the quick plan of ``law_is_target`` always has ``case``: an engine program marked ``in_quick``."""
     return isinstance(case.situation, EngineProgram) and case.situation.in_quick
 
 

@@ -57,7 +57,7 @@ _SAFE = "PYTHONSAFEPATH"
 
 
 class Listed(NamedTuple):
-    """The name of a subject with its ``Loaded`` data, or with the reason why it could not be loaded."""
+    """The name of a subject, and the data known after loading it (``Loaded``), or the reason why loading failed."""
 
     name: str
     found: Loaded | Stopped

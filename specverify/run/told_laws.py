@@ -52,7 +52,7 @@ WITHOUT_EFFECT: Final = frozenset(
 
 
 class ToldLaw(NamedTuple):
-    """The law of sequences computed from a black box's own reports."""
+    """The law of sequences computed from the log-probabilities that a black box itself reports."""
 
     law: dict[Any, float]
     doubts: list[str]

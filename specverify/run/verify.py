@@ -310,7 +310,10 @@ _STATUS = {SettingRefused: Status.REFUSED, DoesNotApply: Status.NOT_APPLICABLE}
 
 
 def _fewer(subject: Subject) -> str:
-    """Return the end of a sentence that states how an engine program gets fewer paths; "" for other subjects."""
+    """Return the end of a sentence on how to get fewer paths, for subjects that are engine programs; "" for others.
+
+    For example "; fewer tokens, drafts or rows have fewer paths".
+    """
     return FEWER if subject.programs else ""
 
 
@@ -336,7 +339,7 @@ class _NotExamined(Enum):
 
 
 class _CaseResults(NamedTuple):
-    """What became of the cases of a check, in the order in which they were examined."""
+    """The results of the cases of one check: examined, undecided, inapplicable and refused cases, each in order."""
 
     examined: list[tuple[Case, Examination]]
     passed: dict[_NotExamined, list[Case]]
@@ -432,7 +435,8 @@ def _explained(
 ) -> list[tuple[Case, Examination]]:
     """Return ``examined``, with a further case of an engine if this case shows the cause of the refutation better.
 
-    The arguments are those of ``_in_probe`` and ``_with_cause``; the last of ``examined`` is refuted.
+    ``examined`` has the cases of ``check`` that were examined; the last one is refuted. ``cases`` are all cases that
+    the check may examine, and ``conditions`` its settings. With ``quick``, a case with too many runs is skipped.
     """
     case, examination = examined[-1]
     explained = _in_probe(case, examination, check, conditions)

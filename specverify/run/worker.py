@@ -162,7 +162,7 @@ def _keep_apart(file: Path) -> None:
 
 
 def load(name: str, seconds: float, tell: Tell) -> None:
-    """Load the subject ``name`` within ``seconds``, and pass its ``Loaded`` data to ``tell``.
+    """Load the subject ``name`` within ``seconds``, and pass the data known before any check (``Loaded``) to ``tell``.
 
     If it cannot be loaded, the reason is passed instead.
     """
@@ -234,7 +234,7 @@ def _open(name: str, seconds: float) -> _OpenedSubject | Refusal | Stopped:
 
 
 def loaded(subject: Subject) -> Loaded:
-    """Return the ``Loaded`` data of a subject."""
+    """Return the summary of a subject, its number of statistical tests, and the verdicts of the inapplicable checks."""
     verdicts = [not_applicable(subject, check, "") for check in CHECKS]
     return Loaded(
         subject.summary,

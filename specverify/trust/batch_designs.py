@@ -54,7 +54,11 @@ def rounds(plans: Sequence[str], gamma: int, opened: str = "a") -> Iterator[Mapp
 
 
 def _event(letter: str, count: int, gamma: int) -> Event:
-    """Return the event of a round that accepts ``count`` of ``gamma`` drafts before a token with this ``letter``."""
+    """Return the event of a round that accepts ``count`` of ``gamma`` drafts before a token with this ``letter``.
+
+    An event is a word for the end of a round, such as "all" (no draft is rejected), "first" (the first draft is
+    rejected), or "bonus" (the text ends with the bonus token). ``letter`` is that of the row's plan.
+    """
     if count == gamma:
         return "bonus" if letter in "er" else "all"
     if letter == "e":
@@ -70,7 +74,11 @@ def _place(row: int, rows: Sequence[int]) -> str:
 
 
 def constellations(batch: str, gamma: int) -> set[tuple[Any, ...]]:
-    """Return the combinations of events in ``batch``, written as its plans, at ``gamma`` drafts per round."""
+    """Return the combinations of events that occur in a batch of texts with ``gamma`` drafts per round.
+
+    ``batch`` has the plans of the rows, separated by spaces. A combination is a tuple, such as (3, "ends", 4, 1,
+    "bonus"): with 3 drafts and 4 rows, row 1 alone ends, by a bonus token.
+    """
     plans = [plan.lstrip(".") for plan in batch.split(" ")]
     return _of_open(plans, gamma) if "o" in batch else _of_certain(plans, gamma)
 

@@ -180,8 +180,8 @@ def _without_control(name: str, checks: Sequence[str], conditions: Conditions, p
 def _control_status(name: str, checks: Sequence[str], conditions: Conditions, every: bool = False) -> str:
     """Return the result on the control of the mutant ``name``, by the check that the mutant names as its killer.
 
-    The check examines every scenario if ``every``, else every third. ``conditions`` are its settings; ``checks`` has no
-    effect.
+    The control is the subject without the bug, and a killer is a check that must refute the mutant. The check examines
+    every scenario if ``every``, else every third. ``conditions`` are its settings; ``checks`` has no effect.
     """
     mutant = _mutant(name)
     killer, subject = check_named(mutant.killed_by), _thinned(mutant.control())

@@ -40,7 +40,7 @@ CANNOT_BE_DRAWN = (NotAFunctionOfItsDraws, NeedsValue)
 
 
 class RoundDrawer(Protocol):
-    """A function that draws independent rounds of a decoder."""
+    """A function that draws independent rounds of a decoder and counts the texts that they emit."""
 
     def __call__(self, number: int, settled: Callable[[Blocks], bool] = ..., /) -> Blocks:
         """Return how often each text occurs in ``number`` rounds.

@@ -1,8 +1,9 @@
 """Let planted bugs answer the published test vectors.
 
-A test vector has inputs (pmfs, drafts, uniforms) and the right answer. For a law, a decoder is enumerated with the
-vector's models. For one round, the decoder's drafts are replaced by those of the vector, and its other draws use the
-vector's uniforms. For a cache, an engine decodes texts, and an observer reads the lengths of its cache.
+A test vector has inputs (pmfs, drafts, uniforms) and the right answer. If the answer is a law, the decoder is
+enumerated with the vector's models. If the answer is the result of one round, the decoder's drafts are replaced by
+those of the vector, and its other draws use the vector's uniforms. If the answer is the length of a cache, an engine
+decodes texts, and an observer reads the lengths of its cache.
 """
 
 from __future__ import annotations
@@ -166,8 +167,8 @@ def _text_answer(vector: Vector, asked: QuestionedSide) -> Answer:
 def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
     """Return the inputs of a decode for a ``stop`` vector: a model, the prompt, and the vocabulary size.
 
-    The model emits the text in ``inputs`` with certainty. Raises ``NotAsked`` if the text is shorter than the number of
-    tokens to decode.
+    A ``stop`` vector tests where a text ends. The model emits the text in ``inputs`` with certainty. Raises
+    ``NotAsked`` if the text is shorter than the number of tokens to decode.
     """
     text = tuple(token for tokens in inputs["rounds"] for token in tokens)
     size, prompt = max(*text, *inputs["eos"], 3) + 1, (0, 0)
@@ -182,7 +183,7 @@ def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
 
 
 def _stopped(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return the text that a program decodes for a ``stop`` vector.
+    """Return the text that a program decodes for a ``stop`` vector, which tests where a text ends.
 
     Target and draft model emit the text of the vector with certainty, so every draft is accepted. ``asked`` holds the
     program; ``place`` is the index of its variant (its options) in ``asked.subject.variants``.

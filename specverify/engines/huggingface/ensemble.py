@@ -5,7 +5,8 @@ rejected draft is replaced by a draw from [p - q]+, which has the shape of [v - 
 without a draft, follow p. So the biased positions depend on where rounds begin and end, and the law is computed round
 by round.
 
-``setting`` is always the configuration of the call: models, sampling parameters, draft length, stopping and prompt.
+The parameter ``setting`` of the functions here is the configuration of the call: models, sampling parameters, draft
+length, stopping and prompt.
 """
 
 from __future__ import annotations

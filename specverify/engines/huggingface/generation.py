@@ -4,7 +4,8 @@ A ``GenerateCall`` holds the models and one call of ``generate``, which can be m
 two calls are equal in all other respects, so their results must have one law. Each call sets every option and relies on
 no default of the library. ``real_generate`` lists requirements that only the source of the library states.
 
-``setting`` is always the configuration of the call: models, sampling parameters, draft length, stopping and prompt.
+The parameter ``setting`` of the functions here is the configuration of the call: models, sampling parameters, draft
+length, stopping and prompt.
 """
 
 from __future__ import annotations

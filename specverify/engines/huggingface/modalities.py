@@ -1,7 +1,7 @@
 """Tiny audio and image models, each from its real config class: Whisper, LLaVA, Qwen2-VL.
 
-``vocabulary`` is the number of tokens of a model, and ``seed`` selects its weights. A builder is a function that takes
-a setting and returns the call of ``generate`` at this setting.
+The parameter ``vocabulary`` of the functions here is the number of tokens of a model, and ``seed`` selects its weights.
+A builder is a function that takes a setting and returns the call of ``generate`` at this setting.
 """
 
 from __future__ import annotations

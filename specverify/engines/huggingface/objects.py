@@ -91,9 +91,9 @@ def ready(models: tuple[Any, ...]) -> Iterator[None]:
 def objects_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
     """Yield an engine whose runs record only the names of the caller's objects that ``generate`` changes.
 
-    ``build`` returns the call. A call must not change these objects, so the law of the names is compared with that of
-    no names. The names are found once, before the first run, so every run with speculation has the same record. The
-    record of a run without speculation is empty.
+    ``build`` returns the call. A call must not change these objects, so the expected record is empty; a run without
+    speculation has this record. The changed names are found once, before the first run, and are the record of every run
+    with speculation.
     """
     with quiet_and_seeded(0):
         engine = build()

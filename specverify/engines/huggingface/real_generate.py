@@ -13,7 +13,8 @@ Requirements of the library's source that its signature does not state:
 * The assistant applies the warpers twice (the target's list is passed to it and built again), so it drafts at the
   squared temperature. It reports the pmf that it drew from, so acceptance changes and the law does not.
 
-``setting`` is always the configuration of the call, and ``seed`` the seed of torch's generator.
+The parameter ``setting`` of the functions here is the configuration of the call, and ``seed`` the seed of torch's
+generator.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ PLAIN_BATCH = 4096
 def assisted_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
     """Return the number of occurrences of each generated text in ``samples`` calls of assisted generation.
 
-    Tokens after an end-of-sequence id or beyond the horizon are counted too. Raises ``ValueError`` for a setting that
-    ``check_setting`` rejects.
+    A text is counted as the library returns it, with any tokens after an end-of-sequence id or beyond the horizon.
+    Raises ``ValueError`` for a setting that ``check_setting`` rejects.
     """
     return _counts(assisted_engine, setting, samples, seed)
 
@@ -81,8 +82,8 @@ def assisted_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[
 def prompt_lookup_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
     """Return the number of occurrences of each generated text in ``samples`` calls with prompt lookup.
 
-    Tokens after an end-of-sequence id or beyond the horizon are counted too. Raises ``ValueError`` for a setting that
-    ``check_setting`` rejects.
+    A text is counted as the library returns it, with any tokens after an end-of-sequence id or beyond the horizon.
+    Raises ``ValueError`` for a setting that ``check_setting`` rejects.
     """
     return _counts(prompt_lookup_engine, setting, samples, seed)
 

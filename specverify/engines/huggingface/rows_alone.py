@@ -3,7 +3,8 @@
 The law of a row is computed from the model's logits, without a cache and without ``generate``, by steps that follow the
 documentation of the options (``stated_options``). So an error that exists without speculation is found separately.
 
-``setting`` is always the configuration of the call: model, sampling parameters, stopping and prompt.
+The parameter ``setting`` of the functions here is the configuration of the call: model, sampling parameters, stopping
+and prompt.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The last part of a script, by kind of fault: it compares expected and actual values and sets the exit status.
 
-``fault`` is the fault that the script shows, and ``engine`` the call of ``generate`` that it makes.
+The parameter ``fault`` of the functions here is the fault that the script shows, and ``engine`` is the call of
+``generate`` that the script makes.
 """
 
 from __future__ import annotations

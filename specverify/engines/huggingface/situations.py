@@ -5,7 +5,8 @@ objects used again, token types, positions, streamers, low precision. A builder 
 returns the call of ``generate`` at this setting. Each function here takes a builder and returns the builder of the same
 call in the situation, or returns the arguments that make the situation.
 
-``engine`` is always a call of ``generate`` with its models and its prompt, and ``build`` the builder of such a call.
+The parameter ``engine`` of the functions here is a call of ``generate`` with its models and its prompt, and ``build``
+is the builder of such a call.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The drafters are MTP layers, a DFlash drafter, Gemma 4's assistant, and an assistant with another tokenizer.
 
-``setting`` is always the configuration of the call: sampling parameters, draft length, stopping and prompt. A builder
-is a function that takes a setting and returns the call of ``generate`` at this setting.
+The parameter ``setting`` of the functions here is the configuration of the call: sampling parameters, draft length,
+stopping and prompt. A builder is a function that takes a setting and returns the call of ``generate`` at this setting.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def universal(setting: EngineSetting, pair: Tokenizers) -> GenerateCall:
 def afresh(build: Callable[[Tokenizers], GenerateCall], pair: Tokenizers) -> GenerateCall:
     """Return a call of ``generate`` that copies the assistant and the tokenizers of ``pair`` before it speculates.
 
-    The library changes the assistant. All calls share the target. ``build(pair)`` returns the call for a pair.
+    The copies are needed because the library changes the assistant; all calls share the target. ``build(pair)`` returns
+    the call for a pair.
     """
 
     def made() -> GenerateCall:

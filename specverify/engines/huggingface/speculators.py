@@ -8,7 +8,7 @@ drafts for itself, as Llama does.
 
 Not covered: released checkpoints, assistants with their own encoders, Gemma's ordered embeddings, several devices.
 
-``vocabulary`` is the number of tokens of a model, and ``seed`` selects its weights.
+The parameter ``vocabulary`` of the builders is the number of tokens of a model, and ``seed`` selects its weights.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class TableModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-c
 
         Args:
             input_ids: The input, ``[batch, fed]``.
-            attention_mask: Ones, ``[batch, held + fed]``.
+            attention_mask: Ones, ``[batch, held + fed]``; the cache has ``held`` entries.
             position_ids: The positions of the input; by default those after the cache.
             past_key_values: The cache, to which the input is appended.
             use_cache: False: no cache is created, and none is returned.

@@ -96,10 +96,10 @@ def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
 
 
 def pass_of(target: Any) -> ReadPass:
-    """Return a function of the arguments of a forward pass of ``target``.
+    """Return a function that reads one forward pass of ``target``: its input, and the contents of the cache before it.
 
-    This function returns the input of the pass and the contents of the cache before the pass. It returns None for a
-    pass that drafts with fewer layers (early exit).
+    The function gets the positional and the named arguments of the pass. It returns None for a pass that drafts with
+    fewer layers (early exit).
     """
     layers = layers_of(target)
 

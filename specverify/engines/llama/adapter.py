@@ -1,6 +1,6 @@
 """Calls of ``Llama.generate`` of llama-cpp-python with scripted drafts; all texts are decoded by one ``Llama`` object.
 
-``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
+The parameter ``decoding`` of the functions here is the call: its prompt, sampling options, end tokens and drafting.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The calls of llama-cpp-python that are sampled: plain decoding, the library's drafter, and scripted drafters.
 
-``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
+The parameter ``decoding`` of the functions here is the call: its prompt, sampling options, end tokens and drafting.
 """
 
 from __future__ import annotations

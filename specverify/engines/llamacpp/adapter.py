@@ -1,6 +1,7 @@
 """Texts of llama.cpp's server; one server per kind of speculation, called over HTTP on the loopback address.
 
-``way`` is always the configuration of the server, ``asked`` the request, and ``drawing`` how its texts are drawn.
+In the functions here, the parameter ``way`` is the configuration of the server, ``asked`` is the request, and
+``drawing`` states how its texts are drawn.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ ACTIVE: Final = 128
 
 
 class Way(NamedTuple):
-    """How a server is started: its kinds of speculation and its options."""
+    """How a llama.cpp server is started: its kinds of speculation and its options."""
 
     kinds: tuple[str, ...] = ()
     """Kinds of speculation, by their names in ``common_speculative_type``."""
@@ -76,7 +77,7 @@ BESIDE: Final[Sequence[Request]] = (
 
 @cache
 def server(way: Way) -> Any:
-    """Return a running server with the arguments of ``way``; it runs until this process ends."""
+    """Return a running llama.cpp server of the configuration ``way``; it runs until this process ends."""
     given = xl.CommonParams()
     fields: dict[str, Any] = {
         "model.path": str(MODELS / "target.gguf"),
@@ -118,7 +119,7 @@ _LOCAL = threading.local()
 
 
 def post(way: Way, body: dict[str, Any]) -> Any:
-    """Return the server's JSON answer to ``/completion`` with this ``body``.
+    """Return the JSON answer of the server of ``way`` to a request with this ``body`` to its path ``/completion``.
 
     The parts of a streamed answer are joined.
     """
@@ -132,7 +133,7 @@ def post(way: Way, body: dict[str, Any]) -> Any:
 
 
 def _sent(way: Way, body: str) -> tuple[int, str]:
-    """Send ``body`` as a request to the server, and return the status and the body of the answer.
+    """Send ``body`` as a request to the server of ``way``, and return the status and the body of the answer.
 
     A connection that the server has closed while idle is reopened.
     """
@@ -170,9 +171,9 @@ class Answered(NamedTuple):
 
 
 def answered(way: Way, asked: Request, seed: int, **more: Any) -> Answered:
-    """Return the server's answer to the request ``asked`` with this seed: its text, and its counts of drafts.
+    """Return the answer of the server of ``way`` to ``asked`` with this seed: its text, and its counts of drafts.
 
-    ``more`` are further JSON fields of the request.
+    ``asked`` is the request, and ``more`` are further JSON fields of it.
     """
     answer = post(way, body_of(asked, seed, **more))
     timings = answer["timings"]
@@ -238,7 +239,10 @@ def promise(way: Way, asked: Request, keep: Keep) -> Texts:
 
 
 def same_as_plain(way: Way, asked: Request, seed: int) -> bool:
-    """Return whether the text of ``seed`` equals that of plain decoding with the same seed."""
+    """Return whether the server of ``way`` decodes the same text as a server without speculation.
+
+    Both get the request ``asked`` with the same ``seed``.
+    """
     return answered(way, asked, seed).text == answered(Way(), asked, seed).text
 
 

@@ -3,7 +3,7 @@
 The samplers act in the order in which ``samplers`` lists them. Penalties count the prompt and the new tokens among the
 last ``repeat_last_n``. A text ends at the end token, at a stop string or after ``n_predict`` tokens.
 
-``asked`` is always the request.
+The parameter ``asked`` of the functions here is the request.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def raw_logprobs(tokens: Tokens) -> Any:
 def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
     """Return the function new tokens -> pmf ``[vocabulary]`` of the next token of the request ``asked``.
 
-    The function raises ``UnusableSubject`` if rounding could decide a near-tie in another way.
+    The function raises ``UnusableSubject`` if two numbers that a sampler compares are so close that rounding could
+    change which tokens it keeps.
     """
     samplers = [SAMPLERS[name] for name in asked.option("samplers") if name in SAMPLERS]
 
@@ -186,7 +187,8 @@ def _top_p(asked: Request, _: Tokens, logits: Any) -> Any:
 def _first(logits: Any, masses: Any, order: Any, share: float, what: str, asked: Request) -> Any:
     """Return ``logits`` with only the first tokens of ``order`` whose ``masses`` add up to ``share``; others are -inf.
 
-    At least ``min_keep`` tokens, and at least one, are kept. ``what`` names the sampler in errors.
+    ``order`` has all tokens in the order in which the sampler prefers them. At least ``min_keep`` tokens (an option of
+    ``asked``), and at least one, are kept. ``what`` names the sampler in errors.
     """
     sums = np.cumsum(masses[order])
     check_clear(sums[:-1] - share, what, asked.prompt)
@@ -202,7 +204,8 @@ def _min_p(asked: Request, _: Tokens, logits: Any) -> Any:
 def _xtc(asked: Request, _: Tokens, logits: Any) -> Any:
     """Return the possible logits after XTC with their probabilities, or ``logits`` if XTC changes nothing.
 
-    XTC excludes at random all tokens above its threshold but the least likely of them, or none.
+    With probability ``xtc_probability``, XTC excludes every token of probability ``xtc_threshold`` or more, except the
+    least likely of these; otherwise it excludes none.
     """
     share, threshold = asked.option("xtc_probability"), asked.option("xtc_threshold")
     if not share:

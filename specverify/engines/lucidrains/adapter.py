@@ -1,6 +1,6 @@
 """Calls of speculative-decoding (lucidrains) with its own networks, tiny and with seeded weights.
 
-``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
+The parameter ``decoding`` of the functions here is the call: its prompt, sampling options, end tokens and drafting.
 """
 
 from __future__ import annotations

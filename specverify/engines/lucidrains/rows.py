@@ -2,7 +2,7 @@
 
 In a batch the library shifts the rows after each round so that all texts end in the same column.
 
-``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
+The parameter ``decoding`` of the functions here is the call: its prompt, sampling options, end tokens and drafting.
 """
 
 from __future__ import annotations

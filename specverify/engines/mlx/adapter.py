@@ -1,6 +1,6 @@
 """Calls of mlx-lm on the CPU: ``generate_step`` and ``speculative_generate_step``, on the tiny Llamas.
 
-``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
+The parameter ``decoding`` of the functions here is the call: its prompt, sampling options, end tokens and drafting.
 """
 
 from __future__ import annotations

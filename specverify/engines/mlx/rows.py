@@ -2,7 +2,7 @@
 
 The library's samplers truncate before the temperature is applied.
 
-``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
+The parameter ``decoding`` of the functions here is the call: its prompt, sampling options, end tokens and drafting.
 """
 
 from __future__ import annotations

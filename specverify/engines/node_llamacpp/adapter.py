@@ -2,7 +2,7 @@
 
 The environment variable ``NODE_LLAMA_CPP`` is the path of the folder that has ``node_modules``.
 
-``way`` is always how the process is started, and ``asked`` the request.
+In the functions here, the parameter ``way`` states how the process is started, and ``asked`` is the request.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if not (os.environ.get(FOLDER) and shutil.which("node")):
 
 
 class Way(NamedTuple):
-    """How a process is started: the arguments of the driver, and the drafter."""
+    """How a Node.js process is started: the arguments of ``driver.mjs``, and the options of the drafter."""
 
     words: tuple[str, ...] = ()
     """Arguments of the driver; ``target`` and ``draft`` are replaced by the files of the models."""
@@ -50,7 +50,7 @@ class Way(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A request to the driver: prompt, number of new tokens, and sampling options."""
+    """A request to ``driver.mjs``, which calls node-llama-cpp: prompt, number of new tokens, and sampling options."""
 
     prompt: Tokens
     horizon: int
@@ -69,7 +69,10 @@ class SampledTexts(NamedTuple):
 
 
 def command(words: Sequence[str]) -> list[str]:
-    """Return the command that starts the driver with the arguments ``words``."""
+    """Return the command that starts ``driver.mjs`` in Node.js with the arguments ``words``.
+
+    The words ``target`` and ``draft`` are replaced by the files of the models.
+    """
     files = {name: str(HERE / "models" / f"{name}.gguf") for name in ("target", "draft")}
     return ["node", str(HERE / "driver.mjs"), files["target"], *(files.get(word, word) for word in words)]
 
@@ -79,7 +82,7 @@ _IDLE: Final = dict[tuple[str, ...], Any]()
 
 
 def ask(way: Way, question: dict[str, Any]) -> Any:
-    """Return the process's answer to ``question``, a JSON object.
+    """Return the answer to ``question``, a JSON object, of the Node.js process that ``way`` configures.
 
     Raises ``RuntimeError`` if the answer is an error or the process has ended. The next question then starts a new
     process.
@@ -117,7 +120,7 @@ def end(process: Any) -> None:
 
 
 def answers(way: Way, asked: Asked, seed: int, number: int) -> SampledTexts:
-    """Return ``number`` texts for the request ``asked``; the driver derives their seeds from ``seed``."""
+    """Return ``number`` texts for the request ``asked``; ``driver.mjs`` derives their seeds from ``seed``."""
     result = SampledTexts([], [], [], [])
     options = {**dict(asked.options), "draft": dict(way.predictor)}
     question = {"ask": "sample", "prompt": asked.prompt, "max_tokens": asked.horizon, "options": options}

@@ -1,7 +1,8 @@
 """Calls of onnxruntime-genai: one seeded generator per text; models are loaded once per set of end tokens.
 
-``decoding`` is always the call: its prompt, sampling options, end tokens and drafting. ``way`` is ``plain``, ``draft``
-or ``ngram``: ``way(decoding)`` returns whether there is a draft model, and the speculative options.
+The parameter ``decoding`` of the functions here is the call: its prompt, sampling options, end tokens and drafting. The
+parameter ``way`` is the function ``plain``, ``draft`` or ``ngram``: ``way(decoding)`` returns whether there is a draft
+model, and the speculative options.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The calls of onnxruntime-genai that are sampled, and the law that each must have.
 
 An end token must always be configured, and is not part of the returned tokens. Drafts copied from the text are accepted
-or rejected with the same random numbers as plain decoding uses, so a seed should give the same text; a note with the
-verdict reports whether it does.
+or rejected with the same random numbers as plain decoding uses, so a seed should give the same text as without
+speculation; a note with the verdict reports whether it does.
 
-``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
+The parameter ``decoding`` of the functions here is the call: its prompt, sampling options, end tokens and drafting.
 """
 
 from __future__ import annotations

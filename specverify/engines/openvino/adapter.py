@@ -3,7 +3,7 @@
 Pipelines compute in float32, with a float32 KV cache. Only the functions whose names contain ``as_it_comes`` leave the
 precision at the library's default.
 
-``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
+The parameter ``decoding`` of the functions here is the call: its prompt, sampling options, end tokens and drafting.
 """
 
 from __future__ import annotations

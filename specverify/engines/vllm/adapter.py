@@ -1,6 +1,7 @@
 """Calls of ``LLM.generate``: one engine per process, many requests per call, some among other requests.
 
-``way`` is always the configuration of the engine, ``asked`` the request, and ``drawing`` how its texts are drawn.
+In the functions here, the parameter ``way`` is the configuration of the engine, ``asked`` is the request, and
+``drawing`` states how its texts are drawn.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Two parts of the CPU build pass random numbers to compiled code, which cannot be
 are replaced by PyTorch functions (``kernel_statements``), which ``test_stand_ins`` and ``test_exact`` compare with the
 compiled ones. (2) The compiled sampler of plain tokens is replaced by vLLM's own ``forward_native``, which GPUs run.
 
-``way`` is always the configuration of the engine, and ``asked`` the request or requests.
+In the functions here, the parameter ``way`` is the configuration of the engine, and ``asked`` the request or requests.
 """
 
 from __future__ import annotations

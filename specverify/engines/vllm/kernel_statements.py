@@ -3,9 +3,9 @@
 The CPU build has no Triton: it launches compiled stand-ins (``vllm/utils/cpu_triton_utils.py``), which GPUs do not use.
 Each function here has the parameters of the kernel of its name and writes into the tensors passed to it.
 
-``draft`` has the drafts of all requests, one after the other, and ``cu_num_draft_tokens`` the cumulative numbers of
-drafts of the requests. A row of ``draft_probs`` or ``target_probs`` is the pmf q or p at one draft. ``is_greedy``
-states for each request whether it is decoded greedily.
+The parameter ``draft`` has the drafts of all requests, one after the other, and ``cu_num_draft_tokens`` the cumulative
+numbers of drafts of the requests. A row of ``draft_probs`` or ``target_probs`` is the pmf q or p at one draft.
+``is_greedy`` states for each request whether it is decoded greedily.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Options act in the order that ``Sampler`` documents: allowed tokens, bad words, 
 temperature, min-p, top-k, top-p. Repetition counts the prompt and the new tokens, frequency and presence the new ones.
 Once the thinking budget is spent, the token that ends thinking is the only one that can be drawn.
 
-``asked`` is always the request.
+The parameter ``asked`` of the functions here is the request.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def law(asked: Request) -> dict[Tokens, float]:
 def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
     """Return the function new tokens -> pmf ``[vocabulary]`` of the next token.
 
-    The function raises ``UnusableSubject`` if rounding could decide a near-tie in another way.
+    The function raises ``UnusableSubject`` if two numbers that the sampler compares are so close that rounding could
+    change which tokens can be drawn.
     """
     logits = _logits()
 
