@@ -57,7 +57,11 @@ def answer_of_the_last_call(p: Any, q: Any, draft_tokens: Any) -> Any:
     form=BATCHED,
 )
 def argmax_of_candidates(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Speculative sampling with a wrong bonus token at temperature 0: its rank by probability instead of its id."""
+    """Speculative sampling of a batch that emits a wrong bonus token at temperature 0: always token 0.
+
+    The last target row is sorted by probability, and the index of the most probable token in the sorted row is emitted
+    instead of its id.
+    """
     rng, result = np.random.default_rng(), []
     for row, drafts in enumerate(draft_tokens.tolist()):
         *stayed, last = decided(rng, p[row], q[row], drafts)

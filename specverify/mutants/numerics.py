@@ -83,7 +83,7 @@ STEP = 0.25
     killed_by="tokens_are_supported",
 )
 def draft_mass_underflows(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling that rounds probabilities of q below ``STEP`` to 0.
+    """Speculative sampling that reads a probability of q below ``STEP`` as 0, as a float of few bits would store it.
 
     A draft with such a q is always accepted: its ratio is infinite, or NaN if p is 0 too.
     """

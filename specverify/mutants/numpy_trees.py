@@ -43,7 +43,8 @@ def walked(rng: Any, p: Any, parents: Any, tokens: Any, choose: Choose) -> list[
     """Verify one tree from the root down; return the accepted tokens and one more.
 
     ``p`` has the root's row first, then one row for each node. At each node ``choose(rng, row, children, node)`` is
-    called with the target row of the node. It returns (accepted child, ignored number), or (None, token to emit).
+    called with the target row of the node. It returns the child to continue with and a number that is ignored, or
+    (None, token to emit).
     """
     node, kept = -1, list[int]()
     while children := below(parents, node):

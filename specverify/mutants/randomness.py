@@ -292,7 +292,7 @@ class _OneRace:
 
 
 def noise(draws: Draws) -> SharedNoise:
-    """Return the shared noise of a round whose positions all use the same race noise."""
+    """Return the Gumbel noise that edge and cloud share in a round; it is the same at all positions: the bug."""
     return DrawnNoise(_OneRace(draws))
 
 
@@ -461,7 +461,10 @@ def rows_of_one_seed_decide(rng: Any, p: Any, q: Any, drafts: list[int]) -> list
 
 
 def control(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Verify all rows of a batch with one stream of uniforms from one seed: the correct counterpart of the bug."""
+    """Verify all rows of a batch with one stream of uniforms from one seed.
+
+    It is the correct counterpart of ``rows_of_one_seed``, in which each row begins the stream again.
+    """
     rng = np.random.default_rng(ROWS_OF_ONE_SEED_SEED)
     return [rows_of_one_seed_decide(rng, *row) for row in zip(p, q, draft_tokens.tolist(), strict=True)]
 

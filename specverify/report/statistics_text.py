@@ -1,7 +1,7 @@
 """The results of ``specverify stats`` as text: a line for each result, the final table, JSON and CSV.
 
-A setting is a subject with its options and models, which is sampled. In this module ``row`` is always one result: a
-setting tested against one law.
+A setting is a subject with its options and models, which is sampled. In all functions of this module the parameter
+``row`` is one result: a setting tested against one law.
 """
 
 from __future__ import annotations

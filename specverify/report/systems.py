@@ -4,7 +4,7 @@ The only handwritten text on the page is that of the registry. The pair is p = (
 context, after the prompt (2, 2, 2), so that drafters that search the text find a match. Every law is enumerated in
 rationals.
 
-``row`` is always the entry of an algorithm in the registry.
+In all functions of this module the parameter ``row`` is the entry of an algorithm in the registry.
 """
 
 from __future__ import annotations

@@ -66,9 +66,9 @@ Run = Callable[[Draws], tuple[Answer, ...]]
 
 
 class Answering(NamedTuple):
-    """An engine in one scenario, as a program: a function from draws to one ``Answer`` for each request.
+    """An engine in one scenario whose random draws can be chosen, and the requests that it serves in one run.
 
-    ``open()`` returns the program.
+    ``open()`` returns the engine as a function: from the draws of a run to one ``Answer`` for each request.
     """
 
     name: str
@@ -95,7 +95,7 @@ def answering_calls(
 
 
 class LawOfCalls:
-    """The law of the texts of an engine's calls, as a function without arguments."""
+    """A function without arguments that returns the law of the texts of an engine's calls: text -> probability."""
 
     def __init__(self, law: Mapping[Tokens, float] | Callable[[], Mapping[Tokens, float]]) -> None:
         """Store ``law``, the law of what a call returns; if it is a function, it is called at each use."""
@@ -263,7 +263,7 @@ def answers_of(
 
 
 class Value(NamedTuple):
-    """One value of an answer, such as its log-probabilities, with the precision of its floats."""
+    """One value of an answer, such as its log-probabilities, and the machine epsilon of its floats."""
 
     value: Any
     """The value in the form of ``readable_value``, or ``Unreadable``."""

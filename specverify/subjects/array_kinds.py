@@ -95,7 +95,10 @@ def _stands_alone(first: Any, verify: BareVerifier, attempt: Attempt) -> bool:
 
 
 class _Attempted(NamedTuple):
-    """The result of calling a verifier with one kind of arrays: an error, a refusal, or neither."""
+    """The result of calling a verifier with one kind of arrays: an error of the verifier, a refusal, or neither.
+
+    A refusal is the error ``NeedsValue``: interception does not support an operation on random numbers.
+    """
 
     error: Exception | None = None
     """The first error it raised; None if it raised none."""
@@ -219,9 +222,10 @@ def takes_tensors(verify: BareVerifier, given: tuple[Any, ...]) -> bool:
 def _attempted(
     verify: BareVerifier, attempt: Attempt, convert: Convert, answers: dict[Convert, list[Any]] | None = None
 ) -> _Attempted:
-    """Call the verifier on arrays from ``convert``; return its first error, or its refusal if every attempt is refused.
+    """Call the verifier a few times on arrays from ``convert``; return its first error or refusal, if there is one.
 
-    ``answers[convert]`` receives the tokens of each answer, or None if they are not numbers.
+    A refusal (an operation on random numbers that interception does not support) is returned only if every call ends
+    with one. ``answers[convert]`` receives the tokens of each answer, or None if they are not numbers.
     """
     told = {} if answers is None else answers
     told[convert] = []

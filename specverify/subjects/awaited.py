@@ -16,9 +16,9 @@ from specverify.subjects.subject import UnusableSubject
 
 
 class Stream(NamedTuple):
-    """The items that an engine's generator has yielded, in order: a mark that the answer came in pieces.
+    """The items that an engine's generator has yielded, in order.
 
-    So a list that an engine returns is not confused with the items of its generator.
+    It has a type of its own, so that the items are not confused with a list of tokens that an engine returns.
     """
 
     pieces: list[Any]

@@ -34,7 +34,7 @@ class BatchRow(NamedTuple):
 
 
 class Arguments(NamedTuple):
-    """How the arguments of a call are made from p, q and drafts, for a verifier of probabilities or of logits."""
+    """How p, q and drafts are converted to the arguments of a verifier of probabilities or of logits."""
 
     form: Form
     names: tuple[str, str]
@@ -48,7 +48,7 @@ class Arguments(NamedTuple):
 
 
 def arguments_of(verify: BareVerifier, form: Form, setting: Setting = ()) -> Arguments:
-    """Return how the arguments of ``verify`` are made from p, q and drafts.
+    """Return how p, q and drafts are converted to the arguments of ``verify``.
 
     ``form`` states whether the verifier takes logits or probabilities. ``setting`` has the sampling parameters of a
     verifier of logits; () for a verifier of probabilities, which has none.
@@ -79,7 +79,7 @@ def takes_lengths(verify: BareVerifier) -> bool:
 
 
 class Company(NamedTuple):
-    """The batch in which a row is examined: the other rows, and the position of the examined row."""
+    """How the row under test is put into a batch: a function that adds the other rows, and the position of the row."""
 
     rows: Callable[[BatchRow, bool, Callable[[Any], Any]], tuple[BatchRow, ...]]
     """``rows(mine, ragged, of_pmfs)`` returns the batch around row ``mine``, as ``company_of`` does."""
@@ -106,8 +106,8 @@ def company_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> t
 def crowd_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[BatchRow, ...]:
     """Return a batch of at least seven rows whose fifth row is ``mine``; all other rows have certain outcomes.
 
-    The other rows are those of ``company_of``, repeated; ``of_pmfs`` and ``ragged`` are described there. If ``ragged``,
-    the first, the fourth and the last row have no drafts.
+    The other rows are those of ``company_of``, repeated. ``of_pmfs`` converts their pmfs to arguments of the verifier.
+    If ``ragged``, the rows have different numbers of drafts; the first, the fourth and the last row have none.
     """
     first, second, _, *empty = company_of(mine, ragged, of_pmfs)
     before = (*empty, first, second, *empty) if ragged else (first, second, second, first)
@@ -226,10 +226,10 @@ def _read(rows: Sequence[BatchRow], form: Form, answer: Any) -> Any:
 
 
 def _ends(found: OpenEnd | None) -> int:
-    """Return the number of values that the last token of a row can have, without those of negligible probability.
+    """Return how many values the last token of a row may have; values of negligible probability do not count.
 
-    ``found`` is the row, with the law of its last token, if this token has no value yet. None means a row whose tokens
-    are all known; then the result is 1.
+    ``found`` is the row, and has the law of its last token if the verifier has not determined this token. None means a
+    row whose tokens are all known; then the result is 1.
     """
     return 1 if found is None else sum(mass > NEGLIGIBLE for _, mass in found.law)
 

@@ -76,9 +76,10 @@ def called(
 
 
 class RefusedForm:
-    """Convert arguments to a kind of arrays that the verifier may or may not accept.
+    """A function that converts arguments to a kind of arrays, such as tensors, of which it is not known if it is right.
 
-    The kind is unknown, because interception refused every attempt to call the verifier on such arrays.
+    Every attempt to call the verifier on such arrays was refused: it uses an operation that interception does not
+    support.
     """
 
     def __init__(self, convert: Convert, refusal: NeedsValue) -> None:
@@ -91,7 +92,7 @@ class RefusedForm:
 
 
 def is_about_arrays(error: Exception) -> bool:
-    """Return whether an error may be caused by arrays of the wrong kind."""
+    """Return whether an error of a verifier may be caused by the wrong kind of arrays, such as NumPy for tensors."""
     said = str(error).lower()
     return isinstance(error, TypeError | AttributeError) or any(word in said for word in ("ndarray", "numpy", "tensor"))
 
@@ -135,7 +136,10 @@ def changed_input(call: KeptCall) -> str | None:
 
 
 def overwrite_inputs(call: KeptCall) -> None:
-    """Overwrite the argument arrays of a finished call, as a caller does that reuses its buffers."""
+    """Overwrite the argument arrays of a finished call, as a caller does that reuses its buffers.
+
+    If the result of the call changes, it shares memory with the arguments.
+    """
     for array in map(_numbers, call.given):
         if array.flags.writeable:
             array[...] = 1 - array

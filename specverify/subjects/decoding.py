@@ -108,7 +108,7 @@ def next_pmf(decoding: Decoding, model: Llama | None = None) -> Callable[[Tokens
 def decoding_law(decoding: Decoding, model: Llama | None = None) -> dict[Tokens, float]:
     """Return the law of the new tokens of the call ``decoding`` without speculation, in float64.
 
-    ``model`` gives the logits, as in ``next_pmf``.
+    ``model`` gives the logits; None: the small model with ``TARGET_SEED``.
     """
     task = Task(target=next_pmf(decoding, model), horizon=decoding.horizon, eos=decoding.eos)
     law = target_law(task, decoding.prompt)
@@ -131,7 +131,10 @@ def seeds_of(seed: int, number: int) -> Sequence[int]:
 
 
 class Row(NamedTuple):
-    """One examination of an engine by samples: its texts, and the law or the texts that they must agree with."""
+    """One examination of an engine by samples: the function that samples texts, and what they are compared with.
+
+    They are compared with a known law, or with texts of the same call without speculation.
+    """
 
     texts: Texts
     law: Callable[[], Mapping[Tokens, float]] | None = None

@@ -175,7 +175,7 @@ def _name_of_type(dtype: Any) -> str:
 def drawn_row(draws: Draws, pmf: Any) -> Any:
     """Draw one token from ``pmf`` and return it as a row of one token.
 
-    If the last token of a decode may stay symbolic, return all possible rows, with their probabilities (``Undecided``).
+    Inside ``ends_left_open`` no token is drawn: return all possible rows, with their probabilities (``Undecided``).
     """
     if _LEFT_OPEN.get() != 1 or mode().coupled is not None:
         return (draws.categorical(pmf, ("bonus",)),)
@@ -185,10 +185,10 @@ def drawn_row(draws: Draws, pmf: Any) -> Any:
 
 
 def open_end(answer: Any, most: int) -> Undecided | None:
-    """Return the possible rows, with their probabilities, if the last token of the row ``answer`` is symbolic.
+    """Return the possible rows, with their probabilities, if the last token of the row ``answer`` has no value yet.
 
-    Returns None if the row is determined, or if the last token may not stay symbolic. ``most`` is the largest number of
-    tokens of the row.
+    A token has no value (is symbolic) until the verifier reads it. Returns None if all tokens have values, or if the
+    last token must have one. ``most`` is the largest number of tokens of the row.
     """
     if (result := left_open(answer, most)) is None:
         return None

@@ -220,7 +220,7 @@ def _warm(*calls: Decode) -> None:
 
 
 def _counted(decode: Decode, number: int, seed: int) -> Counter[Tokens]:
-    """Count the texts of ``number`` calls of ``decode`` that draw their own random numbers.
+    """Count how often each text occurs in ``number`` calls of ``decode``, which draws its own random numbers.
 
     ``seed`` seeds the generators of libraries once, and selects the seeds that are passed to the calls.
     """

@@ -90,8 +90,9 @@ def _flat(kernel: Kernel, values: Any, lengths: Any) -> Any:
 def called(kernel: Kernel, batch: KernelBatch, random: tuple[Any, ...]) -> Any:
     """Call the kernel on ``batch``; return its tokens, ``[B, gamma + 1]`` with -1 after the end of a row.
 
-    The result is an array of the kernel's library. ``random`` has the arguments after the drafts, in the form of
-    ``arguments_of``. Raises ``UnusableSubject`` for a result of another shape or kind.
+    The result is an array of the kernel's library. ``random`` has the arguments after the drafts: two arrays of random
+    numbers, (seed, offset) or (), see ``arguments_of``. Raises ``UnusableSubject`` for a result of another shape or
+    kind.
     """
     by_place, by_name = arguments_of(kernel, batch, random)
     return tokens_of(kernel, run(kernel, by_place, by_name), by_name, batch)

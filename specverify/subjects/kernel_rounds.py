@@ -34,7 +34,7 @@ LAUNCHED = 4099
 
 
 class DraftCase(NamedTuple):
-    """One possible sequence of drafts for a pair of models, with its pmfs."""
+    """One possible sequence of drafts for a pair of models (target and draft model), with its pmfs p and q."""
 
     situation: Situation
     draft: Tokens
@@ -46,11 +46,11 @@ class DraftCase(NamedTuple):
 
 
 class KernelRounds(NamedTuple):
-    """Draft cases as rows of a batch, and the cells of their uniforms.
+    """Draft cases as rows of a batch for a kernel, and the cells of their uniforms.
 
-    A cell is a box of uniforms, for one case, in which the rule emits the same tokens. The uniforms of a row decide its
-    drafts and its last token. If the last token is drawn by a race (the largest weight / noise), there is one more
-    uniform, which gives the noise of the third token.
+    A cell is a box of uniforms in which the reference rule, such as speculative sampling, emits the same tokens for one
+    case. The uniforms of a row decide its drafts and its last token. If the last token is drawn by a race (the largest
+    weight / noise), there is one more uniform, which gives the noise of the third token.
     """
 
     kernel: Kernel
@@ -92,7 +92,7 @@ def deep_rounds_of(kernel: Kernel, budget: int) -> KernelRounds:
 
 
 def runs_on(rounds: KernelRounds) -> bool:
-    """Return whether the kernel runs without an error on the first row of ``rounds``."""
+    """Return whether the kernel runs without an error on the first row of ``rounds``; it may refuse so many drafts."""
     try:
         decided(rounds, np.zeros(1, dtype=np.int64), np.full((1, rounds.gamma + 1 + rounds.kernel.race), 0.5))
     except Exception:  # noqa: BLE001 - it may refuse this number of drafts in any way
@@ -180,9 +180,10 @@ def launched(rounds: KernelRounds, cases: Any, uniforms: Any, seed: int = 0) -> 
 
 
 def decided(rounds: KernelRounds, cases: Any, uniforms: Any) -> Any:
-    """Return the kernel's tokens from one launch with the rows ``cases`` and ``uniforms``, in this order.
+    """Return the kernel's tokens ``[rows, gamma + 1]`` from one launch, with the rows in the order of ``cases``.
 
-    Arguments and result have the form that ``launched`` describes.
+    ``cases`` ``[rows]`` has the index of each row's case in ``rounds.cases``, and ``uniforms`` ``[rows, k]`` its
+    uniforms. The three tokens with positive probability are returned as 0, 1 and 2, any other token as its id plus 3.
     """
     batch = KernelBatch(*(values[cases] for values in rounds.batch))
     answer = called(rounds.kernel, given_batch(rounds.kernel, batch), random_of(rounds, cases, uniforms))
@@ -252,10 +253,10 @@ def noise_of(rounds: KernelRounds, cases: Any, share: Any, rest: Any) -> Any:
 
 
 def by_rule(rounds: KernelRounds, case: DraftCase, uniforms: Sequence[float]) -> Tokens:
-    """Return the tokens that the reference rule emits for ``case`` at these uniforms.
+    """Return the tokens that a right kernel emits for ``case`` at these uniforms.
 
-    The last token is drawn by inverse CDF, or by the kernel's race if it has one. ``rounds`` has the kernel and its
-    cases.
+    They are computed by the rule that the kernel's convention names: speculative sampling or block verification. The
+    last token is drawn by inverse CDF, or by the kernel's race if it has one. ``rounds`` has the kernel and its cases.
     """
     last = float(uniforms[rounds.gamma])
     answers: dict[tuple[Site, int], float] = {(("bonus",), 0): last}
@@ -266,8 +267,8 @@ def by_rule(rounds: KernelRounds, case: DraftCase, uniforms: Sequence[float]) ->
 
 
 def verified(kernel: Kernel, draft: Tokens, p: Sequence[Any], q: Sequence[Any], draws: Draws) -> Verified:
-    """Return the result of the reference rule on ``draft``, where ``p[i]`` and ``q[i]`` are the pmfs at position i.
+    """Return the result for ``draft`` under the rule that the kernel's convention names; ``draws`` makes the draws.
 
-    The convention of ``kernel`` states which rule it is.
+    The rule is speculative sampling or block verification. ``p[i]`` and ``q[i]`` are the pmfs at position i.
     """
     return RULES[kernel.convention.rule](draws, lambda tokens: p[len(tokens)], (), chain(draft, tuple(q)))

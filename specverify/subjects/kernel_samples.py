@@ -58,7 +58,7 @@ def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Call
     * If ``calls.keys`` is empty, the calls have ``samples`` rows in total, whose kinds (of ``design.kinds``) are drawn
       at random. Each call has another offset.
     * Otherwise there is one call for each key, which determines the seed and the offset. All calls get the same rows,
-      at most ``samples``, with the kinds in turn.
+      at most ``samples``: one of each kind in turn, from the first kind again after the last.
     """
     rng = np.random.default_rng(seed)
     size = max(1, min(calls.rows, samples, ENTRIES // ((2 * design.gamma + 1) * design.batch.p.shape[-1])))

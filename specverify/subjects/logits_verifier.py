@@ -80,9 +80,10 @@ def settings_of(verify: BareVerifier) -> tuple[Setting, ...]:
 
 
 def combined_of(verify: BareVerifier) -> tuple[Setting, ...]:
-    """Return the combinations in ``COMBINED`` all of whose sampling parameters ``verify`` takes.
+    """Return those settings of several sampling parameters in ``COMBINED`` that ``verify`` supports.
 
-    The temperature does not count: it is left out if the verifier does not take it.
+    An example is top-k 3 with min-p 0.2. A setting is supported if the verifier takes all of its parameters. The
+    temperature does not count: it is left out if the verifier does not take it.
     """
     mine = parameters_of(verify)
     return tuple(
@@ -129,9 +130,10 @@ def untied_logits(pmfs: Any) -> Any:
 
 
 def with_true_zeros(task: Task) -> Task:
-    """Return a ``processed`` task whose target has the logit -inf, not -2000, for a token of probability 0.
+    """Return ``task`` with target logits of -inf instead of -2000 for tokens of probability 0.
 
-    Any other task is returned unchanged. A verifier that compares logarithms treats -2000 as a positive probability.
+    This applies to a task returned by ``processed``, whose models have logits; any other task is returned unchanged. A
+    verifier that compares logarithms treats -2000 as a positive probability.
     """
     target = task.target
     if not isinstance(target, Processed):
@@ -145,10 +147,11 @@ def with_true_zeros(task: Task) -> Task:
 
 
 def logits_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
-    """Return the unprocessed logits of target and draft model along a chain of drafts, for a ``processed`` task.
+    """Return the logits of target and draft model along a chain of drafts, before sampling parameters are applied.
 
-    Row i follows the text ``prefix`` and the first i tokens of ``draft``. The shapes are ``[drafts + 1, vocabulary]``
-    and ``[drafts, vocabulary]``, because only the target has a row after all drafts.
+    ``task`` is a task returned by ``processed``. Row i follows the text ``prefix`` and the first i tokens of ``draft``.
+    The shapes are ``[drafts + 1, vocabulary]`` and ``[drafts, vocabulary]``, because only the target has a row after
+    all drafts.
     """
     prefixes = [prefix + draft.tokens[:i] for i in range(len(draft.tokens) + 1)]
     target, drafter = (np.stack([bare(model)(at) for at in prefixes]) for model in (task.target, task.draft))

@@ -542,7 +542,7 @@ def _traced_with(make: Make, scenario: Scenario, draws: Draws) -> Trace:
 
 
 class _Counted:
-    """An interpreter that gets each outcome from the interpreter ``inner`` and counts the draws."""
+    """Draws for a run (``Draws``) that take each outcome from the draws ``inner``, and count how many were made."""
 
     def __init__(self, inner: Draws) -> None:
         self._inner = inner
@@ -578,7 +578,7 @@ class _Queries(Queries):
 
 
 class _Likeliest:
-    """An interpreter that answers each draw with its most probable outcome."""
+    """Draws for a run (``Draws``) in which each draw has its most probable outcome."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:  # noqa: ARG002 - as every interpreter takes it
         """Return the most probable outcome of ``pmf``."""
@@ -793,7 +793,7 @@ def _logits(scenario: Scenario, new: Tokens) -> Any:
 
 
 def _counted(make: Make, number: int, seed: int) -> Counter[Tokens]:
-    """Count the texts of ``number`` calls of an engine in the last scenario of ``SCENARIOS``.
+    """Count how often each text occurs in ``number`` calls of an engine in the last scenario of ``SCENARIOS``.
 
     ``make`` creates the engine. The engine draws its own random numbers, seeded by ``seed``.
     """

@@ -65,7 +65,10 @@ class Observer:
 
     @property
     def tells(self) -> frozenset[str]:
-        """Return the names of the fields of ``Observed`` that the observer records."""
+        """Return the names of the fields of ``Observed`` (the record of a run) that the observer fills.
+
+        They are ``forwards``, the forward passes, and ``rows`` if logits processors are observed.
+        """
         return frozenset({"forwards", "rows"} if self.processors else {"forwards"})
 
     def forward(self, held: int, fed: Any, entries: tuple[Any, ...] = ()) -> None:

@@ -16,7 +16,7 @@ def ending_of(answer: Any, drafts: int, who: str = "it") -> Ending:
     """Return the emitted tokens in ``answer``, a verifier's result for one row with ``drafts`` drafts.
 
     The result has the known tokens, and the law of the last token if it is symbolic. Raises ``UnusableSubject``, naming
-    the row as ``who``, for the same answers as ``emitted_row``.
+    the row as ``who``, unless the row is 1 to ``drafts + 1`` numbers followed only by negative placeholders.
     """
     try:
         check_type(answer, who)

@@ -29,7 +29,10 @@ _DTYPES = {rounding.FLOAT32: "float32", rounding.FLOAT16: "float16", rounding.BF
 
 
 class _Emitted(NamedTuple):
-    """One possible result of a call, ``answer``, with its probability ``mass`` and the observed rounding."""
+    """One possible result of a verifier's call, its probability ``mass``, and the floats and draws seen in such a call.
+
+    ``rounding`` has the latter, from which the error of the probabilities is estimated.
+    """
 
     answer: Any
     mass: float
@@ -95,7 +98,10 @@ def memoised(
 
 
 def _drawn(law: _EmissionLaw, draws: Draws) -> Any:
-    """Draw one possible result from ``law`` by ``draws``, record the rounding of the call, and return the result."""
+    """Draw one possible result of a verifier's call from ``law`` by ``draws``, and return it.
+
+    The floats and draws of the memoised call (its ``Rounding``) are recorded, as if the call were run.
+    """
     result = law.emitted[draws.categorical(law.masses, ("verified", len(law.masses)))]
     _note(result.rounding)
     return result.answer
@@ -118,7 +124,7 @@ def _worked_out(call: Callable[[Draws], Any]) -> _EmissionLaw:
 
 
 def _note(seen: Rounding) -> None:
-    """Record the rounding ``seen`` of a memoised call, as if the call were run.
+    """Record ``seen``, the dtypes and numbers of draws of a memoised call, as if the call were run.
 
     One draw less than in ``seen`` is recorded, because the draw of the result from the memoised law is already
     recorded.

@@ -362,9 +362,9 @@ def may_be_empty(prompt: Tokens, eos: Tokens) -> bool:
 
 
 def text_after(prompt: Tokens, row: Any, eos: Tokens) -> Tokens:
-    """Return the new tokens in ``row``, the answer to ``prompt``; () if it is empty and ``may_be_empty`` permits it.
+    """Return the new tokens in ``row``, the answer to ``prompt``; () if it is empty and ``prompt`` has an end token.
 
-    Raises ``UnusableSubject``, which names the prompt, for any other empty row.
+    ``eos`` are the end tokens. Raises ``UnusableSubject``, which names the prompt, for any other empty row.
     """
     if len(row):
         return tokens_of(row)
@@ -442,7 +442,10 @@ def each_text(requests: Requests, new: Tokens) -> Iterator[Tokens]:
 
 
 def law_of_all(laws: Any) -> dict[Tokens, Any]:
-    """Return the law of ``joined`` independent texts; ``laws`` yields the law of each text, text -> probability."""
+    """Return the law of the concatenation of independent texts, one text for each of ``laws``.
+
+    Each of ``laws`` is text -> probability. In a concatenation an empty text is ``NOTHING``, as in ``joined``.
+    """
     joint: dict[Tokens, Any] = {(): 1}
     for law in laws:
         pairs = product(joint.items(), law.items())

@@ -39,7 +39,10 @@ class SampledText(NamedTuple):
 
 
 def drawn(sampler: Sampler, seed: int, number: int) -> Sequence[Tokens]:
-    """Return ``number`` sequences from one call of the sampler with this seed; raises the errors of ``answered``."""
+    """Return ``number`` sequences from one call of the sampler with this seed.
+
+    Raises ``UnusableSubject`` for a result that is no such sequences, and for errors of the sampler.
+    """
     return answered(sampler, seed, number).tokens
 
 

@@ -25,7 +25,7 @@ Context = Callable[[Draws], AbstractContextManager[None]]
 
 
 class Intercepted(NamedTuple):
-    """How to build a verifier's decoder so that its random calls are intercepted."""
+    """Functions that build a verifier's decoder and make its calls, so that specverify chooses their random numbers."""
 
     build: Callable[[Task, Context], Decoder]
     """``build(task, context)`` returns the decoder; each call of the verifier runs in a context of its own."""
@@ -66,7 +66,7 @@ class Variant(NamedTuple):
 
 
 class Method(StrEnum):
-    """How samples of a subject are drawn: run by run or with divided counts, and with whose random numbers."""
+    """How samples of a subject are drawn: in which runs, and with whose random numbers."""
 
     DIVIDED = "divided"
     """The counts of many runs are divided at every draw: see ``specverify.laws.divided``."""
@@ -152,7 +152,7 @@ def committed_before(forward: Forward, prompt: Tokens) -> int:
 def drafts_of(forward: Forward, prompt: Tokens) -> Tokens:
     """Return the drafts in the input of the forward pass ``forward``: its tokens after the committed ones.
 
-    The committed tokens are those of ``committed_before``. ``prompt`` is the prompt of the run.
+    Committed are the tokens of ``prompt``, the prompt of the run, and the tokens emitted so far.
     """
     return forward.fed[committed_before(forward, prompt) - forward.held :]
 
@@ -396,9 +396,9 @@ class InScenario(NamedTuple):
 
 
 class KernelSetting(NamedTuple):
-    """The name of one examination of a kernel or of an engine's promise.
+    """The name of one examination of a kernel, or of a promise of an engine, such as equal texts for equal seeds.
 
-    The check that makes the examination looks up its data by this name.
+    The check that makes the examination finds its data by this name.
     """
 
     name: str

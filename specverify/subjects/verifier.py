@@ -137,13 +137,13 @@ def build(
 ) -> Decoder:
     """Return the decoder that drafts gamma tokens from q and verifies them by ``verify``, in a batch or alone.
 
-    * ``arguments``: Describes the arguments of ``verify``.
+    * ``arguments``: How p, q and drafts are converted to the arguments of ``verify``.
     * ``company``: Makes the other rows of the batch; None: the row is verified alone.
-    * ``task``: The models; ``processed`` ones for a verifier of logits.
+    * ``task``: The models; for a verifier of logits, those that ``logits_verifier.processed`` returns.
     * ``answered``: ``answered(draws)`` is the context of a call; by default it intercepts random calls.
 
-    In a round without drafts the token is drawn from p, and ``verify`` is not called. Exception: if the row is
-    one of a batch and ``verify`` takes the numbers of drafts, ``verify`` is also called for a row without drafts.
+    In a round without drafts the token is drawn from p, and ``verify`` is not called. Exception: if the row is one of a
+    batch and ``verify`` takes the numbers of drafts, ``verify`` is also called for a row without drafts.
     """
     batched, ragged = arguments.form.batched, takes_lengths(verify)
     memory: dict[tuple[Tokens, Tokens], Callable[[Draws], Any]] = {}

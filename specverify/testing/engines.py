@@ -73,8 +73,8 @@ def check_engine(
         models: Models of a supported engine whose forward passes may be cached and used in several runs.
         logits: For greedy calls: ``logits(new)`` is the row ``[vocabulary]`` whose argmax follows the prompt and the
             new tokens ``new``, such as that of the same weights in float64. If the two texts differ, the message states
-            the gap between the two tokens, and the gap that ``rounding`` explains. A near-tie is UNKNOWN: no bug, and
-            no proof of correctness.
+            the gap between the logits of the two tokens, and the largest gap that ``rounding`` explains. A gap that
+            it explains (a near-tie) is UNKNOWN: no bug, and no proof of correctness.
         returns: Names of values that are returned beside the tokens, ``("logprobs", "text")``, or the promise for each,
             ``{"logprobs": "raw", "text": tokenizer.decode}``: ``"raw"`` refers to the unprocessed row of the target,
             ``"processed"`` to the law that the token is drawn from, ``"plain"`` to the value that the call without

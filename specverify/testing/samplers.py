@@ -68,7 +68,7 @@ def check_sampler(
         draft: The pmf of drafts over the same outcomes as ``law``. With it a wrong residual needs fewer samples.
         logits: For greedy samplers: ``logits(new)`` is the row ``[vocabulary]`` whose argmax follows the tokens
             ``new``, or a mapping from the most probable tokens to their logarithms. If two texts first differ where
-            ``rounding`` explains the gap between the two logits, the verdict is UNKNOWN: a near-tie may be no bug.
+            ``rounding`` explains the gap between the two logits (a near-tie), the verdict is UNKNOWN: it may be no bug.
         most_samples: Largest number of samples, at least 64. None: as many as a right sampler needs for HOLDS, and at
             most a million.
         largest_call: The largest n of a call.

@@ -25,9 +25,10 @@ def failure_message(group: Sequence[Verdict]) -> str:
 
 
 def grouped(wrong: Sequence[Verdict]) -> list[list[Verdict]]:
-    """Return the failed verdicts ``wrong`` in groups with one cause each.
+    """Return the failed verdicts ``wrong`` in groups; the verdicts of a group have one cause, such as one wrong law.
 
-    Groups with a refutation come first, in the order of ``by_cause``, then the others in the order of ``wrong``.
+    Groups with a refutation come first, in the order of ``report.prose.by_cause``, then the others in the order of
+    ``wrong``.
     """
     return by_cause(wrong) + [[v] for v in each_said_once(wrong) if v.status is not Status.REFUTED]
 

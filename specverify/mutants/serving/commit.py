@@ -1,7 +1,7 @@
 """The second half of an engine step: process the rows of one request, verify its drafts, commit the new tokens.
 
-``parts`` are always the functions of the engine (``EngineParts``), and ``setup`` has all other data of the run,
-such as the requests, the number of drafts and the size of the cache (``Setup``).
+In all functions of this module the parameter ``parts`` has the functions of the engine (``EngineParts``), and ``setup``
+all other data of the run, such as the requests, the number of drafts and the size of the cache (``Setup``).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from specverify.reference import Draws, Tokens
 
 
 class Judged(NamedTuple):
-    """The new tokens of a round before the end of the text cuts them: the accepted drafts and one more.
+    """The new tokens of a round after verification: the accepted drafts and one more.
 
-    ``accepted`` is the number of accepted drafts.
+    The end of the text may fall among them, and later cuts them. ``accepted`` is the number of accepted drafts.
     """
 
     new: Tokens

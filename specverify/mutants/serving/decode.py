@@ -2,10 +2,9 @@
 
 Plain decoding uses none of the engine's parts; it shares only requests, tables and the detokeniser.
 
-``parts`` are always the functions of the engine (``EngineParts``), and ``setup`` has all other data of the run,
-such as the requests, the number of drafts and the size of the cache (``Setup``).
-
-``models`` are the target and the draft model.
+In all functions of this module the parameter ``parts`` has the functions of the engine (``EngineParts``), ``setup`` all
+other data of the run, such as the requests, the number of drafts and the size of the cache (``Setup``), and ``models``
+the target and the draft model.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """One step of the engine: schedule, draft, run one pass over a flat batch, verify, commit, rewind.
 
-``parts`` are always the functions of the engine (``EngineParts``), and ``setup`` has all other data of the run,
-such as the requests, the number of drafts and the size of the cache (``Setup``).
-
-``models`` are the target and the draft model.
+In all functions of this module the parameter ``parts`` has the functions of the engine (``EngineParts``), ``setup`` all
+other data of the run, such as the requests, the number of drafts and the size of the cache (``Setup``), and ``models``
+the target and the draft model.
 """
 
 from __future__ import annotations

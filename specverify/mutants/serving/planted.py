@@ -204,7 +204,7 @@ def engine_part(part: str, situation: str, name: str, summary: str, **how: Any) 
     """Return a decorator that makes a ``Mutant``: the serving engine with ``part`` replaced by the decorated function.
 
     ``situation`` is the name of the ``Setup`` in which it is examined. ``how`` has further arguments of
-    ``in_situation``.
+    ``in_situation``, such as ``citation``.
     """
     return lambda function: in_situation(situation, name, summary, **{part: function}, **how)
 
@@ -212,7 +212,8 @@ def engine_part(part: str, situation: str, name: str, summary: str, **how: Any) 
 def drafting_part(part: str, name: str, summary: str, **how: Any) -> Callable[[Any], Mutant]:
     """Return a decorator that makes a ``Mutant``: the serving engine with ``part`` replaced by the decorated function.
 
-    ``how`` has further arguments of ``in_drafting``.
+    The output of the engine has the right law, but drafts are accepted too rarely. ``how`` has further arguments of
+    ``in_drafting``, such as ``citation``.
     """
     return lambda function: in_drafting(name, summary, **{part: function}, **how)
 
@@ -230,8 +231,9 @@ def in_drafting(
 ) -> Mutant:
     """Return a mutant of the serving engine whose output has the right law, but whose drafts are accepted too rarely.
 
-    The functions ``parts`` replace those of the same names. ``drafting``, ``warm`` and ``penalised`` are those of
-    ``drafting_subject``; the others are fields of ``Mutant``.
+    The functions ``parts`` replace those of the same names. ``drafting`` is the drafter: "argmax", "sampled" or
+    "lookup". ``warm``: the caches hold an earlier text. ``penalised``: both models have a repetition penalty. The
+    others are fields of ``Mutant``.
     """
     return _mutant(
         name,

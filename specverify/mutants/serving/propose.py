@@ -1,7 +1,7 @@
 """The drafting half of an engine step, and the row processing that target and draft share.
 
-``parts`` are always the functions of the engine (``EngineParts``), and ``setup`` has all other data of the run,
-such as the requests, the number of drafts and the size of the cache (``Setup``).
+In all functions of this module the parameter ``parts`` has the functions of the engine (``EngineParts``), and ``setup``
+all other data of the run, such as the requests, the number of drafts and the size of the cache (``Setup``).
 """
 
 from __future__ import annotations

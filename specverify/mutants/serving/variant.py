@@ -28,7 +28,8 @@ def decoder_variant(
 ) -> Variant:
     """Return the engine made of ``parts`` as a ``Variant``: a decoder of one text whose law is enumerated.
 
-    The other parameters are those of ``planted.drafting_subject``.
+    ``drafting`` is the drafter: "argmax", "sampled" or "lookup". ``warm``: the caches hold an earlier text that differs
+    only in its end. ``penalised``: target and draft have a repetition penalty.
     """
     label = f"gamma={GAMMA}{' warm' if warm else ''}{' penalised' if penalised else ''}"
     build = partial(_decoder, parts, drafting, warm, penalised)

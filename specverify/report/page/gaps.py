@@ -1,7 +1,7 @@
 """The panel of near-ties: greedy texts with and without speculation that differ at two nearly equal logits.
 
-For each first difference between two texts, it shows the gap between the two tokens and the largest gap that rounding
-explains, on a logarithmic scale.
+For each first difference between two texts, it shows the gap (how far the less probable of the two tokens is below the
+largest logit) and the largest gap that rounding explains, on a logarithmic scale.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _ends(rows: Sequence[Parting]) -> tuple[float, float]:
 
 
 def _picture(row: Parting, ends: tuple[float, float]) -> Markup:
-    """Return the picture of one row: the gap between its two tokens as a point, the bound of rounding as a band.
+    """Return the picture of one row: the gap between two logits as a point, the largest gap from rounding as a band.
 
     ``ends`` are the ends of the logarithmic scale, as log10. An infinite gap is drawn as an arrow.
     """

@@ -154,10 +154,11 @@ def distances_panel(rows: Sequence[Mapping[str, Any]]) -> Levels:
 
 
 def partings_panel(told: Sequence[Mapping[str, Any]]) -> Partings:
-    """Return the panel of the first differences between greedy texts; each is a near-tie of two logits, or a bug.
+    """Return the panel of the first differences between greedy texts with and without speculation.
 
-    ``told`` has JSON data of each difference: ``setting``, ``position``, the tokens ``plain`` and ``speculative``,
-    ``gap``, ``bound`` (of rounding), ``near_tie``.
+    A difference is a near-tie (the rounding of the two passes explains it) or a bug. ``told`` has JSON data of each
+    difference: ``setting``, ``position``, the tokens ``plain`` and ``speculative``, the ``gap`` of their logits, its
+    ``bound`` from rounding, ``near_tie``.
     """
     rows = tuple(
         Parting(

@@ -18,7 +18,7 @@ APART = (Status.REFUSED, Status.NOT_APPLICABLE)
 class Level(NamedTuple):
     """One line of a panel: its ``label``, the observed value, and the expected value (None if unknown).
 
-    ``low`` and ``high`` are the ends of a band for the true value; None if there is no band.
+    ``low`` and ``high`` are the ends of a confidence band for the true value; None if there is no band.
     """
 
     label: str
@@ -29,7 +29,10 @@ class Level(NamedTuple):
 
     @property
     def outside(self) -> bool:
-        """Return whether ``expected`` is outside the band from ``low`` to ``high``."""
+        """Return whether the expected value is outside the confidence band (``low`` to ``high``) of the observed value.
+
+        False without an expected value or a band.
+        """
         if self.expected is None or self.low is None or self.high is None:
             return False
         return not self.low <= self.expected <= self.high
