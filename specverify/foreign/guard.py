@@ -29,7 +29,7 @@ _exit = os._exit  # what is called by this name below is refused
 
 
 class Guarded(NamedTuple, Generic[Result]):
-    """The outcome of guarded work: its result, or why it has none (time limit reached, process ended).
+    """The outcome of guarded work: its result, or why it has none (time limit reached, endless loop, process ended).
 
     ``changes`` are the changes that the work made to the state of the process.
     """

@@ -52,7 +52,7 @@ Turn = Callable[[FrameType, int, int], None]
 
 
 class _TurnCount(NamedTuple):
-    """The counted iterations of a run's loops since its last draw.
+    """How many further iterations each active loop of a run may make before the next draw of the run.
 
     The value is immutable and replaced as a whole, because a signal may arrive in the middle of an iteration.
     """

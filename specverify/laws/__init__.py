@@ -1,1 +1,1 @@
-"""Laws: programs of draws, their enumeration, sampling and error bounds, and the models and scenarios they run on."""
+"""Laws (distributions of the output of programs): enumeration, sampling, error bounds, and models and scenarios."""

@@ -128,10 +128,10 @@ def likely(masses: Any, seed: int) -> int:
 
 
 def call_paths(program: Program) -> Iterator[CallPath]:
-    """Yield the paths of a call, depth first: all outcomes of its draws with few outcomes. ``program`` makes the call.
+    """Yield the paths of a call, depth first: one for each combination of outcomes of its draws over few outcomes.
 
-    A path that ends in an error is skipped if its probability is within rounding of 0. At most ``MOST_PATHS + 1`` paths
-    are yielded, the last one only to show that there are too many.
+    ``program`` makes the call. A path that ends in an error is skipped if its probability is within rounding of 0. At
+    most ``MOST_PATHS + 1`` paths are yielded, the last one only to show that there are too many.
     """
     choices: tuple[int, ...] = ()
     questions: tuple[Question, ...] = ()

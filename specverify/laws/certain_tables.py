@@ -61,7 +61,7 @@ def is_certain(shape: str) -> bool:
 def open_after(*lengths: int) -> str:
     """Return the name of the kind of tables whose rows are all one-hot, except after texts of these lengths, in tokens.
 
-    After such texts every token has positive probability under p and q.
+    After such texts every token has positive probability under p and q. The name is, for example, "open_after_1_5".
     """
     return "_".join([OPEN, *map(str, lengths)])
 

@@ -255,7 +255,7 @@ def heaviest_decodes(
 
 
 def _round_from(decoder: Decoder, state: State, draws: Draws) -> State:
-    """Return the state after one round of ``decoder`` from ``state``, answered by ``draws``."""
+    """Return the state after one round of ``decoder`` from ``state``; ``draws`` chooses the outcomes of its draws."""
     return decoder.step(draws, state)[0]
 
 

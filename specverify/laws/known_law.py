@@ -33,7 +33,7 @@ class KnownLaw(NamedTuple):
     """Total probability of all sequences without an entry of their own."""
 
     def places(self, rows: Sequence[Tokens]) -> Array:
-        """Return for each of ``rows`` the index of the outcome that it equals; -1 for a row of probability 0."""
+        """Return, for each sequence of ``rows``, the index of its outcome in ``masses``; -1 if its probability is 0."""
         return np.fromiter(map(self.place, rows), dtype=np.int64, count=len(rows))
 
 

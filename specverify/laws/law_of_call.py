@@ -54,7 +54,10 @@ class FailedOutcome(NamedTuple):
 
 
 class Behind(NamedTuple):
-    """A sequence of accepted drafts, its probability, and the law of the token after it."""
+    """The probability that exactly one sequence of drafts is accepted, and the law of the token after these drafts.
+
+    The sequence is the key of this value in ``CallLaw.behind``.
+    """
 
     weight: float
     """Probability that exactly these drafts are accepted."""

@@ -2,9 +2,9 @@
 
 The rounds of a decoder form a graph: a node is a state, an edge is a path of one round with its new tokens and its
 probability. Two states are one node if they agree in their length, in the remaining tokens, in the state of the drafter
-and of the length rule, and in the last ``window`` tokens. All earlier tokens are replaced by ``Hidden`` before a round
-runs, and ``Hidden`` raises on any use. A round that ends therefore did not depend on them, so merging is sound for that
-round. A decoder that reads further back raises ``ReadsWholeText``.
+and of the rule for the number of drafts, and in the last ``window`` tokens. All earlier tokens are replaced by
+``Hidden`` before a round runs, and ``Hidden`` raises on any use. A round that ends therefore did not depend on them, so
+merging is sound for that round. A decoder that reads further back raises ``ReadsWholeText``.
 
 The fingerprint of a law is the sum over all texts of probability times the product of z[t][v] over the tokens v at
 positions t, modulo the prime 2^61 - 1, for random z. It is a polynomial in z whose coefficients are the probabilities.

@@ -95,7 +95,7 @@ def after(one: Rounding, other: Rounding) -> Rounding:
 
 
 def of_decision(epsilon: float, support: int) -> float:
-    """Return an upper bound on the error of one decision in total variation.
+    """Return an upper bound on the total variation by which rounding changes one decision, such as an acceptance test.
 
     ``epsilon`` is the spacing of the floats at 1, ``support`` the number of tokens of positive probability.
     """

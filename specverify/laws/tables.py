@@ -97,10 +97,10 @@ SHAPES: dict[str, Callable[[random.Random, int], tuple[Weights, Weights]]] = {
 
 
 def numbers_of_row(shape: str, vocabulary: int, seed: int, tokens: Tokens) -> random.Random:
-    """Return the random numbers that determine the rows of p and q after ``tokens``.
+    """Return the seeded random generator from which the rows of p and q after ``tokens`` are drawn.
 
-    They depend on the values of the tokens alone. A text of NumPy integers, whose written form is another one, has the
-    rows of the equal text of integers.
+    Its seed contains the tokens as Python integers, so a text of NumPy integers has the same rows as the equal text of
+    Python integers.
     """
     return random.Random(f"{shape}/{vocabulary}/{seed}/{tuple(map(int, tokens))}")
 

@@ -57,7 +57,7 @@ GRACE = 60.0
 
 
 class CampaignSubject(NamedTuple):
-    """One black box of a campaign, with its expected law."""
+    """One black box of a campaign, with the samples to request, their expected law, and limits of time and memory."""
 
     name: str
     wanted: SampleRequest

@@ -57,9 +57,10 @@ class _FollowedPaths(NamedTuple):
 
 
 def explained_verdicts(verdicts: Sequence[Verdict], here: ExplainedSampler) -> Sequence[Verdict]:
-    """Return ``verdicts`` on one sampler. If one refutes its law and the cause is found, the cause is added to it.
+    """Return the ``verdicts`` on one sampler, with the cause of a wrong law added to those that refute the law.
 
-    The cause becomes the first sentence of the message. ``here`` has the sampler and the expected law.
+    They are unchanged if none refutes the law, or if no cause is found. The cause becomes the first sentence of the
+    message. ``here`` has the sampler and the expected law.
     """
     tally = next(
         (

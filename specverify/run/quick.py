@@ -37,7 +37,10 @@ CaseName = tuple[str, str]
 
 
 class ChosenCases(NamedTuple):
-    """The cases of a check that the quick plan examines."""
+    """The cases of a check that the quick plan examines, the number of other cases, and some of these as a substitute.
+
+    The substitutes are tried if none of the chosen cases can be examined.
+    """
 
     cases: Iterable[Case]
     left_out: int

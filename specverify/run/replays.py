@@ -1,4 +1,4 @@
-"""Convert cases to replay identifiers and back."""
+"""Convert cases to replay identifiers, the words that ``specverify replay`` takes, and back."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Again(NamedTuple):
 
 
 def identifier_of(case: Case, check: Check, conditions: Conditions) -> str:
-    """Return the identifier of a case of a check; ``named_by`` parses it.
+    """Return the identifier of a case of a check, one word that the user passes to ``specverify replay``.
 
-    ``conditions`` has the settings that the identifier contains, such as the seed.
+    ``conditions`` has the settings that the identifier contains, such as the seed. ``named_by`` converts it back.
     """
     return pack_replay(Replay(case.subject.name, check.name, *_words(case.situation), conditions.seed, conditions.edge))
 

@@ -31,7 +31,7 @@ SECONDS = 10.0
 
 
 class Reproduction(NamedTuple):
-    """A script that shows a fault with the engine alone, and the fault that it shows."""
+    """A script that shows a fault with the engine alone, the fault, and the differences from the refuted setting."""
 
     script: str
     fault: Fault

@@ -453,8 +453,10 @@ def _in_probe(
     """Return a case of an engine that shows the cause of a refutation, with its examination, to report for ``case``.
 
     The case is the engine's ``probe``, a program made to tell wrong rules apart. ``examination`` is the refutation of
-    ``case`` by ``check``; ``conditions`` are the settings of the check. Returns None if the refutation itself states
-    its cause with certainty, if it compares no laws, or if the probe is not refuted, or not with a certain cause.
+    ``case`` by ``check``; ``conditions`` are the settings of the check. Returns None in these cases:
+
+    * The refutation itself states its cause with certainty, or compares no laws.
+    * ``check`` does not refute the probe with a certain cause.
     """
     program, example = case.situation, examination.counterexample
     if not isinstance(program, EngineProgram) or program.probe is None or example is None or example.sure:

@@ -193,7 +193,7 @@ def _control_status(name: str, checks: Sequence[str], conditions: Conditions, ev
 def _sharing(chosen: tuple[str, ...]) -> list[str]:
     """Return, for each mutant of ``chosen``, the name of the mutant whose control result it shares.
 
-    This is the first one with an equal control and the same check as its killer, possibly itself.
+    Mutants whose controls are equal and that name the same check as killer share the result of the first of them.
     """
     first: dict[Hashable, str] = {}
     return [first.setdefault(_made_of((_mutant(name).control(), _mutant(name).killed_by)), name) for name in chosen]
