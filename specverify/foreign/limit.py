@@ -68,8 +68,9 @@ class LoopsWithoutDrawing(OutOfTime):
 def time_limit(seconds: float, *, watch_loops: bool = False) -> Iterator[None]:
     """In the ``with`` block, raise ``OutOfTime`` after ``seconds``, measured by ``own_clock``.
 
-    If the subject catches the exception, it is raised again every second and at the end of the block. With
-    ``watch_loops``, raise ``LoopsWithoutDrawing`` as soon as a loop has had too many iterations without a draw.
+    This clock does not count the time in which the subject waits for a processor. If the subject catches the exception,
+    it is raised again every second and at the end of the block. With ``watch_loops``, raise ``LoopsWithoutDrawing`` as
+    soon as a loop has had too many iterations without a draw.
     """
     with own_clock() as now:
         observer = _ActivityWatcher(seconds, now)

@@ -123,7 +123,7 @@ class _OneRun:
 
 
 def likely(masses: Any, seed: int) -> int:
-    """Return an outcome sampled from ``masses``, a pmf, with the given seed."""
+    """Return an outcome drawn from the pmf ``masses`` with the given seed, so a likely one."""
     return int(np.random.default_rng(seed).choice(len(masses), p=masses / masses.sum()))
 
 

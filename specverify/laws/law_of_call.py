@@ -273,7 +273,7 @@ class _Reader:
         """Run the path again with the given ``outcome`` of draw ``number``, and return its ``Ending``.
 
         Returns a sentence if the program then makes other draws, and a ``FailedOutcome`` if it raises. ``MemoryError``
-        and errors of the types ``said`` of ``call_law`` are raised.
+        and errors of the types that the caller of ``call_law`` passes as ``said`` are raised.
         """
         self._runs += 1
         try:

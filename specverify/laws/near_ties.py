@@ -25,7 +25,7 @@ RESIDUE = 1e-9
 
 
 class Logits(NamedTuple):
-    """The target's logits for the next token, with a bound on their error."""
+    """The target's logits of the next token, as a function of the text, with a bound on the probabilities' errors."""
 
     row: Callable[[Tokens], Any]
     """``row(new)`` returns the logits after the prompt and the new tokens ``new``, up to a common offset: an array

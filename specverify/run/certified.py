@@ -38,7 +38,7 @@ MOST_SCENARIOS = 10
 class NothingToCertify(Exception):  # noqa: N818 - reads as the sentence it is
     """Raised if no scenario (models, prompt, horizon) of a subject can be certified.
 
-    The reason is that none can be enumerated, or that each has too many paths.
+    Each of them has too many paths or cannot be enumerated.
     """
 
 

@@ -34,7 +34,7 @@ DRAWN_BY_NAME = "the subject draws by name, or is no function of an importable m
 
 
 class Replayable(NamedTuple):
-    """The function that a replay of a certificate calls."""
+    """The function that a replay of a certificate calls, its code, and entries that identify it in the certificate."""
 
     name: str
     """The name of the function, ``module:name``."""

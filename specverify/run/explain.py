@@ -62,7 +62,7 @@ def _check(name: str) -> str:
 
 
 def _of_others() -> Iterator[tuple[str, Check]]:
-    """Yield each check of drafters and of caches, as (kind of subject, check)."""
+    """Yield each check of drafters and of caches, as pairs (kind of subject, check)."""
     cache = CacheUnderTest(list, list.append, list.append, list, fork=list)
     yield from (("drafters", check) for check in checks_of_drafter(lambda tokens: tokens))
     yield from (("caches", check) for check in checks_of_cache(cache))

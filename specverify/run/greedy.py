@@ -40,11 +40,11 @@ def judged_greedily(
     acceptance: Any = None,
     progress: Callable[[int, int], None] = lambda done, most: None,
 ) -> Sequence[Verdict]:
-    """Return the verdicts of ``sampled_verdicts`` on a greedy black box, with the first difference between texts added.
+    """Return the verdicts on a greedy black box, with the first difference between its text and the expected one added.
 
     ``logits`` are the target's logits; if they are None, differences are not examined. A difference between nearly tied
-    tokens refutes nothing. The other arguments and the errors are those of ``sampled_verdicts``; ``UnusableSubject`` is
-    also raised for invalid logits.
+    tokens refutes nothing. The samples are compared with ``law`` or ``reference``; these and the other arguments, and
+    the errors, are those of ``sampled_verdicts``. ``UnusableSubject`` is also raised for invalid logits.
     """
     if logits is None:
         more = {"law": law, "reference": reference, "draft": draft, "acceptance": acceptance, "progress": progress}

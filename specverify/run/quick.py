@@ -86,7 +86,7 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
     """Return the cases of a check that the quick plan examines for this ``kind`` of subject.
 
     * If the plan lists the kind and the check: the listed cases.
-    * If the plan lists only the kind: cases that it lists for ``law_is_target``, and evenly spaced ones.
+    * If the plan lists only the kind: cases that it lists for the check ``law_is_target``, and evenly spaced ones.
     * If the plan does not list the kind: cases chosen by ``_without_plan``.
 
     If none of them is among ``cases``, evenly spaced cases are chosen. The check ``law_is_target`` also gets the cases
@@ -130,9 +130,9 @@ def _first_scenarios(check: Check, scenarios: Iterable[str], most: int) -> Seque
     """Return the names of the scenarios with which ``_without_plan`` begins, selected from ``scenarios``.
 
     If the plan of the kind "row" (verifiers of a single row) lists ``check``, the scenarios are those that this plan
-    lists for ``law_is_target``, but at most ``most`` / 2 + 1. Otherwise there is one scenario for each shape of tables
-    of p and q: for the first shape the scenario with the smallest vocabulary, for the second shape the one with the
-    largest, and so on alternately.
+    lists for the check ``law_is_target``, but at most ``most`` / 2 + 1. Otherwise there is one scenario for each shape
+    of tables of p and q: for the first shape the scenario with the smallest vocabulary, for the second shape the one
+    with the largest, and so on alternately.
     """
     plan, here = quick_plans()["row"], list(scenarios)
     if check.name in plan:
@@ -180,8 +180,8 @@ def name_of_case(case: Case) -> CaseName:
 def _names_of_others(cases: Sequence[Case], plan: Mapping[str, Sequence[CaseName]]) -> list[CaseName]:
     """Return the names of cases to examine for a check that the plan does not list.
 
-    They are cases of the plan's list for ``law_is_target``, followed by evenly spaced ones; all are among ``cases``,
-    the cases of the check. ``plan`` maps each listed check to the names of its cases.
+    They are cases of the plan's list for the check ``law_is_target``, followed by evenly spaced ones; all are among
+    ``cases``, the cases of the check. ``plan`` maps each listed check to the names of its cases.
     """
     names = {name_of_case(case) for case in cases}
     mine = [name for name in plan["law_is_target"] if name in names]

@@ -105,8 +105,8 @@ def verify_subject(
     * ``changes``: The changes that loading made to the process.
     * ``known``: Verdicts that are not computed again.
 
-    Before exact checks of foreign code, ``program_is_its_draws`` runs. If the checklist does not contain it, its
-    verdict is yielded only if it fails.
+    Before exact checks of foreign code, the check ``program_is_its_draws`` runs. If the checklist does not contain it,
+    its verdict is yielded only if it fails.
     """
     with own_clock() as now:
         clock = _Time(now() + checklist.seconds - spent, now)
@@ -157,8 +157,8 @@ def _verdicts(
 def _grounded(subject: Subject, checks: tuple[Check, ...]) -> tuple[Check, ...]:
     """Return the checks, preceded by ``program_is_its_draws`` if the subject is foreign code and a check is exact.
 
-    Exact checks are valid only for a program that is a function of its draws. If this check is added here, it is
-    reported only if it fails.
+    The check ``program_is_its_draws`` tests whether a program is a function of its draws, as exact checks require. If
+    it is added here, it is reported only if it fails.
     """
     foreign = subject.programs or subject.intercepted
     resting = any(check.evidence is not Evidence.STATISTICAL for check in checks)
@@ -177,7 +177,7 @@ def _stops_exact_checks(verdict: Verdict) -> str:
 def _never_warm(found: Guarded[Subject], seconds: float) -> str:
     """Return why the first decode of a subject did not end within ``seconds``; "" if it ended in time.
 
-    ``found`` is the result of this decode, as ``guarded`` returns it.
+    ``found`` is the outcome of this decode: its result, or why it has none.
     """
     if not found.out_of_time:
         return ""
@@ -186,7 +186,7 @@ def _never_warm(found: Guarded[Subject], seconds: float) -> str:
 
 
 def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded[Subject]]:
-    """Return the subject after its warm-up, and the result of the warm-up, as ``guarded`` returns it.
+    """Return the subject after its warm-up, and the outcome of the warm-up: its result, or why it has none.
 
     If the warm-up takes longer than ``seconds``, the subject is returned without it. If it raises an error, it is
     repeated without the subject's own functions (``warm``, ``probe``); for foreign code this still finds the sources of
@@ -203,7 +203,7 @@ def unready(found: Guarded[Any], what: str, seconds: float) -> tuple[Status, str
     """Return the status and the reason for a subject that was not ready within ``seconds``.
 
     The status is UNKNOWN if the time was over, and UNUSABLE if the attempt failed. ``what`` is the state that was not
-    reached, such as "loaded", and ``found`` the result of the attempt, as ``guarded`` returns it.
+    reached, such as "loaded", and ``found`` the outcome of the attempt, which has no result.
     """
     if found.out_of_time:
         return Status.UNKNOWN, f"not {what} within {seconds:g} s: {found.out_of_time}"

@@ -60,7 +60,7 @@ def result_of_bug(name: str, bug: BlackBoxBug) -> BugResult:
     """Return the results for one bug: its total variation, and after how many texts each test refutes it.
 
     The tests are ``check_sampler``, the e-process of this package, and the same e-process with the Dirichlet
-    concentrations of ``listed_figures``. ``name`` is the name of the bug.
+    concentrations of an earlier survey (``listed_figures``). ``name`` is the name of the bug.
     """
     share = counts(bug, 0, LARGE) / LARGE
     tv = float(np.abs(share - np.outer(P, P).ravel()).sum() / 2)

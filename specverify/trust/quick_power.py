@@ -175,7 +175,7 @@ def kills_of(bug: Bug, only: str = "") -> Iterator[Kill]:
 def _tried_of(of_kind: Pool, check: Check) -> Mapping[CaseName, int]:
     """Return the cases of ``check`` to try, with the number of runs of each.
 
-    ``of_kind`` has the candidate cases by check. A check of laws without candidate cases gets those of
+    ``of_kind`` has the candidate cases by check. A check of laws without candidate cases gets those of the check
     ``law_is_target``.
     """
     return of_kind.get(check.name) or (of_kind.get("law_is_target", {}) if check.name in LAWS else {})
@@ -231,7 +231,8 @@ def plan_of(lines: Iterable[Mapping[str, Any]], pool_of: Callable[[str], Pool]) 
     """Return the quick plan: for each kind of subject and each check, the cases to run, the most effective first.
 
     Cases are added until the plan refutes every bug that some case refutes, up to ``MOST_CASES`` for a check. ``lines``
-    are the records of ``kills``. ``pool_of(kind)`` returns the candidate cases of the checks that no record tried.
+    are the records that the command ``kills`` of this module writes. ``pool_of(kind)`` returns the candidate cases of
+    the checks that no record tried.
     """
     refuted: dict[str, dict[str, dict[CaseName, set[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
     tried: dict[str, dict[str, dict[CaseName, int]]] = defaultdict(lambda: defaultdict(dict))
@@ -325,7 +326,8 @@ def first_refuting(subject: Subject, *, quick: bool) -> str:
 def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
     """Return the page ``docs/quick.md``: how many bugs of each kind the full and the quick plan refute.
 
-    It also lists the bugs that quick misses. ``lines`` are the records of ``compare``.
+    It also lists the bugs that the quick plan misses. ``lines`` are the records that the command ``compare`` of this
+    module writes.
     """
     plans, by_kind = quick_plans(), defaultdict(list)
     for line in lines:
@@ -372,7 +374,7 @@ def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
 def _counted(lines: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
     """Return three counts of bugs: refuted by the full plan, refuted by both plans, and without a full run.
 
-    ``lines`` are the records of ``compare``.
+    ``lines`` are the records that the command ``compare`` of this module writes.
     """
     full = [line for line in lines if line["full"]]
     return len(full), sum(bool(line["quick"]) for line in full), sum(line["full"] is None for line in lines)

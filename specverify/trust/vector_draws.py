@@ -26,7 +26,7 @@ class Forced:
     """
 
     def __init__(self, inputs: Mapping[str, Any]) -> None:
-        """Take the numbers from ``inputs``, the inputs of a ``verify_chain`` vector."""
+        """Take the numbers from ``inputs``, those of a ``verify_chain`` test vector: one round of a verifier."""
         self._drafts = tuple(inputs["draft"])
         self._coins = [Fraction(coin) for coin in inputs.get("coins", ())]
         self._uniforms = [Fraction(uniform) for uniform in inputs.get("uniforms", ())]

@@ -50,7 +50,7 @@ def universal_pair_engine(
     """Return a builder of assisted generation whose assistant has another tokenizer than the target.
 
     ``order`` is the order in which the assistant's tokenizer lists its vocabulary. ``architecture`` is the key of both
-    models in ``ARCHITECTURES``. ``before(engine)`` is called before each speculative call, ``engine``.
+    models in ``ARCHITECTURES``. ``before(engine)`` is called before each speculative call; ``engine`` is this call.
     """
 
     def build(setting: EngineSetting) -> GenerateCall:
