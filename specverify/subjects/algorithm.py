@@ -62,8 +62,9 @@ def sampled_setting(
 
     * ``vocabulary``, ``temperature``, ``top_k``: Those of the models; ``top_k`` None means no truncation.
     * ``horizon``: The number of new tokens.
-    * ``detect``: The total variation to detect.
-    * ``method``: Whether each sample is a separate run, or all samples are split at every draw by its outcomes.
+    * ``detect``: The total variation from the expected law that the samples must detect.
+    * ``method``: Whether each sample is a run of its own, or the number of samples is divided at each draw among the
+      outcomes of the draw.
     """
     options = algorithm.examples[-1] if algorithm.examples[-1].get("gamma") != 0 else algorithm.examples[-2]
     make = partial(float_task, vocabulary, temperature, horizon, top_k)

@@ -1,7 +1,7 @@
 """An engine in one scenario whose runs return complete answers: the new tokens and the values returned with them.
 
-Elsewhere an engine under test returns only tokens, and a token that the engine never reads stays symbolic. Here every
-number of an answer is forced to a concrete value, because it is compared.
+Elsewhere an engine under test returns only tokens, and a token that the engine never reads has no value in a run (is
+symbolic). Here every number of an answer gets a value, because the answer is compared.
 """
 
 from __future__ import annotations

@@ -305,7 +305,10 @@ def _holds_row(item: Any) -> bool:
 
 
 def _is_whole(item: Any) -> bool:
-    """Return whether an item is one whole number, such as a token id; the value of a symbolic number is not forced."""
+    """Return whether an item is one whole number, such as a token id.
+
+    A symbolic number, which has no value yet, gets none here.
+    """
     if hasattr(item, "dtype"):
         return math.prod(getattr(item, "shape", ())) == 1 and "int" in str(item.dtype)
     return hasattr(item, "__index__")
@@ -425,14 +428,15 @@ class Unreadable(NamedTuple):
 
 
 def readable_value(name: str, value: Any, tokens: Tokens) -> Any:
-    """Return a value in a normal form, with all numbers forced; ``tokens`` are all new tokens of the answer.
+    """Return a returned value ``value`` in a normal form, by its ``name``; ``tokens`` are all new tokens of the answer.
 
     * logprobs: a logarithm for each token, then 0 for each surplus entry.
     * top_logprobs: a ``Ranked`` for each token.
     * scores, logits: a row of floats for each token.
     * Any other value: numbers, strings, and tuples and dictionaries of these.
 
-    None stays None in logprobs and top_logprobs. A value of another form becomes ``Unreadable``.
+    Numbers that had no value yet (symbolic ones) get a value. None stays None in logprobs and top_logprobs. A value of
+    another form becomes ``Unreadable``.
     """
     try:
         if name == "logprobs":

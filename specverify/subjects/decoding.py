@@ -125,7 +125,10 @@ def without_ends(law: Mapping[Tokens, float], eos: Tokens) -> dict[Tokens, float
 
 
 def seeds_of(seed: int, number: int) -> Sequence[int]:
-    """Return ``number`` seeds below 2**31, spread out because generators with neighbouring seeds may be correlated."""
+    """Return ``number`` seeds below 2**31, selected by ``seed``, for calls of an engine.
+
+    They are spread out because generators with neighbouring seeds may be correlated.
+    """
     result: Sequence[int] = np.random.default_rng(seed).integers(0, 2**31, number).tolist()
     return result
 

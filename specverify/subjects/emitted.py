@@ -50,7 +50,7 @@ _LEFT_OPEN: ContextVar[int] = ContextVar("ends left open", default=0)
 
 @contextmanager
 def ends_left_open(least: int = 1) -> Iterator[None]:
-    """In the ``with`` block, let the last token of a row stay symbolic if the verifier never read it.
+    """In the ``with`` block, let the last token of a row have no value (stay symbolic) if the verifier never read it.
 
     Such a row is returned as ``Undecided``: all possible rows, with their probabilities. Rows of fewer than ``least``
     tokens are not treated so; with ``least=0`` no row is, so that every last token gets a value.
@@ -65,10 +65,10 @@ def ends_left_open(least: int = 1) -> Iterator[None]:
 def emitted_row(answer: Any, drafts: int, who: str = "it") -> Any:
     """Return the emitted tokens in ``answer``, a verifier's result for one row with ``drafts`` drafts.
 
-    Symbolic tokens are forced. If the last token may stay symbolic (``ends_left_open``), all possible rows are
-    returned, with their probabilities (``Undecided``). Numbers outside the vocabulary are returned unchanged. Raise
-    ``UnusableSubject``, naming the row as ``who``, unless the row is 1 to ``drafts + 1`` numbers followed only by
-    negative placeholders.
+    Tokens without a value (symbolic ones) get a value. If the last token may stay symbolic (``ends_left_open``), all
+    possible rows are returned, with their probabilities (``Undecided``). Numbers outside the vocabulary are returned
+    unchanged. Raise ``UnusableSubject``, naming the row as ``who``, unless the row is 1 to ``drafts + 1`` numbers
+    followed only by negative placeholders.
     """
     return open_end(answer, drafts + 1) or _row(answer, 1, drafts + 1, "accepted drafts and one more", who)
 
@@ -208,10 +208,10 @@ class OpenEnd(NamedTuple):
 
 
 def left_open(answer: Any, most: int) -> OpenEnd | None:
-    """Return the tokens of the row ``answer`` and the law of its symbolic last token, or None.
+    """Return the tokens of the row ``answer`` and the law of its last token, if this token has no value yet, or None.
 
-    The last token may stay symbolic, without a value, inside ``ends_left_open`` if it is no placeholder, was never
-    read, and is decided by a single draw. All tokens before it are forced. Otherwise the result is None. ``most`` is
+    The last token may stay without a value (symbolic) inside ``ends_left_open`` if it is no placeholder, was never
+    read, and is decided by a single draw. All tokens before it get a value. Otherwise the result is None. ``most`` is
     the largest number of tokens of the row. In a coupled run (``checks.coupled_runs``) the law is compared with the
     draw of the token, and None is returned.
     """

@@ -57,7 +57,7 @@ def expected_rows(number: int | None) -> str:
 
 
 class AnswerRows(NamedTuple):
-    """The texts that a call returned, each a list of ids (some symbolic) or a tensor ``[n]``."""
+    """The texts that a call returned, each a list of ids (some symbolic: without a value yet) or a tensor ``[n]``."""
 
     rows: list[Any]
     several: bool
@@ -103,7 +103,7 @@ def without_beside(answer: Any) -> Any:
 
 
 def elements_of_row(row: Any) -> list[Any]:
-    """Return the token ids of a row as a list; symbolic ids stay symbolic."""
+    """Return the token ids of a row as a list; symbolic ids (without a value yet) stay so."""
     if hasattr(row, "detach"):
         from specverify.intercept.torch.tensors import elements_of  # noqa: PLC0415 - it is a tensor
 

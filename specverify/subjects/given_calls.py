@@ -118,8 +118,8 @@ def _run(
 ) -> Ending:
     """Call ``verify`` on ``arrays`` with intercepted draws, and return ``read(result)``, the emitted tokens.
 
-    The last token may stay symbolic. ``boundary`` sets random numbers to values near an end of their range; if it is
-    None, they stay symbolic.
+    The last token may stay symbolic (without a value). ``boundary`` sets random numbers to values near an end of their
+    range; if it is None, they are symbolic too.
     """
     given = arrays.fresh()
     with warnings.catch_warnings(), at_large(short=arrays.short), answered_everywhere(draws, boundary):

@@ -73,10 +73,10 @@ class KernelRounds(NamedTuple):
 
 
 def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int, *, within: bool = False) -> KernelRounds:
-    """Return the kernel's rows for as many pairs of models as ``budget`` rows per evaluation allow.
+    """Return the kernel's rows for as many pairs of models as ``budget``, the most rows of one evaluation, allows.
 
-    Rows have up to ``gamma`` drafts and a vocabulary of ``vocabulary`` tokens. ``within`` is passed to ``ids_of``,
-    which chooses the three tokens with positive probability. Raises ``ValueError`` if no pair fits into the budget.
+    Rows have up to ``gamma`` drafts and a vocabulary of ``vocabulary`` tokens. ``within`` selects other ids of the
+    three tokens with positive probability (see ``ids_of``). Raises ``ValueError`` if no pair fits into the budget.
     """
     tables = (situations_of(kernel, gamma, i) for i in range(TABLES))
     return _of_tables(kernel, gamma, vocabulary, budget, tables, within=within)

@@ -48,7 +48,7 @@ class Situation(NamedTuple):
 
 
 def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ...]:
-    """Return one ``Situation`` of the pair of models with the number ``table``, for rounds of ``gamma`` drafts.
+    """Return the rounds of ``gamma`` drafts for the pair of models with the number ``table``, as a ``Situation``.
 
     If the kernel's rows may differ in length, return also one for each smaller number of drafts, from 0.
     """

@@ -137,7 +137,7 @@ def _plain(entry: Any) -> Any:
 
 
 def _whole(tokens: Any, what: str) -> Tokens:
-    """Return the token ids ``tokens`` as integers; symbolic ones are forced.
+    """Return the token ids ``tokens`` as integers; symbolic ones (without a value yet) get a value.
 
     Raises ``UnusableSubject``, naming ``what``, for other values.
     """

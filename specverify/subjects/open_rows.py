@@ -1,4 +1,4 @@
-"""Read the emitted tokens of one row of a verifier's result; a last token that was never read stays symbolic."""
+"""Read the emitted tokens of one row of a verifier's result; a last token that was never read gets no value."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from specverify.subjects.subject import UnusableSubject
 def ending_of(answer: Any, drafts: int, who: str = "it") -> Ending:
     """Return the emitted tokens in ``answer``, a verifier's result for one row with ``drafts`` drafts.
 
-    The result has the known tokens, and the law of the last token if it is symbolic. Raises ``UnusableSubject``, naming
-    the row as ``who``, unless the row is 1 to ``drafts + 1`` numbers followed only by negative placeholders.
+    The result has the known tokens, and the law of the last token if it has no value yet. Raises ``UnusableSubject``,
+    naming the row as ``who``, unless the row is 1 to ``drafts + 1`` numbers followed only by negative placeholders.
     """
     try:
         check_type(answer, who)

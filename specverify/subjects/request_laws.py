@@ -52,10 +52,10 @@ def only(masses: Any, kept: Any) -> Any:
 
 
 def check_clear(distance: Any, what: str, prompt: Tokens) -> None:
-    """Raise ``UnusableSubject`` if a decision is too close to a tie: an entry of ``distance`` is below ``CLEAR``.
+    """Raise ``UnusableSubject`` if rounding could change a decision of a law, such as which token is the argmax.
 
-    ``distance`` holds the distances from the tie, ``what`` is the decision in words, and ``prompt`` the prompt of the
-    request.
+    ``distance`` has the distances from a tie; one below ``CLEAR`` is too small. ``what`` is the decision in words, and
+    ``prompt`` the prompt of the request.
     """
     least = np.abs(distance).min(initial=np.inf)
     if least < CLEAR:

@@ -245,7 +245,10 @@ def subject_plan(
 
 
 def _seeing(subject: Subject, tv: float | None) -> Subject:
-    """Return the subject with ``tv`` as the total variation that its samples detect; unchanged if ``tv`` is None."""
+    """Return the subject with so many samples that they detect a total variation of ``tv`` from the expected law.
+
+    The subject is unchanged if ``tv`` is None.
+    """
     if tv is None:
         return subject
     settings = tuple(setting._replace(detect=tv, first_look=None) for setting in subject.settings)
@@ -285,7 +288,7 @@ def seconds_of(options: CheckOptions) -> float:
 def shared(given: Mapping[str, Any], more: CheckOptions) -> dict[str, Any]:
     """Return the options ``given``, updated by ``more``.
 
-    If both have an alarm or a timeout, the smaller one is kept.
+    If both have an ``alarm`` (the false-alarm probability) or a ``timeout``, the smaller one is kept.
     """
     merged = {**given, **more}
     both = {name: min(given[name], more[name]) for name in ("alarm", "timeout") if name in given and name in more}
