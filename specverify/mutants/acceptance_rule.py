@@ -208,7 +208,10 @@ def block_ratio_not_capped_heads(w: Any, p: Any, q: Any) -> Any:
 
 
 def ratio(p: list[Any], q: tuple[Any, ...], tokens: Tokens) -> Any:
-    """Return the product of p[i][token] / q[i][token] over the drafted ``tokens``, not capped at 1."""
+    """Return the product of the ratios p/q of the drafted ``tokens``, not capped at 1.
+
+    ``p[i]`` and ``q[i]`` are the rows of token i.
+    """
     product = p[0].sum()
     for i, token in enumerate(tokens):
         product = product * p[i][token] / q[i][token]
@@ -846,10 +849,10 @@ def seed_rule_top_two(draws: Draws, target: LanguageModel, prefix: Tokens, draft
     killed_by="law_is_declared",
 )
 def small_model_first(task: Task, **options: Any) -> Decoder:
-    """BiLD, as released, with a bug: the small model writes the first token, as in the paper.
+    """BiLD, as released, with a bug: the small model writes the first token.
 
-    In the release the large model writes the first token. ``options`` are those of
-    ``reference.algorithms.bild_released``.
+    In the release, whose law is the expected one here, the large model writes it; in the paper the small model does.
+    ``options`` are those of ``reference.algorithms.bild_released``.
     """
     decoder = bild_released.build(task, **options)
     return decoder._replace(init=lambda prompt: decoder.init(prompt)._replace(drafter=False))

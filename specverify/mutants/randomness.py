@@ -452,7 +452,7 @@ def looked_up(uniform: Any, weights: Any) -> int:
 def rows_of_one_seed_decide(rng: Any, p: Any, q: Any, drafts: list[int]) -> list[int]:
     """Verify the ``drafts`` of one row by speculative sampling; return the accepted drafts and one more token.
 
-    ``p`` and ``q`` are the rows of target and draft model, and ``rng`` draws all uniforms.
+    The rule is correct. ``p`` and ``q`` are the rows of target and draft model, and ``rng`` draws all uniforms.
     """
     for i, token in enumerate(drafts):
         if not rng.random() < ratio(p[i], q[i], token):

@@ -152,10 +152,10 @@ def text_asked(
 
 
 def _alone(decide: DecideRound, p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Verify one round outside the engine; return the accepted drafts and one more token.
+    """Verify one round by ``decide``, a function of the engine, as a verifier without the engine.
 
-    ``decide(rng, p, q, drafts)`` is the engine's function for this. ``p`` and ``q`` are the rows of the target and the
-    draft model.
+    ``decide(rng, p, q, drafts)`` returns the accepted drafts and one more token. ``p`` and ``q`` are the rows of the
+    target and the draft model.
     """
     return decide(np.random.default_rng(), p, q, draft_tokens.tolist())
 

@@ -62,7 +62,10 @@ def _resolution(figures: Mapping[str, Any]) -> str:
 
 
 def scope(verdict: Verdict) -> str:
-    """Describe the cases that a verdict covers: their number, runs and samples."""
+    """Describe the cases that a verdict covers, such as "36 cases, up to 3 drafts a round, 500 samples".
+
+    The description also has the cases that were left out or were too large, and the declared bias.
+    """
     figures = verdict.figures
     parts = [f"{figures['cases']} case{'s' * (figures['cases'] != 1)}"] if "cases" in figures else []
     if figures.get("left_out"):

@@ -164,8 +164,9 @@ OPEN_AFTER_AN_END: Final = (
 def planned_batch(batch: str, eos: Tokens = (END,)) -> tuple[Scenario, tuple[Tokens, ...]]:
     """Return the scenario of the first row of ``batch``, and the prompts of the others.
 
-    ``batch`` has the plans of its rows, separated by spaces, such as "ad .ae" (see ``certain_tables.PLANNED``).
-    ``eos`` are the end tokens.
+    ``batch`` has the plans of its rows, separated by spaces, such as "ad .ae". A plan has a letter for each position of
+    the text: "." is a token of the prompt, "a" an accepted draft, "d" a rejected one, "e" the end (see
+    ``certain_tables.PLANNED``). ``eos`` are the end tokens.
     """
     plans = batch.split(" ")
     first, *others = ((row, *_PROMPT[: len(plan) - len(plan.lstrip("."))]) for row, plan in enumerate(plans, start=1))

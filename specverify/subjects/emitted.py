@@ -249,7 +249,7 @@ def _flat(array: Any) -> Any:
 
 
 def elements_of(item: Any) -> list[Any]:
-    """Return the numbers in ``item``, an element of ``items_of``, as a list; symbolic numbers stay symbolic."""
+    """Return the numbers in ``item``, an element of ``items_of``, as a list; symbolic ones (without value) stay so."""
     if type(item) is OutcomeNumber:
         return [outcome_in(item)]
     if hasattr(item, "held"):

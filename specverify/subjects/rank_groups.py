@@ -171,10 +171,11 @@ def ranks_of(size: int, job: Callable[[Any], Job], *, gloo: bool) -> Iterator[Ca
 
 
 def _serve(line: Connection, rank: int, size: int, job: Callable[[Any], Job], meeting: Path | None) -> None:
-    """Run jobs as rank ``rank`` of ``size`` until ``line`` closes: receive one, send back its result or its error.
+    """Run jobs as rank ``rank`` of ``size`` until the connection ``line`` closes.
 
-    ``job`` converts a received value to a function of rank and group. ``meeting`` is the file through which the ranks
-    form a gloo group; None: the group is simulated.
+    A job is received from ``line``, and its result or its error is sent back. ``job`` converts a received value to a
+    function of rank and group. ``meeting`` is the file through which the ranks form a gloo group; None: the group is
+    simulated.
     """
     torch = sys.modules.get("torch")
     if torch is not None:

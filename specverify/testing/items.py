@@ -41,7 +41,10 @@ GROUND = "program_is_its_draws"
 
 
 class Examinee(NamedTuple):
-    """A subject whose checks run one at a time: the checks and options (its plan), and its verdicts so far by check."""
+    """A subject whose checks run one at a time, each in a test of its own.
+
+    It has the plan of the subject (its checks and options), and the verdicts so far by check.
+    """
 
     label: str
     make: Callable[..., Plan]

@@ -1,4 +1,4 @@
-"""The kill matrix, read from the JSON of ``mutants``."""
+"""The kill matrix, read from the JSON that the command ``specverify mutants`` writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ ACCUSES_NOTHING_RIGHT = "accuses_nothing_right"
 
 
 def said_of_mutants(data: Mapping[str, Any]) -> RunSaid:
-    """Return the run that the JSON ``data`` of ``mutants`` records. Raises ``LookupError`` for other JSON."""
+    """Return the run that ``data``, the JSON data of ``specverify mutants``, records.
+
+    Raises ``LookupError`` for other JSON.
+    """
     rows = tuple(map(_row, data["mutants"]))
     checks = tuple(dict.fromkeys(check for row in rows for check in row.said))
     subjects = [_of_mutant(row, item) for row, item in zip(rows, data["mutants"], strict=True)]

@@ -1,4 +1,4 @@
-"""The statistics, read from the JSON of ``stats``."""
+"""The results of a statistics run, read from the JSON that the command ``specverify stats`` writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from specverify.report.runs.said import RunSaid, SubjectSaid
 
 
 def said_of_statistics(data: Mapping[str, Any]) -> RunSaid:
-    """Return the run that the JSON ``data`` of ``stats`` records. Raises ``LookupError`` for other JSON."""
+    """Return the run that ``data``, the JSON data of ``specverify stats``, records.
+
+    Raises ``LookupError`` for other JSON.
+    """
     rows = data["rows"]
     names = dict.fromkeys(str(row["subject"]) for row in rows)
     subjects = []

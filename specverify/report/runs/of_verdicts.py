@@ -1,4 +1,4 @@
-"""Verdicts, read from the JSON of ``verify``, ``sample`` and ``campaign``."""
+"""Verdicts, read from the JSON that the commands ``specverify verify``, ``sample`` and ``campaign`` write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from specverify.report.runs.said import RunSaid, SubjectSaid
 
 
 def said_of_verdicts(data: Mapping[str, Any]) -> RunSaid:
-    """Return the run that the JSON ``data`` of ``verify``, ``sample`` or ``campaign`` records.
+    """Return the run that ``data``, the JSON data of ``specverify verify``, ``sample`` or ``campaign``, records.
 
     Raises ``LookupError`` for other JSON.
     """
