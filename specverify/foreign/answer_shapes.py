@@ -72,7 +72,7 @@ def choices_in(answer: Any) -> list[Any] | None:
 
 
 def rows_in(choices: Sequence[Mapping[str, Any]]) -> list[list[Any]] | None:
-    """Return the tokens of each sample in ``choices``; None if all samples have none of the known shapes (``TOKENS``).
+    """Return the tokens of each sample in ``choices``; None if no known shape (``TOKENS``, or a text) fits all samples.
 
     All tokens are of one kind: ids, texts of tokens, or the whole text of a sample as one token.
     """

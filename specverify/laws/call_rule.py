@@ -32,7 +32,7 @@ from specverify.reference import Tokens
 
 
 class PmfRow(NamedTuple):
-    """A row of probabilities, with a bound on the error of its entries."""
+    """A row of probabilities (p or q at one position), with a bound on the errors of its entries in the program."""
 
     pmf: Any
     """``[vocabulary]``, float64: the row that the program receives or shall compute; its sum is 1 up to rounding."""

@@ -191,7 +191,7 @@ class Tape:
         return self._uniforms[key]
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome whose interval of the cumulative pmf contains the uniform of ``site``."""
+        """Return the outcome whose interval of the cumulative ``pmf`` contains the uniform of this draw at ``site``."""
         return inverse_cdf(check_pmf(pmf, f"the pmf at {site}"), self.uniform(site))
 
 

@@ -79,7 +79,7 @@ def heard(sampler: Sampler) -> Heard:
 
 
 def _likely(law: Any) -> list[Tokens]:
-    """Return the outcomes of ``law`` with a probability above ``RESIDUE``."""
+    """Return the outcomes of ``law`` with a probability above ``RESIDUE``, except ``OTHERS``, the unlisted ones."""
     known = known_law(law)
     outcomes = (known.outcome(int(place)) for place in np.flatnonzero(known.masses > RESIDUE))
     return [outcome for outcome in outcomes if outcome != OTHERS]  # type: ignore[misc]  # OTHERS alone is a string

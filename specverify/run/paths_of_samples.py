@@ -75,10 +75,10 @@ def explained_verdicts(verdicts: Sequence[Verdict], here: ExplainedSampler) -> S
 
 
 def explained_if_possible(verdicts: Sequence[Verdict], here: ExplainedSampler) -> Sequence[Verdict]:
-    """Return ``explained_verdicts(verdicts, here)``; if the sampler cannot be followed, return ``verdicts``.
+    """Return the result of ``explained_verdicts``, or ``verdicts`` unchanged if the sampler cannot be followed.
 
-    This is so if it raises an error or calls something that cannot be intercepted. What the sampler has left open, such
-    as a socket, is then closed without a warning.
+    The sampler cannot be followed if it raises an error or calls something that cannot be intercepted. What the sampler
+    has left open, such as a socket, is then closed without a warning.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)

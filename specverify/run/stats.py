@@ -75,7 +75,7 @@ class PlannedSetting(NamedTuple):
 
 
 class StatisticsPlan(NamedTuple):
-    """All settings of a run, subject by subject, and their shared alarm budget.
+    """All settings of a run, subject by subject, and the false-alarm probability that they share (``budget``).
 
     The subjects are in the order in which the user named them; by default they are in the order of the registry.
     ``miss`` is the probability with which a bias of the planned total variation is missed.
