@@ -29,7 +29,7 @@ def row_line(row: FitRow) -> str:
 
 
 def statistics_table(rows: Sequence[FitRow], seed: int) -> Table:
-    """Return the table that ``specverify stats`` prints: one line for each result in ``rows``."""
+    """Return the table that ``specverify stats`` prints: one line for each result in ``rows``, and ``seed`` below."""
     table = Table(caption=f"seed {seed}", caption_justify="left", box=None, header_style="bold", padding=(0, 1))
     for column in ("subject", "setting", "law", "drawn"):
         table.add_column(column, overflow="fold", no_wrap=column in {"law", "drawn"})

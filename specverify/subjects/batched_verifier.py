@@ -62,8 +62,10 @@ def two_row_program(
 ) -> EngineProgram:
     """Return a program that verifies two random rows in one call, one after ``prompt`` and one after ``(*prompt, 1)``.
 
-    A row has at most ``gamma`` drafts, or one if the vocabulary has more than two tokens. The outcome is the pair of
-    the two texts. The target draws the tokens that a row does not emit, so each text should have the law of the target.
+    Two rows with certain outcomes precede them in the batch. A random row has at most ``gamma`` drafts, or one if the
+    vocabulary has more than two tokens. The outcome is the pair of the texts of the random rows. The target of ``task``
+    draws the tokens that a row does not emit, so each text should have the law of the target. ``arguments`` describes
+    the arguments of ``verify``.
     """
     vocabulary = len(task.target(prompt))
     first = max(1, min(gamma, task.horizon - 1)) if vocabulary == 2 else 1
@@ -89,7 +91,10 @@ def certain_batches(verify: BareVerifier, arguments: Arguments, gamma: int) -> t
 
 
 def _of_certain_rows(verify: BareVerifier, arguments: Arguments, outcomes: Sequence[tuple[int, int]]) -> EngineProgram:
-    """Return a program that verifies one row for each pair (number of drafts, number that are accepted) in one call."""
+    """Return a program that verifies one row for each of ``outcomes`` in one call; all its rows have certain outcomes.
+
+    An outcome is (number of drafts, number of accepted drafts). ``arguments`` describes the arguments of ``verify``.
+    """
     rows = [certain_row(*outcome, CERTAIN_TOKENS, first) for first, outcome in enumerate(outcomes)]
     batch = [_given_as(arguments, each.row) for each in rows]
 
@@ -131,7 +136,8 @@ def _of_random_rows(
     """Return a program that verifies one random row for each entry of ``rows`` in one call.
 
     An entry is (text before the drafts, number of drafts). ``before`` are rows with certain outcomes at the beginning
-    of the batch. The outcome is the tuple of the texts of all rows.
+    of the batch. The outcome is the tuple of the texts of all random rows. ``task`` has the models, and ``arguments``
+    describes the arguments of ``verify``.
     """
     q_of, certain = draft_model(task), [_given_as(arguments, each.row) for each in before]
 

@@ -147,7 +147,10 @@ def _deep(variant: Variant) -> tuple[tuple[Variant, Scenario], ...]:
 
 
 def one_round(function: ForeignFunction, task: Task) -> Decoder:
-    """Return the decoder each of whose rounds is one call of ``function``; emitted tokens are cut at the horizon."""
+    """Return the decoder each of whose rounds is one call of ``function``, with the models and the horizon of ``task``.
+
+    Emitted tokens after the horizon are cut off.
+    """
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
         tokens = _as_tokens(function(draws, task.target, task.draft, state.tokens))
@@ -160,12 +163,18 @@ def one_round(function: ForeignFunction, task: Task) -> Decoder:
 
 
 def whole_decode(function: ForeignFunction, task: Task) -> Decoder:
-    """Return the decoder that decodes a whole text in one round, by one call of ``function``."""
+    """Return the decoder that decodes a whole text by one call of ``function``.
+
+    The models and the horizon are those of ``task``.
+    """
     return _whole(function, task, {"horizon": task.horizon})
 
 
 def whole_decode_with_eos(function: ForeignFunction, task: Task) -> Decoder:
-    """Return the decoder that decodes a whole text by one call of a ``function`` that takes ``eos``."""
+    """Return the decoder that decodes a whole text by one call of ``function``, which also takes end tokens.
+
+    The models, the horizon and the end tokens are those of ``task``.
+    """
     return _whole(function, task, {"horizon": task.horizon, "eos": task.eos})
 
 

@@ -111,7 +111,7 @@ def accepted_with(chance: float, *, then: Any = TWO) -> tuple[Any, Any]:
 
 
 def bits(gamma: int) -> list[RowKind]:
-    """Return kinds of rows that each show one random number of the kernel as a bit.
+    """Return kinds of rows with ``gamma`` drafts that each show one random number of the kernel as a bit.
 
     There is one kind for each random number that tests a draft, one for the random number that draws the replacement,
     and one for the random number that draws the bonus token.

@@ -64,7 +64,8 @@ def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ..
 def deep_situations(kernel: Kernel) -> tuple[Situation, ...]:
     """Return models for rounds of ``KERNEL_GAMMA`` drafts whose pmfs are one-hot except at two positions.
 
-    In the first ``Situation`` p and q are nearly equal at both positions (``apart_tables``).
+    There is a ``Situation`` for each pair of positions. Before these comes one in which p and q are nearly equal at
+    both positions (``apart_tables``). The models are exact in the dtype of ``kernel``.
     """
     exponent = 7 if kernel.short else 11
     result = [certain_but((0, 2), exponent, apart_tables(exponent), PAIRS[1])]

@@ -281,7 +281,11 @@ MANY_ROWS: Final = (
 
 
 def _of_one_beginning(lengths: tuple[int, ...], others: tuple[Tokens, ...], seed: int) -> Requests:
-    """Return a batch of prompts with ``lengths`` + 1 tokens that begin alike, and of the prompts ``others``."""
+    """Return a batch of prompts, one for each of ``lengths``, that begin alike, and of the prompts ``others``.
+
+    A prompt of the first kind has its length + 1 tokens, the last of which differs from row to row. ``seed`` selects
+    the models.
+    """
     prompts = (*((*_LONG[:length], row) for row, length in enumerate(lengths)), *others)
     return Requests(Scenario(CERTAIN, 8, prompts[0], 8, seed=seed), prompts[1:], at_once=True)
 
@@ -378,10 +382,10 @@ def _never(_: list[Any]) -> bool:
 
 
 def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool, form: EngineForm = PLAIN_FORM) -> Tokens:
-    """Return the texts of all ``requests``, concatenated, each cut at its horizon.
+    """Serve ``requests`` by an engine, and return all texts concatenated, each cut at its horizon.
 
-    ``decode`` takes a prompt; if ``batched``, a list of prompts. ``form`` states how prompts are passed, and whether
-    rows begin with them.
+    ``decode``, the call of the engine, takes a prompt; if ``batched``, a list of prompts. ``form`` states how prompts
+    are passed, and whether rows begin with them.
     """
     return joined(served_each(requests, decode, batched=batched, form=form))
 
@@ -394,10 +398,10 @@ def joined(texts: Iterable[Tokens]) -> Tokens:
 def served_each(
     requests: Requests, decode: Callable[[Any], Any], *, batched: bool, form: EngineForm = PLAIN_FORM
 ) -> tuple[Tokens, ...]:
-    """Return the text of each request, in order, cut at its horizon.
+    """Serve ``requests`` by an engine, and return the text of each, in order, cut at its horizon.
 
-    ``decode`` takes a prompt; if ``batched``, a list of prompts. ``form`` states how prompts are passed, and whether
-    rows begin with them. Raises ``UnusableSubject`` for an unreadable result.
+    ``decode``, the call of the engine, takes a prompt; if ``batched``, a list of prompts. ``form`` states how prompts
+    are passed, and whether rows begin with them. Raises ``UnusableSubject`` for an unreadable result.
     """
     result, seeded = list[Tokens](), takes_seed(decode)
     horizon, eos = requests.scenario.horizon, requests.scenario.eos

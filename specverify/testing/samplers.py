@@ -307,9 +307,9 @@ def _explained(verdicts: Sequence[Verdict], here: ExplainedSampler) -> Sequence[
 
 
 def _verdicts(name: str, work: Callable[[], Sequence[Verdict]], seconds: float, first: str) -> Sequence[Verdict]:
-    """Return the verdicts of ``work``, run within ``seconds``.
+    """Return the verdicts that ``work`` returns, if it ends within ``seconds``.
 
-    If ``work`` fails, return one verdict with the reason, for the check called ``first``.
+    If it fails or takes longer, return one verdict on the subject ``name`` with the reason, for the check ``first``.
     """
     try:
         result = guarded(work, seconds)

@@ -55,7 +55,7 @@ class Thrown(NamedTuple):
 def thrown_points(p: Pmf, q: Pmf, number: int, seed: int) -> Thrown:
     """Place ``number`` points uniformly under q; move those above p to where p is above q, as the rejection rule does.
 
-    A point over token v is kept with probability min(1, p(v) / q(v)).
+    A point over token v stays with probability min(1, p(v) / q(v)). ``seed`` selects the points.
     """
     rng = np.random.default_rng(seed)
     high, low = p.astype(float), q.astype(float)
