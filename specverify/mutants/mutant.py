@@ -94,7 +94,7 @@ def of_algorithm(row: Algorithm, original: str, category: str, citation: str, ki
     """Return the mutant that decodes by ``row``, a changed copy of the registry algorithm ``original``.
 
     The control of the mutant, its correct counterpart, is the original with the options in the ``examples`` of ``row``.
-    The other parameters are fields of ``Mutant``.
+    The other parameters are fields of ``Mutant``, such as ``killed_by``, the check that must detect the bug.
     """
     return Mutant(
         row.name,
@@ -131,7 +131,7 @@ def planted(
     """Return a decorator that makes a mutant of the registry algorithm ``original``.
 
     The decorated function builds the decoder. ``changes`` has changed fields of the original, such as ``examples``. The
-    other parameters are fields of ``Mutant``.
+    other parameters are fields of ``Mutant``, such as ``killed_by``, the check that must detect the bug.
     """
 
     def plant(build: Callable[..., Decoder]) -> Mutant:

@@ -163,9 +163,9 @@ def planted_tree(
 ) -> Callable[[BareVerifier], Mutant]:
     """Return a decorator that makes a tree verifier a mutant.
 
-    ``drafts`` is the way in which trees are drawn, such as "top_k". The default ``control`` is the
-    correct verifier for such trees. ``batched``: the verifier takes a batch of trees. ``claims`` are the promises of
-    the subject; the other parameters are fields of ``Mutant``.
+    ``drafts`` is the way in which trees are drawn, such as "top_k". The default ``control`` is the correct verifier for
+    such trees. ``batched``: the verifier takes a batch of trees. ``claims`` are the promises of the subject. The other
+    parameters are fields of ``Mutant``, such as ``killed_by``, the check that must detect the bug.
     """
     right = control or RIGHT[drafts]
 

@@ -217,7 +217,7 @@ def planted_verifier(
       which is not possible for a batch without ``lengths``.
     * ``make(verify, name, gammas)`` returns the subject; by default ``verifier_subject`` makes it.
 
-    The other parameters are fields of ``Mutant``.
+    The other parameters are fields of ``Mutant``, such as ``killed_by``, the check that must detect the bug.
     """
 
     def plant(verify: BareVerifier) -> Mutant:

@@ -81,7 +81,10 @@ class Engine:
     """A small engine that decodes one request after another and also returns log-probabilities, text and statistics."""
 
     def __init__(self, scenario: EngineScenario, fault: str = "", rng: Any = np.random) -> None:
-        """Initialise the engine with the fault named ``fault`` ("": none); ``rng`` has a method ``random()``."""
+        """Initialise the engine on the models of ``scenario``, with the fault named ``fault`` ("": none).
+
+        ``rng.random()`` returns its uniforms.
+        """
         self.models, self.fault, self.rng = scenario, fault, rng
         self.completed = 0
 
@@ -334,7 +337,10 @@ def returning(fault: str, scenario: EngineScenario) -> Made:
 
 
 def in_turn(fault: str, scenario: EngineScenario) -> Made:
-    """Return the engine with the fault ``fault``, whose calls take a prompt, so that it serves several in turn."""
+    """Return the engine with the fault named ``fault``, whose calls take a prompt, so that it serves several in turn.
+
+    ``scenario`` has its models.
+    """
     engine, plain = Engine(scenario, fault), Engine(scenario)
 
     def decode(prompt: Tokens) -> tuple[Tokens, dict[str, Any]]:

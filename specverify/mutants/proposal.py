@@ -297,6 +297,7 @@ def row_of_this_sweep(task: Task, **options: Any) -> Decoder:
     """Speculative Jacobi decoding that tests a draft with a row of this sweep, not with the row it was drawn from.
 
     A sweep is one Jacobi iteration over the block: the tokens drawn in one sweep are the drafts of the next.
+    ``options`` are those of the registry algorithm.
     """
     decoder = speculative_jacobi.build(task, **options)
 

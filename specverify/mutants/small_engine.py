@@ -113,8 +113,9 @@ def planted_engine(
 ) -> Mutant:
     """Return the mutant that decodes by ``engine``; ``control`` is the same engine without the bug.
 
-    ``decide`` is the wrong verifier (see ``engine_of``), or None if the bug is not in the verifier. ``tables()``
-    returns the models. The others are fields of ``Mutant``.
+    ``decide(rng, p, q, drafts)`` is the wrong verifier of a round, or None if the bug is not in the verifier.
+    ``tables()`` returns the models. The others are fields of ``Mutant``, such as ``killed_by``, the check that must
+    detect the bug.
     """
     return Mutant(
         name,

@@ -673,13 +673,14 @@ def released_rows_share_a_draw(
 ) -> Decoder:
     """REST, as released, with one shared draw per position for all paths: lossless, but not the declared law.
 
-    The release makes a draw for each path, which is biased, and declares this biased law.
+    REST drafts continuations that it finds in a ``datastore`` of texts. The release makes a draw for each path, which
+    is biased, and declares this biased law. The parameters are those of ``reference.algorithms.rest_released``.
     """
     return tree_decoder(task, retrieval_drafter(datastore, longest, depth, nodes), candidate_set)
 
 
 def replacement_not_declared_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Draw a candidate from q; the law declared for it is q without the ``earlier`` siblings, renormalised."""
+    """Draw a candidate from q; the law declared for it is q without the ``earlier`` siblings, renormalised: the bug."""
     left = excluding(q, earlier)
     return None if left is None else Child(draws.categorical(q, site), left)
 
@@ -923,9 +924,9 @@ def ties_to_the_first_path(task: Task, paths: int = 3, depth: int = 1) -> Decode
 
 
 def top_k_tree_soft_q_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Return the most probable token as a candidate, but declare q as its law instead of a point mass.
+    """Return the most probable token that is not in ``earlier`` as a candidate, but declare q as its law: the bug.
 
-    Candidates in ``earlier`` are skipped.
+    The right declaration is a point mass on the candidate.
     """
     child = most_likely(draws, q, earlier, width, site)
     return None if child is None else Child(child.token, q)

@@ -253,7 +253,11 @@ def last_block_left_out(p: Any, q: Any, draft_tokens: Any) -> list[int]:
     citation="transformers issue #45307",
 )
 def map_never_initialised(row: ExactPmf, ids: Tokens, vocabulary: int) -> ExactPmf:
-    """Return the draft row over target ids; raises ``IndexError``, because the id map was never filled."""
+    """Return ``row``, a pmf over the drafter's ids, as a pmf over the target's ids; but raise ``IndexError``: the bug.
+
+    The map of ids is empty, because it was never filled. ``ids``, the right map, is not used; ``vocabulary`` is the
+    number of the target's ids.
+    """
     empty: list[int] = []
     masses = [ZERO] * vocabulary
     for token, mass in enumerate(row):

@@ -77,7 +77,11 @@ def texts_after(setup: Setup, models: Models, request: Request, prompt: Tokens) 
 
 
 def is_over(setup: Setup, request: Request, prompt: Tokens, new: Tokens) -> bool:
-    """Return whether the text ``new`` of a request is complete, by its stop conditions and length."""
+    """Return whether the text ``new`` of a request, which follows ``prompt``, is complete.
+
+    It is complete after an end token or a stop string of the request, at its largest number of new tokens, or when the
+    context is full.
+    """
     if not new:
         return False
     spoken = text_of(new, setup.pieces) if request.stop_strings else ""

@@ -49,7 +49,7 @@ def draft_reused(cache: DraftCache, target: tuple[Entry, ...], count: int) -> Dr
 
 
 def draft_prefix(history: Tokens, drafted: Tokens) -> Tokens:
-    """Return the tokens passed to the logits processors of a draft row: the history and the drafts so far."""
+    """Return the tokens passed to the logits processors of a draft row: ``history``, then the drafts ``drafted``."""
     return history + drafted
 
 

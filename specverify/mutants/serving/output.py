@@ -82,7 +82,10 @@ def probability(rows: Sequence[ExactPmf], index: int, token: int, accepted: int,
 
 
 def most_probable(rows: Sequence[ExactPmf], index: int, count: int) -> Top:
-    """Return the ``count`` most probable tokens, with their probabilities, in the row of the new token at ``index``."""
+    """Return the ``count`` most probable tokens, with their probabilities, in the row of the new token at ``index``.
+
+    ``rows`` has the pmf of each position of the round.
+    """
     row = rows[index]
     ranked = sorted(range(len(row)), key=lambda token: (-row[token], token))
     return tuple((token, row[token]) for token in ranked[:count])

@@ -185,7 +185,8 @@ def in_situation(
 ) -> Mutant:
     """Return the mutant of the serving engine in which the functions ``parts`` replace those of the same names.
 
-    ``situation`` is the name of the ``Setup`` in which it is examined. The other parameters are fields of ``Mutant``.
+    ``situation`` is the name of the ``Setup`` (requests, models, batch, ...) in which it is examined. The other
+    parameters are fields of ``Mutant``, such as ``killed_by``, the check that must detect the bug.
     """
     setup = SITUATIONS[situation]
     return _mutant(
@@ -203,8 +204,8 @@ def in_situation(
 def engine_part(part: str, situation: str, name: str, summary: str, **how: Any) -> Callable[[Any], Mutant]:
     """Return a decorator that makes a ``Mutant``: the serving engine with ``part`` replaced by the decorated function.
 
-    ``situation`` is the name of the ``Setup`` in which it is examined. ``how`` has further arguments of
-    ``in_situation``, such as ``citation``.
+    ``situation`` is the name of the ``Setup`` (requests, models, batch, ...) in which it is examined. ``summary``
+    describes the bug. ``how`` has further arguments of ``in_situation``, such as ``citation``.
     """
     return lambda function: in_situation(situation, name, summary, **{part: function}, **how)
 
