@@ -323,7 +323,7 @@ def kept_draft_declares_its_old_row(task: Task, **options: Any) -> Decoder:
     """SJD-PAC with a bug: a draft kept after a rejection is tested with the q of the previous sweep.
 
     SJD-PAC is speculative Jacobi decoding that keeps some drafts after a rejection for the next sweep (iteration). The
-    right q of such a draft is the row by which it was kept.
+    right q of such a draft is the row by which it was kept. ``options`` are those of the registry algorithm.
     """
     decoder = sjd_pac.build(task, **options)
 

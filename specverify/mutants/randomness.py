@@ -229,6 +229,7 @@ def list_believed(task: Task, **options: Any) -> Decoder:
     """Gumbel list sampling with a bug: if no draft of the list equals the target's token, the first draft is emitted.
 
     Drafts and target share Gumbel noise, so that their tokens often agree. The target's own token should be emitted.
+    ``options`` are those of the registry algorithm.
     """
     decoder = gumbel_list.build(task, **options)
 

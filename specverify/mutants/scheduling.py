@@ -150,6 +150,7 @@ def place_chosen_by_its_draw(task: Task, block: int = 4, **options: Any) -> Deco
 
     Each step draws a token for every masked position, and keeps only the drawn token with the highest probability. The
     right rule selects the position before it draws. A round repeats the step until its ``block`` positions are filled.
+    ``options`` are further ones of the original, the registry algorithm ``spiffy``.
     """
     model = masked_model(task.target)
 

@@ -198,10 +198,10 @@ def part_answer(answer: Any, names: Sequence[str], *, of_stream: bool = False) -
 
 
 def _part_stream(answer: Stream, names: Sequence[str]) -> SplitAnswer:
-    """Split a stream into a stream of its tokens and a mapping from ``names`` to values.
+    """Split ``answer``, a stream of an engine, into a stream of its tokens and a mapping from ``names`` to values.
 
-    Values with one element per token, and the pieces of text in ``chunks``, are concatenated. Of any other value the
-    last one is used. If a piece contains no values, both results are the stream itself.
+    The elements of values with one element per token, and the pieces of text in ``chunks``, are collected in one list.
+    Of any other value the last one is used. If a piece contains no values, both results are the stream itself.
     """
     parts = [part_answer(piece, names, of_stream=True) for piece in answer.pieces]
     if not parts or any(part.tokens is part.beside and not _has_names(part.tokens) for part in parts):

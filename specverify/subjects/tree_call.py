@@ -118,7 +118,7 @@ def _arrays(form: Form, trees: Sequence[TreeRows]) -> dict[str, Any]:
 
 
 def _invoked(verify: BareVerifier, form: Form, *arrays: Any) -> Any:
-    """Call ``verify`` on converted arrays and return its result; for top-k drafts q is None."""
+    """Call ``verify`` on converted arrays and return its result; q is None if ``form`` is one of top-k drafts."""
     return verify(arrays[0], None, *arrays[1:]) if form.drafts == "top_k" else verify(*arrays)
 
 
