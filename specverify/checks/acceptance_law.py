@@ -116,7 +116,8 @@ def describe_rate(rate: Rate) -> str:
 def _of_position(rounding: Rounding) -> float:
     """Return the largest difference between an emission rate and min(p, q) that rounding can cause.
 
-    ``rounding`` is the rounding that was observed in the runs.
+    ``rounding`` is the rounding observed in the runs. Only two decisions at the draft's position count: the acceptance
+    test, and the draw of a token from p.
     """
     # The acceptance test, and the draw of a token from p; errors of earlier decisions cancel in the quotient.
     return allowed(rounding._replace(decisions=2))

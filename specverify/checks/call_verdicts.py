@@ -174,7 +174,7 @@ def compared(law: CallLaw, rows: Rows, dtype: str) -> tuple[Finding, dict[str, f
 
 
 class _ExcessLaw(NamedTuple):
-    """How far a law lies outside the bounds that rounding permits."""
+    """How far the law of a call of a verifier lies outside the bounds that rounding permits."""
 
     total: float
     """The total probability outside the bounds."""

@@ -27,7 +27,7 @@ FEW = 24
 
 
 class FedRuns(NamedTuple):
-    """The result of fed runs: how many paths the program repeats, and the first path that it does not repeat."""
+    """The result of runs of a program with the random numbers of enumerated paths: how many gave the path's result."""
 
     runs: int
     """Number of paths whose result the program repeated."""
@@ -42,7 +42,7 @@ class FedRuns(NamedTuple):
 
 
 class _FedPath(NamedTuple):
-    """The result of a path, and the intervals of its random numbers."""
+    """An enumerated path: its result ``ended``, and the intervals in which its random numbers lie (``gathered``)."""
 
     ended: Any
     gathered: Gathered

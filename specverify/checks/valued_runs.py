@@ -47,10 +47,11 @@ class _Outcomes:
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the recorded outcome of the draw from ``pmf`` at the place ``site`` in the program.
 
-        If several outcomes are recorded there, the first that was drawn from ``pmf`` is used up; if none was, the first
-        of all. Their order may differ from that of the first run, in which the last draw of a batch stays symbolic
-        until it is read. Raises ``_Elsewhere`` if no outcome is left, or if the outcome was drawn from another number
-        of outcomes than ``pmf`` has.
+        Each recorded outcome is returned once. If several are left for this place, the first that was drawn from an
+        equal pmf is returned; if there is none, the first of all. The draws may come in another order than in the first
+        run, in which the last draw of a batch stays symbolic until it is read.
+
+        Raises ``_Elsewhere`` if no outcome is left, or if the returned one was drawn from a pmf of another length.
         """
         left = self._left.get(site)
         self._asked.add(site)

@@ -57,7 +57,11 @@ class WrongValue(NamedTuple):
 
 
 class KnownValues(NamedTuple):
-    """What is known about the right values of a request: its promises and models, and the values of a plain call."""
+    """What is known about the values that an engine should return for one request.
+
+    ``promises`` maps the name of each value to its promise, and ``facts`` has the models, or is None. The other fields
+    have the values that the call without speculation returns.
+    """
 
     facts: Facts | None
     promises: Mapping[str, Kind]
@@ -208,9 +212,9 @@ def followed(program: Run) -> Iterator[FollowedPath]:
 
 
 def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[KnownValues]:
-    """Return, for each request of ``answering``, the data to which the values beside its tokens are compared.
+    """Return, for each request of ``answering``, what is known about the values that should be returned for it.
 
-    ``promises`` maps the name of each value to its promise.
+    ``promises`` maps the name of each value, for example "logprobs", to its promise.
     """
     plain: list[dict[Tokens, Mapping[str, Value]]] = []
     for answers, _ in followed(answering.plain()) if answering.plain else ():
@@ -470,10 +474,11 @@ def _explanations(found: float, place: int, answer: Answer, known: KnownValues) 
 
 
 def _of_draft(facts: Facts, before: Tokens, token: int) -> list[tuple[str, float]]:
-    """Return logarithms that a wrong engine could give ``token`` after ``before``, each with a description.
+    """Return logarithms that an engine may wrongly return for ``token`` after ``before``, each with a description.
 
-    The logarithms are those of q, of the residual, and of the acceptance probability. ``facts`` has the models. Returns
-    [] if it lacks one of the two models.
+    They are log q of the token (q is the draft model's pmf after ``before``), the logarithm of its probability in the
+    residual max(p - q, 0) / sum, and that of its acceptance probability min(1, p/q). The last two are left out where
+    they are undefined. ``facts`` has the models; returns [] if one of the two is absent.
     """
     if facts.draft is None or facts.target is None:
         return []

@@ -27,7 +27,7 @@ END = -1
 
 
 class Difference(NamedTuple):
-    """The first token at which two laws of texts differ: a sentence about it, and both laws of the token."""
+    """The first token at which the observed law of texts differs from the expected one, with both laws of the token."""
 
     fault: str
     """A sentence about the difference."""

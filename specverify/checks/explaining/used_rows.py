@@ -52,9 +52,10 @@ class _Used(NamedTuple):
 
 
 class _End(NamedTuple):
-    """One way in which a path goes on after its first ``begin`` decisions, with which a round begins.
+    """A path of an engine, from the beginning of one of its rounds to its end.
 
-    ``texts`` are the possible new tokens of the whole path with their probabilities.
+    The round begins after the first ``begin`` decisions of ``path``. ``texts`` are the possible new tokens of the whole
+    path with their probabilities.
     """
 
     path: Path[Any]
@@ -63,7 +64,7 @@ class _End(NamedTuple):
 
 
 class _Engine:
-    """The paths of an engine in order, and the draws of those that were needed."""
+    """The enumerated paths of an engine, sorted by their outcomes, with a cache of the draws on each path."""
 
     def __init__(self, engine: KeptPaths, size: int, cells: dict[tuple[int, ...], Any]) -> None:
         """Store the paths. ``size`` is the vocabulary size, and ``cells`` the cache of ``with_pmfs``."""

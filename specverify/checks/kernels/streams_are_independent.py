@@ -41,9 +41,9 @@ LAGS = tuple(2**i for i in range(11))
 
 
 class Repeats(NamedTuple):
-    """Descriptions of repeated bits between ``rows`` and between ``calls``; "" if there are none.
+    """Descriptions of random bits that occur again in another row (``rows``) or in another call (``calls``).
 
-    ``samples`` is the number of bits that were compared.
+    A description is "" if no bits are repeated. ``samples`` is the number of bits that were compared.
     """
 
     rows: str
