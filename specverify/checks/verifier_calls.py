@@ -33,7 +33,7 @@ SAID = (NeedsValue, NotAFunctionOfItsDraws)
 
 
 class CalledVerifier(NamedTuple):
-    """A verifier in a scenario (``situation``) that is called with given random numbers.
+    """A verifier in a scenario (``situation``), to be called with given random numbers.
 
     ``intercepted`` builds the decoder of the verifier, in which random calls are intercepted.
     """
@@ -46,7 +46,7 @@ ExamineCalls = Callable[[CalledVerifier, Conditions], Examination]
 
 
 class Came(NamedTuple):
-    """The result of one round from ``state`` with given random numbers.
+    """The result of one round of a verifier that begins in the state ``state`` and gets given random numbers.
 
     ``new`` are the emitted tokens, and ``boundary`` is the object that supplied the numbers.
     """
@@ -74,10 +74,11 @@ def called_in(
 ) -> ExaminedPart:
     """Return the part of a check that calls a verifier in the scenarios with two drafts.
 
-    Variants that verify one sequence differ only in gamma. Of these, only the one with the largest gamma is examined.
+    These have a horizon of 3, more than two tokens, and neither greedy decoding nor an end-of-text token. Variants that
+    verify one sequence differ only in gamma. Of these, only the one with the largest gamma is examined.
 
     Args:
-        keep: Selects the scenarios.
+        keep: Returns whether a scenario with two drafts is examined.
         examine: Examines the verifier in one scenario.
         absent: Why the check does not apply to a subject that is no verifier.
         more: Further scenarios beside those of the subject.

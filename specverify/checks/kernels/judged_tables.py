@@ -1,4 +1,4 @@
-"""Independence tests of several contingency tables that are counted from one sample."""
+"""Test contingency tables of a kernel's samples for independence; all tables are counted from one sample."""
 
 from __future__ import annotations
 

@@ -40,10 +40,11 @@ REFINED = 8
 
 
 class SituationLaws(NamedTuple):
-    """The law of a kernel's output in each situation, computed from the resolved cells.
+    """The law of a kernel's output in each situation, that is, for each target, draft model and number of drafts.
 
-    ``laws`` maps the name of a situation to its law. ``settled`` has (cell, emitted tokens) of each resolved cell, and
-    ``rows`` is the number of evaluated rows.
+    ``laws`` maps the name of a situation to its law. The laws are computed from the resolved cells: boxes of uniforms
+    in which the kernel emits the same tokens at all evaluated points. ``settled`` has (cell, emitted tokens) of each,
+    and ``rows`` is the number of evaluated rows.
     """
 
     laws: Mapping[str, Law]

@@ -33,7 +33,7 @@ COARSER = 5
 
 
 class SampledKernel(NamedTuple):
-    """A kernel in a situation (models and number of drafts) in which it is sampled.
+    """A kernel in one situation (target, draft model and number of drafts), whose samples are compared with the rule.
 
     ``tv`` is the total variation to detect, and ``vocabulary`` the vocabulary size. ``calls`` states how the sampled
     rows are divided among calls of the kernel.
