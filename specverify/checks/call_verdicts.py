@@ -50,7 +50,7 @@ stays below a twentieth of this at a vocabulary of 150 000; a cumulative sum in 
 
 
 class Finding(NamedTuple):
-    """The result of comparing the law of a call with the rule: held, refuted or unknown, with a sentence."""
+    """The result of comparing the law of a verifier call with the rule: held, refuted or unknown, with a sentence."""
 
     statement: str
     refuted: bool = False

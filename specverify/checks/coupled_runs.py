@@ -34,7 +34,7 @@ SEED = 0x5EED
 
 
 class CoupledRuns(NamedTuple):
-    """The result of coupled runs: the number of pairs that agree, and a description of the first that does not."""
+    """The number of plain runs that agree with the enumerated path of their random numbers; the first that does not."""
 
     runs: int
     """Number of pairs of runs that gave the same result."""

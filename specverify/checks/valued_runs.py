@@ -31,7 +31,7 @@ Valued = Callable[[Draws, Boundary], Any]
 
 
 class _Elsewhere(Exception):  # noqa: N818 - reads as the sentence it is
-    """Raised if the program makes a draw that the first run did not make."""
+    """Raised if the program makes a draw that the first run did not make, or made with another number of outcomes."""
 
 
 class _Outcomes:
