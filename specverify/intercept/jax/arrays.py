@@ -166,7 +166,9 @@ def concrete(value: Any) -> Any:
     return constant(numbers.reshape(value.elements.shape), weak_type=value.aval.weak_type)
 
 
-_MOST_CONSTANTS, _LARGE = 20_000, 4096
+LARGE = 4096
+"""An array with more elements is not kept."""
+_MOST_CONSTANTS = 20_000
 
 
 def constant(numbers: np.ndarray[Any, Any], *, weak_type: bool = False) -> Any:
@@ -175,20 +177,26 @@ def constant(numbers: np.ndarray[Any, Any], *, weak_type: bool = False) -> Any:
     Arrays of JAX are immutable, so the same array is returned again for the same numbers, unless there are many.
     """
     settings = jax.config.jax_enable_x64, jax.config.jax_default_device
-    content = None if numbers.size > _LARGE else (settings, numbers.dtype, weak_type, numbers.shape, numbers.tobytes())
+    content = None if numbers.size > LARGE else (settings, numbers.dtype, weak_type, numbers.shape, numbers.tobytes())
     result = PROCESS.jax_constants.get(content)
     if result is not None and not result.is_deleted():
         return result
-    with core.eval_context():
-        result = jax.device_put(np.ascontiguousarray(numbers).reshape(numbers.shape))
-    if weak_type:
-        weak = core.ShapedArray(numbers.shape, result.dtype, weak_type=True)
-        result = ArrayImpl(weak, result.sharding, [result], committed=False)
+    result = made_array(numbers, weak_type=weak_type)
     if content is not None:
         if len(PROCESS.jax_constants) >= _MOST_CONSTANTS:
             PROCESS.jax_constants.clear()
         PROCESS.jax_constants[content] = result
     return result
+
+
+def made_array(numbers: np.ndarray[Any, Any], *, weak_type: bool) -> Any:
+    """Return a new JAX array of ``numbers``, in the dtype of ``numbers``; with ``weak_type`` this dtype is weak."""
+    with core.eval_context():
+        result = jax.device_put(np.ascontiguousarray(numbers).reshape(numbers.shape))
+    if not weak_type:
+        return result
+    weak = core.ShapedArray(numbers.shape, result.dtype, weak_type=True)
+    return ArrayImpl(weak, result.sharding, [result], committed=False)
 
 
 def collapsed(values: Sequence[Any]) -> list[Any]:

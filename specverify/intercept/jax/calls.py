@@ -39,6 +39,7 @@ from specverify.intercept.caller import caller
 from specverify.intercept.cpython.patches import asarray, empty, once, replaced
 from specverify.intercept.distributions import Forced
 from specverify.intercept.jax.arrays import (
+    LARGE,
     SymbolicTracer,
     collapsed,
     concrete,
@@ -182,7 +183,6 @@ def _only_combines_arguments(closed: Any) -> bool:
 
 _MOST_KNOWN = 50_000
 """Size of the cache; the cache is cleared when it is full."""
-_LARGE = 4096
 
 
 def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any = None) -> list[Any]:
@@ -259,10 +259,10 @@ def _standing_for(array: Any) -> Any:
 
     An array that must not be cached is returned itself.
     """
-    if id(array) in PROCESS.jax_ours or not isinstance(array, jax.Array) or isinstance(array, core.Tracer):
+    if id(array) in PROCESS.jax_ours or not isinstance(array, jax.Array):
         return array
     kind = array.dtype
-    if jax.dtypes.issubdtype(kind, jax.dtypes.extended) or kind == np.uint32 or array.size > _LARGE:
+    if jax.dtypes.issubdtype(kind, jax.dtypes.extended) or kind == np.uint32 or array.size > LARGE:
         return array
     content = (kind, array.weak_type, array.shape, array.sharding, asarray(array).tobytes())
     result = PROCESS.jax_arrays.setdefault(content, array)

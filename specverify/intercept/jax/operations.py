@@ -23,13 +23,12 @@ from typing import Any
 import jax
 import numpy as np
 from jax._src import core
-from jax._src.array import ArrayImpl
 
 from specverify.intercept import audit
 from specverify.intercept.caller import caller
 from specverify.intercept.cpython.patches import array as new_array
 from specverify.intercept.cpython.patches import asarray, empty
-from specverify.intercept.jax.arrays import concrete, elements_of
+from specverify.intercept.jax.arrays import concrete, elements_of, made_array
 from specverify.intercept.jax.draws import Bits
 from specverify.intercept.refusals import Declined, NeedsValue, is_declined
 from specverify.intercept.symbolic import rows
@@ -785,9 +784,4 @@ def computed_by_numpy(primitive: Any, operands: list[Any], parameters: dict[str,
         numbers = rule(parameters, *arrays)
     if rounds(primitive, avals) and not all(map(_is_ordinary, (*arrays, numbers))):
         return None
-    with core.eval_context():
-        result = jax.device_put(np.ascontiguousarray(numbers, dtype=aval.dtype).reshape(aval.shape))
-    if result.aval.weak_type == aval.weak_type:
-        return result
-    weak = core.ShapedArray(aval.shape, aval.dtype, weak_type=aval.weak_type)
-    return ArrayImpl(weak, result.sharding, [result], committed=False)
+    return made_array(asarray(numbers, dtype=aval.dtype).reshape(aval.shape), weak_type=aval.weak_type)
