@@ -77,7 +77,7 @@ def asked_of(trace: Trace, scenario: Scenario) -> ModelQueries:
     assert task.draft is not None
     texts = tuple(_continued(task.target, prompt + new) for prompt, new in trace.texts)
     prompts = tuple(prompt for prompt, _ in trace.texts)
-    of = {name: tuple(tokens for model, tokens in trace.queries if model == name) for name in ("draft", "target")}
+    of = {name: tuple(trace.asked(name)) for name in ("draft", "target")}
     strange = {
         name: tuple(tokens for tokens in asked if _wrong_token(tokens, texts, prompts, task.draft) is not None)
         for name, asked in of.items()

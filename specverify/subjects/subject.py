@@ -205,6 +205,10 @@ class Trace(NamedTuple):
     batches: tuple[int, ...] = ()
     """The number of requests of each batch; () if requests are served one by one."""
 
+    def asked(self, model: str) -> list[Tokens]:
+        """Return the texts with which ``model``, "target" or "draft", was queried, in order."""
+        return [tokens for name, tokens in self.queries if name == model]
+
 
 class EngineProgram(NamedTuple):
     """A user's engine at one setting as a function of draws: one run is one whole decode with these draws."""

@@ -41,7 +41,7 @@ def argmax_without_draw(traces: Sequence[tuple[Trace, int]]) -> str:
             return ""
         prompt, new = trace.texts[0]
         ends = [*trace.moments[1:], draws]
-        drafted = {text for name, text in trace.queries if name == "draft"}
+        drafted = set(trace.asked("draft"))
         for (name, text), moment, end in zip(trace.queries, trace.moments, ends, strict=True):
             number = len(text) - len(prompt)
             inside = 0 <= number < len(new) and text == prompt + new[:number]
@@ -73,7 +73,7 @@ def row_not_computed(traces: Sequence[Trace | None], before: Tokens) -> str:
     if not fitting:
         return ""
     text = (*fitting[0].texts[0][0], *before)
-    asked = [{asked for name, asked in trace.queries if name == "target"} for trace in fitting]
+    asked = [set(trace.asked("target")) for trace in fitting]
     if any(text in queried or not queried for queried in asked):
         return ""
     same = set.intersection(*({other for other in queried if len(other) == len(text)} for queried in asked))
@@ -279,7 +279,7 @@ def context_with_draft(trace: Trace, index: int, new: Tokens) -> tuple[Tokens, i
         return None
     prompt = len(trace.texts[index][0])
     fitting = dict[Tokens, int]()
-    for asked in dict.fromkeys(asked for name, asked in trace.queries if name == "target"):
+    for asked in dict.fromkeys(trace.asked("target")):
         for start in range(prompt, len(text)):
             extra = asked[start : start + 1]
             if asked == text[:start] + extra + text[start:] and extra != text[start : start + 1]:

@@ -46,7 +46,7 @@ def reused_row(trace: Trace, index: int, wrong: int) -> str:
     ``trace`` has the texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
-    asked = list(dict.fromkeys(text for name, text in trace.queries if name == "target"))
+    asked = list(dict.fromkeys(trace.asked("target")))
     text = prompt + new[:wrong]
     if trace.target is None or text in asked or not asked:
         return ""
