@@ -8,6 +8,7 @@ from contextlib import nullcontext
 import numpy as np
 
 from specverify.checks import Conditions, check_named
+from specverify.checks.explaining.counterexample_parts import BeyondOutcome
 from specverify.checks.explaining.engine_paths import KeptPaths
 from specverify.checks.explaining.first_difference import Difference
 from specverify.checks.explaining.other_requests import _decided_by, rows_of_request, then_of_request
@@ -36,10 +37,11 @@ def test_a_draft_that_is_surely_accepted_is_named_with_its_line():
 
 def test_of_many_rows_only_the_wrong_one_is_shown():
     worst = (0,) * 10 + (1,) * 10
+    beyond = BeyondOutcome(worst, "0.2", "0.1")
     then = f"the new tokens should be {worst} with probability 0.1, but are with 0.2"
     said = "the new tokens of all rows, with 1 1 1 1 1 1 1 1 1 1 in row 2, should come with probability 0.1, but come"
-    assert then_of_request(HALVES, worst, then, WRONG).startswith(said)
-    assert then_of_request(HALVES, worst, then, None) == then
+    assert then_of_request(HALVES, beyond, WRONG).startswith(said)
+    assert then_of_request(HALVES, beyond, None) == then
     rows = {text: {} for text in ((0,), (0, 0), (1,), (1, 0), (1, 0, 1), (1, 1))}
     trace = Trace((((0,), (0, 0)), ((1,), (0, 1))), ())
     assert list(rows_of_request(rows, trace, WRONG)) == [(1,), (1, 0)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from specverify.checks.explaining.round_faults import Context
 from specverify.checks.explaining.round_readings import Reading
@@ -62,14 +62,28 @@ def shown_pmf(pmf: Pmf) -> str:
     return short_row(pmf.tolist())
 
 
-def most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[Any, str]:
-    """Return the outcome that exceeds its expected probability the most, and a sentence with both probabilities.
+class BeyondOutcome(NamedTuple):
+    """The outcome that exceeds its expected probability the most, with its probabilities in words."""
+
+    outcome: Any
+    does: str
+    """The observed probability."""
+    should: str
+    """The expected probability."""
+
+    @property
+    def sentence(self) -> str:
+        """Return a sentence about the outcome as new tokens."""
+        return f"the new tokens should be {self.outcome} with probability {self.should}, but are with {self.does}"
+
+
+def most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> BeyondOutcome:
+    """Return the outcome that exceeds its expected probability the most.
 
     ``law`` and ``expected`` map outcomes to their observed and expected probabilities.
     """
     worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
-    does, should = apart(law.get(worst, 0), expected.get(worst, 0))
-    return worst, f"the new tokens should be {worst} with probability {should}, but are with {does}"
+    return BeyondOutcome(worst, *apart(law.get(worst, 0), expected.get(worst, 0)))
 
 
 def lines_of_paths(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, ...]:

@@ -73,7 +73,8 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
     The counterexample shows the outcome with the largest excess of probability, paths to this outcome, and the fault of
     the rounds.
     """
-    worst, then = most_beyond(law, expected)
+    beyond = most_beyond(law, expected)
+    worst, then = beyond.outcome, beyond.sentence
     readings: list[Reading] = []
     example = outcome_counterexample(here, worst, then, readings)
     difference = first_difference(law, expected)

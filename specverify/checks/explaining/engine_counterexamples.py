@@ -80,7 +80,8 @@ def program_counterexample(
 
     ``run`` is the engine as a program of draws. ``followed`` holds its paths if they were followed before.
     """
-    worst, then = most_beyond(law, expected)
+    beyond = most_beyond(law, expected)
+    worst = beyond.outcome
 
     def share(end: Any) -> Any:
         return sum(part for outcome, part in outcomes_of(end) if outcome == worst)
@@ -110,7 +111,7 @@ def program_counterexample(
     rows_told = rows_of_request(program.rows(worst), trace, difference)
     example = Counterexample(
         let=(described(program), *lines_of_rows({**rows_told, **_rows_used(trace, shown)}, shown)),
-        then=then_of_request(program, worst, then, difference),
+        then=then_of_request(program, beyond, difference),
         because=because,
     )
     if difference is None:

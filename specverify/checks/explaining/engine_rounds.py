@@ -93,7 +93,7 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
     if not _is_evidence(best):
         return EngineRounds(best, "")
     structure = _structure(read)
-    rule = EngineRounds(best, structure, bool(structure)) if structure else EngineRounds(best, *_rule(read))
+    rule = EngineRounds(best, structure, True) if structure else _rule(best, read)
     if rule.fault:
         return rule
     other = _with_temperature(all_paths, read) or drawn_again(all_paths) or _draft_row(read)
@@ -329,13 +329,14 @@ def is_by_other_text(said: str) -> bool:
     return _OTHER_TEXT.search(said) is not None
 
 
-def _rule(read: Sequence[tuple[Reading, Models]]) -> tuple[str, bool, tuple[Context, ...], bool]:
-    """Return the fields ``fault``, ``named``, ``contexts`` and ``whole`` of ``EngineRounds`` for a wrong rule.
+def _rule(readings: Sequence[Reading | None], read: Sequence[tuple[Reading, Models]]) -> EngineRounds:
+    """Return the rounds ``readings`` with the sentence about a wrong rule; it is "" if no rule is recognised.
 
-    The sentence is "" if no rule is recognised. It quotes numbers, and the rows to show are those of p and q from which
-    a reader can compute the numbers. ``read`` has (reading, models) of each path. The rounds of a path count up to its
-    first deviation from speculative sampling.
+    The sentence quotes numbers, and the rows to show are those of p and q from which a reader can compute the numbers.
+    ``read`` has (reading, models) of each path. The rounds of a path count up to its first deviation from speculative
+    sampling.
     """
+    unknown = EngineRounds(readings, "")
     given = _all_given(read)
     fault = named_fault(given, "") if given else None
     if fault is not None and not fault.named:  # numbers of a token without a draw show no row
@@ -348,15 +349,15 @@ def _rule(read: Sequence[tuple[Reading, Models]]) -> tuple[str, bool, tuple[Cont
         if by_text:
             agree = len({kind for kind, _ in by_text}) == 1 and 2 * len(by_text) > len(faults)
             if agree and all(_AS_BY.search(said) for _, said in by_text):
-                return without_unseen_row(by_text[0][1]), False, (), True  # no bound tells one text from another
-            return (by_text[0][1], True, (), True) if agree else ("", False, (), True)
+                return unknown._replace(fault=without_unseen_row(by_text[0][1]))  # no bound tells one text from another
+            return EngineRounds(readings, by_text[0][1], True) if agree else unknown
         if 2 * sum(UNDRAWN_WORDS in said for said in faults) > len(faults):
-            return "", False, (), True  # the readings only fail to find a draw
+            return unknown  # the readings only fail to find a draw
     sure = fault is not None and (fault.named or any(models.queries or models.guesses for _, models in read))
     if fault is None or not sure:
-        return "", False, (), True
+        return unknown
     sentence = f"{fault.sentence}{_as_with_q(read) if GUESSED in fault.sentence else ''}"
-    return sentence, fault.named, fault.contexts, fault.whole
+    return EngineRounds(readings, sentence, fault.named, fault.contexts, fault.whole)
 
 
 def _all_given(read: Sequence[tuple[Reading, Models]], *, undrawn: bool = True) -> list[GivenDrafts]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from specverify.checks.explaining.batch_rules import RequestBatch, rule_of_batch
-from specverify.checks.explaining.counterexample_parts import EVIDENCE, NEAR, NEAR_LAW, SEARCHED, or_none
+from specverify.checks.explaining.counterexample_parts import EVIDENCE, NEAR, NEAR_LAW, SEARCHED, BeyondOutcome, or_none
 from specverify.checks.explaining.engine_paths import (
     KeptPaths,
     draws_of,
@@ -211,18 +211,17 @@ def _where_in_calls(name: str, index: int) -> str:
     return f"in a batch with request{'s' * (first > 2)} {listed([i + 1 for i in range(first) if i != index])}"
 
 
-def then_of_request(program: EngineProgram, worst: Tokens, then: str, difference: Difference | None) -> str:
-    """Return the sentence ``then`` about the outcome ``worst``; of several long texts, only with the wrong request's.
+def then_of_request(program: EngineProgram, beyond: BeyondOutcome, difference: Difference | None) -> str:
+    """Return a sentence about the outcome ``beyond``; of several long texts, it shows only the wrong request's.
 
     ``difference`` is the first difference of the laws of ``program``.
     """
-    if program.split is None or difference is None or difference.request is None or len(worst) <= SHOWN_OUTCOME:
-        return then
-    text = program.split(worst)[difference.request]
-    told = (
-        f"the new tokens of all {program.each}s, with {listed_tokens(text)} in {program.each} {difference.request + 1},"
-    )
-    return then.replace(f"the new tokens should be {worst} ", f"{told} should come ").replace("are with", "come with")
+    outcome, does, should = beyond
+    if program.split is None or difference is None or difference.request is None or len(outcome) <= SHOWN_OUTCOME:
+        return beyond.sentence
+    text, each = listed_tokens(program.split(outcome)[difference.request]), program.each
+    told = f"the new tokens of all {each}s, with {text} in {each} {difference.request + 1},"
+    return f"{told} should come with probability {should}, but come with {does}"
 
 
 def rows_of_request(

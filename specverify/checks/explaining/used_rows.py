@@ -173,15 +173,13 @@ def _other_q(used: _Used, q: Row) -> Row | None:
     ``q`` is the row that the draft is drawn from. With ``used.row`` as p, the round follows the rule.
     """
     row, beyond = list(used.expected), 0.0
-    residual = [max(mass - own, 0.0) for mass, own in zip(used.row, q, strict=True)]
     for token, (mass, p, own) in enumerate(zip(used.row, used.expected, q, strict=True)):
         if mass < own - NEAR_LAW:
             if not mass > 0 < p:
                 return None
             row[token] = p * own / mass
             beyond += row[token] - p
-    total = sum(residual)
-    row = [mass - beyond * left / total for mass, left in zip(row, residual, strict=True)] if total > 0 else row
+    row = [mass - beyond * left for mass, left in zip(row, excess(used.row, q), strict=True)]
     return [max(mass, 0.0) for mass in row] if min(row) > -NEAR_LAW else None
 
 
