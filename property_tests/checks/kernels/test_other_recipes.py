@@ -15,26 +15,25 @@ def pick(weights, u, *, scaled=True):
     return min(at, int(np.flatnonzero(weights > 0)[-1]))
 
 
-def unscaled(p, q, drafts, accept_uniforms, final_uniforms, scaled=False):
+def by_token(p, q, drafts, accept_uniforms, final_uniforms, scaled=True, again=False):
+    """Verify token by token; with ``again`` the residual is looked up by the coin, without ``scaled`` not divided."""
     out = np.full((len(drafts), drafts.shape[1] + 1), -1, dtype=np.int64)
     for b, (row, x) in enumerate(zip(out, drafts, strict=True)):
         n = 0
         while n < len(x) and accept_uniforms[b, n] * q[b, n, x[n]] < p[b, n, x[n]]:
             n += 1
         left = np.maximum(p[b, n] - q[b, n], 0) if n < len(x) else p[b, n]
-        row[:n], row[n] = x[:n], pick(left, final_uniforms[b], scaled=scaled)
+        number = accept_uniforms[b, n] if again and n < len(x) else final_uniforms[b]
+        row[:n], row[n] = x[:n], pick(left, number, scaled=scaled)
     return out
 
 
-def coin_again(p, q, drafts, accept_uniforms, final_uniforms):
-    out = np.full((len(drafts), drafts.shape[1] + 1), -1, dtype=np.int64)
-    for b, (row, x) in enumerate(zip(out, drafts, strict=True)):
-        n = 0
-        while n < len(x) and accept_uniforms[b, n] * q[b, n, x[n]] < p[b, n, x[n]]:
-            n += 1
-        left = np.maximum(p[b, n] - q[b, n], 0) if n < len(x) else p[b, n]
-        row[:n], row[n] = x[:n], pick(left, accept_uniforms[b, n] if n < len(x) else final_uniforms[b])
-    return out
+def unscaled(*arguments):
+    return by_token(*arguments, scaled=False)
+
+
+def coin_again(*arguments):
+    return by_token(*arguments, again=True)
 
 
 def block(p, q, drafts, accept_uniforms, final_uniforms, limit=lambda weight, ratio: weight * min(1.0, ratio)):
@@ -75,7 +74,7 @@ def test_the_wrong_quantity_of_a_kernel_is_named(kernel, rule, said):
 
 def test_the_right_recipes_hold():
     def right(*arguments):
-        return unscaled(*arguments, scaled=True)
+        return by_token(*arguments)
 
     def right_block(*arguments):
         return block(*arguments, limit=lambda weight, ratio: min(1.0, weight * ratio))

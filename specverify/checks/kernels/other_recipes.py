@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from specverify.laws.draws import Tape
 from specverify.laws.grid import GridCell
-from specverify.reference import Tokens
+from specverify.reference import Tokens, excess_law
 from specverify.reference.verifiers.block_verification import pass_probability
 from specverify.subjects.kernel_rounds import DraftCase, KernelRounds, by_rule
 
@@ -17,24 +18,35 @@ MOST_CELLS = 300
 """The largest number of cells of random numbers at which a recipe is compared with the answers."""
 
 
-def _unscaled_residual(rounds: KernelRounds, case: DraftCase, uniforms: Sequence[float]) -> Tokens:
-    """Return the tokens of ``case`` if the residual is not divided by its sum: its last token gets the missing mass."""
-    right = by_rule(rounds, case, uniforms)
-    at = len(right) - 1
-    if at >= len(case.draft):
-        return right
+LastNumber = Callable[[DraftCase, int, float, float], float]
+"""``number(case, at, coin, last)`` returns the number by which the replacement of draft ``at`` is looked up.
+
+``coin`` is the accept uniform of this draft, and ``last`` the last uniform.
+"""
+
+
+def _with_last_number(number: LastNumber) -> Recipe:
+    """Return the right recipe, but with a replacement that is looked up by ``number(...)``."""
+
+    def emitted(rounds: KernelRounds, case: DraftCase, uniforms: Sequence[float]) -> Tokens:
+        right = by_rule(rounds, case, uniforms)
+        at = len(right) - 1
+        if at >= len(case.draft):
+            return right
+        numbers = [*uniforms]
+        numbers[rounds.gamma] = number(case, at, uniforms[at], uniforms[rounds.gamma])
+        return by_rule(rounds, case, numbers)
+
+    return emitted
+
+
+def _unscaled(case: DraftCase, at: int, _coin: float, last: float) -> float:
+    """Return the number that is looked up if the residual is not divided by its sum.
+
+    The last token of the residual gets the missing mass.
+    """
     total = float(np.maximum(np.asarray(case.p[at]) - np.asarray(case.q[at]), 0).sum())
-    numbers = [*uniforms]
-    numbers[rounds.gamma] = min(numbers[rounds.gamma] / total, BELOW_ONE) if total > 0 else numbers[rounds.gamma]
-    return by_rule(rounds, case, numbers)
-
-
-def _coin_again(rounds: KernelRounds, case: DraftCase, uniforms: Sequence[float]) -> Tokens:
-    """Return the tokens of ``case`` if a replacement is drawn with the accept uniform of the rejected draft."""
-    at = len(by_rule(rounds, case, uniforms)) - 1
-    numbers = [*uniforms]
-    numbers[rounds.gamma] = numbers[at] if at < len(case.draft) else numbers[rounds.gamma]
-    return by_rule(rounds, case, numbers)
+    return min(last / total, BELOW_ONE) if total > 0 else last
 
 
 def _product_of_limited(rounds: KernelRounds, case: DraftCase, uniforms: Sequence[float]) -> Tokens:
@@ -46,17 +58,18 @@ def _product_of_limited(rounds: KernelRounds, case: DraftCase, uniforms: Sequenc
     gamma = len(case.draft)
     bounds = [*(pass_probability(weights[i], p[i], q[i]) for i in range(1, gamma)), weights[gamma]][:gamma]
     kept = max((i + 1 for i, bound in enumerate(bounds) if uniforms[i] < bound), default=0)
-    row = p[kept] if kept == gamma else np.maximum(weights[kept] * p[kept] - q[kept], 0)
-    sums = np.cumsum(row if row.sum() > 0 else p[kept])
-    last = int(np.searchsorted(sums, uniforms[rounds.gamma] * sums[-1], side="right"))
-    return (*case.draft[:kept], min(last, int(np.flatnonzero(np.diff(sums, prepend=0))[-1])))
+    row = p[kept] if kept == gamma else excess_law(weights[kept] * p[kept], q[kept])
+    site = ("last",)
+    return (*case.draft[:kept], Tape(0, {(site, 0): uniforms[rounds.gamma]}).categorical(row, site))
 
 
 RECIPES: Mapping[str, Mapping[str, Recipe]] = {
     "token": {
         "the residual max(p - q, 0) is not divided by its sum: the cumulative sums that the last uniform is compared "
-        "with end below 1": _unscaled_residual,
-        "a replacement is drawn with the accept uniform of the rejected draft, not with the last uniform": _coin_again,
+        "with end below 1": _with_last_number(_unscaled),
+        "a replacement is drawn with the accept uniform of the rejected draft, not with the last uniform": (
+            _with_last_number(lambda case, at, coin, last: coin)
+        ),
     },
     "block": {
         "the weight of the first i drafts is the product of min(1, p/q), expected the running product of p/q, limited "
