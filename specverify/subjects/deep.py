@@ -50,7 +50,7 @@ def deep_of(
 def where_it_runs(variant: Variant, scenarios: Sequence[Scenario]) -> Cases:
     """Return the pairs of ``variant`` with each of ``scenarios``; () if the variant raises in the first of them.
 
-    A verifier may refuse so many drafts; then these scenarios are left out.
+    A verifier may have a largest number of drafts, and raise above it; then these scenarios are left out.
     """
     return tuple((variant, scenario) for scenario in scenarios) if _runs_in(variant, scenarios[0]) else ()
 

@@ -92,7 +92,7 @@ def deep_rounds_of(kernel: Kernel, budget: int) -> KernelRounds:
 
 
 def runs_on(rounds: KernelRounds) -> bool:
-    """Return whether the kernel runs without an error on the first row of ``rounds``; it may refuse so many drafts."""
+    """Return whether the kernel runs without an error on the first row of ``rounds``; it may raise for many drafts."""
     try:
         decided(rounds, np.zeros(1, dtype=np.int64), np.full((1, rounds.gamma + 1 + rounds.kernel.race), 0.5))
     except Exception:  # noqa: BLE001 - it may refuse this number of drafts in any way

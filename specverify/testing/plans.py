@@ -245,7 +245,7 @@ def subject_plan(
 
 
 def _seeing(subject: Subject, tv: float | None) -> Subject:
-    """Return the subject with so many samples that they detect a total variation of ``tv`` from the expected law.
+    """Return the subject with as many samples as detect a total variation of ``tv`` from the expected law.
 
     The subject is unchanged if ``tv`` is None.
     """

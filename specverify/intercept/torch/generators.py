@@ -62,7 +62,8 @@ def own_generators() -> list[torch.Generator]:
     return [torch.default_generator, *(torch.cuda.default_generators if used else ())]
 
 
-UNANSWERED = "an operation of torch that is not answered"
+def _unanswered() -> str:
+    return "an operation of torch that is not answered"
 
 
 class TorchStreams(Streams):
@@ -169,7 +170,7 @@ class TorchStreams(Streams):
         """
         return state if state and state[0] in self._of_set else None
 
-    def look(self, what: Callable[[], str] = lambda: UNANSWERED) -> None:
+    def look(self, what: Callable[[], str] = _unanswered) -> None:
         """Raise ``NeedsValue`` if a generator is not in the state in which the last intercepted draw left it.
 
         Its state shows that an operation drew from it without interception; ``what()`` returns the name of the
@@ -178,7 +179,7 @@ class TorchStreams(Streams):
         for real, _ in list(self._left.values()):
             self._found(real, _bytes(real.get_state()), what)
 
-    def _found(self, real: Any, state: bytes, what: Callable[[], str] = lambda: UNANSWERED) -> None:
+    def _found(self, real: Any, state: bytes, what: Callable[[], str] = _unanswered) -> None:
         left = self._left.get(id(real))
         if left is not None and left[1] != state:
             self._left[id(real)] = (real, state)
