@@ -325,11 +325,23 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
         split=lambda new: tuple(each_text(requests, new)),
         in_quick=requests in QUICK or len(requests.each) > MOST_ROWS,
         each="row" if requests.at_once and not requests.rows else "request",
-        alone=lambda index: _program(placed(make, _place(requests, index)), requests.each[index], like),
+        alone=partial(_serving_one, make, requests, like),
         trace=partial(_traced_serving, make, requests),
         most_paths=MOST_PATHS,
         probe=partial(_probe, make, like._replace(observer=None)),
     )
+
+
+def _serving_one(
+    make: Make, requests: Requests, like: Made, index: int, parameters_of: int | None = None
+) -> EngineProgram:
+    """Return the program that serves request ``index`` of ``requests`` alone.
+
+    The request has the sampling parameters of request ``parameters_of``, and its own if it is None. ``make`` and
+    ``like`` are those of ``_serving``.
+    """
+    place = _place(requests, index if parameters_of is None else parameters_of)
+    return _program(placed(make, place), requests.each[index], like)
 
 
 def _place(requests: Requests, index: int) -> int:

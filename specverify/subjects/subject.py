@@ -243,8 +243,9 @@ class EngineProgram(NamedTuple):
     """Separates an outcome into the texts of its requests, if it has several."""
     each: str = "request"
     """The word for one of several texts."""
-    alone: Callable[[int], EngineProgram] | None = None
-    """``alone(index)`` returns the program that serves one request alone."""
+    alone: Callable[..., EngineProgram] | None = None
+    """``alone(index)`` returns the program that serves one request alone; ``alone(index, other)``, that with the
+    sampling parameters of request ``other``."""
     trace: Callable[[tuple[int, ...]], Trace] | None = None
     """``trace(choices)`` repeats a path; returns its tokens and model queries, if specverify made the models."""
     most_paths: float = math.inf

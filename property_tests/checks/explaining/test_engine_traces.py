@@ -165,9 +165,22 @@ def test_a_text_with_which_the_target_is_never_queried_is_named():
     def trace(*asked, new=(1, 0)):
         return Trace((((0,), new),), tuple(("target", text) for text in asked), None, lambda text: np.array([0.5, 0.5]))
 
-    said = "p of new token 2 is not computed after (0, 1)"
-    assert row_not_computed([trace((0,), (0, 0)), None], (1,)) == f"{said}, but after (0, 0)"
-    assert row_not_computed([trace((0,), (0, 0)), trace((0,), (1, 1))], (1,)) == said
-    assert row_not_computed([trace((0,), (0, 0)), trace((0,), (0, 1))], (1,)) == ""
-    assert row_not_computed([trace((0,), (0, 0), new=(0, 0))], (1,)) == ""
-    assert row_not_computed([trace()], (1,)) == ""
+    said, seen = "p of new token 2 is not computed after (0, 1)", {0: 0.5, 1: 0.5}
+    assert row_not_computed([trace((0,), (0, 0)), None], (1,), seen) == f"{said}, but after (0, 0)"
+    assert row_not_computed([trace((0,), (0, 0)), None], (1,), {0: 0.25, 1: 0.75}) == said
+    assert row_not_computed([trace((0,), (0, 0)), trace((0,), (1, 1))], (1,), seen) == said
+    assert row_not_computed([trace((0,), (0, 0)), trace((0,), (0, 1))], (1,), seen) == ""
+    assert row_not_computed([trace((0,), (0, 0), new=(0, 0))], (1,), seen) == ""
+    assert row_not_computed([trace()], (1,), seen) == ""
+
+
+def test_a_shorter_text_that_is_queried_again_in_its_place_is_named():
+    def traced(*asked, new=(1, 1, 0)):
+        rows = {(0,): np.array([0.25, 0.75])}
+        target = lambda text: rows.get(text, np.array([0.5, 0.5]))  # noqa: E731
+        return Trace((((0,), new),), tuple(("target", text) for text in asked), None, target)
+
+    traces = [traced((0,), (0, 1), (0,), last) for last in ((0, 1, 0), (0, 0, 0))]
+    said = "p of new token 3 is not computed after (0, 1, 1)"
+    assert row_not_computed(traces, (1, 1), {0: 0.25, 1: 0.75}) == f"{said}, but after (0,)"
+    assert row_not_computed(traces, (1, 1), {0: 0.5, 1: 0.5}) == said

@@ -35,6 +35,22 @@ def test_a_draft_that_is_surely_accepted_is_named_with_its_line():
     assert _decided_by(HALVES, right, KeptPaths(accepts_all), WRONG) == ""
 
 
+def test_the_parameters_of_another_request_are_named():
+    rows = {0: (0.25, 0.75), 1: (0.5, 0.5)}
+
+    def alone(index, other):
+        law = {(first, 1): 0.5 * mass for first in (0, 1) for mass in rows[other][1:]}
+        law |= {(first, 0): 0.5 * rows[other][0] for first in (0, 1)}
+        return EngineProgram("alone", lambda: nullcontext(None), lambda: law)
+
+    trace = Trace((((0,), (0, 0)), ((1,), (0, 1))), (), *[lambda text: np.array([0.1, 0.9])] * 2)
+    said = _decided_by(HALVES._replace(alone=alone), trace, KeptPaths(accepts_all), WRONG)
+    drawn = "new token 2 is drawn from p with the sampling parameters of row 1, (0.25, 0.75) (e.py:1)"
+    assert said == f"; {drawn}, expected with those of row 2: p = (0.5, 0.5)"
+    rows[0] = (0.75, 0.25)
+    assert _decided_by(HALVES._replace(alone=alone), trace, KeptPaths(accepts_all), WRONG) == ""
+
+
 def test_of_many_rows_only_the_wrong_one_is_shown():
     worst = (0,) * 10 + (1,) * 10
     beyond = BeyondOutcome(worst, "0.2", "0.1")

@@ -19,6 +19,7 @@ from specverify.laws.enumeration import decoder_law, whole_run
 from specverify.laws.law import target_law
 from specverify.laws.paths import paths
 from specverify.laws.scenarios import Scenario
+from specverify.reference import warpers
 from specverify.subjects.engine import engine_subject
 from specverify.subjects.forms import BATCHED, LOGITS, Form
 from specverify.subjects.subject import InScenario
@@ -359,6 +360,26 @@ def test_a_target_with_another_top_k_is_named():
     here = InScenario(variant, Scenario("generic", 3, (0, 1, 0), 3, seed=2), rational=False)
     said = "p is taken with top_k=3 in the place of 2: draft 1, token "
     assert fault_of_rounds(here).sentence.startswith(said)
+
+
+def top_p_first(target_logits, draft_logits, draft_tokens, temperature=1.0, top_k=0, top_p=1.0):
+    def pmfs(logits):
+        powers = np.exp(logits - logits.max(-1, keepdims=True))
+        rows = [warpers.top_p(row, top_p) for row in powers / powers.sum(-1, keepdims=True)]
+        rows = [warpers.top_k(row, top_k) if top_k else row for row in rows]
+        return np.array([row ** (1 / temperature) / (row ** (1 / temperature)).sum() for row in rows])
+
+    return verifier()(pmfs(target_logits), pmfs(draft_logits), draft_tokens)
+
+
+@pytest.mark.parametrize("shape", ["generic", "peaked"])
+def test_sampling_parameters_in_another_order_are_named(shape):
+    """In the peaked scenario, all wrong values are 0 or 1."""
+    scenario = Scenario(shape, 2, (0,), 2, seed=int(shape == "generic"))
+    subject = verifier_subject(top_p_first, "it", form=LOGITS)
+    variant = next(one for one in subject.variants if "temperature=1.5 top_k=2 top_p=0.8" in one.label)
+    fault = fault_of_rounds(InScenario(variant, scenario, rational=False))
+    assert fault.sentence.startswith("p is taken with top_p=0.8 applied before temperature=1.5: draft 1, token 0 (p")
 
 
 def bonus_behind_the_longest_row(p, q, draft_tokens, lengths):

@@ -53,6 +53,15 @@ def test_a_rejected_draft_that_is_kept_for_the_next_position_is_named():
     assert reading_of(kept, ahead, (0, 1)).fault == said
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_a_coin_before_the_queries_of_its_round_is_no_test(late):
+    """Without draws before it, the draft of such a round is certain in q; the coin may choose a drafter."""
+    one_hot = model({(0,): (0.0, 1.0)})
+    queries = tuple((1 - late, name, (0,)) for name in ("target", "draft"))
+    reading = reading_of([coin(0.0, 0.3)], Models(model(P), one_hot, (0,), 1, queries=queries), (1,))
+    assert bool(reading and "is tested with u < 0.3" in reading.fault) == late
+
+
 def test_the_bound_of_the_search_changes_no_reading(monkeypatch):
     """The paths deviate from the rule in none, one or several steps."""
     paths = [

@@ -122,7 +122,9 @@ def program_counterexample(
     model = _after(trace.texts[0][0], trace.target) if trace and trace.target else model_of_law(expected, size)
     named = or_none(token_without_draw, program, engine) or _fault_of(rounds, engine, drawn, (model, size), cells)
     if not named and trace is not None and program.split is None:
-        named = _fault_of_candidates(engine, trace, size, cells) or row_not_computed(traces, difference.before)
+        named = _fault_of_candidates(engine, trace, size, cells) or row_not_computed(
+            traces, difference.before, difference.seen
+        )
     if not named:
         paths_drawn = HeaviestPaths(
             engine, expected, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from specverify.checks.explaining.counterexample_parts import NEAR_LAW
 from specverify.checks.explaining.first_difference import CERTAIN
 from specverify.checks.explaining.reused_rows import REUSED, reused_row
+from specverify.checks.explaining.round_rules import same_row
 from specverify.checks.explaining.wording import ends_of, short_row
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Trace
@@ -62,11 +65,17 @@ def argmax_without_draw(traces: Sequence[tuple[Trace, int]]) -> str:
     return f"{said} after {text}, expected a draw from p = {short_row(p)}"
 
 
-def row_not_computed(traces: Sequence[Trace | None], before: Tokens) -> str:
+def row_not_computed(traces: Sequence[Trace | None], before: Tokens, seen: Mapping[int, Any]) -> str:
     """Return the sentence that the target is never queried with the text of a wrong token; "" if it is.
 
-    ``before`` are the new tokens before the wrong one, and ``traces`` the queries of several paths, or None. The
-    sentence adds the text of the same length that is queried instead, if it is the only one on all paths.
+    The sentence adds the text that is queried instead, if p after it is the law of the wrong token, and this law is
+    uncertain. This is the text that is queried on all paths next after the text without its last token, or the only
+    queried text of this length.
+
+    Args:
+        traces: The queries of several paths, or None.
+        before: The new tokens before the wrong one.
+        seen: The observed law of the wrong token.
     """
     known = [trace for trace in traces if trace and len(trace.texts) == 1 and trace.target is not None]
     fitting = [trace for trace in known if trace.texts[0][1][: len(before)] == before != trace.texts[0][1]]
@@ -76,9 +85,28 @@ def row_not_computed(traces: Sequence[Trace | None], before: Tokens) -> str:
     asked = [set(trace.asked("target")) for trace in fitting]
     if any(text in queried or not queried for queried in asked):
         return ""
+    following = {_asked_behind(trace, text[:-1]) for trace in fitting}
     same = set.intersection(*({other for other in queried if len(other) == len(text)} for queried in asked))
-    instead = f", but after {next(iter(same))}" if len(same) == 1 else ""
-    return f"p of new token {len(before) + 1} is not computed after {text}{instead}"
+    instead = next((kind.pop() for kind in (following, same) if len(kind) == 1), ())
+    said = f", but after {instead}" if instead and _has_law(fitting[0], instead, seen) else ""
+    return f"p of new token {len(before) + 1} is not computed after {text}{said}"
+
+
+def _asked_behind(trace: Trace, text: Tokens) -> Tokens:
+    """Return the text of the target query that follows the first one with ``text``; () if there is none."""
+    asked = trace.asked("target")
+    at = asked.index(text) + 1 if text in asked else len(asked)
+    return next(iter(asked[at:]), ())
+
+
+def _has_law(trace: Trace, text: Tokens, seen: Mapping[int, Any]) -> bool:
+    """Return whether p after ``text`` is the law ``seen`` of a token, and not certain. ``trace`` has the target."""
+    if trace.target is None:
+        return False
+    row = trace.target(text).tolist()
+    if max(row) > CERTAIN:
+        return False
+    return same_row(row, [float(seen.get(token, 0)) for token in range(len(row))], NEAR_LAW)
 
 
 def drafts_of_first_round(trace: Trace) -> int:

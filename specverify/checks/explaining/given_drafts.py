@@ -26,7 +26,7 @@ from specverify.laws.rounding import FLOAT32
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Draft, LanguageModel, Pmf, Round, State, Tokens
 from specverify.reference.models import draft_model
-from specverify.reference.warpers import warped
+from specverify.reference.warpers import min_p, top_k, top_p, warped
 from specverify.subjects.subject import InScenario
 from specverify.subjects.warped_tasks import Processed
 
@@ -212,6 +212,9 @@ def _under_other_parameters(here: InScenario, prefix: Tokens, tokens: Tokens) ->
         other = {**setting, "top_k": other_k}
         wrong = _rows(_warped(target, other), _warped(draft, other), prefix, tokens)
         result |= _in_place(right, wrong, f"taken with top_k={other_k:g} in the place of {setting['top_k']:g}")
+    for said, order in _other_orders(setting):
+        wrong = _rows(_in_order(target, setting, order), _in_order(draft, setting, order), prefix, tokens)
+        result |= _in_place(right, wrong, said)
     for name in sorted(set(setting) & {"top_k", "top_p", "min_p"}):
         less = {other: kept for other, kept in setting.items() if other != name}
         whole = _rows(_warped(target, less), _warped(draft, less), prefix, tokens)
@@ -220,6 +223,43 @@ def _under_other_parameters(here: InScenario, prefix: Tokens, tokens: Tokens) ->
                 wrong = ModelRows(*(_all_cut(cut, *pair, setting[name]) for pair in zip(whole, right, strict=True)))
                 result |= _in_place(right, wrong, said.format(name=name))
     return result
+
+
+def _other_orders(setting: Mapping[str, float]) -> Iterator[tuple[str, list[str]]]:
+    """Yield (description, names) for orders of the parameters in ``setting`` in which one is applied too early.
+
+    Nothing is yielded with a repetition penalty, which needs logits, or at temperature 0.
+    """
+    if "repetition_penalty" in setting or setting.get("temperature") == 0:
+        return
+    names = [name for name in _APPLIED if name in setting]
+    for late, name in enumerate(names):
+        for early in range(late):
+            rest = [other for other in names if other != name]
+            said = f"taken with {name}={setting[name]:g} applied before {names[early]}={setting[names[early]]:g}"
+            yield said, [*rest[:early], name, *rest[early:]]
+
+
+def _in_order(model: Processed, setting: Mapping[str, float], order: Sequence[str]) -> LanguageModel:
+    """Return ``model`` with its sampling parameters ``setting`` applied in the given ``order``."""
+    bare = _unprocessed(model)
+
+    def pmf(tokens: Tokens) -> Pmf:
+        row = bare(tokens)
+        for name in order:
+            row = _APPLIED[name](row, setting[name])
+        return row
+
+    return pmf
+
+
+_APPLIED: Mapping[str, Callable[[Pmf, float], Pmf]] = {
+    "temperature": lambda row, value: row ** (1 / value) / (row ** (1 / value)).sum(),
+    "top_k": lambda row, value: top_k(row, int(value)),
+    "top_p": top_p,
+    "min_p": min_p,
+}
+"""Sampling parameter -> the function that applies it to a pmf, in the right order of application."""
 
 
 def _all_cut(cut: Cut, whole: Sequence[Row], right: Sequence[Row], value: float) -> tuple[Row, ...]:

@@ -9,16 +9,18 @@ from specverify.checks.explaining.batch_rules import RequestBatch, rule_of_batch
 from specverify.checks.explaining.counterexample_parts import EVIDENCE, NEAR, NEAR_LAW, SEARCHED, BeyondOutcome, or_none
 from specverify.checks.explaining.engine_paths import (
     KeptPaths,
+    PathDraw,
     draws_of,
     with_pmfs,
 )
+from specverify.checks.explaining.engine_rounds import model_of_law
 from specverify.checks.explaining.engine_traces import (
     context_with_draft,
     drafts_of_first_round,
     listed_tokens,
 )
 from specverify.checks.explaining.first_difference import CERTAIN, END, Difference
-from specverify.checks.explaining.round_rules import excess, ratio, same_row
+from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
 from specverify.checks.explaining.wording import apart, listed, short, short_row
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import total_variation
@@ -33,6 +35,8 @@ PATHS_ALONE = 2000
 
 SHOWN_OUTCOME = 16
 """The largest number of tokens of an outcome of several requests that is shown whole."""
+MOST_OTHERS = 4
+"""The largest number of requests whose sampling parameters are tried."""
 SHOWN_ROWS = 3
 """The number of texts of a wrong request whose rows are shown."""
 
@@ -111,14 +115,16 @@ def _decided_by(program: EngineProgram, trace: Trace | None, engine: KeptPaths, 
     """Return a clause about the wrong draw that decides the first wrong token, with its program line; "" if none does.
 
     A draw decides the token if all paths with the same outcomes up to this draw have the same token. The draw is wrong
-    in three cases:
+    in four cases:
 
     * It is a coin whose probability is not min(1, p/q).
     * It is a token from a row that is not p, q or their residual.
     * It is a draft from q, which is then surely accepted, but min(1, p/q) is below 1.
+    * It is a token from p with the sampling parameters of another request.
 
-    The paths with the wrong token are searched, the most probable first. ``difference`` has the first wrong token,
-    ``engine`` the paths of ``program``, and ``trace`` the model queries of one path.
+    If sampling parameters change p, only the last case is examined, because q is not known then. The paths with the
+    wrong token are searched, the most probable first. ``difference`` has the first wrong token, ``engine`` the paths of
+    ``program``, and ``trace`` the model queries of one path.
     """
     index = difference.request
     models = trace is not None and trace.target is not None and trace.draft is not None
@@ -132,6 +138,7 @@ def _decided_by(program: EngineProgram, trace: Trace | None, engine: KeptPaths, 
     )
     if not 0 <= token < len(p):
         return ""
+    own = or_none(_row_alone, program, index, index, begun, len(p)) or p
     begins = [(path, program.split(outcomes_of(path.outcome)[0][0])[index][: number + 1]) for path in engine]
     fitting = sorted((path for path, new in begins if new == (*begun, token)), key=lambda path: -path.weight)
     cells = dict[tuple[int, ...], Any]()
@@ -145,18 +152,63 @@ def _decided_by(program: EngineProgram, trace: Trace | None, engine: KeptPaths, 
         item = next((item for item in reversed(drawn) if item.high - item.low < 1 - NEAR), None)
         if item is None or not item.place:
             continue
-        bound = ratio(p[token], q[token])
-        if not item.is_lookup and item.low <= 0 and abs(item.high - bound) > NEAR_LAW:
-            does, ought = apart(item.high, bound)
-            return f"; new token {number + 1} is {token} if u < {does} ({item.place}), and min(1, p/q) is {ought} there"
-        if item.pmf and not any(same_row(item.pmf, row, NEAR_LAW) for row in (p, q, excess(p, q))):
-            rows = f"where p = {short_row(p)} and q = {short_row(q)}"
-            return f"; new token {number + 1} is drawn from {short_row(item.pmf)} ({item.place}), {rows}"
-        if item.outcome == token and same_row(item.pmf, q, NEAR_LAW) and bound < 1 - NEAR_LAW:
-            rows = f"p = {short_row(p)} and q = {short_row(q)}"
-            said = f"; the draft, token {token} from q ({item.place}), is surely accepted on some paths, expected with"
-            return f"{said} probability {short(bound)} = min(1, p/q), where {rows}"
+        if same_row(own, p, NEAR_LAW):
+            said = _wrong_draw(item, (number + 1, token), p, q)
+        else:
+            said = _with_parameters_of(program, item, (index, len(trace.texts)), begun, own)
+        if said:
+            return said
     return ""
+
+
+def _wrong_draw(item: PathDraw, emitted: tuple[int, int], p: Row, q: Row) -> str:
+    """Return a clause about ``item``, which decides that a token is emitted, if it is a wrong draw; else "".
+
+    ``emitted`` is (number of the new token, counted from 1; token), and ``p`` and ``q`` are the rows at this position.
+    """
+    number, token = emitted
+    bound = ratio(p[token], q[token])
+    if not item.is_lookup and item.low <= 0 and abs(item.high - bound) > NEAR_LAW:
+        does, ought = apart(item.high, bound)
+        return f"; new token {number} is {token} if u < {does} ({item.place}), and min(1, p/q) is {ought} there"
+    if item.pmf and not any(same_row(item.pmf, row, NEAR_LAW) for row in (p, q, excess(p, q))):
+        rows = f"where p = {short_row(p)} and q = {short_row(q)}"
+        return f"; new token {number} is drawn from {short_row(item.pmf)} ({item.place}), {rows}"
+    if item.outcome == token and same_row(item.pmf, q, NEAR_LAW) and bound < 1 - NEAR_LAW:
+        rows = f"p = {short_row(p)} and q = {short_row(q)}"
+        said = f"; the draft, token {token} from q ({item.place}), is surely accepted on some paths, expected with"
+        return f"{said} probability {short(bound)} = min(1, p/q), where {rows}"
+    return ""
+
+
+def _with_parameters_of(program: EngineProgram, item: PathDraw, request: tuple[int, int], new: Tokens, own: Row) -> str:
+    """Return the clause that ``item`` draws a token from p with the parameters of another request; "" if it does not.
+
+    ``request`` is (index of the request that gets the token, number of requests), ``new`` are its new tokens before,
+    and ``own`` is its own p.
+    """
+    index, count = request
+    if not item.pmf or same_row(item.pmf, own, NEAR_LAW):
+        return ""
+    for other in range(min(count, MOST_OTHERS)):
+        row = or_none(_row_alone, program, index, other, new, len(own)) if other != index else None
+        if row and same_row(item.pmf, row, NEAR_LAW):
+            whose = f"p with the sampling parameters of {program.each} {other + 1}"
+            drawn = f"new token {len(new) + 1} is drawn from {whose}, {short_row(item.pmf)} ({item.place})"
+            return f"; {drawn}, expected with those of {program.each} {index + 1}: p = {short_row(own)}"
+    return ""
+
+
+def _row_alone(program: EngineProgram, index: int, other: int, new: Tokens, size: int) -> Row | None:
+    """Return p after the new tokens ``new`` of request ``index``, with the sampling parameters of request ``other``.
+
+    The row ``[size]`` is that of the expected law of the request alone. Returns None if the engine cannot serve one
+    request alone, or if the expected law has no text that continues ``new``.
+    """
+    if program.alone is None:
+        return None
+    row = model_of_law(program.alone(index, other).law(), size)(new).tolist()
+    return row if sum(row) > 0 else None
 
 
 def right_alone(program: EngineProgram, index: int) -> str:

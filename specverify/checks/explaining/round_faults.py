@@ -469,7 +469,7 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
     ``all_given`` are the rounds, and ``parameters`` the sampling parameters as text.
     """
     if not _tells(all_given):
-        return ""
+        return _only_fault_of_parameters(all_given)
     before = f"taken before {parameters or 'the sampling parameters'} is applied"
     for said, change in (
         (f"p is {before}", _raw_p),
@@ -493,6 +493,15 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
         twice = f"temperature={value}" in parameters
         return f"the temperature {value} is applied twice to p" if twice else f"p has a further temperature of {value}"
     return ""
+
+
+def _only_fault_of_parameters(all_given: Sequence[GivenDrafts]) -> str:
+    """Return the only mistake in the sampling parameters with which the rounds follow the rule; "" if several fit.
+
+    Mistakes in p alone and in p and q count as one. ``all_given`` are rounds whose wrong values are all 0 or 1.
+    """
+    fitting = [said for said in all_given[0].others if _all_values_fit(all_given, partial(_other, said))]
+    return fitting[0] if len({said.partition(" taken ")[2] for said in fitting}) == 1 else ""
 
 
 def _tells(all_given: Sequence[GivenDrafts], parts: Sequence[str] = PARTS) -> bool:

@@ -757,6 +757,8 @@ class _PathReader:
             now: The round as far as it is read. A way that makes the round too costly is left out.
         """
         item, bound = self._next(at, lookup=False), float(ratio(self.p(here)[token], q[token]))
+        if item is not None and self._is_before_queries(item, now.text):
+            item = None
         if item is not None:
             accepted = item.low <= 0
             seen, sign = (item.high, "<") if accepted else (item.low, ">=")
@@ -784,6 +786,14 @@ class _PathReader:
             if not guessed and self.without_coins and self.final[len(here) : len(here) + 1] != (token,):
                 never = f"with probability 1; expected u < {short(bound)} = min(1, p/q)"
                 yield at, False, NO_TEST, never, f"rejected {never}", 0.0
+
+    def _is_before_queries(self, test: PathDraw, text: Tokens) -> bool:
+        """Return whether both models are first queried with ``text``, the text before a round, after the draw ``test``.
+
+        If so, the draw tests no draft of the round: neither p nor q of a draft is known before.
+        """
+        made = len(test.before)
+        return all(self.first.get((model, text), made) > made for model in ("target", "draft"))
 
     def _bonus(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
         """Yield the ways to read the end of a round whose drafts are all tested: with a bonus token, and without.

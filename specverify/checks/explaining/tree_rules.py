@@ -101,7 +101,7 @@ def name_of_tree_rule(rounds: Sequence[TreeRound]) -> str:
 
     If several rules fit, the shortest name is returned if all other names begin with it, else "".
     """
-    if not rounds or _fits(rounds, "", ""):
+    if not rounds or follows_rejection(rounds):
         return ""
     rules = [("", residual) for residual in RESIDUALS] + [(q_rule, "") for q_rule in Q_RULES]
     fitting = [rule for rule in rules if any(rule) and _fits(rounds, *rule)]
@@ -109,6 +109,11 @@ def name_of_tree_rule(rounds: Sequence[TreeRound]) -> str:
         fitting = [rule for rule in product(Q_RULES, RESIDUALS) if all(rule) and _fits(rounds, *rule)]
     names = sorted(("; ".join(filter(None, rule)) for rule in fitting), key=len)
     return names[0] if names and all(name.startswith(names[0]) for name in names) else ""
+
+
+def follows_rejection(rounds: Sequence[TreeRound]) -> bool:
+    """Return whether recursive rejection, the right rule, predicts every draw of ``rounds``."""
+    return _fits(rounds, "", "")
 
 
 def has_tree_rule(rounds: Sequence[TreeRound]) -> bool:
