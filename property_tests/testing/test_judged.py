@@ -1,4 +1,4 @@
-"""The time limit of a judged subject."""
+"""The time limit of a judged subject, and the error that its verdicts raise."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
-from specverify.testing.judged import examined, offered
+from specverify.base.verdict import Status, Verdict
+from specverify.testing import SpeculationRefuted, SpeculationUndecided
+from specverify.testing.judged import examined, fault_of, offered
 from specverify.testing.plans import Plan
 
 
@@ -24,6 +26,18 @@ def test_a_limit_longer_than_the_usual_one_is_kept_where_no_share_of_a_run_is_sh
     finally:
         offered.reset(token)
     assert given == [seconds]
+
+
+def test_beside_a_refutation_the_undecided_checks_are_listed_without_their_reasons():
+    plan = Plan("a plan", (), lambda names, limit, known: [], {})
+    unknown = Verdict("it", "acceptance_is_optimal", Status.UNKNOWN, "the reason")
+    refuted = Verdict("it", "law_is_target", Status.REFUTED, "the laws differ")
+    alone, beside = fault_of(plan, [unknown]), fault_of(plan, [refuted, unknown])
+    assert isinstance(alone, SpeculationUndecided)
+    assert "the reason" in str(alone)
+    assert isinstance(beside, SpeculationRefuted)
+    assert str(beside).endswith("it: not decided: acceptance is optimal")
+    assert "the reason" not in str(beside)
 
 
 USERS_TESTS = """

@@ -437,7 +437,11 @@ def _between(found: float, expected: float, value: Value) -> str:
 def _source(kind: Kind) -> str:
     if kind == RAW:
         return "that of the target's row as it is (raw)"
-    return "what the call without speculation returns" if kind == PLAIN else "that of the law it was drawn from"
+    return (
+        "what the call without speculation returns"
+        if kind == PLAIN
+        else "that of p, the target's row after its sampling parameters"
+    )
 
 
 def _explanations(found: float, place: int, answer: Answer, known: KnownValues) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from specverify.testing.plans import (
     seconds_of,
     subject_plan,
 )
-from specverify.testing.told import failure_message, grouped, without_false_replay
+from specverify.testing.told import failure_message, grouped, not_decided, without_false_replay
 
 GOOD = frozenset({Status.HOLDS, Status.DECLARED_BIAS})
 heard: ContextVar[Callable[[Verdict], object] | None] = ContextVar("heard", default=None)
@@ -182,7 +182,9 @@ def fault_of(plan: Plan, verdicts: Sequence[Verdict]) -> Exception | None:
     statuses = {verdict.status for verdict in wrong}
     if Status.REFUTED in statuses and plan.refuted_alone:
         wrong = [verdict for verdict in wrong if verdict.status is Status.REFUTED]
-    said = [failure_message(group) for group in grouped(wrong)] + surprising
+    unknown = [verdict for verdict in wrong if verdict.status is Status.UNKNOWN and Status.REFUTED in statuses]
+    said = [failure_message(group) for group in grouped([verdict for verdict in wrong if verdict not in unknown])]
+    said += [*filter(None, [not_decided(unknown)]), *surprising]
     message = "\n\n".join(filter(None, [*said, plan.hint()]))
     if Status.REFUTED in statuses:
         return SpeculationRefuted(message)

@@ -24,6 +24,12 @@ def failure_message(group: Sequence[Verdict]) -> str:
     return "\n".join(filter(None, [f"{verdict.subject}: {failure(verdict)}", also_refuted(others)]))
 
 
+def not_decided(unknown: Sequence[Verdict]) -> str:
+    """Return the line with the checks that stay UNKNOWN beside a refutation, without their reasons; "" if none does."""
+    names = ", ".join(verdict.check.replace("_", " ") for verdict in unknown)
+    return f"{unknown[0].subject}: not decided: {names}" if unknown else ""
+
+
 def grouped(wrong: Sequence[Verdict]) -> list[list[Verdict]]:
     """Return the failed verdicts ``wrong`` in groups; the verdicts of a group have one cause, such as one wrong law.
 

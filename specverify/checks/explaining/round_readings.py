@@ -49,6 +49,8 @@ PASSED_OVER = 0.75
 """The cost of a token without a draft although the draft model was queried."""
 UNLIKELY = 0.25
 """The cost of a reading that follows the rule in an unusual order."""
+LIKE_PLAIN = 2.5 * UNLIKELY
+"""The cost of a draft that is drawn from p, if the draft model is unknown: a round without drafts costs less."""
 
 UNDRAWN_WORDS = "chosen without a draw"
 """The beginning of the words about a token that no draw produced although several tokens are possible."""
@@ -580,7 +582,7 @@ class _PathReader:
             cost = self._misfit(at, "draft", len(here), ("draft", here))
             if not known:
                 other = here in self.models.learned and not same_row(item.pmf, self.models.learned[here], NEAR)
-                cost += OTHER_DRAFT * other
+                cost += OTHER_DRAFT * other + LIKE_PLAIN * same_row(item.pmf, self.p(here), NEAR)
                 yield self._with(drafted, item.outcome, item.pmf, at + 1, cost, place=item.place, drawn=True)
             elif not drafted.fault and drafted.cost < OTHER_DRAFT:
                 named = self._named_row(item.pmf, here, ())

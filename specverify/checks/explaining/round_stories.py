@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
+from specverify.checks.explaining.block_rules import block_fault, block_round
 from specverify.checks.explaining.given_drafts import (
     LARGEST_VOCABULARY,
     GivenDrafts,
@@ -14,8 +15,9 @@ from specverify.checks.explaining.given_drafts import (
     is_coin,
     place_of,
     round_given,
+    rounds_given_drafts,
 )
-from specverify.checks.explaining.round_rules import excess
+from specverify.checks.explaining.round_rules import Row, excess
 from specverify.checks.explaining.wording import apart, short
 from specverify.laws.draws import Decision, Narrated, NotAFunctionOfItsDraws, Replayed
 from specverify.reference import Round, State
@@ -33,6 +35,7 @@ def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
     if here.decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return ""
     decoder, replayed, told = here.decoder, Replayed(choices), list[str]()
+    rule = _block_rule if block_fault(rounds_given_drafts(here)) else _rule_of_drafts
     state = decoder.init(here.prompt)
     with suppress(NotAFunctionOfItsDraws):
         while state.remaining > 0:
@@ -44,7 +47,7 @@ def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
             given = round_given(here, start, done.draft)
             if given is None:
                 return ""
-            told.append(_round(here, given, done, narrated.decisions))
+            told.append(_round(here, given, done, narrated.decisions, rule(given)))
         return "\n".join(told if len(told) == 1 else [f"round {i}: {words}" for i, words in enumerate(told, 1)])
     return ""
 
@@ -129,13 +132,38 @@ def _without_draft(here: InScenario, start: State, token: int) -> str:
     return f"next token {token} (probability {seen}; expected {said} = p)"
 
 
-def _round(here: InScenario, given: GivenDrafts, done: Round, decisions: Sequence[Decision]) -> str:
+class _Rule(NamedTuple):
+    """The probabilities that a rule gives for one round with known drafts, and the formulas that stand for them."""
+
+    accept: Sequence[Any]
+    """P(draft i is accepted | the earlier drafts are accepted)."""
+    replace: Mapping[int, Row]
+    """Number of accepted drafts, if not all -> pmf of the next token."""
+    test: str
+    residual: str
+
+
+def _rule_of_drafts(given: GivenDrafts) -> _Rule:
+    """Return the probabilities of the rule that tests single drafts (2211.17192, Algorithm 1)."""
+    places = range(len(given.drafts))
+    accept = [expected_accept(given, i) for i in places]
+    replace = {i: excess(given.rows.p[i], given.rows.q[i]) for i in places}
+    return _Rule(accept, replace, "min(1, p/q)", "norm(max(p - q, 0))")
+
+
+def _block_rule(given: GivenDrafts) -> _Rule:
+    """Return the probabilities of block verification (2403.10444, Algorithm 2)."""
+    block = block_round(given)
+    return _Rule(block.accept, block.replace, "block verification", "norm(max(w p - q, 0))")
+
+
+def _round(here: InScenario, given: GivenDrafts, done: Round, decisions: Sequence[Decision], rule: _Rule) -> str:
     parts = [_drafted(given)]
     accepted = accepted_of(here, done, bonus=given.has_bonus)
     decided = accepted + (len(done.tokens) > accepted and accepted < len(given.drafts))
-    parts += [_decided(given, i, decisions, accepted=i < accepted) for i in range(decided)]
+    parts += [_decided(given, i, decisions, rule, accepted=i < accepted) for i in range(decided)]
     if len(done.tokens) > accepted:
-        parts.append(_behind(given, accepted, done.tokens[accepted]))
+        parts.append(_behind(given, accepted, done.tokens[accepted], rule))
     if follow := done.tokens[accepted + 1 :]:
         parts.append(f"then {' '.join(map(str, follow))}")
     return ", ".join(parts)
@@ -148,13 +176,13 @@ def _drafted(given: GivenDrafts) -> str:
     return f"drafted {' '.join(map(str, given.drafts))}{q}"
 
 
-def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], *, accepted: bool) -> str:
+def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], rule: _Rule, *, accepted: bool) -> str:
     """Describe the test of draft ``i`` of the round ``given``: its result and its acceptance probability.
 
     The probability of the rule is added if it differs. ``accepted`` is the result, and ``decisions`` are those of the
     path.
     """
-    does, ought = given.accept[i], expected_accept(given, i)
+    does, ought = given.accept[i], rule.accept[i]
     word = "accepted" if accepted else "rejected"
     which = f"draft {i + 1} ({given.drafts[i]}) {word}" if len(given.drafts) > 1 else word
     place = next((place_of(decision) for decision in decisions if is_coin(decision, does)), "")
@@ -172,15 +200,15 @@ def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], *, accep
     return f"{which} (u {sign} {short(does)}{f', {place}' if place else ''})"
 
 
-def _behind(given: GivenDrafts, accepted: int, token: int) -> str:
+def _behind(given: GivenDrafts, accepted: int, token: int, rule: _Rule) -> str:
     """Describe the ``token`` that the round ``given`` emits after ``accepted`` accepted drafts, with its probability.
 
     The probability of the rule is added if it differs.
     """
     rejected = accepted < len(given.drafts)
     law = given.replace.get(accepted, {}) if rejected else given.bonus or {}
-    rule = excess(given.rows.p[accepted], given.rows.q[accepted]) if rejected else given.rows.p[accepted]
-    does, ought = law.get(token, 0), rule[token] if 0 <= token < len(rule) else 0
+    row = rule.replace[accepted] if rejected else given.rows.p[accepted]
+    does, ought = law.get(token, 0), row[token] if 0 <= token < len(row) else 0
     place = given.places.get(("replace" if rejected else "bonus", accepted), "")
     word = f"replaced by {token}" if rejected else f"bonus {token}"
     seen: Any = short(does)
@@ -191,5 +219,5 @@ def _behind(given: GivenDrafts, accepted: int, token: int) -> str:
     if abs(does - ought) > NEAR:
         seen, said = apart(does, ought)
         told = f"probability {seen}{f', {place}' if place else ''}; expected {said}"
-        told += " by norm(max(p - q, 0))" if rejected else " = p"
+        told += f" by {rule.residual}" if rejected else " = p"
     return f"{word} ({told})" if told else word
