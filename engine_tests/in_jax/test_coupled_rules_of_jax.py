@@ -12,7 +12,7 @@ from specverify.checks.coupled_runs import coupled
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.jax import calls, operations
 from specverify.intercept.jax.draws import JaxDraws
-from specverify.subjects.keys import keyed
+from specverify.subjects.fresh_generators import with_generator
 
 TABLE = jnp.asarray([0.1, 0.7, 0.2, 0.9, 0.4, 0.6], dtype=jnp.float32)
 CONTROL_RUNS, FAULT_RUNS = 8, 120
@@ -135,7 +135,7 @@ def nothing_is_remembered():
 
 
 def runs_of(call, number):
-    with_a_key = keyed(call)
+    with_a_key = with_generator(call)
 
     def program(draws):
         with answered_everywhere(draws):

@@ -549,7 +549,10 @@ def told_of(decode, **made):
                 "nothing to 'temperature': give it a default, or bind it, as in lambda prompt: decode(prompt, temper"
             ),
         ),
-        (lambda prompt, rng: [0], "nothing to 'rng': take a seed instead and make the generator from it inside the"),
+        (
+            lambda prompt, state: [0],
+            "nothing to 'state': take a seed instead and make the generator from it inside the",
+        ),
         (lambda *, prompt: [0], "nothing to 'prompt': "),
     ],
 )

@@ -20,6 +20,7 @@ from contextvars import ContextVar
 from itertools import chain, count
 from typing import Any
 
+from specverify.subjects.fresh_generators import maker_of, signature_of
 from specverify.subjects.subject import UnusableSubject
 
 FIRST_SEED = 1
@@ -74,7 +75,7 @@ def with_seed_named(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Returns ``function`` itself if it has no such argument.
     """
-    signature = _signature(function)
+    signature = signature_of(function)
     if signature is None:
         return function
     named = [
@@ -125,12 +126,12 @@ def with_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
     The returned call does not take these arguments. Returns ``function`` itself if it has none. Raises
     ``UnusableSubject`` if a parameter object cannot be made from a seed alone.
     """
-    signature = _signature(function)
+    signature = signature_of(function)
     if signature is None:
         return function
     required = [item for item in signature.parameters.values() if _is_required(item)]
-    prompt = _prompt_of(required)
-    makers = {item.name: maker for item in required if item is not prompt and (maker := _seed_maker(item))}
+    prompt = _prompt_of(required, function)
+    makers = {item.name: maker for item in required if item is not prompt and (maker := _seed_maker(item, function))}
     if not makers:
         return function
     places = _places(signature, prompt, makers)
@@ -154,7 +155,7 @@ def takes_seed(function: Callable[..., Any]) -> bool:
 
     This requires an argument whose name contains ``seed``, or whose default value contains a seed.
     """
-    signature = _signature(function)
+    signature = signature_of(function)
     if getattr(function, _MARK, False) or signature is None:
         return signature is not None
     return any(_names_seed(item.name) or _holds_seed(item.default) for item in signature.parameters.values())
@@ -165,12 +166,12 @@ def takes_prompt(function: Callable[..., Any]) -> bool:
 
     If it requires further arguments, raise ``UnusableSubject`` with the name of the first.
     """
-    signature = _signature(function)
+    signature = signature_of(function)
     if signature is None:
         return False
     required = [item for item in signature.parameters.values() if _is_required(item)]
-    prompt = _prompt_of(required)
-    unknown = [item for item in required if item is not prompt and _seed_maker(item) is None]
+    prompt = _prompt_of(required, function)
+    unknown = [item for item in required if item is not prompt and _seed_maker(item, function) is None]
     if unknown or (prompt is not None and prompt.kind not in _POSITIONAL):
         raise UnusableSubject(
             f"the call that was made takes {signature}, expected one without arguments, or with the prompt as its one "
@@ -196,9 +197,9 @@ def missing_without_prompt(function: Callable[..., Any]) -> str:
 
     Returns "" if all required arguments get a value.
     """
-    signature = _signature(function)
+    signature = signature_of(function)
     required = [] if signature is None else [item for item in signature.parameters.values() if _is_required(item)]
-    unknown = [item for item in required if _seed_maker(item) is None]
+    unknown = [item for item in required if _seed_maker(item, function) is None]
     return missing(unknown[0], None).replace("lambda prompt: decode(prompt, ", "lambda: decode(") if unknown else ""
 
 
@@ -220,16 +221,6 @@ _NO_PARAMETER = (
 )
 
 
-def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
-    try:
-        return inspect.signature(function, eval_str=True)
-    except Exception:  # noqa: BLE001 - an annotation may raise anything
-        try:
-            return inspect.signature(function)
-        except (TypeError, ValueError):
-            return None
-
-
 def _is_required(item: inspect.Parameter) -> bool:
     return item.default is item.empty and item.kind not in _VARIADIC
 
@@ -238,26 +229,28 @@ def _names_seed(name: str) -> bool:
     return "seed" in name.lower()
 
 
-def _prompt_of(required: list[inspect.Parameter]) -> inspect.Parameter | None:
-    """Return the argument for the prompt among ``required``, the required arguments; None if there is none.
+def _prompt_of(required: list[inspect.Parameter], function: Callable[..., Any]) -> inspect.Parameter | None:
+    """Return the argument for the prompt among ``required``, the required arguments of ``function``; None without one.
 
     It is the one with a name such as ``prompt``, else the first that needs no seed.
     """
     free = [item for item in required if not _names_seed(item.name)]
     named = [item for item in free if set(item.name.lower().split("_")) & _PROMPT_WORDS]
-    others = [item for item in free if _seed_maker(item) is None]
+    others = [item for item in free if _seed_maker(item, function) is None]
     return next(iter([*named, *others]), None)
 
 
-def _seed_maker(item: inspect.Parameter) -> Callable[[int], Any] | None:
+def _seed_maker(item: inspect.Parameter, function: Callable[..., Any]) -> Callable[[int], Any] | None:
     """Return a function that makes the value of the argument ``item`` from new seeds; None if ``item`` needs no seed.
 
-    The function takes the number of prompts of the call: an argument for several seeds gets one for each prompt.
+    The returned function takes the number of prompts of the call: an argument for several seeds gets one for each
+    prompt. An argument of ``function`` that takes a generator gets one that is made from a seed.
     """
     if _names_seed(item.name):
-        if item.name.lower().endswith("seeds"):
-            return lambda size: [_next_seed() for _ in range(size)]
-        return lambda _: _next_seed()
+        several = item.name.lower().endswith("seeds")
+        return lambda size: [_next_seed() for _ in range(size)] if several else _next_seed()
+    if (make := maker_of(item, function)) is not None:
+        return lambda _: make(_next_seed())
     kind = item.annotation
     if kind is item.empty:
         words = set(item.name.lower().split("_"))

@@ -38,7 +38,7 @@ from specverify.reference.rounds import commit, initial_state
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.emitted import in_order, type_and_answer
 from specverify.subjects.forms import FORMS, ROW, TREES, Form
-from specverify.subjects.keys import keyed
+from specverify.subjects.fresh_generators import with_generator
 from specverify.subjects.logits_verifier import PARAMETERS
 from specverify.subjects.parameter_order import check_order
 from specverify.subjects.subject import Subject, UnusableSubject, Variant
@@ -83,7 +83,7 @@ def verifier_subject_of(
     * ``form``: None: the form that the verifier's parameters determine, else one row of probabilities.
     * ``gammas``, ``trees``: The numbers of drafts of a chain, and the shapes of trees; None: the defaults.
     """
-    verify = keyed(verify)
+    verify = with_generator(verify)
     if form is not None and form.drafts is not None:
         return tree_subject(told_apart(verify), f"{form.word}={name}", form, trees)
     told = verifier_form(verify, name) or ROW
@@ -119,7 +119,7 @@ def decode_subject(function: ForeignFunction, name: str) -> Subject:
 
     If the function has the form of a verifier, returns the subject of the verifier.
     """
-    function = keyed(function)
+    function = with_generator(function)
     if verifier_form(function, name):
         return verifier_subject_of(function, name)
     shape = _shape(function, name)

@@ -18,7 +18,7 @@ def names_library(function: Callable[..., Any], library: str) -> bool:
     if _comes_from(function, library, by_type=True):
         return True
     function = _innermost(function)
-    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    code = _code_of(function)
     scope = getattr(function, "__globals__", {})
     return any(name == library or _comes_from(scope.get(name), library) for name in _names(code))
 
@@ -36,11 +36,39 @@ def named_functions(function: Callable[..., Any]) -> Iterator[Callable[..., Any]
     yield from filter(inspect.isfunction, map(scope.get, _names(getattr(function, "__code__", None))))
 
 
+def passes_keyword(function: Callable[..., Any], keyword: str) -> bool:
+    """Return whether ``function``, or a function of its module that it mentions, passes the argument ``keyword``."""
+    open_ones, seen = [function], list[Any]()
+    while open_ones:
+        one = _innermost(open_ones.pop())
+        if one in seen:
+            continue
+        seen.append(one)
+        if any(isinstance(constant, tuple) and keyword in constant for constant in _constants(_code_of(one))):
+            return True
+        open_ones += named_functions(one)
+    return False
+
+
 def _innermost(function: Callable[..., Any]) -> Any:
     result: Any = inspect.unwrap(function)
     while isinstance(result, partial):
         result = inspect.unwrap(result.func)
     return result
+
+
+def _code_of(function: Any) -> CodeType | None:
+    """Return the code that a call of ``function`` executes; None if it is not written in Python."""
+    return getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+
+
+def _constants(code: CodeType | None) -> Iterator[Any]:
+    """Yield the constants of ``code`` and of the functions defined in it; keyword names of a call are a tuple."""
+    for constant in code.co_consts if code is not None else ():
+        if isinstance(constant, CodeType):
+            yield from _constants(constant)
+        else:
+            yield constant
 
 
 def _names(code: CodeType | None) -> Iterator[str]:

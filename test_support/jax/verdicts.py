@@ -5,7 +5,7 @@ from __future__ import annotations
 from specverify.base.verdict import Status
 from specverify.checks import EXACT_CHECKS
 from specverify.run.verify import Checklist, verify_subject
-from specverify.subjects.keys import keyed
+from specverify.subjects.fresh_generators import with_generator
 from specverify.subjects.verifier import verifier_subject
 from test_support.idioms.judged import worst_of
 
@@ -15,7 +15,7 @@ LAW = tuple(check for check in EXACT_CHECKS if check.name == "law_is_target")
 
 def said(verify, check, gamma=2, shares=SHARES):
     """Return the verdict of one exact check in a share of the scenarios."""
-    subject = verifier_subject(keyed(verify), verify.__name__, (gamma,))
+    subject = verifier_subject(with_generator(verify), verify.__name__, (gamma,))
     subject = subject._replace(scenarios=subject.scenarios[::shares])
     checks = tuple(each for each in EXACT_CHECKS if each.name == check)
     return next(iter(verify_subject(subject, Checklist(checks))))
@@ -23,7 +23,7 @@ def said(verify, check, gamma=2, shares=SHARES):
 
 def told(verify, gamma, place, checks=EXACT_CHECKS):
     """Return the worst status of the exact checks that had a case, and its statement; stops at a refutation."""
-    return worst_of(verifier_subject(keyed(verify), verify.__name__, (gamma,)), place, SHARES, checks)
+    return worst_of(verifier_subject(with_generator(verify), verify.__name__, (gamma,)), place, SHARES, checks)
 
 
 def refuted(verify, gamma, place):

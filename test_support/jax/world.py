@@ -8,14 +8,17 @@ from functools import partial
 import jax.numpy as jnp
 
 from specverify.subjects.emitted import emitted_row
-from specverify.subjects.keys import keyed
+from specverify.subjects.fresh_generators import with_generator
 from specverify.subjects.seeded import seeded
 from test_support.idioms.judged import DRAFTS, P, Q, distance_of
 
 
 def call_of(verify, gamma):
     """Return a function without arguments that calls a sampler once and returns the tokens that it emits."""
-    with_a_key, arrays = keyed(verify), [jnp.asarray(each) for each in (P[: gamma + 1], Q[:gamma], DRAFTS[:gamma])]
+    with_a_key, arrays = (
+        with_generator(verify),
+        [jnp.asarray(each) for each in (P[: gamma + 1], Q[:gamma], DRAFTS[:gamma])],
+    )
     return lambda: emitted_row(with_a_key(*arrays), gamma)
 
 

@@ -67,14 +67,14 @@ def idioms() -> Iterator[tuple[str, Callable[[], Surveyed]]]:
 
 def jax_idioms() -> Iterator[tuple[str, Callable[[], Surveyed]]]:
     """Yield idioms of JAX, each with its wrong twin."""
-    from specverify.subjects.keys import keyed
+    from specverify.subjects.fresh_generators import with_generator
     from test_support.jax import coins, tokens, verifiers
     from test_support.jax.idiom import Idiom
 
     found = [each for table in (coins, tokens, verifiers) for each in vars(table).values() if isinstance(each, Idiom)]
     for place, idiom in enumerate(found):
         for which in ("right", "wrong"):
-            verify = keyed(getattr(idiom, which))
+            verify = with_generator(getattr(idiom, which))
             yield _idiom(f"{idiom.part}/{idiom.name}/{which}", verify, idiom.gamma, place % SHARES)
 
 
