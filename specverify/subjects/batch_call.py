@@ -18,6 +18,7 @@ from specverify.subjects.checked_calls import Convert, called
 from specverify.subjects.emitted import OpenEnd, emitted_row, ends_left_open, left_open
 from specverify.subjects.forms import Form
 from specverify.subjects.logits_verifier import PARAMETERS, Setting, logits_rows, passed, untied_logits
+from specverify.subjects.named_parts import tokens_of
 from specverify.subjects.remembered_calls import memoised
 from specverify.subjects.subject import Context
 from specverify.subjects.verifier_rounds import pmf_rows
@@ -251,13 +252,13 @@ def _together(found: Sequence[Any]) -> Any:
 
 
 def invoked(verify: BareVerifier, told: Mapping[str, Any], *arrays: Any) -> Any:
-    """Call ``verify`` with the positional ``arrays`` and the named arguments in ``told``, and return its result.
+    """Call ``verify`` with the positional ``arrays`` and the named arguments in ``told``, and return its tokens.
 
     The fourth array, the numbers of drafts of the rows, is passed by name if ``verify`` has a parameter ``lengths``.
     """
     if len(arrays) > 3 and _names_lengths(verify):
-        return verify(*arrays[:3], lengths=arrays[3], **told)
-    return verify(*arrays, **told)
+        return tokens_of(verify(*arrays[:3], lengths=arrays[3], **told))
+    return tokens_of(verify(*arrays, **told))
 
 
 @lru_cache(maxsize=256)

@@ -20,7 +20,8 @@ from specverify.laws.rounding import FLOAT32, spacing
 from specverify.reference import Tokens
 from specverify.reference.validation import shown
 from specverify.subjects.awaited import Stream, awaited
-from specverify.subjects.engine_answers import TOKENS, elements_of_row, value_at
+from specverify.subjects.engine_answers import elements_of_row
+from specverify.subjects.named_parts import TOKENS, value_at
 from specverify.subjects.subject import UnusableSubject
 
 _BLOCKS: Final = ("speculative_decoding_stats", "spec_decode_metrics")

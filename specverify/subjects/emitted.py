@@ -88,13 +88,20 @@ def _row(answer: Any, least: int, most: int, what: str, who: str) -> Tokens:
         row = _flat(answer).tolist() if hasattr(answer, "reshape") else in_order(answer)
         tokens = [number_of(known(token), who) for token in row]
     except TypeError:
-        raise UnusableSubject(f"{who} returned {type_and_answer(answer)}, expected a row of integer tokens") from None
+        raise not_a_row(answer, who) from None
     end = next((index for index, token in enumerate(tokens) if token < 0 and token == int(token)), len(tokens))
     if max(tokens[end:], default=-1) >= 0:
         raise UnusableSubject(f"{who} emitted {tokens}, expected nothing but placeholders after the first negative one")
     if not least <= end <= most:
         raise UnusableSubject(f"{who} emitted {end} tokens, expected {least} to {most}: {what}")
     return tuple(tokens[:end])
+
+
+def not_a_row(answer: Any, who: str) -> UnusableSubject:
+    """Return the error that ``answer``, the result of ``who``, is no row of tokens; of several parts, one may be."""
+    several = isinstance(answer, (tuple, Mapping)) or hasattr(answer, "_fields")
+    way_out = ": return the part with all emitted tokens alone, or name it, as in {'tokens': [2, 0]}" if several else ""
+    return UnusableSubject(f"{who} returned {type_and_answer(answer)}, expected a row of integer tokens{way_out}")
 
 
 def no_token(token: Any, vocabulary: int) -> str | None:

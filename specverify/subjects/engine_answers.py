@@ -12,7 +12,6 @@ error.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -22,21 +21,9 @@ from specverify.reference import Tokens
 from specverify.reference.validation import shown
 from specverify.subjects.awaited import Stream, awaited
 from specverify.subjects.emitted import check_type, in_order, number_of
+from specverify.subjects.named_parts import TOKENS, value_at
 from specverify.subjects.subject import UnusableSubject
 
-TOKENS: Final = (
-    "new_token_ids",
-    "output_token_ids",
-    "output_ids",
-    "token_ids",
-    "tokens",
-    "new_tokens",
-    "generated_tokens",
-    "generated_ids",
-    "sequences",
-    "outputs[0].token_ids",  # a request's outputs, one for each sample: n is 1
-)
-"""Names under which an object contains token ids, of one text or of several."""
 LENGTHS: Final = ("lengths", "length", "num_tokens", "n_tokens", "output_lengths", "sequence_lengths", "seq_lens")
 """Names of the number of ids of each row that are text, from its start."""
 MASKS: Final = ("attention_mask", "mask", "token_mask", "output_mask")
@@ -251,24 +238,6 @@ def _alike(one: Any, other: Any) -> bool:
 
 def _numbers(row: Any) -> list[Any]:
     return [number_of(known(element), "it") for element in elements_of_row(row)]
-
-
-def value_at(answer: Any, path: str) -> Any:
-    """Return the value in ``answer`` at ``path``, such as ``outputs[0].token_ids``; None if there is none.
-
-    A path consists of names (of fields or keys) and indices.
-    """
-    for step in re.findall(r"[^.\[\]]+|\[\d+\]", path):
-        if step.startswith("["):
-            index = int(step[1:-1])
-            answer = answer[index] if isinstance(answer, list | tuple) and index < len(answer) else None
-        elif isinstance(answer, Mapping):
-            answer = answer.get(step)
-        else:
-            answer = getattr(answer, step, None)
-        if answer is None or callable(answer):
-            return None
-    return answer
 
 
 def _first_of(answer: Any, names: Sequence[str]) -> Any:

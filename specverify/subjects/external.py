@@ -39,6 +39,7 @@ from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.emitted import in_order, type_and_answer
 from specverify.subjects.forms import FORMS, ROW, TREES, Form
 from specverify.subjects.fresh_generators import with_generator
+from specverify.subjects.logarithms import with_logarithms
 from specverify.subjects.logits_verifier import PARAMETERS
 from specverify.subjects.parameter_order import check_order
 from specverify.subjects.subject import Subject, UnusableSubject, Variant
@@ -83,7 +84,7 @@ def verifier_subject_of(
     * ``form``: None: the form that the verifier's parameters determine, else one row of probabilities.
     * ``gammas``, ``trees``: The numbers of drafts of a chain, and the shapes of trees; None: the defaults.
     """
-    verify = with_generator(verify)
+    verify = with_logarithms(with_generator(verify))
     if form is not None and form.drafts is not None:
         return tree_subject(told_apart(verify), f"{form.word}={name}", form, trees)
     told = verifier_form(verify, name) or ROW
@@ -102,7 +103,7 @@ def verifier_form(function: ForeignFunction, name: str) -> Form | None:
     its trees are drawn.
     """
     try:
-        names = set(inspect.signature(function).parameters)
+        names = tuple(inspect.signature(function).parameters)
     except (TypeError, ValueError):
         return None
     if "parents" in names:
@@ -110,7 +111,7 @@ def verifier_form(function: ForeignFunction, name: str) -> Form | None:
             f"{name} takes parents, as a verifier of trees does, expected its form too, which states how trees are "
             f"drawn, such as {TREES[0].word}={name}"
         )
-    logits = bool(names & set(PARAMETERS))
+    logits = bool({*names} & {*PARAMETERS}) or (len(names) > 2 and all("logits" in name.lower() for name in names[:2]))
     return Form(logits, batched="lengths" in names) if logits or "lengths" in names else None
 
 

@@ -27,6 +27,7 @@ from specverify.subjects.array_kinds import BareVerifier, takes_tensors
 from specverify.subjects.batch_answers import check_rows
 from specverify.subjects.batch_call import accepted_whole, invoked, rejected_at_once
 from specverify.subjects.fresh_generators import with_generator
+from specverify.subjects.logarithms import with_logarithms
 from specverify.subjects.open_rows import ending_of
 from specverify.subjects.recorded_calls import AnyCall, BatchedCall, Call, LogitsCall, batch_rows, dtype_of, rows_of
 from specverify.subjects.subject import GivenCall, OpenedCall, Subject
@@ -44,7 +45,7 @@ def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subj
         rational=False,
         stops_at_eos=False,
         intercepted=True,
-        situations=(*given_calls(told_apart(with_generator(verify)), calls),),
+        situations=(*given_calls(told_apart(with_logarithms(with_generator(verify))), calls),),
     )
 
 

@@ -8,7 +8,7 @@ from specverify.intercept.run import mode
 from specverify.intercept.symbolic.deferred import known
 from specverify.intercept.symbolic.large import Wide, resolved
 from specverify.laws.call_paths import Ending
-from specverify.subjects.emitted import check_type, elements_of, items_of, number_of, type_and_shape
+from specverify.subjects.emitted import check_type, elements_of, items_of, not_a_row, number_of
 from specverify.subjects.subject import UnusableSubject
 
 
@@ -22,7 +22,7 @@ def ending_of(answer: Any, drafts: int, who: str = "it") -> Ending:
         check_type(answer, who)
         elements = [element for item in items_of(answer) for element in elements_of(item)]
     except TypeError:
-        raise UnusableSubject(f"{who} returned {type_and_shape(answer)}, expected a row of integer tokens") from None
+        raise not_a_row(answer, who) from None
     tokens: list[Any] = []
     last: Wide | None = None
     for place, element in enumerate(elements):

@@ -1,0 +1,64 @@
+"""Verifiers of logits and of logarithms, recognised by the names of their parameters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from specverify.subjects.logarithms import with_logarithms
+from specverify.testing import SpeculationRefuted, check_verifier
+
+RNG = np.random.default_rng(5)
+
+
+def decided(p, q, draft_tokens, residual):
+    for i, token in enumerate(draft_tokens):
+        if RNG.random() >= p[i, token] / q[i, token]:
+            left = residual(p[i], q[i])
+            return [*draft_tokens[:i], drawn(left if left.sum() > 0 else p[i])]
+    return [*draft_tokens, drawn(p[-1])]
+
+
+def drawn(row):
+    return int(RNG.choice(len(row), p=row / row.sum()))
+
+
+def softmax(logits):
+    powers = np.exp(logits - logits.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def of_logits(residual):
+    def verify(target_logits, draft_logits, draft_tokens):
+        return decided(softmax(target_logits), softmax(draft_logits), draft_tokens, residual)
+
+    return verify
+
+
+def of_logarithms(residual):
+    def verify(target_logprobs, draft_logprobs, draft_tokens):
+        return decided(np.exp(target_logprobs), np.exp(draft_logprobs), draft_tokens, residual)
+
+    return verify
+
+
+@pytest.mark.parametrize("subject", [of_logits, of_logarithms])
+def test_the_names_of_parameters_state_what_a_verifier_takes(subject):
+    check_verifier(subject(lambda p, q: np.maximum(p - q, 0)), checks=["law_is_target"], quick=True)
+    with pytest.raises(SpeculationRefuted, match="replaced by a draw from p"):
+        check_verifier(subject(lambda p, q: p), checks=["law_is_target"], quick=True)
+
+
+@pytest.mark.parametrize("names", [("log_p", "log_q"), ("target_log_probs", "draft_log_probs"), ("logp", "logq")])
+def test_names_of_logarithms(names):
+    scope = {}
+    exec(f"def verify({', '.join(names)}, draft_tokens): return {names[0]}", scope)
+    rows = with_logarithms(scope["verify"])(np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]]), [0])
+    assert rows.tolist() == [[-np.inf, 0.0]]
+
+
+@pytest.mark.parametrize("names", [("p", "q"), ("target_probs", "draft_probs"), ("login", "logq"), ("catalog", "logp")])
+def test_other_names_take_probabilities(names):
+    scope = {}
+    exec(f"def verify({', '.join(names)}, draft_tokens): return {names[0]}", scope)
+    assert with_logarithms(scope["verify"]) is scope["verify"]

@@ -1,0 +1,52 @@
+"""The parts of a result that has several, such as tokens and a count, by the names under which programs return them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from typing import Any, Final
+
+TOKENS: Final = (
+    "new_token_ids",
+    "output_token_ids",
+    "output_ids",
+    "token_ids",
+    "tokens",
+    "new_tokens",
+    "generated_tokens",
+    "generated_ids",
+    "sequences",
+    "outputs[0].token_ids",  # a request's outputs, one for each sample: n is 1
+)
+"""Names under which an object contains token ids, of one text or of several."""
+
+
+def tokens_of(answer: Any) -> Any:
+    """Return the part of a verifier's result ``answer`` that holds the emitted tokens.
+
+    This is the only field or key with one of the names ``TOKENS``, if ``answer`` is a mapping, a named tuple or a data
+    class. Any other result is returned unchanged.
+    """
+    if not (isinstance(answer, Mapping) or hasattr(answer, "_fields") or is_dataclass(answer)):
+        return answer
+    parts = [part for path in TOKENS if (part := value_at(answer, path)) is not None]
+    return parts[0] if len(parts) == 1 else answer
+
+
+def value_at(answer: Any, path: str) -> Any:
+    """Return the value in ``answer`` at ``path``, such as ``outputs[0].token_ids``; None if there is none.
+
+    A path consists of names (of fields or keys) and indices.
+    """
+    for step in re.findall(r"[^.\[\]]+|\[\d+\]", path):
+        if step.startswith("["):
+            index = int(step[1:-1])
+            answer = answer[index] if isinstance(answer, list | tuple) and index < len(answer) else None
+        elif isinstance(answer, Mapping):
+            answer = answer.get(step)
+        else:
+            answer = getattr(answer, step, None)
+        if answer is None or callable(answer):
+            return None
+    return answer
