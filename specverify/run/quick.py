@@ -12,15 +12,19 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from specverify.checks import Case, Check, Conditions
+from specverify.laws.certain_tables import OPEN
 from specverify.subjects.subject import EngineProgram
 
 FEW_CASES = 8
 """Number of cases of a check that a plan does not list, in addition to as many cases of ``law_is_target``."""
 MOST_CASES, LEAST_CASES = 16, 2
 """If a kind of subject has no plan: a third of the cases of a check, but at most and at least these numbers."""
+OPEN_ROWS = 5
+"""Open rows in all cases of a variant with scenarios of its own: one for each level of the deep tree, and one after."""
 MOST_RUNS = 20_000
 """The most runs of one case; a case with more is skipped, and the verdict states this."""
 MOST_ENGINE_RUNS, MOST_ENGINE_RUNS_OF_CHECK, FEW_ENGINE_RUNS = 4_000, 10_000, 100
@@ -110,6 +114,7 @@ def _without_plan(check: Check, cases: Sequence[Case], most: int) -> list[Case]:
 
     * First, at most ``most`` / 2 cases of one generic scenario, one for each variant of the subject (its options).
     * Then one case of each of ``_first_scenarios``: variant 1 in the first scenario, variant 2 in the second, etc.
+    * Then, if the check is ``law_is_target``, the cases of ``_of_special_variants``.
     * The rest are evenly spaced in ``cases``.
 
     If the cases have no scenarios, such as those of a drafter, all are evenly spaced.
@@ -121,9 +126,42 @@ def _without_plan(check: Check, cases: Sequence[Case], most: int) -> list[Case]:
     scenarios = _first_scenarios(check, by_scenario, most)
     in_turn = [by_scenario[where][number % len(by_scenario[where])] for number, where in enumerate(scenarios)]
     first = [*by_scenario.get(GENERIC, ())[: most // 2], *in_turn]
+    if check.name == "law_is_target":
+        first += _of_special_variants(by_scenario)
     chosen = {name_of_case(case): case for case in first}
     chosen |= {name_of_case(case): case for case in spread(cases, max(most - len(chosen), 1))}
     return list(chosen.values())[:most]
+
+
+def _of_special_variants(scenarios: Mapping[str, Sequence[Case]]) -> list[Case]:
+    """Return some cases of each variant that has none in the generic scenario: the longest texts with few open rows.
+
+    ``scenarios`` has the cases by the name of their scenario. Such a variant has scenarios of its own, for faults that
+    other variants cannot show: at late drafts, at deep levels of a tree, at a fourth sibling. The cases of a variant
+    have at most ``OPEN_ROWS`` open rows together.
+    """
+    by_variant: dict[str, list[Case]] = {}
+    for where, cases in scenarios.items():
+        for case in cases if where.startswith(OPEN) else ():
+            by_variant.setdefault(name_of_case(case)[0], []).append(case)
+    generic = {name_of_case(case)[0] for case in scenarios.get(GENERIC, ())}
+    result: list[Case] = []
+    for cases in (cases for label, cases in by_variant.items() if label not in generic):
+        longest = max(map(_horizon, cases))
+        long = [case for case in cases if _horizon(case) == longest]
+        rows = accumulate(map(_open_rows, long))
+        result += [case for case, used in zip(long, rows, strict=True) if used <= OPEN_ROWS]
+    return result
+
+
+def _horizon(case: Case) -> int:
+    here: Any = case.situation
+    return here.scenario.horizon  # type: ignore[no-any-return]  # a situation with a scenario
+
+
+def _open_rows(case: Case) -> int:
+    table, _, _ = name_of_case(case)[1].partition("-")
+    return table.removeprefix(OPEN).count("_")
 
 
 def _first_scenarios(check: Check, scenarios: Iterable[str], most: int) -> Sequence[str]:

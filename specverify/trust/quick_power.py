@@ -408,7 +408,8 @@ order:
 1. every variant (set of options) of the subject with one scenario of generic pmfs and three tokens;
 2. the scenarios that refute most bugs of the kind `row`. A check that does not apply to that kind gets instead one
    scenario of each kind of pmfs, in turn with the smallest and with the largest vocabulary;
-3. the other cases, at even distances.
+3. for the law of the text: cases at late drafts and deep levels, of variants that have scenarios of their own;
+4. the other cases, at even distances.
 
 The subcommands `kills`, `plan`, `compare` and `page` of `python -m specverify.trust.quick_power` compute the list and
 this page.
