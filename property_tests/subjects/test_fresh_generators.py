@@ -10,6 +10,7 @@ import torch
 
 from specverify.subjects.fresh_generators import with_generator
 from specverify.testing import Made, SpeculationRefuted, check_engine, check_verifier
+from test_support.verifiers.one_round import decided, drawn, residual, unchanged_p
 
 
 def by_name(p, q, draft_tokens, rng):
@@ -71,29 +72,22 @@ def test_a_function_with_a_generator_of_its_own_is_unchanged():
     assert with_generator(has_none) is has_none
 
 
-def drawn_by(rng, row):
-    return int(rng.choice(len(row), p=np.asarray(row, dtype=float) / np.sum(row)))
-
-
-def verify_with(residual):
+def verify_with(replace):
     def verify(p, q, draft_tokens, rng):
-        for i, token in enumerate(draft_tokens):
-            if rng.random() >= p[i, token] / q[i, token]:
-                left = residual(p[i], q[i])
-                return [*draft_tokens[:i], drawn_by(rng, left if left.sum() > 0 else p[i])]
-        return [*draft_tokens, drawn_by(rng, p[-1])]
+        accepted, token = decided(p, q, draft_tokens, replace, rng)
+        return [*accepted, token]
 
     return verify
 
 
-def engine_with(residual):
+def engine_with(replace):
     def make(scenario):
         def decode(prompt, rng):
             text = list(prompt)
             while len(text) < len(prompt) + scenario.horizon:
                 p, q = (np.asarray(model(tuple(text)), dtype=float) for model in (scenario.target, scenario.draft))
-                token = drawn_by(rng, q)
-                text.append(token if rng.random() < p[token] / q[token] else drawn_by(rng, residual(p, q)))
+                token = drawn(q, rng)
+                text.append(token if rng.random() < p[token] / q[token] else drawn(replace(p, q), rng))
             return text[len(prompt) :]
 
         return Made(decode)
@@ -103,6 +97,6 @@ def engine_with(residual):
 
 @pytest.mark.parametrize(("check", "subject"), [(check_verifier, verify_with), (check_engine, engine_with)])
 def test_draws_from_a_generator_that_is_an_argument_are_examined(check, subject):
-    check(subject(lambda p, q: np.maximum(p - q, 0)), checks=["law_is_target"], quick=True)
+    check(subject(residual), checks=["law_is_target"], quick=True)
     with pytest.raises(SpeculationRefuted, match="replaced by a draw from p"):
-        check(subject(lambda p, q: p), checks=["law_is_target"], quick=True)
+        check(subject(unchanged_p), checks=["law_is_target"], quick=True)

@@ -7,20 +7,7 @@ import pytest
 
 from specverify.subjects.logarithms import with_logarithms
 from specverify.testing import SpeculationRefuted, check_verifier
-
-RNG = np.random.default_rng(5)
-
-
-def decided(p, q, draft_tokens, residual):
-    for i, token in enumerate(draft_tokens):
-        if RNG.random() >= p[i, token] / q[i, token]:
-            left = residual(p[i], q[i])
-            return [*draft_tokens[:i], drawn(left if left.sum() > 0 else p[i])]
-    return [*draft_tokens, drawn(p[-1])]
-
-
-def drawn(row):
-    return int(RNG.choice(len(row), p=row / row.sum()))
+from test_support.verifiers.one_round import decided, residual, unchanged_p
 
 
 def softmax(logits):
@@ -28,25 +15,27 @@ def softmax(logits):
     return powers / powers.sum(-1, keepdims=True)
 
 
-def of_logits(residual):
+def of_logits(replace):
     def verify(target_logits, draft_logits, draft_tokens):
-        return decided(softmax(target_logits), softmax(draft_logits), draft_tokens, residual)
+        accepted, token = decided(softmax(target_logits), softmax(draft_logits), draft_tokens, replace)
+        return [*accepted, token]
 
     return verify
 
 
-def of_logarithms(residual):
+def of_logarithms(replace):
     def verify(target_logprobs, draft_logprobs, draft_tokens):
-        return decided(np.exp(target_logprobs), np.exp(draft_logprobs), draft_tokens, residual)
+        accepted, token = decided(np.exp(target_logprobs), np.exp(draft_logprobs), draft_tokens, replace)
+        return [*accepted, token]
 
     return verify
 
 
 @pytest.mark.parametrize("subject", [of_logits, of_logarithms])
 def test_the_names_of_parameters_state_what_a_verifier_takes(subject):
-    check_verifier(subject(lambda p, q: np.maximum(p - q, 0)), checks=["law_is_target"], quick=True)
+    check_verifier(subject(residual), checks=["law_is_target"], quick=True)
     with pytest.raises(SpeculationRefuted, match="replaced by a draw from p"):
-        check_verifier(subject(lambda p, q: p), checks=["law_is_target"], quick=True)
+        check_verifier(subject(unchanged_p), checks=["law_is_target"], quick=True)
 
 
 @pytest.mark.parametrize("names", [("log_p", "log_q"), ("target_log_probs", "draft_log_probs"), ("logp", "logq")])

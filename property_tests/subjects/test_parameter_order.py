@@ -1,30 +1,49 @@
-"""A verifier that takes q or the drafts first is not given p in their place: one sentence says what to hand over."""
+"""A verifier that takes q or the drafts first gets its arguments in its own order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import inspect
 
 import pytest
 
-from specverify.subjects.external import decode_subject, verifier_subject_of
-from specverify.subjects.subject import UnusableSubject
+from specverify.subjects.external import decode_subject
+from specverify.subjects.parameter_order import in_named_order
+from specverify.testing import SpeculationRefuted, check_verifier
+from test_support.verifiers.one_round import decided, residual, unchanged_p
 
-OTHERWISE: list[tuple[Callable[..., Any], str]] = [
-    (lambda q, p, draft_tokens: [0], "verify(q, p, draft_tokens)"),
-    (lambda draft_probs, target_probs, draft_ids: [0], "verify(q, p, draft_tokens)"),
-    (lambda draft_tokens, draft_probs, target_probs: [0], "verify(draft_tokens, q, p)"),
-    (lambda drafted_ids, target_logits, draft_logits, temperature: [0], "verify(draft_tokens, p, q)"),
+OTHERWISE = [
+    lambda q, p, draft_tokens: (p, q, draft_tokens),
+    lambda draft_probs, target_probs, draft_ids: (target_probs, draft_probs, draft_ids),
+    lambda draft_tokens, draft_probs, target_probs: (target_probs, draft_probs, draft_tokens),
+    lambda drafted_ids, target_logits, draft_logits, temperature: (target_logits, draft_logits, drafted_ids),
 ]
 
 
-@pytest.mark.parametrize(("verify", "call"), OTHERWISE)
-def test_another_order_is_refused_with_what_to_hand_over(verify: Callable[..., Any], call: str) -> None:
-    with pytest.raises(UnusableSubject, match=r"\A[^\n]+\Z") as caught:
-        verifier_subject_of(verify, "mine:verify")
-    assert str(caught.value).endswith(f"hand over lambda p, q, draft_tokens: {call}")
+@pytest.mark.parametrize("verify", OTHERWISE)
+def test_the_names_of_parameters_state_their_order(verify):
+    called = in_named_order(verify)
+    assert called("p", "q", "drafts", *[1.0] * (len(inspect.signature(called).parameters) - 3)) == ("p", "q", "drafts")
+    assert in_named_order(called) is called
 
 
-def test_a_subject_of_the_command_line_is_refused_too() -> None:
-    with pytest.raises(UnusableSubject, match="in this order"):
-        decode_subject(OTHERWISE[0][0], "mine:verify")
+@pytest.mark.parametrize("verify", [lambda p, q, draft_tokens: 0, lambda a, b, c: 0, lambda target, draft, ids: 0, len])
+def test_other_names_leave_the_order_as_it_is(verify):
+    assert in_named_order(verify) is verify
+
+
+def drafts_first(replace):
+    def verify(draft_tokens, draft_probs, target_probs):
+        accepted, token = decided(target_probs, draft_probs, draft_tokens, replace)
+        return [*accepted, token]
+
+    return verify
+
+
+def test_the_law_is_examined_in_another_order_too():
+    check_verifier(drafts_first(residual), checks=["law_is_target"], quick=True)
+    with pytest.raises(SpeculationRefuted, match="replaced by a draw from p"):
+        check_verifier(drafts_first(unchanged_p), checks=["law_is_target"], quick=True)
+
+
+def test_a_subject_of_the_command_line_is_reordered_too():
+    assert decode_subject(drafts_first(residual), "mine:verify").kind == "row"

@@ -1,6 +1,6 @@
 """The order of a verifier's parameters p, q and drafts, as far as their names determine it.
 
-The arguments p, q and drafts are positional. If a verifier took q first, p and q would be exchanged, and right code
+The arguments p, q and drafts are positional. If a verifier takes q first, p and q would be exchanged, and right code
 would be refuted without a visible reason.
 """
 
@@ -9,30 +9,37 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
-
-from specverify.subjects.subject import UnusableSubject
 
 ORDER = ("p", "q", "draft_tokens")
 _TOKENS, _ROWS = {"token", "tokens", "id", "ids"}, {"p", "q", "prob", "probs", "logit", "logits", "pmf", "pmfs"}
 
 
-def check_order(verify: Callable[..., Any], name: str) -> None:
-    """Raise ``UnusableSubject`` if the first three parameters of ``verify`` are p, q and the drafts in another order.
+def in_named_order(verify: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``verify`` as a call with p, q and the drafts in this order, as far as the names of its parameters tell.
 
-    The order is judged by the names of the parameters. ``name`` is the name of the verifier in the message.
+    Returns ``verify`` unchanged if the names do not show another order.
     """
     try:
         signature = inspect.signature(verify)
     except (TypeError, ValueError):
-        return
-    roles = tuple(map(_role, list(signature.parameters)[:3]))
-    if set(roles) == set(ORDER) and roles != ORDER:
-        taken = ", ".join(ORDER[ORDER.index(role)] for role in roles)
-        raise UnusableSubject(
-            f"{name} takes {signature}, expected the target's rows, the draft's rows and the drafts in this order: "
-            f"hand over lambda p, q, draft_tokens: verify({taken})"
-        )
+        return verify
+    taken = list(signature.parameters.values())
+    roles = [_role(item.name) for item in taken[:3]]
+    if set(roles) != set(ORDER) or tuple(roles) == ORDER:
+        return verify
+    places = [ORDER.index(role) for role in roles]
+
+    @wraps(verify)
+    def reordered(*given: Any, **named: Any) -> Any:
+        return verify(*(given[place] for place in places), *given[3:], **named)
+
+    first = [taken[roles.index(role)] for role in ORDER]
+    reordered.__signature__ = signature.replace(  # type: ignore[attr-defined]  # what ``inspect`` reads first
+        parameters=[*(item.replace(kind=item.POSITIONAL_ONLY) for item in first), *taken[3:]]
+    )
+    return reordered
 
 
 def _role(parameter: str) -> str:

@@ -1,0 +1,114 @@
+"""Verifiers that return a tuple, in the conventions of public code: right ones hold, wrong ones are refuted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from specverify.subjects.answer_conventions import with_rows
+from specverify.subjects.forms import BATCHED, LOGITS, ROW
+from specverify.testing import SpeculationRefuted, check_verifier
+from test_support.verifiers.one_round import decided, drawn, residual, unchanged_p
+
+
+def tokens_and_count(replace):
+    def verify(draft_tokens, draft_probs, target_probs):
+        accepted, token = decided(target_probs, draft_probs, draft_tokens, replace)
+        return [*accepted, token], len(accepted)
+
+    return verify
+
+
+def accepted_and_token(replace):
+    def verify(p, q, draft_tokens):
+        accepted, token = decided(p, q, draft_tokens, replace)
+        return accepted, token
+
+    return verify
+
+
+def padded_and_token(replace):
+    def verify(p, q, draft_tokens):
+        accepted, token = decided(p, q, draft_tokens, replace)
+        return np.array([*accepted, *[-1] * (len(draft_tokens) - len(accepted))]), np.array([token])
+
+    return verify
+
+
+def count_and_token(replace):
+    def verify(p, q, draft_tokens):
+        accepted, token = decided(p, q, draft_tokens, replace)
+        return len(accepted), token, {"drafted": len(draft_tokens)}
+
+    return verify
+
+
+def token_and_mask(replace):
+    def verify(p, q, draft_tokens):
+        accepted, token = decided(p, q, draft_tokens, replace)
+        return torch.tensor(token), torch.arange(len(draft_tokens)) < len(accepted)
+
+    return verify
+
+
+def batched_counts_and_tokens(replace):
+    def verify(p, q, draft_tokens, lengths):
+        ends = [
+            decided(p[row, : count + 1], q[row, :count], draft_tokens[row, :count], replace)
+            for row, count in enumerate(lengths.tolist())
+        ]
+        return np.array([len(accepted) for accepted, _ in ends]), np.array([token for _, token in ends])
+
+    return verify
+
+
+CONVENTIONS = [tokens_and_count, accepted_and_token, padded_and_token, count_and_token, token_and_mask]
+
+
+@pytest.mark.parametrize("convention", [*CONVENTIONS, batched_counts_and_tokens], ids=lambda one: one.__name__)
+def test_the_law_is_that_of_all_emitted_tokens(convention):
+    check_verifier(convention(residual), checks=["law_is_target"], quick=True)
+    with pytest.raises(SpeculationRefuted, match="replaced by a draw from p"):
+        check_verifier(convention(unchanged_p), checks=["law_is_target"], quick=True)
+
+
+def accepts_all(p, q, draft_tokens):
+    return len(draft_tokens), drawn(p[-1])
+
+
+def accepts_none(p, q, draft_tokens):
+    return [], drawn(p[0])
+
+
+@pytest.mark.parametrize(("verify", "emitted"), [(accepts_all, [4, 5]), (accepts_none, [2])])
+def test_the_convention_of_a_wrong_verifier_is_found(verify, emitted):
+    def named(p, q, draft_tokens):
+        return verify(p, q, draft_tokens)[0], verify(p, q, draft_tokens)[1]
+
+    rows = np.eye(6)
+    assert with_rows(named, ROW)(rows[[2, 5]], rows[[4]], np.array([4])) == emitted
+
+
+def one_row(p, q, draft_tokens):
+    return [drawn(p[0])]
+
+
+def of_two_rows(p, q, draft_tokens):
+    return [drawn(p[0])], [drawn(p[0])]
+
+
+def of_numbers_alone(p, q, draft_tokens):
+    return drawn(p[0]), drawn(p[0])
+
+
+def raises(p, q, draft_tokens):
+    if len(p):
+        raise ValueError
+    return [], 0
+
+
+@pytest.mark.parametrize("form", [ROW, LOGITS, BATCHED])
+@pytest.mark.parametrize("verify", [one_row, of_two_rows, of_numbers_alone, raises])
+def test_a_verifier_of_another_convention_is_unchanged(verify, form):
+    assert with_rows(verify, form) is verify

@@ -1,0 +1,188 @@
+"""Verifiers that return a tuple: the convention of its parts is found by two calls with certain rows.
+
+Usual conventions are (all emitted tokens, number of accepted drafts), (accepted drafts, next token), (number of
+accepted drafts, next token) and (mask of accepted drafts, next token). In both calls all rows are one-hot, there are
+two drafts, and every token that can occur is at least 3. So a number of the answer is a count if it is at most 2 in
+both calls, and a token if it is at least 3 in both. This holds for wrong verifiers too. In every later call the emitted
+tokens are put together from the parts; a count beside a row of all emitted tokens is not examined.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import wraps
+from textwrap import dedent
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.subjects.forms import Form
+from specverify.subjects.libraries import names_library
+from specverify.subjects.logits_verifier import PARAMETERS, untied_logits
+from specverify.subjects.seeded import seeded
+
+SIZE, LEAST = 8, 3
+DRAFTS = (3, 4)
+_PROBES = ((5, 6, 6), (*DRAFTS, 7))
+"""The tokens to which p gives probability 1: the first draft is rejected in one call, all are accepted in the other."""
+_NEUTRAL = {"temperature": 1.0, "top_k": SIZE, "top_p": 1.0, "min_p": 0.0}
+SEED = 20211
+
+
+class _Convention(NamedTuple):
+    """The indices of the parts of an answer; None for a part that the answer does not have."""
+
+    row: int | None = None
+    """A row of tokens: all emitted ones if the answer has no ``token``, else the accepted drafts."""
+    token: int | None = None
+    """The token after the accepted drafts."""
+    number: int | None = None
+    """The number of accepted drafts."""
+    mask: int | None = None
+    """For each draft whether it is accepted."""
+
+
+def with_rows(verify: Callable[..., Any], form: Form) -> Callable[..., Any]:
+    """Return ``verify`` as a call that returns all emitted tokens as a row, or as a row for each row of a batch.
+
+    Returns ``verify`` unchanged if its source has no statement that returns a tuple, or if the convention of the tuple
+    is not found. ``form`` is the form of its arguments, with a chain of drafts.
+    """
+    if not _returns_tuple(verify):
+        return verify
+    convention = _convention_of(verify, form)
+    if convention is None:
+        return verify
+
+    @wraps(verify)
+    def emitting(p: Any, q: Any, draft_tokens: Any, *others: Any, **named: Any) -> Any:
+        answer = verify(p, q, draft_tokens, *others, **named)
+        if not isinstance(answer, tuple):
+            return answer
+        if convention.token is None:
+            return answer[convention.row or 0]
+        if not form.batched:
+            return _emitted(answer, convention, draft_tokens)
+        rows = zip(_rows_of(answer), draft_tokens, strict=True)
+        return [_emitted(parts, convention, drafts) for parts, drafts in rows]
+
+    return emitting
+
+
+def _returns_tuple(verify: Callable[..., Any]) -> bool:
+    """Return whether the source of ``verify`` returns a tuple that is written out; False without source."""
+    function = inspect.unwrap(verify)
+    with suppress(OSError, TypeError, SyntaxError):
+        tree = ast.parse(dedent(inspect.getsource(function if inspect.isroutine(function) else type(function))))
+        ends = (node.value if isinstance(node, ast.Return) else getattr(node, "body", None) for node in ast.walk(tree))
+        return any(isinstance(end, ast.Tuple) for end in ends)
+    return False
+
+
+def _convention_of(verify: Callable[..., Any], form: Form) -> _Convention | None:
+    """Return the convention of the tuples that ``verify`` returns; None if it is not found or if a call raises."""
+    taken = inspect.signature(verify).parameters
+    named: dict[str, Any] = {name: _NEUTRAL[name] for name in PARAMETERS if name in taken}
+    for convert in (_in_tensors, np.asarray) if names_library(verify, "torch") else (np.asarray, _in_tensors):
+        if "lengths" in taken:
+            named["lengths"] = convert(np.array([len(DRAFTS)] * len(_PROBES)))
+        with suppress(Exception), seeded(SEED):
+            each = [_arguments(probe, logits=form.logits) for probe in _PROBES]
+            if not form.batched:
+                return _read([verify(*map(convert, arrays), **named) for arrays in each])
+            answer = verify(*(convert(np.stack(arrays)) for arrays in zip(*each, strict=True)), **named)
+            return _read(list(_rows_of(answer))) if type(answer) is tuple else None
+    return None
+
+
+def _rows_of(answer: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Yield for each row of a batch the parts of its answer."""
+    return zip(*answer, strict=True)
+
+
+def _arguments(certain: Sequence[int], *, logits: bool) -> list[Any]:
+    """Return p, q and the drafts of a call in which p gives the tokens ``certain`` probability 1, and q the drafts."""
+    rows = [np.eye(SIZE)[list(tokens)] for tokens in (certain, DRAFTS)]
+    return [*(map(untied_logits, rows) if logits else rows), np.array(DRAFTS)]
+
+
+def _in_tensors(array: Any) -> Any:
+    return sys.modules["torch"].as_tensor(array)
+
+
+def _read(answers: Sequence[Any]) -> _Convention | None:
+    """Return the convention of ``answers``, the results of the two calls; None if they fit none or several."""
+    if not all(type(answer) is tuple for answer in answers) or len({len(answer) for answer in answers}) != 1:
+        return None
+    kinds: dict[str, list[int]] = {"row": [], "token": [], "number": [], "mask": []}
+    for index, parts in enumerate(zip(*answers, strict=True)):
+        if (kind := _same_kind({_kind(part) for part in parts})) in kinds:
+            kinds[kind].append(index)
+    row, token, number, mask = (found[0] if len(found) == 1 else None for found in kinds.values())
+    if row is not None:
+        rows = [_numbers(answer[row]) or [] for answer in answers]
+        if token is None or all(ids[-1:] == _numbers(answer[token]) for ids, answer in zip(rows, answers, strict=True)):
+            return _Convention(row=row) if all(rows) else None
+    if token is None or (row is None and number is None and mask is None):
+        return None
+    return _Convention(row, token, number, mask)
+
+
+def _same_kind(kinds: set[str]) -> str:
+    """Return the kind of a part that has these ``kinds`` in several answers; "" if they differ."""
+    if kinds == {"empty"}:
+        return "row"
+    known = kinds - {"absent", "empty"}
+    if "row" in known:
+        known -= {"single"}
+    return "token" if known == {"single"} else known.pop() if len(known) == 1 else ""
+
+
+def _kind(part: Any) -> str:
+    """Return what a part of one answer may be: "row", "token", "number", "mask", or "" if it is none of these.
+
+    An array of one token is "single", a row or a token. A row without tokens is "empty", and None is "absent".
+    """
+    numbers = _numbers(part)
+    if numbers is None:
+        return ""
+    if not numbers:
+        return "absent" if part is None else "empty"
+    if min(numbers) < LEAST:
+        return "mask" if _is_mask(part) else "number" if np.ndim(part) == 0 or len(part) == 1 else ""
+    if np.ndim(part) == 0:
+        return "token"
+    return "row" if isinstance(part, list | tuple) or len(part) > 1 else "single"
+
+
+def _is_mask(part: Any) -> bool:
+    """Return whether ``part`` states for each draft whether it is accepted."""
+    numbers = _numbers(part) or []
+    return len(numbers) == len(DRAFTS) and max(numbers) <= 1
+
+
+def _numbers(part: Any) -> list[int] | None:
+    """Return the numbers of a part, without negative placeholders; None for a part that is no number and no row."""
+    if part is None:
+        return []
+    if isinstance(part, bool | str | Mapping) or np.ndim(part) > 1:
+        return None
+    flat = np.asarray(part).reshape(-1).tolist()
+    numbers = [int(number) for number in flat if isinstance(number, int | float) and number == int(number)]
+    return [number for number in numbers if number >= 0] if len(numbers) == len(flat) else None
+
+
+def _emitted(answer: tuple[Any, ...], convention: _Convention, draft_tokens: Any) -> Any:
+    """Return the emitted tokens in ``answer``, the result for one row, whose parts follow ``convention``."""
+    row, token, number, mask = (None if index is None else answer[index] for index in convention)
+    last = [] if token is None else [token] if np.ndim(token) == 0 else list(token)
+    if row is not None:
+        return [*(accepted for accepted in row if int(accepted) >= 0), *last]
+    drafts = draft_tokens.tolist() if hasattr(draft_tokens, "tolist") else list(draft_tokens)
+    if number is None and mask is not None:
+        number = next((place for place, accepted in enumerate(mask) if not accepted), len(drafts))
+    return [*drafts[: int(number or 0)], *last]
