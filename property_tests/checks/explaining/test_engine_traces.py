@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from specverify.checks.explaining.engine_traces import (
     argmax_without_draw,
     context_with_draft,
     exchanged_answers,
+    rejected_end,
     round_around,
     row_not_computed,
     text_of_other_request,
@@ -137,6 +139,14 @@ def test_a_request_that_is_decoded_with_p_after_the_text_of_another_one_is_named
     assert text_of_other_request(trace._replace(queries=tuple(own)), 1) == ""
     assert text_of_other_request(trace._replace(queries=tuple(queries[:5])), 1) == ""
     assert text_of_other_request(trace._replace(texts=(one, one, two)), 2) == ""
+
+
+@pytest.mark.parametrize(("eos", "told"), [(3, True), (4, False)])
+def test_a_rejected_draft_that_is_the_end_token_is_named_if_the_text_ends_too_early(eos, told):
+    queries = (("draft", (0,)), ("draft", (0, 1)), ("draft", (0, 1, 3)), ("target", (0,)))
+    trace = Trace((((0,), (1, 2)),), queries, eos=eos)
+    said = "; draft 2 of the last round is the end token 3, and is not accepted"
+    assert rejected_end(trace, 0, (1, 2, 2, 2)) == (said if told else "")
 
 
 def test_the_round_of_a_bonus_from_the_draft_model_ends_before_its_query():

@@ -77,6 +77,13 @@ def test_a_row_that_is_right_after_a_penalty_is_not_named_as_a_fault():
     assert verdict.counterexample.fault.startswith("new token 2 is 0 with probability")
 
 
+def test_the_rows_of_p_in_a_message_are_those_of_the_call_without_speculation():
+    """After the new token 0, the model has p = (1/6, 5/6), and with the penalty p = (1/11, 10/11)."""
+    case, *rows = verdict_of(forgets=False).counterexample.let
+    assert case.endswith("; p as in the call without speculation")
+    assert rows == ["after (0, 1, 0): p = (0.75, 0.25)", "after (0, 1, 0, 0): p = (0.0909, 0.909)"]
+
+
 @pytest.mark.parametrize(("penalised", "expected"), [(False, True), (True, False)])
 def test_the_law_of_a_plain_call_is_compared_with_the_rows_of_the_target(penalised, expected):
 

@@ -39,6 +39,7 @@ from specverify.checks.explaining.engine_traces import (
     argmax_without_draw,
     exchanged_answers,
     listed_tokens,
+    rejected_end,
     round_around,
     row_not_computed,
     text_of_other_request,
@@ -65,6 +66,8 @@ from specverify.subjects.subject import EngineProgram, Trace
 
 EVIDENCE_OF_PROBE = 36
 """The number of further paths as evidence in a setting that explains a refutation."""
+PROCESSED = "p as in the call without speculation"
+"""Follows the name of a case whose rows of p are processed, for example by a temperature."""
 COMPARED_TEXTS = 64
 """The largest number of texts at which the rows of the target are compared with the expected law."""
 
@@ -101,6 +104,7 @@ def program_counterexample(
         with_pmfs(engine, draws_of(path.decisions), size, cells) for path in (*(path for _, path in heaviest), *more)
     ]
     traces = [trace, *(_trace_of(program, path) for path in (*(path for _, path in heaviest[1:]), *more))][: len(drawn)]
+    asked = trace
     traces = _with_rows_of_law(traces, expected, size)
     trace = next(iter(traces), None)
     texts = [*[worst] * len(heaviest), *(max(outcomes_of(path.outcome), key=lambda end: end[1])[0] for path in more)]
@@ -108,9 +112,11 @@ def program_counterexample(
     rounds = or_none(_rounds_of, program, drawn, traces, texts, expected, open_ends)
     readings = _told_as_rounds(rounds, traces)[: len(heaviest)] if rounds else [None] * len(heaviest)
     because, shown = _stories_of(heaviest, drawn[: len(heaviest)], readings)
-    rows_told = rows_of_request(program.rows(worst), trace, difference)
+    by_law = None if asked is None or trace is not None else (asked.texts[0][0], model_of_law(expected, size))
+    rows_told = {**rows_of_request(program.rows(worst), trace, difference), **_rows_used(trace, shown)}
+    let = (described(program), *lines_of_rows(rows_told, shown)) if by_law is None else _let(program, worst, *by_law)
     example = Counterexample(
-        let=(described(program), *lines_of_rows({**rows_told, **_rows_used(trace, shown)}, shown)),
+        let=let,
         then=then_of_request(program, beyond, difference),
         because=because,
     )
@@ -141,6 +147,16 @@ def program_counterexample(
     let = with_contexts(example.let, own.contexts if trace else ())  # else the prompt of these texts is not known
     rows, sure = (difference.fault, *difference.rows), program.is_probe and own.named
     return example._replace(let=let, fault=named, rows=rows, sure=sure)
+
+
+def _let(program: EngineProgram, new: Tokens, prompt: Tokens, model: LanguageModel) -> tuple[str, ...]:
+    """Return a line with the case of ``program``, and lines with p after ``prompt`` and each beginning of ``new``.
+
+    ``model`` gives p after new tokens. Impossible texts have no line.
+    """
+    rows = {new[:length]: model(new[:length]) for length in range(len(new))}
+    told = {prompt + before: {"p": row} for before, row in rows.items() if row.any()}
+    return f"{described(program)}; {PROCESSED}", *lines_of_rows(told)
 
 
 def _of_request_alone(program: EngineProgram, difference: Difference) -> Counterexample | None:
@@ -385,6 +401,8 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
                 lines = [f"{program.each} {index + 1} of {len(texts)}", *lines]
             alone = or_none(right_alone, program, index) if index else ""
             wrong = text_fault(should, does, trace.eos)
+            if does == should[: len(does)]:
+                wrong += or_none(rejected_end, trace, index, should) or ""
             other = exchanged_answers(texts, [new for _, new in trace.texts], program.each, trace.batches)
             emitted = tuple(token for _, new in trace.texts for token in new)
             other = other or or_none(fault_between_rows, trace, {emitted: 1.0}, {wanted: 1.0}) or ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from specverify.checks.explaining.counterexample_parts import NEAR_LAW
 from specverify.checks.explaining.first_difference import CERTAIN
@@ -128,6 +128,18 @@ def _prompt_of(trace: Trace, text: Tokens) -> Tokens:
     return max((prompt for prompt, _ in trace.texts if _begins(text, prompt)), key=len, default=())
 
 
+class _InferredRound(NamedTuple):
+    """The round that emits the first wrong token of a request, inferred from the queries to the draft model."""
+
+    begin: int
+    """The number of new tokens before the round."""
+    drafts: Tokens
+    accepted: int
+    """The number of drafts that are emitted."""
+    wrong: int
+    """The index of the first wrong new token, or of the end token that should be the last one."""
+
+
 def round_around(trace: Trace, index: int, wanted: Tokens, *, bonus: bool = False) -> str:
     """Describe the round that emits the first wrong token of request ``index``: its drafts and how many are accepted.
 
@@ -135,13 +147,42 @@ def round_around(trace: Trace, index: int, wanted: Tokens, *, bonus: bool = Fals
     has the texts and the model queries of the run. With ``bonus``, the draft model also chooses the wrong token, as a
     bonus; the query for this token and the later queries are then not counted as drafts of the round.
     """
+    one = _round_around(trace, index, wanted, bonus=bonus)
+    if one is None:
+        return ""
+    said = f"round from new token {one.begin + 1}: drafted {listed_tokens(one.drafts)}, accepted {one.accepted}"
+    number = one.wrong - one.begin
+    if _runs_on(trace, index, wanted) and number < one.accepted:
+        return f"{said}: draft {number + 1} is the end token {trace.eos}, and the tokens after it are emitted too"
+    return f"{said} (inferred from the tokens)"
+
+
+def rejected_end(trace: Trace, index: int, wanted: Tokens) -> str:
+    """Return the clause that the last round of request ``index`` drafts the end token and rejects it; "" if not.
+
+    The text of the request ends too early. ``wanted`` is the right text, and ``trace`` has the texts and queries.
+    """
+    one = _round_around(trace, index, wanted, bonus=False)
+    if one is None or trace.eos not in one.drafts[one.accepted :]:
+        return ""
+    place = one.drafts.index(trace.eos, one.accepted) if trace.eos is not None else 0
+    return f"; draft {place + 1} of the last round is the end token {trace.eos}, and is not accepted"
+
+
+def _runs_on(trace: Trace, index: int, wanted: Tokens) -> bool:
+    """Return whether request ``index`` continues after its end token; ``wanted`` is the right text."""
+    new = trace.texts[index][1]
+    return trace.eos is not None and wanted[-1:] == (trace.eos,) and new[: len(wanted)] == wanted != new
+
+
+def _round_around(trace: Trace, index: int, wanted: Tokens, *, bonus: bool) -> _InferredRound | None:
+    """Return the round that ``round_around`` describes; None if it cannot be inferred. The parameters are the same."""
     prompt, new = trace.texts[index]
     if sum(other == prompt for other, _ in trace.texts) > 1:
-        return ""
+        return None
     shorter = min(len(wanted), len(new))
     wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), shorter)
-    ended = trace.eos is not None and wrong == len(wanted) and wanted[-1:] == (trace.eos,)
-    wrong -= ended
+    wrong -= _runs_on(trace, index, wanted)
     text = prompt + new
     starts = [
         (len(drafted[0]) - len(prompt), drafted)
@@ -149,18 +190,14 @@ def round_around(trace: Trace, index: int, wanted: Tokens, *, bonus: bool = Fals
         if drafted[0] == text[: len(drafted[0])] and len(drafted[0]) - len(prompt) <= wrong
     ]
     if not starts:
-        return ""
+        return None
     begin, asked = max(starts, key=lambda item: item[0])
     drafts = asked[-1][len(asked[0]) :]
     last = _certain_draft(trace, asked[-1])
     drafts = drafts if last is None else (*drafts, last)
     came = new[begin:]
     accepted = next((i for i, draft in enumerate(drafts) if came[i : i + 1] != (draft,)), len(drafts))
-    number = f"new token {begin + 1}"
-    if ended and wrong - begin < accepted:
-        behind = f"draft {wrong - begin + 1} is the end token {trace.eos}, and the tokens after it are emitted too"
-        return f"round from {number}: drafted {listed_tokens(drafts)}, accepted {accepted}: {behind}"
-    return f"round from {number}: drafted {listed_tokens(drafts)}, accepted {accepted} (inferred from the tokens)"
+    return _InferredRound(begin, drafts, accepted, wrong)
 
 
 def _without_bonus(trace: Trace, length: int) -> Trace:

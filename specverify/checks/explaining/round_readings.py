@@ -956,7 +956,9 @@ class _PathReader:
                     yield token, at + 1, OTHER_NUMBER, said, place
                     return
         token = self.final[len(here)] if len(here) < len(self.final) else 0
-        said = f"drawn with the probabilities {short_row(item.widths)}, {ought}"
+        whole = len(item.widths) == self.size  # else tokens without an interval are left out
+        seen = short_row(item.widths) if whole else f"{', '.join(map(short, item.widths))} of the possible tokens"
+        said = f"drawn with the probabilities {seen}, {ought}"
         yield token, at + 1, OTHER_NUMBER + UNKNOWN_ROW, said, place
 
     def _emitted(
