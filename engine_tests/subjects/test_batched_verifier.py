@@ -140,7 +140,7 @@ def answer_to_rows(verify):
         ([[2, 2, 0], [-1, -1, -1]], "row 2 of 2 emitted 0 tokens, expected 1 to 2: accepted drafts and one more"),
         ([[2, 2, 0], [0, 1, 2]], "row 2 of 2 emitted 3 tokens, expected 1 to 2"),
         ([[2, 2, math.nan], [2]], "row 1 of 2 emitted nan, expected whole numbers"),
-        ({"tokens": [[2, 2, 0], [2]]}, r"it returned dict, expected \[2, gamma \+ 1\] or a list of rows"),
+        ({"rows": [[2, 2, 0], [2]]}, r"it returned dict, expected \[2, gamma \+ 1\] or a list of rows"),
         ("2202", r"it returned str, expected \[2, gamma \+ 1\] or a list of rows"),
         ({(2, 2, 0), (2,)}, r"it returned set, expected \[2, gamma \+ 1\] or a list of rows"),
         (

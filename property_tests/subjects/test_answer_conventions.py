@@ -8,7 +8,7 @@ import torch
 
 from specverify.subjects.answer_conventions import with_rows
 from specverify.subjects.forms import BATCHED, LOGITS, ROW
-from specverify.testing import SpeculationRefuted, check_verifier
+from specverify.testing import SpeculationRefuted, SpeculationUndecided, check_verifier
 from test_support.verifiers.one_round import decided, drawn, residual, unchanged_p
 
 
@@ -104,11 +104,37 @@ def of_numbers_alone(p, q, draft_tokens):
 
 def raises(p, q, draft_tokens):
     if len(p):
-        raise ValueError
+        message = "it fails"
+        raise ValueError(message)
     return [], 0
 
 
-@pytest.mark.parametrize("form", [ROW, LOGITS, BATCHED])
-@pytest.mark.parametrize("verify", [one_row, of_two_rows, of_numbers_alone, raises])
-def test_a_verifier_of_another_convention_is_unchanged(verify, form):
-    assert with_rows(verify, form) is verify
+@pytest.mark.parametrize("form", [ROW, LOGITS])
+@pytest.mark.parametrize("verify", [of_two_rows, of_numbers_alone])
+def test_a_tuple_of_another_convention_is_unchanged(verify, form):
+    rows = np.eye(6)
+    answer = with_rows(verify, form)(rows[[2, 5]], rows[[4]], np.array([4]))
+    assert answer == verify(rows[[2, 5]], rows[[4]], np.array([4]))
+
+
+def test_a_verifier_that_returns_no_tuple_is_unchanged():
+    assert with_rows(one_row, BATCHED) is one_row
+
+
+def test_an_error_in_the_search_for_a_convention_is_that_of_the_verifier():
+    with pytest.raises(ValueError, match="it fails"):
+        with_rows(raises, ROW)(np.eye(6), np.eye(6), np.array([4]))
+
+
+def draws_forever(p, q, draft_tokens):
+    accepted = 0
+    while p[0][accepted] < 2:
+        accepted = 0
+    return [], accepted
+
+
+@pytest.mark.thorough
+def test_an_endless_loop_is_found_in_the_search_too():
+    """A subject is made without a call of the verifier, because the watch of loops begins with the checks."""
+    with pytest.raises(SpeculationUndecided, match="while"):
+        check_verifier(draws_forever, checks=["law_is_target"], quick=True)

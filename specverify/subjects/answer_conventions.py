@@ -14,12 +14,13 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import wraps
+from functools import cache, partial, wraps
 from textwrap import dedent
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from specverify.intercept.run import nobody_answers
 from specverify.subjects.forms import Form
 from specverify.subjects.libraries import names_library
 from specverify.subjects.logits_verifier import PARAMETERS, untied_logits
@@ -49,19 +50,19 @@ class _Convention(NamedTuple):
 def with_rows(verify: Callable[..., Any], form: Form) -> Callable[..., Any]:
     """Return ``verify`` as a call that returns all emitted tokens as a row, or as a row for each row of a batch.
 
-    Returns ``verify`` unchanged if its source has no statement that returns a tuple, or if the convention of the tuple
-    is not found. ``form`` is the form of its arguments, with a chain of drafts.
+    Returns ``verify`` unchanged if its source has no statement that returns a tuple. The convention of the tuple is
+    searched in the first call; if none is found, tuples are returned as they are. ``form`` is the form of the arguments
+    of ``verify``, with a chain of drafts.
     """
     if not _returns_tuple(verify):
         return verify
-    convention = _convention_of(verify, form)
-    if convention is None:
-        return verify
+    known = cache(partial(_convention_of, verify, form))
 
     @wraps(verify)
     def emitting(p: Any, q: Any, draft_tokens: Any, *others: Any, **named: Any) -> Any:
+        convention = known()
         answer = verify(p, q, draft_tokens, *others, **named)
-        if not isinstance(answer, tuple):
+        if convention is None or not isinstance(answer, tuple):
             return answer
         if convention.token is None:
             return answer[convention.row or 0]
@@ -90,7 +91,7 @@ def _convention_of(verify: Callable[..., Any], form: Form) -> _Convention | None
     for convert in (_in_tensors, np.asarray) if names_library(verify, "torch") else (np.asarray, _in_tensors):
         if "lengths" in taken:
             named["lengths"] = convert(np.array([len(DRAFTS)] * len(_PROBES)))
-        with suppress(Exception), seeded(SEED):
+        with suppress(Exception), nobody_answers(), seeded(SEED):
             each = [_arguments(probe, logits=form.logits) for probe in _PROBES]
             if not form.batched:
                 return _read([verify(*map(convert, arrays), **named) for arrays in each])
