@@ -32,9 +32,10 @@ def build(task: Task, gamma: int = 4) -> Parts:
 def group_mask(k: int) -> Any:
     """Return the attention mask among the (k + 1)^2 new rows, bool ``[rows, rows]``.
 
-    Row (k + 1) j is candidate j (the last token for j = 0), and the k rows after it are its masks. A candidate attends
-    to itself and the candidates before it. A mask attends to its candidate, the candidates before that, and the masks
-    of its candidate up to itself.
+    The rows are k + 1 groups of a candidate and its k mask tokens. The candidate of group 0 is the last token of the
+    text. A candidate attends to itself and the candidates before it. A mask token attends to its candidate, to the
+    candidates before that one, and to the mask tokens of its group up to itself. An entry is True if the row attends to
+    the column.
     """
     group, place = np.divmod(np.arange((k + 1) ** 2), k + 1)
     candidate = (place[None, :] == 0) & (group[None, :] <= group[:, None])

@@ -121,8 +121,9 @@ def build(
 ) -> Decoder:
     """Return the decoder whose drafter leaves out layers of the target.
 
-    ``sets`` has the possible numbers of layers that run, of ``layers`` in all. ``depth``, ``stop``, ``widths`` and
-    ``window`` are those of ``layer_drafter``.
+    ``sets`` has, for each set of layers that may draft, the number of layers that run, of ``layers`` in all. A draft
+    has at most ``depth`` levels and ends after a token with probability below ``stop``; ``widths`` gives the number of
+    siblings. The first ``window`` tokens of an answer score the sets.
     """
     target, draft = checked_model(task.target, "target"), draft_model(task)
     models = [partial_model(target, draft, run, layers) for run in sets]

@@ -17,7 +17,7 @@ from specverify.checks.explaining.counterexample_parts import readable
 from specverify.checks.explaining.decoder_counterexamples import law_counterexample
 from specverify.checks.explaining.engine_counterexamples import program_counterexample
 from specverify.checks.explaining.engine_paths import KeptPaths
-from specverify.intercept.audit import overheard
+from specverify.intercept.audit import side_audit
 from specverify.laws.enumeration import far_exceeds, program_law
 from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
 from specverify.laws.near_ties import Logits, Parting, greedy_parting
@@ -55,7 +55,7 @@ class Comparison(NamedTuple):
 
 
 class LawBearing(NamedTuple):
-    """A case with a law, as the comparison of laws uses it: functions that return its law and the expected laws."""
+    """What the comparison of laws needs of a case: functions that return its law and the expected laws."""
 
     law: Callable[[Conditions], Law]
     """Returns the law, by enumeration."""
@@ -251,7 +251,7 @@ def has_far_more_paths(opened: OpenProgram, runs: int) -> bool:
         return far_exceeds(run, runs)
 
 
-class Overheard(NamedTuple):
+class NoReuse(NamedTuple):
     """The counts of an enumeration that followed all paths of a program and found no random number used twice.
 
     A later check of reused random numbers then need not follow the paths again.
@@ -264,8 +264,8 @@ class Overheard(NamedTuple):
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)
-def overheard_of(opened: OpenProgram) -> list[Overheard]:
-    """Return the list in which the enumeration of a program stores an ``Overheard``; it is empty until then.
+def no_reuse_of(opened: OpenProgram) -> list[NoReuse]:
+    """Return the list in which the enumeration of a program stores a ``NoReuse``; it is empty until then.
 
     The list belongs to ``opened``, the function that opens the program. A later check with the same ``opened`` gets the
     same list, and so the result of the earlier enumeration.
@@ -290,18 +290,18 @@ def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
     """
     with opened() as run:
         if jobs == 1 or estimated_paths(run, most=WORTH_SHARING) < WORTH_SHARING:
-            return _listened_to(opened, run, runs)
+            return _audited_law(opened, run, runs)
         shares = first_outcomes(run, depth=3)
         dealt = [shares[start :: 4 * jobs] for start in range(4 * jobs)]
         works = [partial(_share_of_law, opened, part, runs) for part in dealt]
         return combined_law([law for laws in in_parallel(works, jobs) for law in laws])
 
 
-def _listened_to(opened: OpenProgram, run: Callable[[Draws], Any], runs: int) -> Law:
+def _audited_law(opened: OpenProgram, run: Callable[[Draws], Any], runs: int) -> Law:
     """Return the law of the program ``run``, by at most ``runs`` runs.
 
     If the enumeration is complete, its paths are stored under ``opened``, the function that opens the program. If also
-    no random number is used twice, an ``Overheard`` is stored.
+    no random number is used twice, a ``NoReuse`` is stored.
     """
     shares: Counter[tuple[int, ...]] = Counter()
     draws = 0
@@ -314,13 +314,13 @@ def _listened_to(opened: OpenProgram, run: Callable[[Draws], Any], runs: int) ->
         if len(kept) <= KEPT_PATHS:
             kept.append(path)
 
-    with overheard() as audit:
+    with side_audit() as audit:
         law = program_law(run, runs, on_path=keep_path)
     complete = not law.missing and law.runs < runs
     if complete and len(kept) <= KEPT_PATHS:
         paths_of_opened(opened)[:] = kept
     if complete and not audit.found and not audit.undecided:
-        overheard_of(opened)[:] = [Overheard(shares, draws)]
+        no_reuse_of(opened)[:] = [NoReuse(shares, draws)]
     return law
 
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions, Examine, ExaminedPart, Need, by, in_scenarios
-from specverify.checks.compared_laws import Comparison, OpenProgram, Promise, compare_laws, law_of_opened, overheard_of
+from specverify.checks.compared_laws import Comparison, OpenProgram, Promise, compare_laws, law_of_opened, no_reuse_of
 from specverify.checks.explaining.counterexample_parts import described, or_none
 from specverify.checks.explaining.engine_counterexamples import token_without_draw
 from specverify.checks.explaining.engine_paths import KeptPaths
@@ -143,7 +143,7 @@ def examine(
     Raises:
         NeedsValue: A path could not be followed, and the earlier paths decide nothing.
     """
-    for shares, draws in overheard_of(block.opened):
+    for shares, draws in no_reuse_of(block.opened):
         if max(shares.values()) <= _each(conditions.paths, len(shares)):
             return _nothing_twice(sum(shares.values()), draws)
     most = conditions.paths if block.whole else min(conditions.paths, PATHS_OF_ROUNDS)
@@ -327,10 +327,10 @@ def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws
 
 
 def _put_twice(here: InScenario, known: frozenset[str]) -> str:
-    """Call the verifier ``here`` twice for the first round, and describe a random number that both calls use.
+    """Decide the first round of a text twice, and return a sentence about a random number that both calls use.
 
-    Reuse whose sentence is in ``known`` is ignored. Returns "" if there is no other reuse, or if the calls cannot be
-    intercepted.
+    ``here`` is the verifier in its scenario. Sentences in ``known`` were reported before and are not returned again.
+    Returns "" if there is no other sentence, or if the calls cannot be intercepted.
     """
     if (intercepted := here.variant.intercepted) is None:
         return ""

@@ -18,7 +18,7 @@ _KEPT = (
     verifier_calls.after_calls,
     compared_laws.law_of_opened,
     compared_laws.has_far_more_paths,
-    compared_laws.overheard_of,
+    compared_laws.no_reuse_of,
     round_laws.first_rounds,
     given_drafts.rounds_given_drafts,
     given_drafts.given_from_state,

@@ -227,7 +227,7 @@ def audited() -> Iterator[list[Reuse]]:
         yield audit.found
 
 
-def overheard() -> AbstractContextManager[Audit]:
+def side_audit() -> AbstractContextManager[Audit]:
     """Return a context manager that audits the code in its block and yields the ``Audit`` with the findings.
 
     No run is refused, even if the audit cannot decide whether a random number is used twice.

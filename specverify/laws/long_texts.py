@@ -58,8 +58,8 @@ class Hidden:
     def __init__(self, place: int, uses: list[int]) -> None:
         """Hide the token at position ``place`` of the text.
 
-        Each use of the token appends its position to the shared list ``uses``, even if the program catches the
-        exception.
+        Each use of the token raises ``ReadsWholeText``, and appends its position to the shared list ``uses``: so a use
+        is known even if the program catches the exception.
         """
         self.place, self.uses = place, uses
 

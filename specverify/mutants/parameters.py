@@ -357,7 +357,7 @@ def nucleus_of_the_whole_law_rows_of(logits: Any, temperature: float, top_k: flo
 )
 @decided_by_rows
 def nucleus_of_the_whole_law(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
-    """Speculative sampling that computes top-p on the whole row, where plain sampling computes it after top-k.
+    """Return the processed rows (p, q), with top-p computed on the whole row; plain sampling computes it after top-k.
 
     ``processing`` has temperature, top-k, top-p and min-p, in this order.
     """

@@ -775,11 +775,12 @@ def _compare_prompt(name: str, kind: Kind, value: Value, answer: Answer, known: 
 
 
 def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> WrongValue | None:
-    """Return the fault of ``value`` if it differs from the expected one; else None.
+    """Return the fault of ``value``, which a call with speculation returns as ``name``; None if it is as expected.
 
-    If ``kind``, the promise for it, is a function, the expected value is ``kind(new tokens)``. Otherwise it is the
-    value ``name`` that the call without speculation returns with the same tokens. Return None also if there is no
-    expected value, or if the answer goes on beyond the horizon. ``known`` has the values of that call.
+    ``kind`` is what is promised of the value. If it is a function, the expected value is ``kind(new tokens)``.
+    Otherwise it is the value ``name`` that the call without speculation returns with the same tokens; ``known`` has the
+    values of that call. Returns None also if no value is expected, or if ``answer`` has more tokens than the call may
+    return.
     """
     if callable(kind):
         expected = kind(answer.new)

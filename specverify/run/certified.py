@@ -120,9 +120,9 @@ class _WithConstraints:
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of the draw at ``site`` from ``pmf``, and record the constraint that the outcome implies.
 
-        The constraint states which uniforms lead to the outcome. For a draw that stands for an intercepted random call,
-        the interception has stored it in the attribute ``noted``, under the key ``site``. Any other draw has an empty
-        constraint.
+        The constraint states which uniforms lead to the outcome. If the program made the draw by a call of its library,
+        such as ``torch.rand``, the interception of this call has stored the constraint in the attribute ``noted``,
+        under the key ``site``. Any other draw has an empty constraint.
         """
         self.constraints.append(self.noted.pop(site, Constraint(())))
         return self._draws.categorical(pmf, site)

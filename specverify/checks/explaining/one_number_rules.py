@@ -115,9 +115,9 @@ def _cut_rule(observed: Sequence[Accepted]) -> str:
 
 
 def _are_two(observed: Sequence[Accepted], row: tuple[float, ...]) -> bool:
-    """Return whether two drafts with different p in ``row`` are accepted more rarely than min(1, p/q).
+    """Return whether at least two drafts, with different values of p, are accepted more rarely than min(1, p/q).
 
-    Only the observations whose row of p is ``row`` count. ``observed`` has all observations.
+    Only those of the observations ``observed`` count whose row of p is ``row``. A single value would fit many formulas.
     """
     return len({one.p for one in observed if one.row == row and OPEN < one.seen * one.q < min(one.p, one.q) - OPEN}) > 1
 

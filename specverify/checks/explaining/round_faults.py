@@ -1,6 +1,7 @@
 """Name the difference between the rounds of a decoder and the rule of speculative sampling.
 
-Each of the three parts of a round (``given_drafts``) is compared with the rule and, if it differs, with other formulas.
+The three parts of a round are the acceptance of each draft, the replacement of a rejected draft, and the bonus token.
+Each part is compared with the rule and, if it differs, with other formulas.
 A formula is named only if it fits every computed number: exactly for rationals, within rounding for floats. This
 explains a refutation and refutes nothing: a lossless round may follow another rule.
 """
@@ -340,8 +341,9 @@ def _bonus_less_q(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
 def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
     """Return the name of the only formula in ``POINTS`` that gives every observed token of ``part``; "" if none does.
 
-    These formulas give one token with certainty, such as an argmax. Two different wrong tokens must be observed. For
-    "accept" the result is "". ``all_given`` are the rounds.
+    These formulas, such as an argmax, give one token with certainty. The result is "" too if fewer than two different
+    wrong tokens are observed, because several formulas give the same single token. ``part`` is "accept", "replace" or
+    "bonus"; for "accept", rules without a random number are tried instead. ``all_given`` are the rounds.
     """
     seen = [(given, i, law) for given in all_given for i, law in values_of(given, part)]
     if part == "accept":

@@ -10,9 +10,10 @@ comparison of a uniform with all bounds, an array of bools that one draw determi
 position of its first True, is the same draw as ``lookup``.
 
 The law of the argmax of very many random scores is one vector, computed as the law of the first of very many
-exponential clocks (``races``). Clocks with start times, end times or positive probability at one time are sorted by
-these times, and the probability that no clock has rung until then is a running product. In the forms of scores below, E
-is an exponential number of rate 1, u a uniform number, w the weight of a score, and a the logarithm of w.
+exponential clocks (``races``). A clock may start late, end early, or ring at one time with positive probability. Clocks
+are then sorted by these times, and the probability that no clock has rung until a time is a running product. In the
+docstrings of this module, E is an exponential number of rate 1, u a uniform number, w the weight of a score, and a the
+logarithm of w.
 
 Limits on the number of random numbers, or outcomes, of one call are checked before an array of that size is made.
 """

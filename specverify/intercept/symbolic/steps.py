@@ -34,7 +34,7 @@ class Rule(NamedTuple):
     """``slopes(low, high)``: element-wise bounds of the derivative between ``low`` and ``high``."""
 
     def image(self, value: float) -> float:
-        """Return the image of ``value``, a number or an infinity."""
+        """Return the value of the function at ``value``, a number or an infinity."""
         with np.errstate(all="ignore"):
             return float(self.of(value))
 

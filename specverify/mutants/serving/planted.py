@@ -1,4 +1,7 @@
-"""The serving engine as a subject, correct or with one function replaced, and as the program of a test vector."""
+"""Make subjects for checks of the serving engine: of the correct one, and of one with a planted bug in one function.
+
+A test vector can be decoded by the engine too: ``text_asked`` returns that decode as a program of draws.
+"""
 
 from __future__ import annotations
 
