@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -117,8 +119,34 @@ def test_a_tuple_of_another_convention_is_unchanged(verify, form):
     assert answer == verify(rows[[2, 5]], rows[[4]], np.array([4]))
 
 
-def test_a_verifier_that_returns_no_tuple_is_unchanged():
-    assert with_rows(one_row, BATCHED) is one_row
+class ReturnsRow:
+    """An object whose call returns one row, and another method a tuple."""
+
+    def __call__(self, p, q, draft_tokens):
+        return one_row(p, q, draft_tokens)
+
+    def sizes(self):
+        return 1, 2
+
+
+@pytest.mark.parametrize("verify", [one_row, partial(one_row), ReturnsRow()])
+def test_a_verifier_that_returns_no_tuple_is_unchanged(verify):
+    assert with_rows(verify, BATCHED) is verify
+
+
+class Module(torch.nn.Module):
+    """A module that returns the accepted drafts and the next token."""
+
+    def forward(self, p, q, draft_tokens):
+        accepted, token = decided(p.numpy(), q.numpy(), draft_tokens.tolist(), residual)
+        return torch.tensor(accepted), token
+
+
+@pytest.mark.parametrize("verify", [Module(), partial(Module())])
+def test_a_module_or_a_partial_function_may_return_a_tuple(verify):
+    rows = np.eye(6)
+    arguments = map(torch.tensor, (rows[[2, 5]], rows[[4]], np.array([4])))
+    assert with_rows(verify, ROW)(*arguments) == [2]
 
 
 def test_an_error_in_the_search_for_a_convention_is_that_of_the_verifier():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import partial
 from types import BuiltinMethodType, MethodType
@@ -26,8 +27,14 @@ def told_apart(function: Callable[..., Any]) -> Callable[..., Any]:
 def first_line(function: Callable[..., Any], otherwise: str) -> str:
     """Return the first line of a callable's docstring; if it has none, the first line of ``otherwise``.
 
-    For ``functools.partial`` the docstring is that of the wrapped function.
+    The docstring of a partial or decorated function is that of the function inside.
     """
-    while isinstance(function, partial):
-        function = function.func
-    return (getattr(function, "__doc__", None) or otherwise).strip().partition("\n")[0]
+    return (getattr(innermost(function), "__doc__", None) or otherwise).strip().partition("\n")[0]
+
+
+def innermost(function: Callable[..., Any]) -> Any:
+    """Return the function inside ``function``, without decorators and without ``functools.partial``."""
+    result: Any = inspect.unwrap(function)
+    while isinstance(result, partial):
+        result = inspect.unwrap(result.func)
+    return result

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from specverify.base.callables import innermost
 from specverify.intercept.run import nobody_answers
 from specverify.subjects.forms import Form
 from specverify.subjects.libraries import names_library
@@ -75,10 +76,15 @@ def with_rows(verify: Callable[..., Any], form: Form) -> Callable[..., Any]:
 
 
 def _returns_tuple(verify: Callable[..., Any]) -> bool:
-    """Return whether the source of ``verify`` returns a tuple that is written out; False without source."""
-    function = inspect.unwrap(verify)
+    """Return whether the source of ``verify`` returns a tuple that is written out; False without source.
+
+    The source of an object is that of its method ``forward`` or ``__call__``.
+    """
+    function = innermost(verify)
+    if not inspect.isroutine(function):
+        function = getattr(type(function), "forward", type(function).__call__)
     with suppress(OSError, TypeError, SyntaxError):
-        tree = ast.parse(dedent(inspect.getsource(function if inspect.isroutine(function) else type(function))))
+        tree = ast.parse(dedent(inspect.getsource(function)))
         ends = (node.value if isinstance(node, ast.Return) else getattr(node, "body", None) for node in ast.walk(tree))
         return any(isinstance(end, ast.Tuple) for end in ends)
     return False

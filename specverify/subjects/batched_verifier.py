@@ -52,8 +52,8 @@ def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
     """
     ragged = takes_lengths(verify)
     one = "one" if company is BESIDE else "some"
-    beside = f"{one} accepted whole, {one} rejected at once"
-    beside += f", {one} longer, {one} without drafts" if ragged else ""
+    whole = " and longer" if ragged else ""
+    beside = f"{one} accepted whole{whole}, {one} rejected at once" + (f", {one} without drafts" if ragged else "")
     return f"row {company.place + 1} of {company.number + ragged} beside {beside}"
 
 

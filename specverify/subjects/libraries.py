@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import chain
 from types import CodeType, ModuleType
 from typing import Any
+
+from specverify.base.callables import innermost
 
 
 def names_library(function: Callable[..., Any], library: str) -> bool:
@@ -17,7 +18,7 @@ def names_library(function: Callable[..., Any], library: str) -> bool:
     """
     if _comes_from(function, library, by_type=True):
         return True
-    function = _innermost(function)
+    function = innermost(function)
     code = _code_of(function)
     scope = getattr(function, "__globals__", {})
     return any(name == library or _comes_from(scope.get(name), library) for name in _names(code))
@@ -25,13 +26,13 @@ def names_library(function: Callable[..., Any], library: str) -> bool:
 
 def imported_beside(function: Callable[..., Any], library: str) -> bool:
     """Return whether the module of a function has imported a library."""
-    scope = getattr(_innermost(function), "__globals__", {})
+    scope = getattr(innermost(function), "__globals__", {})
     return any(isinstance(value, ModuleType) and _comes_from(value, library) for value in scope.values())
 
 
 def named_functions(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
     """Yield the functions that the code of ``function`` mentions and that are globals of its module."""
-    function = _innermost(function)
+    function = innermost(function)
     scope = getattr(function, "__globals__", {})
     yield from filter(inspect.isfunction, map(scope.get, _names(getattr(function, "__code__", None))))
 
@@ -40,7 +41,7 @@ def passes_keyword(function: Callable[..., Any], keyword: str) -> bool:
     """Return whether ``function``, or a function of its module that it mentions, passes the argument ``keyword``."""
     open_ones, seen = [function], list[Any]()
     while open_ones:
-        one = _innermost(open_ones.pop())
+        one = innermost(open_ones.pop())
         if one in seen:
             continue
         seen.append(one)
@@ -48,13 +49,6 @@ def passes_keyword(function: Callable[..., Any], keyword: str) -> bool:
             return True
         open_ones += named_functions(one)
     return False
-
-
-def _innermost(function: Callable[..., Any]) -> Any:
-    result: Any = inspect.unwrap(function)
-    while isinstance(result, partial):
-        result = inspect.unwrap(result.func)
-    return result
 
 
 def _code_of(function: Any) -> CodeType | None:

@@ -22,7 +22,7 @@ def test_the_round_of_a_wrong_token_is_read_off_the_questions_to_the_models():
     queries = (("draft", (0,)), ("draft", (0, 1)), ("target", (0,)), ("target", (0, 1)), ("draft", (0, 1, 3)))
     trace = Trace((((0,), (1, 3, 2)),), queries, lambda tokens: np.eye(4)[(len(tokens) + 1) % 4])
     assert round_around(trace, 0, (1, 2, 2)) == (
-        "round from new token 1: drafted 1 3, accepted 2 (inferred from the tokens)"
+        "round from new token 1: drafted 1 3, 2 of 2 accepted (inferred from the tokens)"
     )
 
 
@@ -153,7 +153,7 @@ def test_the_round_of_a_bonus_from_the_draft_model_ends_before_its_query():
     queries = (("draft", (0,)), ("draft", (0, 1)), ("target", (0,)), ("target", (0, 1)), ("draft", (0, 1)))
     queries = (*queries, ("draft", (0, 1, 3)), ("draft", (0, 1, 3, 2)), ("target", (0, 1, 3, 2)))
     trace = Trace((((0,), (1, 3, 2, 0)),), queries, lambda tokens: np.eye(4)[(1, 3, 2, 0)[len(tokens) - 1]])
-    said = "round from new token 1: drafted 1 3, accepted 2 (inferred from the tokens)"
+    said = "round from new token 1: drafted 1 3, 2 of 2 accepted (inferred from the tokens)"
     assert round_around(trace, 0, (1, 3, 1, 0), bonus=True) == said
     assert round_around(trace, 0, (1, 3, 1, 0)) != said
 

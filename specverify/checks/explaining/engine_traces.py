@@ -150,7 +150,8 @@ def round_around(trace: Trace, index: int, wanted: Tokens, *, bonus: bool = Fals
     one = _round_around(trace, index, wanted, bonus=bonus)
     if one is None:
         return ""
-    said = f"round from new token {one.begin + 1}: drafted {listed_tokens(one.drafts)}, accepted {one.accepted}"
+    kept = f"{one.accepted} of {len(one.drafts)} accepted"
+    said = f"round from new token {one.begin + 1}: drafted {listed_tokens(one.drafts)}, {kept}"
     number = one.wrong - one.begin
     if _runs_on(trace, index, wanted) and number < one.accepted:
         return f"{said}: draft {number + 1} is the end token {trace.eos}, and the tokens after it are emitted too"
