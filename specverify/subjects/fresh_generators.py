@@ -87,7 +87,7 @@ def _of_annotation(annotation: Any) -> Maker | None:
 
 def _of_code(function: Callable[..., Any]) -> Maker:
     """Return how a generator is made of the library that the code of ``function`` draws from."""
-    if passes_keyword(function, "generator"):
+    if "torch" in sys.modules and passes_keyword(function, "generator"):
         return _of_torch
     of_numpy = names_library(function, "numpy") or imported_beside(function, "numpy")
     return _of_numpy if of_numpy else _of_python
