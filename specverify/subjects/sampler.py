@@ -11,7 +11,9 @@ code of the function is only searched for the cause of a refutation.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any, Final, NamedTuple
 
 from specverify.base.arguments import is_token, shown
@@ -36,6 +38,41 @@ class SampledText(NamedTuple):
     tokens: Sequence[Tokens]
     accepted: Sequence[int] | None = None
     """The number of accepted drafts of each sequence; None if the sampler does not return it."""
+
+
+def with_seed_first(sample: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``sample`` as a call with the seed as its first argument.
+
+    Returns ``sample`` unchanged unless its first parameter is no seed and exactly one other parameter is, by their
+    names. A number of samples that were taken for the seed could be in the billions.
+    """
+    try:
+        signature = inspect.signature(sample)
+    except (TypeError, ValueError):
+        return sample
+    taken = [item for item in signature.parameters.values() if item.kind not in _VARIADIC]
+    seeds = [item for item in taken if "seed" in item.name.lower()]
+    if len(seeds) != 1 or seeds[0] is taken[0] or seeds[0].kind is inspect.Parameter.POSITIONAL_ONLY:
+        return sample
+    named = seeds[0].name
+
+    @wraps(sample)
+    def seeded(seed: int, *given: Any) -> Any:
+        at = taken.index(seeds[0])
+        if seeds[0].kind is inspect.Parameter.KEYWORD_ONLY or len(given) < at:
+            return sample(*given, **{named: seed})
+        return sample(*given[:at], seed, *given[at:])
+
+    seeded.__signature__ = signature.replace(  # type: ignore[attr-defined]  # what ``inspect`` reads first
+        parameters=[
+            seeds[0].replace(kind=inspect.Parameter.POSITIONAL_ONLY, default=inspect.Parameter.empty),
+            *(item for item in signature.parameters.values() if item is not seeds[0]),
+        ]
+    )
+    return seeded
+
+
+_VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
 def drawn(sampler: Sampler, seed: int, number: int) -> Sequence[Tokens]:

@@ -18,7 +18,7 @@ from specverify.reference import Tokens
 from specverify.run.greedy import judged_greedily
 from specverify.run.paths_of_samples import ExplainedSampler, explained_if_possible
 from specverify.run.sequential_samples import SamplingPlan, check_plan, sampled_verdicts, seeds_of
-from specverify.subjects.sampler import Sampler
+from specverify.subjects.sampler import Sampler, with_seed_first
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing.engines import greedy_logits
 from specverify.testing.judged import judge, judged
@@ -100,6 +100,7 @@ def check_sampler(
         {'holds'}
     """
     returns, acceptance = _acceptance_in(returns)
+    sample, law = with_seed_first(sample), with_seed_first(law) if callable(law) else law
     values, given = promised_values(returns), _law_of(law)
     check_callable(sample, "sample", arguments=2 if given.by_prefix is None else 3)
     pairs, allowed = _promised_of_sampler(sample, promises, law)
