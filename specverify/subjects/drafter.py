@@ -3,8 +3,8 @@
   propose(tokens, gamma) -> (draft_tokens, q)
 
 ``tokens`` is the tuple of all tokens so far; ``draft_tokens`` are at most ``gamma`` token ids, and ``q``
-``[len(draft_tokens), vocabulary]`` the rows they were drawn from, or None if nothing is drawn. The drafter draws from
-torch, NumPy or ``random``, and is enumerated unchanged.
+``[len(draft_tokens), vocabulary]`` the rows they were drawn from, or None if nothing is drawn. A drafter that draws
+nothing may also return the token ids alone. Its draws (of torch, NumPy or ``random``) are enumerated.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from specverify.base.callables import first_line
 from specverify.intercept.distributions import Forced
@@ -78,9 +80,11 @@ def _opened(propose: Propose, asked: DraftRequest, forced_uniform: Forced = None
 def proposed(answer: Any) -> Proposed:
     """Return ``answer``, the result of a drafter, as ``Proposed``.
 
-    Raises ``UnusableSubject`` unless it consists of tokens and their pmfs (or None).
+    Raises ``UnusableSubject`` unless it consists of tokens and their pmfs (or None), or is a row of tokens alone.
     """
     expected = "expected (draft_tokens, q), q being [drafts, vocabulary] or None"
+    if _is_row(answer):
+        return Proposed(_tokens(answer), None)
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
         raise UnusableSubject(f"it returned {shown(answer)}, {expected}")
     tokens, q = _tokens(answer[0]), answer[1]
@@ -95,6 +99,13 @@ def proposed(answer: Any) -> Proposed:
     if rows and max(tokens) >= len(rows[0]):
         raise UnusableSubject(f"it drafted token {max(tokens)} of a vocabulary of {len(rows[0])}, {expected}")
     return Proposed(tokens, rows)
+
+
+def _is_row(answer: Any) -> bool:
+    """Return whether the result of a drafter is one row of numbers: tokens without pmfs."""
+    if not isinstance(answer, (tuple, list)):
+        return bool(getattr(answer, "ndim", 0) == 1)
+    return all(item is not None and not isinstance(item, str) and np.ndim(item) == 0 for item in answer)
 
 
 def _tokens(answer: Any) -> Tokens:

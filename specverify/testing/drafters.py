@@ -34,7 +34,7 @@ def check_drafter(
     Args:
         propose: ``propose(tokens, gamma) -> (draft_tokens, q)``. ``tokens`` is the tuple of all tokens so far; at most
             ``gamma`` token ids come back, with q ``[len(draft_tokens), vocabulary]``, the rows they were drawn from, or
-            None for a drafter that draws nothing.
+            None for a drafter that draws nothing; such a drafter may also return the ids alone.
         prompts: Texts to draft after, each a non-empty sequence of token ids.
         gammas: Numbers of drafts, each at least 1. None: 1 to 3, and after the last prompt 5, 6 and 8 too where fewer
             than two thousand drafts are possible. Larger values are not covered.
