@@ -162,7 +162,7 @@ def test_the_counterexample_can_be_checked_by_hand():
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        ([0], "it returned [0], expected (draft_tokens, q)"),
+        ([[0]], "it returned [[0]], expected (draft_tokens, q)"),
         (([0], [[0.5, 0.5], [0.5, 0.5]]), "it returned 1 drafts and 2 rows of q, expected"),
         (([2], [[0.5, 0.5]]), "it drafted token 2 of a vocabulary of 2"),
         (([0], [0.5]), "for q, expected"),

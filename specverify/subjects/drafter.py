@@ -113,4 +113,4 @@ def _tokens(answer: Any) -> Tokens:
         from specverify.intercept.torch.tensors import elements_of  # noqa: PLC0415 - it is a tensor
 
         answer = list(elements_of(answer.reshape(-1)))
-    return tokens_of(answer) if answer else ()
+    return tokens_of(answer) if np.size(answer) else ()
