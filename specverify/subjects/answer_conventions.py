@@ -95,9 +95,9 @@ def _convention_of(verify: Callable[..., Any], form: Form) -> _Convention | None
     taken = inspect.signature(verify).parameters
     named: dict[str, Any] = {name: _NEUTRAL[name] for name in PARAMETERS if name in taken}
     for convert in (_in_tensors, np.asarray) if names_library(verify, "torch") else (np.asarray, _in_tensors):
-        if "lengths" in taken:
-            named["lengths"] = convert(np.array([len(DRAFTS)] * len(_PROBES)))
         with suppress(Exception), nobody_answers(), seeded(SEED):
+            if "lengths" in taken:
+                named["lengths"] = convert(np.array([len(DRAFTS)] * len(_PROBES)))
             each = [_arguments(probe, logits=form.logits) for probe in _PROBES]
             if not form.batched:
                 return _read([verify(*map(convert, arrays), **named) for arrays in each])
