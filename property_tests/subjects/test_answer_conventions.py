@@ -10,7 +10,7 @@ import torch
 
 from specverify.subjects.answer_conventions import with_rows
 from specverify.subjects.forms import BATCHED, LOGITS, ROW
-from specverify.testing import SpeculationRefuted, SpeculationUndecided, check_verifier
+from specverify.testing import SpeculationRefuted, SpeculationUndecided, check_verifier, hard_calls
 from test_support.verifiers.one_round import decided, drawn, residual, unchanged_p
 
 
@@ -73,6 +73,41 @@ def test_the_law_is_that_of_all_emitted_tokens(convention):
     check_verifier(convention(residual), checks=["law_is_target"], quick=True)
     with pytest.raises(SpeculationRefuted, match="replaced by a draw from p"):
         check_verifier(convention(unchanged_p), checks=["law_is_target"], quick=True)
+
+
+def test_single_calls_have_the_order_and_the_convention_too():
+    cases = hard_calls(vocabulary=64)
+    check_verifier(numbered(residual), cases=cases)
+    with pytest.raises(SpeculationRefuted, match="the rule gives"):
+        check_verifier(numbered(unchanged_p), cases=cases)
+
+
+def numbered(replace):
+    def verify(draft_tokens, draft_probs, target_probs):
+        accepted, token = decided(target_probs, draft_probs, draft_tokens, replace)
+        return len(accepted), token
+
+    return verify
+
+
+def of_float32(replace):
+    """Return a verifier of tensors that raises if p is float64, and returns (number accepted, next token)."""
+
+    def verify(p, q, draft_tokens):
+        torch.mm(p, torch.ones(p.shape[1], 1))
+        for i, token in enumerate(draft_tokens.tolist()):
+            if torch.rand(()) >= p[i, token] / q[i, token]:
+                row = replace(p[i], q[i])
+                return i, int(torch.multinomial(row if row.sum() > 0 else p[i], 1))
+        return len(draft_tokens), int(torch.multinomial(p[-1], 1))
+
+    return verify
+
+
+def test_the_search_gets_arrays_of_the_kind_that_the_verifier_takes():
+    check_verifier(of_float32(lambda p, q: (p - q).clamp(min=0)), checks=["law_is_target"], quick=True)
+    with pytest.raises(SpeculationRefuted, match="replaced by a draw from p"):
+        check_verifier(of_float32(unchanged_p), checks=["law_is_target"], quick=True)
 
 
 def accepts_all(p, q, draft_tokens):

@@ -9,7 +9,7 @@ from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.array_kinds import _in_numpy
-from specverify.subjects.batch_call import BatchRow, _arrays, arguments_of, company_of
+from specverify.subjects.batch_call import BatchRow, arguments_of, arrays_of_rows, company_of
 from specverify.subjects.forms import BATCHED
 from specverify.subjects.made_engine import Made, made_subject
 from specverify.subjects.requests import AT_ONCE, BATCHES_IN_TURN, IN_TURN
@@ -178,7 +178,7 @@ def test_float32_rows_beside_float64_ones_sum_to_one_in_the_arrays_of_a_batch():
     """A verifier that hands such rows to ``Generator.choice`` is right: NumPy refuses a sum that is off by 1e-8."""
     rows = np.array([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
     mine = BatchRow(rows.astype(np.float32), rows[:1].astype(np.float32), (2,))
-    given = _arrays(company_of(mine, True, np.asarray), True, arguments_of(None, BATCHED))
+    given = arrays_of_rows(company_of(mine, True, np.asarray), True, arguments_of(None, BATCHED))
     p, q, *_ = _in_numpy(given)
     assert p.dtype == q.dtype == np.float64
     assert np.abs(p.sum(-1) - 1).max() < 1e-15

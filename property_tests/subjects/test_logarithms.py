@@ -5,6 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from specverify.base.verdict import Status
+from specverify.checks import check_named
+from specverify.run.verify import Checklist, run_check
+from specverify.subjects.external import decode_subject
 from specverify.subjects.logarithms import with_logarithms
 from specverify.testing import SpeculationRefuted, check_verifier
 from test_support.verifiers.one_round import decided, residual, unchanged_p
@@ -51,3 +55,9 @@ def test_other_names_take_probabilities(names):
     scope = {}
     exec(f"def verify({', '.join(names)}, draft_tokens): return {names[0]}", scope)
     assert with_logarithms(scope["verify"]) is scope["verify"]
+
+
+def test_a_subject_of_the_command_line_takes_one_logarithm():
+    subject = decode_subject(of_logarithms(residual), "mine:verify")
+    law = run_check(subject, check_named("law_is_target"), Checklist((), quick=True))
+    assert law.status is Status.HOLDS

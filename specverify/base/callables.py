@@ -1,10 +1,10 @@
-"""Functions for callables of users: make them keys of caches, compared by identity, and read their docstrings."""
+"""Functions for callables of users: make them keys of caches, read their docstrings, change their parameters."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
 from types import BuiltinMethodType, MethodType
 from typing import Any
 
@@ -38,3 +38,42 @@ def innermost(function: Callable[..., Any]) -> Any:
     while isinstance(result, partial):
         result = inspect.unwrap(result.func)
     return result
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
+    """Return the signature of ``function``, with annotations as objects if they can be evaluated; None if unknown."""
+    try:
+        return inspect.signature(function, eval_str=True)
+    except Exception:  # noqa: BLE001 - an annotation may raise anything
+        try:
+            return inspect.signature(function)
+        except (TypeError, ValueError):
+            return None
+
+
+def with_first(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return ``function`` as a call with the argument ``name`` first, and the other arguments in their order.
+
+    ``function`` must have a signature with this parameter, and the parameter must not be variadic.
+    """
+    signature = inspect.signature(function)
+    taken = list(signature.parameters.values())
+    place = list(signature.parameters).index(name)
+    item = taken[place]
+
+    @wraps(function)
+    def called(value: Any, /, *args: Any, **named: Any) -> Any:
+        if item.kind is item.KEYWORD_ONLY or len(args) < place:
+            return function(*args, **named, **{name: value})
+        return function(*args[:place], value, *args[place:], **named)
+
+    first = item.replace(kind=item.POSITIONAL_ONLY, default=item.empty)
+    return with_parameters(called, signature, [first, *taken[:place], *taken[place + 1 :]])
+
+
+def with_parameters(
+    function: Callable[..., Any], signature: inspect.Signature, parameters: Sequence[inspect.Parameter]
+) -> Callable[..., Any]:
+    """Return ``function`` with ``signature``, but with other ``parameters``, as what ``inspect`` reads of it."""
+    function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # read first
+    return function

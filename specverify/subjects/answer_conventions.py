@@ -11,27 +11,24 @@ from __future__ import annotations
 
 import ast
 import inspect
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache, partial, wraps
+from functools import lru_cache, wraps
 from textwrap import dedent
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from specverify.base.callables import innermost
-from specverify.intercept.run import nobody_answers
+from specverify.subjects.array_kinds import BareVerifier, conversions
+from specverify.subjects.batch_call import BatchRow, arguments_of, arrays_of_rows, invoked, takes_lengths
 from specverify.subjects.forms import Form
-from specverify.subjects.libraries import names_library
-from specverify.subjects.logits_verifier import PARAMETERS, untied_logits
 from specverify.subjects.seeded import seeded
 
 SIZE, LEAST = 8, 3
 DRAFTS = (3, 4)
-_PROBES = ((5, 6, 6), (*DRAFTS, 7))
+CERTAIN = ((5, 6, 6), (*DRAFTS, 7))
 """The tokens to which p gives probability 1: the first draft is rejected in one call, all are accepted in the other."""
-_NEUTRAL = {"temperature": 1.0, "top_k": SIZE, "top_p": 1.0, "min_p": 0.0}
 SEED = 20211
 
 
@@ -48,20 +45,22 @@ class _Convention(NamedTuple):
     """For each draft whether it is accepted."""
 
 
-def with_rows(verify: Callable[..., Any], form: Form) -> Callable[..., Any]:
+def with_rows(verify: BareVerifier, form: Form, *, now: bool = False) -> BareVerifier:
     """Return ``verify`` as a call that returns all emitted tokens as a row, or as a row for each row of a batch.
 
     Returns ``verify`` unchanged if its source has no statement that returns a tuple. The convention of the tuple is
-    searched in the first call; if none is found, tuples are returned as they are. ``form`` is the form of the arguments
-    of ``verify``, with a chain of drafts.
+    searched in the first call, or ``now``, which calls ``verify``. It must not be searched while random calls are
+    intercepted. If none is found, tuples are returned as they are. ``form`` is the form of the arguments of ``verify``,
+    with a chain of drafts.
     """
     if not _returns_tuple(verify):
         return verify
-    known = cache(partial(_convention_of, verify, form))
+    if now:
+        _convention_of(verify, form)
 
     @wraps(verify)
     def emitting(p: Any, q: Any, draft_tokens: Any, *others: Any, **named: Any) -> Any:
-        convention = known()
+        convention = _convention_of(verify, form)
         answer = verify(p, q, draft_tokens, *others, **named)
         if convention is None or not isinstance(answer, tuple):
             return answer
@@ -69,13 +68,13 @@ def with_rows(verify: Callable[..., Any], form: Form) -> Callable[..., Any]:
             return answer[convention.row or 0]
         if not form.batched:
             return _emitted(answer, convention, draft_tokens)
-        rows = zip(_rows_of(answer), draft_tokens, strict=True)
+        rows = zip(zip(*answer, strict=True), draft_tokens, strict=True)
         return [_emitted(parts, convention, drafts) for parts, drafts in rows]
 
     return emitting
 
 
-def _returns_tuple(verify: Callable[..., Any]) -> bool:
+def _returns_tuple(verify: BareVerifier) -> bool:
     """Return whether the source of ``verify`` returns a tuple that is written out; False without source.
 
     The source of an object is that of its method ``forward`` or ``__call__``.
@@ -90,40 +89,29 @@ def _returns_tuple(verify: Callable[..., Any]) -> bool:
     return False
 
 
-def _convention_of(verify: Callable[..., Any], form: Form) -> _Convention | None:
-    """Return the convention of the tuples that ``verify`` returns; None if it is not found or if a call raises."""
-    taken = inspect.signature(verify).parameters
-    named: dict[str, Any] = {name: _NEUTRAL[name] for name in PARAMETERS if name in taken}
-    for convert in (_in_tensors, np.asarray) if names_library(verify, "torch") else (np.asarray, _in_tensors):
-        with suppress(Exception), nobody_answers(), seeded(SEED):
-            if "lengths" in taken:
-                named["lengths"] = convert(np.array([len(DRAFTS)] * len(_PROBES)))
-            each = [_arguments(probe, logits=form.logits) for probe in _PROBES]
-            if not form.batched:
-                return _read([verify(*map(convert, arrays), **named) for arrays in each])
-            answer = verify(*(convert(np.stack(arrays)) for arrays in zip(*each, strict=True)), **named)
-            return _read(list(_rows_of(answer))) if type(answer) is tuple else None
+@lru_cache(maxsize=256)
+def _convention_of(verify: BareVerifier, form: Form) -> _Convention | None:
+    """Return the convention of the tuples that ``verify`` returns; None if it is not found.
+
+    ``form`` is the form of the arguments. The first kind of arrays for which no call raises decides.
+    """
+    arguments = arguments_of(verify, form)
+    one_hot = arguments.of_pmfs(np.eye(SIZE))
+    rows = [BatchRow(one_hot[list(certain)], one_hot[list(DRAFTS)], DRAFTS) for certain in CERTAIN]
+    calls = [rows] if form.batched else [[row] for row in rows]
+    for convert in conversions(verify):
+        with suppress(Exception), seeded(SEED):
+            given = [arrays_of_rows(called, takes_lengths(verify), arguments) for called in calls]
+            answers = [invoked(verify, arguments.parameters(SIZE), *convert(arrays)) for arrays in given]
+            if not all(type(answer) is tuple for answer in answers):
+                return None
+            return _read(list(zip(*answers[0], strict=True)) if form.batched else answers)
     return None
 
 
-def _rows_of(answer: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """Yield for each row of a batch the parts of its answer."""
-    return zip(*answer, strict=True)
-
-
-def _arguments(certain: Sequence[int], *, logits: bool) -> list[Any]:
-    """Return p, q and the drafts of a call in which p gives the tokens ``certain`` probability 1, and q the drafts."""
-    rows = [np.eye(SIZE)[list(tokens)] for tokens in (certain, DRAFTS)]
-    return [*(map(untied_logits, rows) if logits else rows), np.array(DRAFTS)]
-
-
-def _in_tensors(array: Any) -> Any:
-    return sys.modules["torch"].as_tensor(array)
-
-
 def _read(answers: Sequence[Any]) -> _Convention | None:
-    """Return the convention of ``answers``, the results of the two calls; None if they fit none or several."""
-    if not all(type(answer) is tuple for answer in answers) or len({len(answer) for answer in answers}) != 1:
+    """Return the convention of ``answers``, the results for the two rows; None if they fit none or several."""
+    if len({len(answer) for answer in answers}) != 1:
         return None
     kinds: dict[str, list[int]] = {"row": [], "token": [], "number": [], "mask": []}
     for index, parts in enumerate(zip(*answers, strict=True)):

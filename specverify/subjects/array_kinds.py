@@ -265,6 +265,17 @@ def _is_of_numbers(answer: Any) -> bool:
     return all(map(_is_of_numbers, answer)) if isinstance(answer, tuple) else isinstance(answer, int)
 
 
+def conversions(verify: BareVerifier) -> Iterator[Convert]:
+    """Yield the conversions of arguments to arrays of each imported library, first to those that ``verify`` names."""
+    of_torch = (_in_tensors, _in_float32) if "torch" in sys.modules else ()
+    if "jax" in sys.modules and names_library(verify, "jax"):
+        yield _in_jax
+    if names_library(verify, "torch"):
+        yield from of_torch
+    yield _in_numpy
+    yield from () if names_library(verify, "torch") else of_torch
+
+
 def _in_numpy(given: Given) -> tuple[Any, ...]:
     """Return copies of the arguments ``given`` (name -> array), so that no call sees what another one has written."""
     return tuple(_doubled(name, array) for name, array in given.items())

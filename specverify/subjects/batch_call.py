@@ -185,7 +185,8 @@ def emitted(
     random calls. The function returns a tuple with the tokens of each row, or the tokens of the only row if the
     verifier takes no batch. It raises ``UnusableSubject`` unless there is one row of tokens for each of ``rows``.
     """
-    given, convert = _arrays(rows, takes_lengths(verify), arguments), arrays_of(verify, attempt_of(arguments.form))
+    given = arrays_of_rows(rows, takes_lengths(verify), arguments)
+    convert = arrays_of(verify, attempt_of(arguments.form))
     told = arguments.parameters(rows[0].p.shape[1])
     call = partial(called, convert, given, partial(invoked, verify, told), partial(_read, rows, arguments.form), told)
     return memoised(answered, verify, given, call, tuple(told.items()))
@@ -207,7 +208,7 @@ def attempt_of(form: Form) -> Attempt:
             p, q, draft = SMALL_P, SMALL_Q, SMALL_DRAFT
         mine = BatchRow(arguments.of_pmfs(p), arguments.of_pmfs(q), (draft,))
         rows = company_of(mine, False, arguments.of_pmfs) if form.batched else (mine,)
-        given = _arrays(rows, takes_lengths(verify), arguments)
+        given = arrays_of_rows(rows, takes_lengths(verify), arguments)
         return _read(rows, form, invoked(verify, arguments.parameters(p.shape[1]), *convert(given)))
 
     return attempt
@@ -266,7 +267,11 @@ def _names_lengths(verify: BareVerifier) -> bool:
     return "lengths" in inspect.signature(verify).parameters
 
 
-def _arrays(rows: Sequence[BatchRow], ragged: bool, arguments: Arguments) -> dict[str, Any]:
+def arrays_of_rows(rows: Sequence[BatchRow], ragged: bool, arguments: Arguments) -> dict[str, Any]:
+    """Return the NumPy arguments of a call on ``rows`` by name, padded to the longest row; of one row without a batch.
+
+    A ``ragged`` batch also has ``lengths``, the numbers of drafts. ``arguments`` describes the form of the arguments.
+    """
     # a batch without drafts has room for one
     width, (first, last) = max(int(ragged), *(len(row.drafts) for row in rows)), _point_masses(rows[0].p.shape[1])
     padding = arguments.of_pmfs(np.array([first, 0.75 * first + 0.25 * last]))

@@ -20,7 +20,8 @@ from contextvars import ContextVar
 from itertools import chain, count
 from typing import Any
 
-from specverify.subjects.fresh_generators import maker_of, signature_of
+from specverify.base.callables import signature_of
+from specverify.subjects.fresh_generators import maker_of
 from specverify.subjects.subject import UnusableSubject
 
 FIRST_SEED = 1

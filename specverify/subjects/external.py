@@ -39,10 +39,8 @@ from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.answer_conventions import with_rows
 from specverify.subjects.emitted import in_order, type_and_answer
 from specverify.subjects.forms import FORMS, ROW, TREES, Form
-from specverify.subjects.fresh_generators import with_generator
-from specverify.subjects.logarithms import with_logarithms
 from specverify.subjects.logits_verifier import PARAMETERS
-from specverify.subjects.parameter_order import in_named_order
+from specverify.subjects.named_arguments import with_named_arguments
 from specverify.subjects.subject import Subject, UnusableSubject, Variant
 from specverify.subjects.tree_verifier import tree_subject
 from specverify.subjects.verifier import verifier_subject
@@ -85,16 +83,15 @@ def verifier_subject_of(
     * ``form``: None: the form that the verifier's parameters determine, else one row of probabilities.
     * ``gammas``, ``trees``: The numbers of drafts of a chain, and the shapes of trees; None: the defaults.
     """
-    verify = with_logarithms(in_named_order(with_generator(verify)))
+    verify = with_named_arguments(verify)
     if form is not None and form.drafts is not None:
         return tree_subject(told_apart(verify), f"{form.word}={name}", form, trees)
     told = verifier_form(verify, name) or ROW
     chosen = form or told
     if chosen == ROW:
         _check_or_unusable(check_takes, verify, name, 3, "(p, q, draft_tokens)")
-    verify = with_rows(verify, chosen)
     full_name = name if chosen == told else f"{chosen.word}={name}"
-    return verifier_subject(told_apart(verify), full_name, gammas, chosen)
+    return verifier_subject(with_rows(told_apart(verify), chosen), full_name, gammas, chosen)
 
 
 def verifier_form(function: ForeignFunction, name: str) -> Form | None:
@@ -121,10 +118,10 @@ def decode_subject(function: ForeignFunction, name: str) -> Subject:
 
     If the function has the form of a verifier, returns the subject of the verifier.
     """
-    function = in_named_order(with_generator(function))
+    given, function = function, with_named_arguments(function)
     shape = None if verifier_form(function, name) else _shape(function, name)
     if shape is None:
-        return verifier_subject_of(function, name)
+        return verifier_subject_of(given, name)
     variant = Variant("as given", partial(shape.build, function))
     return Subject(
         name=name,

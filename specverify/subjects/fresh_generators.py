@@ -18,6 +18,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from specverify.base.callables import signature_of, with_first, with_parameters
 from specverify.subjects.libraries import imported_beside, names_library, passes_keyword
 
 KEYS = ("key", "rng", "rng_key", "prng_key")
@@ -32,34 +33,18 @@ def with_generator(verify: Callable[..., Any]) -> Callable[..., Any]:
     signature = signature_of(verify)
     if signature is None:
         return verify
-    taken = list(signature.parameters.values())
-    makers = {place: make for place, item in enumerate(taken) if (make := maker_of(item, verify)) is not None}
+    taken = signature.parameters.values()
+    makers = {item.name: make for item in taken if (make := maker_of(item, verify)) is not None}
     if len(makers) != 1:
         return verify
-    ((place, make),) = makers.items()
-    name, by_name = taken[place].name, taken[place].kind is inspect.Parameter.KEYWORD_ONLY
+    ((name, make),) = makers.items()
+    moved = with_first(verify, name)
 
     @wraps(verify)
-    def generating(*args: Any, **kwargs: Any) -> Any:
-        if by_name or len(args) < place:
-            return verify(*args, **kwargs, **{name: make(None)})
-        return verify(*args[:place], make(None), *args[place:], **kwargs)
+    def generating(*args: Any, **named: Any) -> Any:
+        return moved(make(None), *args, **named)
 
-    generating.__signature__ = signature.replace(  # type: ignore[attr-defined]  # what ``inspect`` reads first
-        parameters=[item for item in taken if item.name != name]
-    )
-    return generating
-
-
-def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
-    """Return the signature of ``function``, with annotations as objects if they can be evaluated; None if unknown."""
-    try:
-        return inspect.signature(function, eval_str=True)
-    except Exception:  # noqa: BLE001 - an annotation may raise anything
-        try:
-            return inspect.signature(function)
-        except (TypeError, ValueError):
-            return None
+    return with_parameters(generating, signature, [item for item in taken if item.name != name])
 
 
 def maker_of(item: inspect.Parameter, function: Callable[..., Any]) -> Maker | None:

@@ -23,11 +23,12 @@ from specverify.intercept.symbolic.large import at_large
 from specverify.laws.call_paths import Ending
 from specverify.laws.rounding import FLOAT32, spacing
 from specverify.reference import Claim, Draws, Tokens
+from specverify.subjects.answer_conventions import with_rows
 from specverify.subjects.array_kinds import BareVerifier, takes_tensors
 from specverify.subjects.batch_answers import check_rows
 from specverify.subjects.batch_call import accepted_whole, invoked, rejected_at_once
-from specverify.subjects.fresh_generators import with_generator
-from specverify.subjects.logarithms import with_logarithms
+from specverify.subjects.forms import BATCHED, LOGITS, ROW
+from specverify.subjects.named_arguments import with_named_arguments
 from specverify.subjects.open_rows import ending_of
 from specverify.subjects.recorded_calls import AnyCall, BatchedCall, Call, LogitsCall, batch_rows, dtype_of, rows_of
 from specverify.subjects.subject import GivenCall, OpenedCall, Subject
@@ -45,7 +46,7 @@ def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subj
         rational=False,
         stops_at_eos=False,
         intercepted=True,
-        situations=(*given_calls(told_apart(with_logarithms(with_generator(verify))), calls),),
+        situations=(*given_calls(told_apart(with_named_arguments(verify)), calls),),
     )
 
 
@@ -86,7 +87,8 @@ def _made(verify: BareVerifier, spec: Any) -> OpenedCall:
 def _of_row(verify: BareVerifier, call: Call | LogitsCall) -> OpenedCall:
     rows, dtype = rows_of(call), dtype_of(call[0])
     named = _parameters(verify, call) if isinstance(call, LogitsCall) else {}
-    invoke = partial(verify, **named)
+    form = LOGITS if isinstance(call, LogitsCall) else ROW
+    invoke = partial(with_rows(verify, form, now=True), **named)
     run = partial(_run, invoke, _Arrays(invoke, call[:3]), partial(ending_of, drafts=len(rows.drafts)))
     return OpenedCall(run, rows, dtype, partial(_alike, verify, call))
 
@@ -205,7 +207,7 @@ def _of_batch(verify: BareVerifier, call: BatchedCall, rows: Sequence[Call], pla
             _put(q[row], certain.q)
             _put(drafts[row], np.array(certain.drafts, dtype=np.int64))
     lengths = () if call.lengths is None else (call.lengths,)
-    invoke = partial(invoked, verify, {})
+    invoke = partial(invoked, with_rows(verify, BATCHED, now=True), {})
     arrays = _Arrays(invoke, (p, q, drafts, *map(_copied, map(_owned, lengths))))
 
     def read(answer: Any) -> Ending:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
 from collections.abc import Callable
@@ -10,6 +9,8 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
+
+from specverify.base.callables import signature_of
 
 _LOGARITHM = re.compile(r"(^|_)log_?(p|q|ps|probs?)(_|$)", re.IGNORECASE)
 """Matches the name of a parameter for logarithms of probabilities, such as ``target_logprobs`` or ``logp``."""
@@ -21,10 +22,8 @@ def with_logarithms(verify: Callable[..., Any]) -> Callable[..., Any]:
     Returns ``verify`` unchanged unless the names of its first two parameters state that it takes logarithms. The
     logarithm of 0 is -inf.
     """
-    try:
-        names = list(inspect.signature(verify).parameters)[:2]
-    except (TypeError, ValueError):
-        return verify
+    signature = signature_of(verify)
+    names = [] if signature is None else list(signature.parameters)[:2]
     if len(names) < 2 or not all(map(_LOGARITHM.search, names)):
         return verify
 

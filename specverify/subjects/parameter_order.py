@@ -1,16 +1,17 @@
 """The order of a verifier's parameters p, q and drafts, as far as their names determine it.
 
-The arguments p, q and drafts are positional. If a verifier takes q first, p and q would be exchanged, and right code
-would be refuted without a visible reason.
+The arguments p, q and drafts are positional. If a verifier that takes q first got p first, right code would be refuted
+without a visible reason.
 """
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
+
+from specverify.base.callables import signature_of, with_parameters
 
 ORDER = ("p", "q", "draft_tokens")
 _TOKENS, _ROWS = {"token", "tokens", "id", "ids"}, {"p", "q", "prob", "probs", "logit", "logits", "pmf", "pmfs"}
@@ -21,9 +22,8 @@ def in_named_order(verify: Callable[..., Any]) -> Callable[..., Any]:
 
     Returns ``verify`` unchanged if the names do not show another order.
     """
-    try:
-        signature = inspect.signature(verify)
-    except (TypeError, ValueError):
+    signature = signature_of(verify)
+    if signature is None:
         return verify
     taken = list(signature.parameters.values())
     roles = [_role(item.name) for item in taken[:3]]
@@ -36,10 +36,9 @@ def in_named_order(verify: Callable[..., Any]) -> Callable[..., Any]:
         return verify(*(given[place] for place in places), *given[3:], **named)
 
     first = [taken[roles.index(role)] for role in ORDER]
-    reordered.__signature__ = signature.replace(  # type: ignore[attr-defined]  # what ``inspect`` reads first
-        parameters=[*(item.replace(kind=item.POSITIONAL_ONLY) for item in first), *taken[3:]]
+    return with_parameters(
+        reordered, signature, [*(item.replace(kind=item.POSITIONAL_ONLY) for item in first), *taken[3:]]
     )
-    return reordered
 
 
 def _role(parameter: str) -> str:

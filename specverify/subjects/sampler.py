@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
 from typing import Any, Final, NamedTuple
 
 from specverify.base.arguments import is_token, shown
+from specverify.base.callables import signature_of, with_first
 from specverify.reference import Tokens
 from specverify.subjects.subject import UnusableSubject
 
@@ -46,30 +46,12 @@ def with_seed_first(sample: Callable[..., Any]) -> Callable[..., Any]:
     Returns ``sample`` unchanged unless its first parameter is no seed and exactly one other parameter is, by their
     names. A number of samples that were taken for the seed could be in the billions.
     """
-    try:
-        signature = inspect.signature(sample)
-    except (TypeError, ValueError):
-        return sample
-    taken = [item for item in signature.parameters.values() if item.kind not in _VARIADIC]
+    signature = signature_of(sample)
+    taken = [] if signature is None else [item for item in signature.parameters.values() if item.kind not in _VARIADIC]
     seeds = [item for item in taken if "seed" in item.name.lower()]
     if len(seeds) != 1 or seeds[0] is taken[0] or seeds[0].kind is inspect.Parameter.POSITIONAL_ONLY:
         return sample
-    named = seeds[0].name
-
-    @wraps(sample)
-    def seeded(seed: int, *given: Any) -> Any:
-        at = taken.index(seeds[0])
-        if seeds[0].kind is inspect.Parameter.KEYWORD_ONLY or len(given) < at:
-            return sample(*given, **{named: seed})
-        return sample(*given[:at], seed, *given[at:])
-
-    seeded.__signature__ = signature.replace(  # type: ignore[attr-defined]  # what ``inspect`` reads first
-        parameters=[
-            seeds[0].replace(kind=inspect.Parameter.POSITIONAL_ONLY, default=inspect.Parameter.empty),
-            *(item for item in signature.parameters.values() if item is not seeds[0]),
-        ]
-    )
-    return seeded
+    return with_first(sample, seeds[0].name)
 
 
 _VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}

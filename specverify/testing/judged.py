@@ -184,8 +184,7 @@ def fault_of(plan: Plan, verdicts: Sequence[Verdict]) -> Exception | None:
         wrong = [verdict for verdict in wrong if verdict.status is Status.REFUTED]
     unknown = [verdict for verdict in wrong if verdict.status is Status.UNKNOWN and Status.REFUTED in statuses]
     said = [failure_message(group) for group in grouped([verdict for verdict in wrong if verdict not in unknown])]
-    said += [*filter(None, [not_decided(unknown)]), *surprising]
-    message = "\n\n".join(filter(None, [*said, plan.hint()]))
+    message = "\n\n".join(filter(None, [*said, not_decided(unknown), *surprising, plan.hint()]))
     if Status.REFUTED in statuses:
         return SpeculationRefuted(message)
     return UnusableSubject(message) if Status.UNUSABLE in statuses else SpeculationUndecided(message)

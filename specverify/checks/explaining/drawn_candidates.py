@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from specverify.checks.explaining.engine_paths import PathDraw
-from specverify.checks.explaining.round_readings import are_without_replacement
-from specverify.checks.explaining.round_rules import same_row
+from specverify.checks.explaining.round_readings import are_from_one_row, are_without_replacement
 from specverify.checks.explaining.tree_rules import TreeRound, follows_rejection, name_of_tree_rule
 from specverify.checks.explaining.wording import short
 from specverify.reference import Draft, LanguageModel, Tokens
@@ -62,7 +61,7 @@ def _round_of(items: Sequence[PathDraw], new: Tokens, target: LanguageModel, pro
     """
     shown = [item for item in items if item.high - item.low < 1 - NEAR]
     count = 1
-    alike = are_without_replacement if shown[1:] and are_without_replacement(*shown[:2]) else _are_from_one_row
+    alike = are_without_replacement if shown[1:] and are_without_replacement(*shown[:2]) else are_from_one_row
     while count < len(shown) and alike(shown[count - 1], shown[count]):
         count += 1
     if count == 1 or not new:
@@ -70,12 +69,6 @@ def _round_of(items: Sequence[PathDraw], new: Tokens, target: LanguageModel, pro
     tokens = tuple(item.outcome for item in shown[:count] if item.outcome is not None)
     pmfs = tuple(np.array(item.pmf) for item in shown[:count])
     return TreeRound(Draft(tokens, (-1,) * count, pmfs), prompt, target, tuple(shown[count:]), new[:1])
-
-
-def _are_from_one_row(one: PathDraw, other: PathDraw) -> bool:
-    """Return whether one program line makes both draws, from the same row."""
-    known = None not in {one.outcome, other.outcome} and bool(one.pmf and one.place)
-    return known and one.place == other.place and same_row(one.pmf, other.pmf, NEAR)
 
 
 def _example(rounds: Sequence[TreeRound]) -> str:

@@ -273,15 +273,14 @@ def are_candidates(one: PathDraw, other: PathDraw, moments: Sequence[int]) -> bo
     if are_without_replacement(one, other):
         return True
     begin, end = len(one.before), len(other.before)
-    alike = bool(one.place) and one.place == other.place and one.outcome is not None and other.outcome is not None
-    return (
-        alike
-        and begin < end
-        and bool(moments)
-        and not any(begin < at <= end for at in moments)
-        and bool(one.pmf)
-        and same_row(one.pmf, other.pmf, NEAR)
-    )
+    unasked = begin < end and bool(moments) and not any(begin < at <= end for at in moments)
+    return unasked and are_from_one_row(one, other)
+
+
+def are_from_one_row(one: PathDraw, other: PathDraw) -> bool:
+    """Return whether one program line made both draws, from equal rows."""
+    known = bool(one.place and one.pmf) and one.outcome is not None and other.outcome is not None
+    return known and one.place == other.place and same_row(one.pmf, other.pmf, NEAR)
 
 
 def _drafts_twice(items: Sequence[PathDraw], models: Models) -> bool:

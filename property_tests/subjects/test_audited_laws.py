@@ -1,4 +1,4 @@
-"""The audit of draws listens while a law is enumerated: it says the same as alone, and follows no path again."""
+"""The audit of draws during the enumeration of a law: it finds the same as alone, and no path is followed again."""
 
 from __future__ import annotations
 
