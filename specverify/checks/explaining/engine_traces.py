@@ -164,9 +164,9 @@ def rejected_end(trace: Trace, index: int, wanted: Tokens) -> str:
     The text of the request ends too early. ``wanted`` is the right text, and ``trace`` has the texts and queries.
     """
     one = _round_around(trace, index, wanted, bonus=False)
-    if one is None or trace.eos not in one.drafts[one.accepted :]:
+    if one is None or trace.eos is None or trace.eos not in one.drafts[one.accepted :]:
         return ""
-    place = one.drafts.index(trace.eos, one.accepted) if trace.eos is not None else 0
+    place = one.drafts.index(trace.eos, one.accepted)
     return f"; draft {place + 1} of the last round is the end token {trace.eos}, and is not accepted"
 
 
