@@ -226,7 +226,7 @@ def in_deep_scenarios(subject: Subject) -> Iterator[InScenario]:
 
 
 def in_all_scenarios(subject: Subject) -> Iterator[InScenario]:
-    """Return every variant in every scenario, followed by the additional situations of ``in_deep_scenarios``."""
+    """Return every variant of ``subject`` in every scenario, then the situations of ``in_deep_scenarios``."""
     return chain(in_scenarios()(subject), in_deep_scenarios(subject))
 
 
@@ -241,7 +241,7 @@ def variants_in(
 
 
 def case_of_program(check: Check, subject: Subject, program: EngineProgram) -> Case | None:
-    """Return the case in which ``check`` examines ``program``, one of the programs of an engine.
+    """Return the case in which ``check`` examines ``program``, one of the programs of the engine ``subject``.
 
     Returns None if the check does not apply to the program.
     """
@@ -268,7 +268,7 @@ def law_in(here: InScenario, runs: int) -> Law:
 def is_law_of_one_round(here: InScenario) -> bool:
     """Return whether ``law_in(here)`` enumerates only the first round, and the later tokens have the target's law.
 
-    So it is for a verifier with memoised calls in a scenario that is long and not greedy.
+    This is done for a verifier with memoised calls, in a scenario that is long and not greedy.
     """
     has_few_paths = here.scenario.greedy or here.scenario.horizon <= SEVERAL_ROUNDS
     return here.variant.remembered is not None and not has_few_paths

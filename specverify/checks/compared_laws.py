@@ -55,7 +55,7 @@ class Comparison(NamedTuple):
 
 
 class LawBearing(NamedTuple):
-    """What the comparison of laws needs of a case: functions that return its law and the expected laws."""
+    """The parts of a case that a comparison of laws needs: functions that return its law and the expected laws."""
 
     law: Callable[[Conditions], Law]
     """Returns the law, by enumeration."""
@@ -223,7 +223,7 @@ def _with_parting(found: Comparison, parted: Parting) -> Comparison:
 
 
 def differ(one: Law, other: Law) -> bool:
-    """Return whether two laws of a program differ by more than the rounding of their enumerations.
+    """Return whether the laws ``one`` and ``other`` of a program differ by more than the rounding of the enumerations.
 
     Exact rationals must be equal.
     """
@@ -277,7 +277,8 @@ def no_reuse_of(opened: OpenProgram) -> list[NoReuse]:
 def paths_of_opened(opened: OpenProgram) -> list[Path[Any]]:
     """Return the list in which the enumeration of a program stores its paths; empty until then, or if they are many.
 
-    The list is cached by ``opened``, which opens the program. An explanation needs the paths right after the law.
+    The list is cached by ``opened``, the function that opens the program. If the law is wrong, the explanation reads
+    the paths from this list and need not enumerate them again.
     """
     return []
 

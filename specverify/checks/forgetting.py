@@ -1,7 +1,8 @@
 """Clear the caches that the checks of one subject share, after the subject is done.
 
 The laws of thousands of scenarios are hundreds of thousands of objects, with the scenarios as keys. Without clearing,
-the search of ``intercept.outside.look_around`` would visit them again for each of hundreds of subjects.
+``intercept.cpython.sandbox.look_around``, which searches all objects of the process, would visit them again for each of
+hundreds of subjects.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def _situations(subject: Subject) -> Iterator[InScenario]:
 
 
 def _rounds(situation: InScenario, budget: int) -> Rounds:
-    """Return the rounds of a decode as a graph, in which all states whose texts end in the same tokens are one node.
+    """Return the rounds of the decode ``situation`` as a graph, in which states with the same last tokens are one node.
 
     The number of compared tokens is the number that the models read, or slightly more. At most ``budget`` runs are
     made. Raises ``DoesNotApply`` if states cannot be merged in this way.

@@ -25,7 +25,7 @@ def step_with_open_end(decoder: Decoder, draws: Draws, state: State) -> Any:
 
 
 def run_with_open_end(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Any]:
-    """Return a program that decodes from ``prompt`` to the end and returns the new tokens.
+    """Return a program in which ``decoder`` decodes from ``prompt`` to the end; it returns the new tokens.
 
     If the last token is never read, the program returns ``Undecided``, which has all possible texts.
     """

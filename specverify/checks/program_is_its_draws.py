@@ -244,7 +244,7 @@ def _numbers_for(program: EngineProgram, replays: Replays, cases: int, condition
 def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> Examination:
     """Run the user's call ``given`` again, and similar small calls more often, and compare the results.
 
-    ``conditions`` has the seed.
+    ``subject`` is the program that the user calls, and ``conditions`` has the seed.
     """
     opened, said = given.open(), given.name
     runs = [(opened, REPLAYS_OF_A_CALL), *((call, REPLAYS_OF_A_SMALL_CALL) for call in small_calls(opened))]

@@ -66,7 +66,10 @@ def examine(situation: InScenario, conditions: Conditions) -> Examination:
 
 
 def _examine(program: EngineProgram, situation: InScenario, conditions: Conditions) -> Examination:
-    """Compare the joint law of the rows that ``program`` decides with the product of their targets' laws."""
+    """Compare the joint law of the rows that ``program`` decides with the product of their targets' laws.
+
+    ``situation`` is the verifier of batches in its scenario, and ``conditions`` limits the enumeration.
+    """
     rows, expected, alone = of_engine(program), program.law(), conditions._replace(jobs=1)  # too few paths to share
 
     def explain(law: Probabilities, expected: Probabilities) -> Counterexample:

@@ -32,7 +32,7 @@ def fault(_: Seen, run: Run, observable: Observable) -> str | None:
 
 
 def _differences(run: Run, observable: Observable) -> dict[str, str]:
-    """Return name of a value -> description of its first difference from a plain call.
+    """Return name of a value -> description of its first difference in ``run`` from a plain call.
 
     Values without a difference are left out. ``observable`` is the observed engine.
     """

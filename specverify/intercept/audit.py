@@ -149,8 +149,8 @@ class Draw:
         """Record that the program reads the outcome of this draw; return "", or the reason why the run must be refused.
 
         If the program has read another draw from the same generator state, this reuse is reported to the audit. The run
-        must be refused if the two draws use different numbers of the generator (``source``), because the dependence of
-        the outcomes is then unknown.
+        must be refused if this other draw has another ``source``: the two draws then use different numbers of the
+        generator, and how their outcomes depend on each other is unknown.
         """
         if self.origin is None or self.origin.looked_at == [self]:
             return ""
@@ -249,13 +249,12 @@ def place() -> str:
 def record_comparison(
     questions: list[AnsweredQuestion], draw: Draw, thresholds: Sequence[float], cell: Cell | None, where: str = ""
 ) -> None:
-    """Record that the program compares the uniform of ``draw`` with ``thresholds``.
+    """Record that the program compares the uniform of ``draw`` with ``thresholds``; report it if it decides twice.
 
-    If the uniform decides twice, it is reported.
-
-    ``questions`` are the earlier comparisons of the same uniform; the new one is appended. ``cell`` is the interval in
-    which the uniform lies after the new one, or None if the earlier ones already determine its outcome. Nothing is
-    appended in this case, or if all thresholds are 0, 1 or repeated. ``where`` is the line, by default the current one.
+    ``questions`` are the earlier comparisons of the same uniform. ``cell`` is the interval in which the uniform lies
+    after the new comparison. It is None if the earlier comparisons already determine the result. The new comparison is
+    appended to ``questions``, with two exceptions: if ``cell`` is None, and if every threshold is 0, 1 or an end of an
+    earlier interval. ``where`` is the line, by default the current one.
     """
     audit: Audit | None = mode().audit
     if audit is None:
@@ -376,8 +375,9 @@ def placed(race: Raced, rank: Hashable, where: str = "") -> str:
     """Record that a number which took part in a race is compared with a plain number.
 
     ``race`` is this earlier race (an argmax or argmin of noisy scores). ``rank`` is the rank of the number among the
-    entries of the race, and ``where`` the line that compares, by default the current one. Returns the reason for a
-    refusal if the line compares numbers of different ranks on different paths, else "".
+    entries of the race, and ``where`` the line that compares, by default the current one. If this line compares numbers
+    of different ranks on different paths, the audit cannot decide whether randomness is reused: returns the reason for
+    a refusal then, else "".
     """
     audit: Audit | None = mode().audit
     if audit is None:

@@ -186,9 +186,9 @@ def is_own(filename: str) -> bool:
 
 @cache
 def standard_library(filename: str) -> tuple[str, ...]:
-    """Return the parts of the path of ``filename`` inside the standard library; () if it lies outside.
+    """Return the parts of the path of ``filename`` inside the standard library, such as ("json", "decoder.py").
 
-    Files of installed packages lie outside.
+    Returns () if the file lies outside, as files of installed packages do.
     """
     library, path = Path(sysconfig.get_path("stdlib")), Path(filename)
     inside = path.is_relative_to(library) and not {"site-packages", "dist-packages"} & set(path.parts)

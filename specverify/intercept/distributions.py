@@ -132,8 +132,8 @@ class Boundary:
     def several(self, count: int, number: Callable[[], float]) -> list[float]:
         """Return ``count`` numbers of one call, each computed by ``number()``.
 
-        All of them are equal, except number ``only`` of the run (all calls are counted), if it is among them: it gets
-        the extreme value. If the run has a list of values, each number is computed anew.
+        All of them are equal, except the number that ``only`` selects: if it is drawn in this call, it has the extreme
+        value. If the run has a list of values, ``number()`` is called once for each number, so that they may differ.
         """
         if self._values is not None:
             return [number() for _ in range(count)]
@@ -180,10 +180,10 @@ class Boundary:
 
 
 class NearEnd(NamedTuple):
-    """The request that every random number of each run be near the same ``end``, 0 or 1, but not at the end itself.
+    """The rule that every random number is near the same ``end`` of its range, 0 or 1, but not at the end itself.
 
-    With probability ``apart`` a generator returns a value between the number and the end. The ``Boundary`` of each run
-    is appended to ``boundaries``.
+    How near is given as a probability: a generator returns a value closer to the end with probability ``apart``. The
+    ``Boundary`` of each run, which supplies its numbers, is appended to ``boundaries``.
     """
 
     end: float

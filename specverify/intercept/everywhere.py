@@ -157,8 +157,8 @@ def _jax_answered_by(
 ) -> AbstractContextManager[Callable[[], AbstractContextManager[Any]]]:
     """Context manager in which ``draws`` or ``forced_uniform`` chooses the results of JAX's random calls.
 
-    Yields a function that returns the context manager for another thread. Does nothing in a version of JAX that is not
-    supported.
+    Yields a function; each other thread must enter the context manager that this function returns, so that its calls
+    are intercepted too. Does nothing in a version of JAX that is not supported.
     """
     try:
         answered_by = import_module("specverify.intercept.jax.calls").answered_by
@@ -172,7 +172,8 @@ def _jax_answered_by(
 def _torch_answered_by(draws: Draws, forced_uniform: Boundary | None) -> Iterator[AbstractContextManager[Any]]:
     """Context manager in which ``draws`` or ``forced_uniform`` chooses the results of torch's random calls.
 
-    Yields the context manager that other threads enter. Torch runs with one thread.
+    Yields the context manager that each other thread must enter, so that its calls are intercepted too. Meanwhile torch
+    computes with a single thread.
     """
     answered_by = import_module("specverify.intercept.torch.calls").answered_by
     library = sys.modules["torch"]

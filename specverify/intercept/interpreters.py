@@ -589,7 +589,7 @@ class Gathered:
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of a draw from ``pmf`` that a decoder makes by calling ``draws.categorical`` itself.
 
-        ``named``, another source of draws, chooses it; ``site`` names the decision.
+        ``named``, another source of draws, chooses the outcome; ``site`` names the decision.
         """
         self.by_name.append(self._named.categorical(pmf, site))
         return self.by_name[-1]

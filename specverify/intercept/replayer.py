@@ -45,7 +45,8 @@ class Replayer(Recorder):
     def call(self, library: str, name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> Any:
         """Call the library method ``real``, and return its result with the given numbers in place of the drawn ones.
 
-        The parameters are those of ``Recorder.call``.
+        The parameters are those of ``Recorder.call``: ``library`` and ``name`` name the method, ``generator`` is its
+        object, and ``given`` and ``named`` are its positional and keyword arguments.
         """
         result = super().call(library, name, real, generator, given, named)
         if name not in NOT_DRAWING | PASSED_THROUGH:

@@ -194,11 +194,11 @@ class Answers:
         return AnsweredCall(self._streams, self.draws, state and (type(generator).__name__, state), site, function)
 
     def force(self, generator: Any, advance: Callable[[], Any], count: int) -> None:
-        """Advance the real generator by ``count`` doubles, because the fixed values of the run replace these doubles.
+        """Advance the real generator by ``count`` doubles, which numbers at an extreme value replace in this run.
 
-        ``advance`` advances it by one double. Does nothing if the numbers of the run have no fixed values, or if each
-        number is given a value when it is drawn (``Boundary``). Raises ``NeedsValue`` if an outcome was drawn from one
-        of these doubles before, because the outcome could contradict the fixed value.
+        ``advance`` advances it by one double. Does nothing if numbers are not fixed, if the run has a list of values
+        for them (``Boundary``), or for very many doubles. Raises ``NeedsValue`` if an outcome was drawn from one of
+        these doubles before, because the outcome could contradict the extreme value.
         """
         if self.boundary is None or self.boundary.has_values or large(count, MANY):
             return

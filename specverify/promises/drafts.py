@@ -115,7 +115,7 @@ def _wrong_token(
 
 
 def _continued(target: LanguageModel, text: Tokens) -> Tokens:
-    """Return ``text`` continued by ``_BEYOND`` tokens, each the most probable one after all tokens before it."""
+    """Return ``text`` continued by ``_BEYOND`` tokens, each the argmax of ``target`` after all tokens before it."""
     for _ in range(_BEYOND):
         text += (int(target(text).argmax()),)
     return text

@@ -158,9 +158,9 @@ def _usage(usage: Any, answer: Answer, facts: Facts | None) -> WrongValue | None
 
 
 def _counts(given: Mapping[str, Any], answer: Answer) -> WrongValue | None:
-    """Return the fault if the reported numbers of drafts and rounds in ``given`` contradict each other or the answer.
+    """Return the fault if the reported numbers of drafts and rounds contradict each other or the emitted tokens.
 
-    Returns None if they fit.
+    ``given`` has the reported numbers by name, and ``answer`` the tokens. Returns None if all fit.
     """
     drafted, accepted, rejected = (given.get(name) for name in ("drafted", "accepted", "rejected"))
     if drafted is not None and accepted is not None and accepted > drafted:

@@ -157,14 +157,14 @@ def _is_said(name: str, kind: Kind, facts: Facts | None, promises: Mapping[str, 
     """Return whether the expected value of ``name`` is known without a call without speculation.
 
     ``kind`` is the promise for this value, and ``promises`` are those for all values. ``facts`` is what is known about
-    the request. The expected value is known of
+    the request. The expected value is known in these cases:
 
     * chunks and snapshots, if the text is returned too;
     * the finish reason, if the horizon is known;
     * log-probabilities of the prompt, if the target is known and ``kind`` is not "processed";
     * values that follow from a pmf (``OF_ROWS``), if the target is known for "raw", or the law for other kinds.
 
-    For the promise "plain" only the first is known.
+    If ``kind`` is "plain", only chunks and snapshots are known without such a call.
     """
     if name in {"chunks", "snapshots"} and "text" in promises:
         return True

@@ -97,9 +97,10 @@ def bounding(masses: Array, samples: int) -> tuple[Coarsening, float, float]:
 
 
 def samples_to_hold(masses: Array, tv: float, error: float, most: int) -> int:
-    """Return a number of samples at which the bound on a correct sampler's distance is expected to be at most ``tv``.
+    """Return a number of samples at which a correct sampler is expected to be shown within ``tv`` of its law.
 
-    ``masses`` is the law ``[k]``, and ``error`` the error probability of the bound. Returns ``most`` if the search
+    At this number, the upper bound on the total variation between the sampler and the law ``masses`` ``[k]`` is
+    expected to be at most ``tv``. ``error`` is the probability that the bound is wrong. Returns ``most`` if the search
     finds no smaller number.
     """
 

@@ -125,9 +125,10 @@ def confirmed_fit(
 def stage_level(false_alarm: float, minimum_expected: float = 10.0) -> float:
     """Return the nominal level of each of the two stages.
 
-    At this level a stage rejects a correct sampler with probability at most ``sqrt(false_alarm)``. This is exact for
-    the hardest laws known, but no theorem (see ``specverify.statistics.calibration``). ``minimum_expected`` is the
-    smallest expected count of a cell. Plan samples with this level and half of ``miss``.
+    At this level a stage rejects a correct sampler with probability at most ``sqrt(false_alarm)``. The level is
+    computed for the hardest laws known; no theorem shows that there are no harder ones (see
+    ``specverify.statistics.calibration``). ``minimum_expected`` is the smallest expected count of a cell. To plan the
+    number of samples of a stage, use this level and half of the miss probability of the whole test.
     """
     check_probability(false_alarm, "false_alarm")
     return calibrated_level(math.sqrt(false_alarm), minimum_expected)

@@ -51,9 +51,10 @@ Tables = Callable[[int, int], Mapping[str, Any]]
 
 
 def samples_of_tables(tv: float, freedom: int, false_alarm: float, miss: float) -> int:
-    """Return the number of samples of a table with which a dependence of total variation ``tv`` is detected.
+    """Return the number of samples of one table with which a dependence of total variation ``tv`` is detected.
 
-    ``freedom`` is the number of degrees of freedom; ``false_alarm`` and ``miss`` are the error probabilities.
+    ``freedom`` is the number of degrees of freedom of the table; ``false_alarm`` and ``miss`` are the error
+    probabilities.
     """
     return samples_needed(tv, freedom + 1, stage_level(false_alarm), miss / 2)
 
@@ -108,7 +109,8 @@ def _dependent(found: Contingency, tv: float, seed: int) -> Any:
     """Return a sampled table ``[freedom + 1, 2]`` of two dependent variables, the negative control.
 
     The marginals are uniform. The total variation between the joint law and their product is ``tv``, or the largest
-    possible one. ``found`` is the table whose degrees of freedom and number of samples are used.
+    possible one. ``found`` is the table whose degrees of freedom and number of samples are used, and ``seed`` the seed
+    of the samples.
     """
     law = np.full((found.freedom + 1, 2), 1 / (2 * found.freedom + 2))
     half = law.shape[0] // 2

@@ -58,7 +58,7 @@ def partition(law: Probabilities, samples: int, minimum_expected: float = 10.0) 
 
 
 def normalised(law: Probabilities) -> dict[Any, float]:
-    """Return the outcomes of positive probability with probabilities in float64 that sum to 1.
+    """Return the outcomes of ``law`` that have positive probability, with probabilities in float64 that sum to 1.
 
     Raises ``ValueError`` if a probability is negative or not a number, or if the sum differs from 1 by more than 1e-9
     times the number of outcomes.

@@ -403,8 +403,8 @@ def _pairs(rounds: Sequence[tuple[Any, ...]], change: RowsOfTest) -> list[tuple[
 def _tests(hypothesis: _Hypothesis, rounds: Sequence[tuple[Any, ...]], draws: Draws) -> list[tuple[bool, ...]]:
     """Return, for each row of a batch, whether each of its drafts passes its test.
 
-    ``rounds`` has (drafts, rows of p, rows of q) for each row. With ``hypothesis.one_coin``, all rows share one random
-    number at each position.
+    ``rounds`` has (drafts, rows of p, rows of q) for each row, and ``draws`` supplies the random outcomes. With
+    ``hypothesis.one_coin``, all rows share one random number at each position.
     """
     tested = _pairs(rounds, hypothesis.in_test)
     bounds = [

@@ -39,7 +39,7 @@ def or_none(explain: Callable[Given, Found], *given: Given.args, **named: Given.
 
 
 def described(here: InScenario | EngineProgram) -> str:
-    """Return one line that identifies the checked case.
+    """Return one line that identifies the checked case ``here``.
 
     For a decoder, the line has the vocabulary, options, prompt and limits. For an engine, it has the name of its
     setting (requests, models and limits).

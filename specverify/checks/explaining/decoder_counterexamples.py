@@ -266,8 +266,9 @@ def _with_usual_tests(here: InScenario, decisions: tuple[Decision, ...]) -> tupl
 def _accepts_by_one(here: InScenario) -> bool:
     """Return whether outcome 1 of a test of the decoder ``here`` means that a draft is accepted.
 
-    It does if on no path outcome 0 is followed by another test or a bonus, or outcome 1 by a replacement, and on some
-    path one of the opposite cases occurs.
+    The draw after a test shows what the outcome meant: a further test or a bonus follows an acceptance, and a
+    replacement follows a rejection. The result is True if such draws follow on some paths, and all of them agree that
+    outcome 1 is an acceptance.
     """
     seen = set()
     for path in islice(paths(whole_run(here.decoder, here.prompt)), SEARCHED_TESTS):

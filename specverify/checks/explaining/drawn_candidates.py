@@ -36,7 +36,7 @@ def rule_of_candidates(
 
 
 def _merged(one: TreeRound) -> TreeRound:
-    """Return the round with only the first of each group of equal candidates."""
+    """Return the round ``one`` with only the first of each group of equal candidates."""
     tokens = one.draft.tokens
     kept = [i for i, token in enumerate(tokens) if token not in tokens[:i]]
     pmfs = tuple(one.draft.pmfs[i] for i in kept)

@@ -55,9 +55,10 @@ def kept(draft: Draft, emitted: Tokens) -> str:
 
 
 def trees_of_run(decoder: Decoder, prompt: Tokens, choices: tuple[int, ...]) -> list[str]:
-    """Return one line for each draft tree of a decode of ``prompt`` whose draws have the outcomes ``choices``.
+    """Return one line for each draft tree of a decode of ``prompt`` by ``decoder``.
 
-    Returns no lines without a ``propose`` step. The lines end early if a round drafts another tree than ``propose``.
+    ``choices`` are the outcomes of the draws of the decode. Returns [] if the decoder has no ``propose`` step. The
+    lines end early if a round drafts another tree than ``propose``.
     """
     if decoder.propose is None:
         return []

@@ -162,7 +162,8 @@ def _let(program: EngineProgram, new: Tokens, prompt: Tokens, model: LanguageMod
 def _of_request_alone(program: EngineProgram, difference: Difference) -> Counterexample | None:
     """Return the counterexample of the wrong request served alone; None if it names no cause, or if it is right alone.
 
-    The draws of several requests have no roles, those of one request often have. ``difference`` has the request.
+    ``difference`` has the index of the request, which ``program`` serves together with others. Draws that serve several
+    requests cannot be read as drafts, tests and replacements; draws for one request often can.
     """
     if program.alone is None or difference.request is None:
         return None
@@ -185,8 +186,15 @@ def _fault_of(
 ) -> str:
     """Return the sentence about the fault of ``rounds``; "" if none is known.
 
-    A rule that explains all wrong parts comes first, then a wrong row of p with which the rounds follow the rule. The
-    arguments are those of ``wrong_row_used``.
+    If one rule explains all wrong parts of the rounds, the sentence names this rule. Otherwise it names a wrong row of
+    p or q with which the rounds follow the right rule, if there is one (``wrong_row_used``).
+
+    Args:
+        rounds: Paths of the engine, read as rounds; None if they could not be read.
+        engine: All paths of the engine.
+        drawn: The draws of each path in ``rounds``.
+        target: The target as a function of the new tokens, and the vocabulary size.
+        cells: The cache of ``with_pmfs``.
     """
     if rounds is None or (rounds.named and rounds.whole):
         return rounds.fault if rounds else ""
@@ -314,10 +322,10 @@ def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
 def _told_as_rounds(rounds: EngineRounds, traces: Sequence[Trace | None]) -> list[Reading | None]:
     """Return the reading of each path, in a form that can be shown; None for paths without a reliable reading.
 
-    ``traces`` has the model queries of each path, or None. A reading in which no draw explains some token is dropped if
-    the path has no queries, or if ``rounds`` names no fault: the program may be right, and may draw all tokens before
-    all coins, or keep a token that was drawn earlier. In the other readings, the words lose causes that only one path
-    shows.
+    ``rounds`` has the readings and the fault that all paths show, and ``traces`` the model queries of each path, or
+    None. A reading with a token that no draw explains is replaced by None if the path has no queries or ``rounds``
+    names no fault. Such a program may be right: it may draw all tokens before all coins, or keep a token that was drawn
+    earlier. From the words of the other readings, causes that only one path shows are removed.
     """
     result: list[Reading | None] = []
     for reading, trace in zip(rounds.readings, traces, strict=False):

@@ -330,11 +330,11 @@ def is_by_other_text(said: str) -> bool:
 
 
 def _rule(readings: Sequence[Reading | None], read: Sequence[tuple[Reading, Models]]) -> EngineRounds:
-    """Return the rounds ``readings`` with the sentence about a wrong rule; it is "" if no rule is recognised.
+    """Return ``readings`` with the sentence about the wrong rule that the rounds follow; "" if none is recognised.
 
-    The sentence quotes numbers, and the rows to show are those of p and q from which a reader can compute the numbers.
-    ``read`` has (reading, models) of each path. The rounds of a path count up to its first deviation from speculative
-    sampling.
+    The result also has the rows of p and q from which a reader can compute the numbers in the sentence. ``read`` has
+    (reading, models) of each path that could be read. Rounds after the first deviation of a path from speculative
+    sampling do not count.
     """
     unknown = EngineRounds(readings, "")
     given = _all_given(read)

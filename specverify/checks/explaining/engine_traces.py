@@ -68,9 +68,13 @@ def argmax_without_draw(traces: Sequence[tuple[Trace, int]]) -> str:
 def row_not_computed(traces: Sequence[Trace | None], before: Tokens, seen: Mapping[int, Any]) -> str:
     """Return the sentence that the target is never queried with the text of a wrong token; "" if it is.
 
-    The sentence adds the text that is queried instead, if p after it is the law of the wrong token, and this law is
-    uncertain. This is the text that is queried on all paths next after the text without its last token, or the only
-    queried text of this length.
+    The text of a token is the prompt with all tokens before it. If one other text is queried instead, the sentence adds
+    it. There are two ways to find this other text:
+
+    * On all paths, the first query with the text without its last token is followed by a query with the other text.
+    * The other text is the only text of the same length that is queried on all paths.
+
+    It is added only if p after it is the observed law ``seen``, and this law is uncertain.
 
     Args:
         traces: The queries of several paths, or None.
@@ -93,7 +97,7 @@ def row_not_computed(traces: Sequence[Trace | None], before: Tokens, seen: Mappi
 
 
 def _asked_behind(trace: Trace, text: Tokens) -> Tokens:
-    """Return the text of the target query that follows the first one with ``text``; () if there is none."""
+    """Return the text of the target query after the first one with ``text`` in ``trace``; () if there is none."""
     asked = trace.asked("target")
     at = asked.index(text) + 1 if text in asked else len(asked)
     return next(iter(asked[at:]), ())
@@ -171,7 +175,10 @@ def rejected_end(trace: Trace, index: int, wanted: Tokens) -> str:
 
 
 def _runs_on(trace: Trace, index: int, wanted: Tokens) -> bool:
-    """Return whether request ``index`` continues after its end token; ``wanted`` is the right text."""
+    """Return whether request ``index`` continues after its end token; ``wanted`` is the right text.
+
+    ``trace`` has the emitted texts.
+    """
     new = trace.texts[index][1]
     return trace.eos is not None and wanted[-1:] == (trace.eos,) and new[: len(wanted)] == wanted != new
 

@@ -223,8 +223,9 @@ def _dependence(
 ) -> Difference | None:
     """Return the difference between two joint laws of several texts; None if it is at most ``bound``.
 
-    The law of each single text is right, so the texts are dependent. ``texts`` splits an outcome into texts, and
-    ``each`` is the word for a text.
+    The law of each single text is right, so a difference shows that the texts are dependent. ``law`` and ``expected``
+    map outcomes to their observed and expected probabilities. ``texts`` splits an outcome into texts, and ``each`` is
+    the word for a text.
     """
     worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
     does, ought = law.get(worst, 0), expected.get(worst, 0)

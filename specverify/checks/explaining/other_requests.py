@@ -75,10 +75,9 @@ def blame_other_requests(
 
 
 def _kept_draft(program: EngineProgram, difference: Difference, engine: KeptPaths) -> str:
-    """Return the sentence that p of the first wrong token is computed after a text that keeps a rejected draft.
+    """Return a phrase about the requests that are served together with request ``index``, or before it.
 
-    The queries on at least two paths of ``engine`` must prove this, all with the same wrong text; otherwise the result
-    is "". ``difference`` has the first wrong token.
+    ``name`` describes in which calls all requests are served, for example ``A beside B, then C beside D``.
     """
     if program.trace is None or program.split is None or difference.request is None or difference.wrong is None:
         return ""

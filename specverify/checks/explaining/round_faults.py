@@ -396,8 +396,8 @@ def _after_several_drafts(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
 def _joined(fitting: Sequence[str], part: str) -> str:
     """Return the words for ``fitting``, the names of the formulas that fit one part of a round.
 
-    Usually the words are the first name. If the first formula uses rows of other positions than the draft's, up to
-    ``MOST_NAMES`` names are joined.
+    ``part`` is "accept", "replace" or "bonus". The words are the first name. Exception: for "accept" and "replace", if
+    the first formula uses rows of other positions than the draft's, up to ``MOST_NAMES`` names are joined by "or".
     """
     other_rows = part != "bonus" and fitting and fitting[0] not in {**ACCEPT_OF_ROW, **REPLACE_OF_ROW}
     return ", or ".join(fitting[: MOST_NAMES if other_rows else 1])

@@ -257,7 +257,10 @@ def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Readin
 
 
 def are_without_replacement(one: PathDraw, other: PathDraw) -> bool:
-    """Return whether one call made both draws, without replacement."""
+    """Return whether ``one`` and ``other`` are draws of one program line, the second without replacement of the first.
+
+    The pmf of the second draw must be that of the first without its outcome, normalised.
+    """
     if not one.place or one.place != other.place or one.outcome is None or len(one.pmf) != len(other.pmf):
         return False
     left = [0.0 if token == one.outcome else mass for token, mass in enumerate(one.pmf)]
@@ -278,7 +281,7 @@ def are_candidates(one: PathDraw, other: PathDraw, moments: Sequence[int]) -> bo
 
 
 def are_from_one_row(one: PathDraw, other: PathDraw) -> bool:
-    """Return whether one program line made both draws, from equal rows."""
+    """Return whether one program line made both draws, ``one`` and ``other``, from equal rows."""
     known = bool(one.place and one.pmf) and one.outcome is not None and other.outcome is not None
     return known and one.place == other.place and same_row(one.pmf, other.pmf, NEAR)
 
@@ -399,9 +402,10 @@ class _PathReader:
         return best
 
     def _search(self, at: int, text: Tokens, rejected: tuple[Tokens, ...], below: float) -> Reading | None:
-        """Read one round in all ways, and the rest of the path by ``_read``; return the reading with the lowest cost.
+        """Return the reading of the draws from index ``at`` on that has the lowest cost.
 
-        The parameters and the result are those of ``_read``. The search ends early after ``MOST_READINGS`` rounds.
+        All readings of the next round are tried, and the rest of the path after this round is read by ``_read``. The
+        parameters and the result are those of ``_read``. The search ends early after ``MOST_READINGS`` rounds.
         """
         best: Reading | None = None
         for step in self._rounds(at, text, rejected, below):

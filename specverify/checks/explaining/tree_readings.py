@@ -271,7 +271,8 @@ class _Walk:
     def _gives(self, seen: float, child: int, p_row: Pmf, rows: Sequence[Row]) -> bool:
         """Return whether min(1, r/q) at the token of ``child`` equals ``seen``, for one of the rows r in ``rows``.
 
-        ``seen`` is the bound of a coin. ``p_row`` is the row of p at the parent of ``child``.
+        ``seen`` is the bound of a coin, and q the row from which ``child`` was drawn. ``p_row`` is the row of p at the
+        parent of ``child``.
         """
         drafted, q = self.draft.tokens[child], child_pmf(self.draft, child, p_row)
         return any(abs(float(ratio(row[drafted], q[drafted])) - seen) < NEAR for row in rows)

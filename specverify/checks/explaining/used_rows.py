@@ -107,9 +107,11 @@ def wrong_row_used(
 ) -> str:
     """Return the sentence that some rounds follow the rule with a wrong row of p or q; "" if this is not proved.
 
-    It is proved if all tests of such a round have the bound min(1, p/q) with the wrong row, and if the tests of other
-    rounds have it with the right rows, or the replacement is drawn from the residual of the wrong row. Then the
-    acceptance test is right, and the row is wrong.
+    Two conditions prove it:
+
+    * All tests of such a round have the bound min(1, p/q) with the wrong row.
+    * The replacement is drawn from the residual of the wrong row, or other rounds, with right rows, have tests with the
+      right bound. So the acceptance rule is right, and only the row is wrong.
 
     Args:
         engine: The paths of the engine.
@@ -189,9 +191,10 @@ def _is_drafted(row: Row, rounds: Sequence[ReadRound]) -> bool:
 
 
 def _bonuses(rounds: Sequence[ReadRound], model: LanguageModel) -> list[bool]:
-    """Return for each bonus of a wrong round, from an uncertain row, whether it is drawn from that of ``model``.
+    """Return for each bonus of a wrong round whether it is drawn from the row of ``model``.
 
-    ``model`` is the target as a function of the new tokens.
+    ``model`` is the target as a function of the new tokens, and ``rounds`` are all rounds. A bonus from a certain row
+    is left out.
     """
     wrong = [one for one in rounds if one.fault and one.end[0] == "bonus"]
     ends = [(one.text[len(rounds[0].text) :] + one.drafts, one.end[1]) for one in wrong]
@@ -219,17 +222,17 @@ def _is_open(item: PathDraw) -> bool:
 
 
 def _tests_by_rule(one: ReadRound) -> bool:
-    """Return whether a round has a test that is neither certain nor a deviation from the rule."""
+    """Return whether the round ``one`` has a test that is neither certain nor a deviation from the rule."""
     return not one.fault and any(NEAR_LAW < bound < 1 - NEAR_LAW for bound in one.accept)
 
 
 def _rows_used(
     engine: _Engine, items: Sequence[PathDraw], reading: Reading, model: LanguageModel
 ) -> Iterator[tuple[tuple[Any, ...], _Used]]:
-    """Yield (identifier, row) for the rows of p that the rounds of a path use, up to its first deviating round.
+    """Yield (identifier, row) for the rows of p that the rounds of one path use, up to the first round that deviates.
 
-    ``items`` are the draws of the path. ``model`` is the target as a function of the new tokens. Rows after a wrong
-    one of the same round are left out.
+    ``items`` are the draws of the path, ``reading`` its reading as rounds, and ``engine`` has all paths. ``model`` is
+    the target as a function of the new tokens. Rows after a wrong one of the same round are left out.
     """
     open_items, before = [item for item in items if _is_open(item)], FIRST
     for number, one in enumerate(reading.rounds, 1):
@@ -255,7 +258,10 @@ def _rows_used(
 
 
 def _accepts(engine: _Engine, end: _End, drafts: Tokens, new: Tokens) -> bool:
-    """Return whether the round drafts ``drafts`` first, and all possible texts begin with ``new``."""
+    """Return whether the first round of ``end`` drafts ``drafts``, and all texts of ``end`` begin with ``new``.
+
+    ``engine`` has the draws on each path.
+    """
     if any(text[: len(new)] != new for text, _ in end.texts):
         return False
     return not drafts or tuple(item.outcome for item in engine.draws(end) if item.is_lookup)[: len(drafts)] == drafts

@@ -139,7 +139,11 @@ def examine(kernel: Kernel, asked: Sequence[Callable[[], BoundaryRows]], _: Cond
 
 
 def _came(rows: BoundaryRows, answer: Any, position: int, token: int | None) -> str:
-    """Return the emitted tokens, and why ``token`` at ``position`` is forbidden; None if no token was emitted."""
+    """Return words for the emitted tokens, and why ``token`` at ``position`` is forbidden.
+
+    ``answer`` is the row of the kernel's output with these tokens, and ``rows`` has the vocabulary. ``token`` None
+    means that no token was emitted.
+    """
     emitted, vocabulary = [t for t in answer.tolist() if t != -1], rows.batch.p.shape[-1]
     if token is None:
         return "nothing comes out"

@@ -26,7 +26,11 @@ LastNumber = Callable[[DraftCase, int, float, float], float]
 
 
 def _with_last_number(number: LastNumber) -> Recipe:
-    """Return the right recipe, but with a replacement that is looked up by ``number(...)``."""
+    """Return the right recipe, except that the number by which a replacement is looked up is changed.
+
+    ``number(case, position, coin, last)`` returns the changed number. ``coin`` is the uniform of the test at this
+    position, and ``last`` the uniform of the last draw.
+    """
 
     def emitted(rounds: KernelRounds, case: DraftCase, uniforms: Sequence[float]) -> Tokens:
         right = by_rule(rounds, case, uniforms)
@@ -41,16 +45,21 @@ def _with_last_number(number: LastNumber) -> Recipe:
 
 
 def _unscaled(case: DraftCase, at: int, _coin: float, last: float) -> float:
-    """Return the number that is looked up if the residual is not divided by its sum.
+    """Return the uniform ``last`` divided by the sum of the residual at position ``at``, but below 1.
 
-    The last token of the residual gets the missing mass.
+    With this number, a look-up in the normalised residual gives the same token as a wrong look-up of ``last`` in the
+    residual that was not divided by its sum. ``case`` has the rows of p and q.
     """
     total = float(np.maximum(np.asarray(case.p[at]) - np.asarray(case.q[at]), 0).sum())
     return min(last / total, BELOW_ONE) if total > 0 else last
 
 
 def _product_of_limited(rounds: KernelRounds, case: DraftCase, uniforms: Sequence[float]) -> Tokens:
-    """Return the tokens of block verification with the product of min(1, p/q) as the weight of a prefix of drafts."""
+    """Return the tokens of a wrong block verification: the weight of a prefix of drafts is the product of min(1, p/q).
+
+    ``case`` has the drafts and the rows of p and q, and ``uniforms`` are the random numbers of the row. ``rounds`` is
+    the kernel in one setting (gamma, vocabulary).
+    """
     p, q = ([np.asarray(row, dtype=float) for row in rows] for rows in (case.p, case.q))
     weights = [1.0]
     for i, token in enumerate(case.draft):

@@ -18,7 +18,7 @@ def kernel_check(
 ) -> Check:
     """Return a check of one kernel; ``examined`` maps the name of each setting to its examination.
 
-    The other arguments are fields of the check.
+    ``name``, ``summary``, ``claim`` and ``evidence`` are fields of the check.
     """
     return Check(name, summary, claim, evidence, (of_names(examined),))
 

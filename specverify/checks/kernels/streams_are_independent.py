@@ -87,7 +87,7 @@ def _found(seen: Any, length: int, keys: Sequence[tuple[int, int]]) -> tuple[str
     Args:
         seen: The bits ``[calls, rows]``.
         length: The number of consecutive rows that must be equal.
-        keys: (number added to the seed, offset) of each call.
+        keys: (number added to the seed, offset of the generator) of each call.
     """
     number, rows = seen.shape
     names = [f"offset {offset}" if not more else f"seed {more} more" for more, offset in keys]

@@ -119,9 +119,9 @@ class Bits(Deferred):
     def rest(self, number: int) -> Any:
         """Return the integer modulo ``number`` as an outcome; 0 if ``number`` is 1.
 
-        If ``number`` exceeds ``MOST_OUTCOMES``, reading the outcome gives the one value that ``given`` derives from the
-        key. Raises ``NeedsValue`` if these are not all bits of the word, if bits were placed above them, or if
-        ``number`` is not positive.
+        If ``number`` exceeds ``MOST_OUTCOMES``, the remainders are not enumerated: ``force_integer`` gives a value when
+        the outcome is read. Raises ``NeedsValue`` if these are not all bits of the word, if bits were placed above
+        them, or if ``number`` is not positive.
         """
         if self.under or self.kept != self.source.width or number <= 0:
             raise NeedsValue("rest-needed", f"the rest of a division of random bits by {number} is needed")

@@ -549,7 +549,8 @@ def moved(
     """Return the elements of ``operands`` after ``primitive``, if it only moves elements; otherwise ``Declined``.
 
     ``parameters`` are those of the primitive, and ``results`` JAX's descriptions of its results. ``cached(operands,
-    compute)`` returns ``compute()``, the results of the primitive on concrete ``operands``, or its result of before.
+    compute)`` returns the results of the primitive on concrete ``operands``: from a cache, or else by calling
+    ``compute()``.
     """
     name = primitive.name
     if name in _PUT:  # what is put stands behind the places

@@ -182,7 +182,10 @@ def _nonnegative(value: Symbolic, what: str) -> Symbolic:
 
 
 def square(value: Symbolic) -> Operand:
-    """Return ``value ** 2``. Raises ``NeedsValue`` for a number that can have both signs."""
+    """Return the next outcome of the call, drawn now from ``pmf``.
+
+    ``site`` and ``source`` are as in ``outcome``.
+    """
     return value.then(times(_sign(value, "a square is taken of"))).then(power(2.0))
 
 

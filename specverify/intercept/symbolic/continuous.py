@@ -97,11 +97,13 @@ class Continuous(NamedTuple):
         return any(step.name in STEPPED for step in self.steps)
 
     def may_be(self, number: float) -> bool:
-        """Return whether the value ``number`` may have a positive probability; True if this is not certain.
+        """Return whether the value ``number`` may have a positive probability; True also if that is not certain.
 
-        A bound ``low`` or ``high`` has a positive probability if the clamp takes effect. After the step ``floor`` or
-        ``rounded`` every possible value may have one. There is one exception: rounding to floats does not make 0
-        possible, nor does scaling afterwards.
+        There are two cases:
+
+        * ``number`` is ``low`` or ``high``, and the clamp takes effect.
+        * The steps contain ``floor`` or ``rounded``. Exception: the value 0, if from the first of these steps on there
+          are only ``rounded``, ``times`` and ``power``, because these make no other number 0.
         """
         low, high = self.ends()
         if not low <= number <= high:

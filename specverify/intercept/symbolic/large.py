@@ -405,7 +405,7 @@ class VectorRace:
         return pmf / pmf.sum()
 
     def winner(self) -> Wide | int:
-        """Return the index of the winner; symbolic, unless no element is random."""
+        """Return the index of the winner: a symbolic number, or an ``int`` if no element is random."""
         if not self._random:
             return int(np.argmax(self._scores.numbers))
 

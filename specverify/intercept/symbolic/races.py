@@ -450,8 +450,9 @@ def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool 
 def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = "") -> list[tuple[int, float]] | None:
     """Return the law of the result of ``winner(entries)`` as pairs (index, probability), without drawing.
 
-    Parameters and errors are those of ``winner``. If an entry is a maximum of several numbers, its index occurs once
-    for each of them. Returns None if the law alone is not enough and the winner must be drawn:
+    ``place`` is the line that compares. Parameters and errors are those of ``winner``. If an entry is a maximum of
+    several numbers, its index occurs once for each of them. Returns None if the law alone is not enough and the winner
+    must be drawn:
 
     * an entry is an integer with few values;
     * a random number of the race was compared or has raced before;

@@ -311,10 +311,10 @@ second step."""
 
 
 def _stays(rest: tuple[MonotoneStep, ...], last: MonotoneStep, step: MonotoneStep) -> bool:
-    """Return whether ``last`` and the following ``step`` stay two steps, although a rule of ``_RULES`` joins such.
+    """Return whether ``last`` and the ``step`` after it stay two steps, although ``_RULES`` has a rule to join them.
 
-    They stay apart where the joined step would be less exact or would hide a known form, as in exp(c log u). ``rest``
-    are the steps of the chain before ``last``.
+    They stay two where the joined step would be less exact, or would hide a form that is recognised elsewhere, such as
+    exp(c log u). ``rest`` are the steps of the chain before ``last``.
     """
     if step.name == "rounded":
         return step.number < last.number

@@ -367,10 +367,10 @@ def _looked_at(low: Any, high: Any, questions: Sequence[Fact]) -> _Boxes:
 
 
 def _all_of(shares: Sequence[Any]) -> Any:
-    """Return, for each box, bounds of the share of the box in which all comparisons are true.
+    """Return, for each box, a lower and an upper bound of the share of the box in which all comparisons are true.
 
-    ``shares`` has bounds of the share for each comparison. The result is at most the smallest, and at least 1 minus the
-    sum of the complements.
+    ``shares`` has such bounds for each comparison alone. The upper bound is the smallest of their upper bounds. The
+    lower bound is 1 minus the sum of (1 - lower bound) over all comparisons.
     """
     most = np.minimum.reduce([each[1] for each in shares])
     least = np.maximum(0.0, 1 - sum(1 - each[0] for each in shares))
@@ -378,11 +378,11 @@ def _all_of(shares: Sequence[Any]) -> Any:
 
 
 def _under(question: Fact, low: Any, high: Any, middle: Any, widths: Any) -> tuple[Any, Any]:
-    """Return, for each box, bounds of the share in which a quantity is below its bound, and weights of its sides.
+    """Return (bounds, weights): bounds of the share of each box in which a quantity is below its bound.
 
-    ``question`` has the quantity and the bound. The weight of a side, an upper bound of the change of the quantity
-    along it, states which side to halve. A box has the corners ``low`` and ``high``, the centre ``middle`` and the side
-    lengths ``widths``.
+    ``question`` has the quantity and the bound. The weights, one for each side of each box, are upper bounds of the
+    change of the quantity along the side; the side with the largest weight is halved next. A box has the corners
+    ``low`` and ``high``, the centre ``middle`` and the side lengths ``widths``.
     """
     formula, bound = question.formula, question.bound
     (least, most), (down, up) = enclosed(formula, low, high)

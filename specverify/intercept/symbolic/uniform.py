@@ -182,7 +182,7 @@ def place_of(runner: Runner) -> Place | None:
 
 
 class RungTime(NamedTuple):
-    """What a race of clocks with different rates tells of the uniform of one clock: whether this clock rang first.
+    """The law of a clock's uniform after a race at different rates, if it is only known whether this clock rang first.
 
     The first clock rings at a time T with the rate W, the sum of all rates. Let w be the rate of the clock of the
     uniform u, and E = -log u be exponential. If the clock is first, E is w T; if not, E is w T plus a fresh
