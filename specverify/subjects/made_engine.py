@@ -54,6 +54,7 @@ from specverify.subjects.requests import (
     PLANNED_AT_ONCE,
     PLANNED_ENDING,
     QUICK_PLANNED,
+    SAMPLES_OF_ONE_PROMPT,
     SHARED_BEGINNING,
     Requests,
     each_text,
@@ -134,7 +135,7 @@ REPLAYS, LONG_REPLAYS, SIZE_REPLAYS = 20, 4, 1
 """Replays of one program in a small scenario; in a long one or with several requests; at a given size or by a plan."""
 PLANNED = frozenset(PLANNED_AT_ONCE + PLANNED_ENDING)
 """Batches by a plan. They are many, so hidden draws are searched for with fewer runs."""
-QUICK = QUICK_PLANNED | {*MANY_ROWS, SHARED_BEGINNING, ENDING_SHARED_BEGINNING}
+QUICK = QUICK_PLANNED | {*MANY_ROWS, SAMPLES_OF_ONE_PROMPT, SHARED_BEGINNING, ENDING_SHARED_BEGINNING}
 """Batches of the quick plan, beside those that its list names."""
 
 

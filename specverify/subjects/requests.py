@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from specverify.intercept.streams import begin_request
-from specverify.laws.certain_tables import CERTAIN, END, open_after
+from specverify.laws.certain_tables import CERTAIN, END, open_after, planned
 from specverify.laws.law import target_law
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.laws.size_scenarios import long_prompt, many_rows
@@ -264,6 +264,13 @@ QUICK_PLANNED: Final = frozenset(
 """The planned batches of the quick plan: the most effective ones."""
 
 
+SAMPLES_OF_ONE_PROMPT: Final = Requests(
+    Scenario(planned((".oaadaad", ".adaadaa")), 4, (1, 2), 8, seed=250), ((1, 2), (2, 1)), at_once=True
+)
+"""A batch whose first two rows are samples of one prompt. Their first new token is random, and seven tokens that depend
+on it follow: an engine that then mixes up the caches of the two rows, or lets both write into one, is wrong."""
+
+
 def _of_rows(rows: int) -> Requests:
     prompts = many_rows(rows)
     return Requests(Scenario(CERTAIN, 4, prompts[0], _HORIZON, seed=220 + rows), prompts[1:], at_once=True)
@@ -323,7 +330,8 @@ def requests_for(decode: Callable[..., Any], *, batched: bool, stops: bool, rows
         more = (_of_rows(rows),) if rows > 1 else ()
         at_once = AT_ONCE + PLANNED_AT_ONCE + (ENDING_AT_ONCE + PLANNED_ENDING) * stops
         shared = (SHARED_BEGINNING, *(ENDING_SHARED_BEGINNING,) * stops)
-        return (*in_turn, *BATCHES_IN_TURN, MANY_BATCHES_IN_TURN, *MANY_ROWS, *more, *shared, *at_once)
+        together = (*MANY_ROWS, SAMPLES_OF_ONE_PROMPT, *more, *shared, *at_once)
+        return (*in_turn, *BATCHES_IN_TURN, MANY_BATCHES_IN_TURN, *together)
     return in_turn if takes_prompt(decode) else ()
 
 
