@@ -1,4 +1,4 @@
-"""Engines that draft while the target verifies: the drafts made ahead follow a guess of the bonus token."""
+"""Engines whose drafts of a later round are wrong: made ahead after a guess of the bonus token, or drawn again."""
 
 from __future__ import annotations
 
@@ -54,9 +54,44 @@ class Engine:
         return text[len(prompt) :]
 
 
-def verdict_of(gamma, *, again):
+class Redrafting:
+    """Draws the drafts of a round again if ``is_late(round)`` and p of the first draft is below 0.1."""
+
+    def __init__(self, scenario, gamma, is_late):
+        """Take the models of a scenario."""
+        self.scenario, self.gamma, self.is_late, self.rng = scenario, gamma, is_late, np.random.default_rng()
+
+    def drafted(self, text, number):
+        """Return (drafts, their pmfs) after ``text``."""
+        drafts, pmfs = (), []
+        for _ in range(number):
+            pmfs.append(self.scenario.draft(text + drafts))
+            drafts += (int(self.rng.choice(len(pmfs[-1]), p=pmfs[-1])),)
+        return drafts, pmfs
+
+    def decode(self, prompt):
+        """Return the new tokens after ``prompt``."""
+        text, end, number = tuple(prompt), len(prompt) + self.scenario.horizon, 0
+        while (left := end - len(text)) > 0:
+            number, wanted = number + 1, min(self.gamma, left - 1)
+            drafts, pmfs = self.drafted(text, wanted)
+            if drafts and self.is_late(number) and self.scenario.target(text)[drafts[0]] < 0.1:
+                drafts, pmfs = self.drafted(text, wanted)
+            for place, (draft, q) in enumerate(zip(drafts, pmfs, strict=True)):
+                p = self.scenario.target(text + drafts[:place])
+                if self.rng.random() * q[draft] >= p[draft]:
+                    rest = np.maximum(p - q, 0)
+                    text = (*text, *drafts[:place], int(self.rng.choice(len(p), p=rest / rest.sum())))
+                    break
+            else:
+                p = self.scenario.target(text + drafts)
+                text = (*text, *drafts, int(self.rng.choice(len(p), p=p)))
+        return text[len(prompt) :]
+
+
+def verdict_of(make):
     """Return the verdict on the scenarios with a random bonus token and a random draft after it."""
-    subject = made_subject(lambda scenario: Engine(scenario, gamma, again=again).decode, "an engine")
+    subject = made_subject(lambda scenario: make(scenario).decode, "an engine")
     names = {scenario.name for scenario in AFTER_A_BONUS}
     programs = tuple(program for program in subject.programs if program.name in names)
     assert all(program.in_quick for program in programs)
@@ -65,5 +100,12 @@ def verdict_of(gamma, *, again):
 
 @pytest.mark.parametrize("gamma", [3, 4, 5])
 def test_q_of_drafts_made_ahead_must_be_the_one_they_were_drawn_from(gamma):
-    assert verdict_of(gamma, again=True).status is Status.REFUTED
-    assert verdict_of(gamma, again=False).status is Status.HOLDS
+    assert verdict_of(lambda scenario: Engine(scenario, gamma, again=True)).status is Status.REFUTED
+    assert verdict_of(lambda scenario: Engine(scenario, gamma, again=False)).status is Status.HOLDS
+
+
+@pytest.mark.parametrize("gamma", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("is_late", [lambda number: number > 1, lambda number: number % 2 == 0], ids=["later", "even"])
+def test_drafts_of_a_later_round_must_not_be_drawn_again(gamma, is_late):
+    assert verdict_of(lambda scenario: Redrafting(scenario, gamma, is_late)).status is Status.REFUTED
+    assert verdict_of(lambda scenario: Redrafting(scenario, gamma, lambda number: False)).status is Status.HOLDS

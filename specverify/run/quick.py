@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 from specverify.checks import Case, Check, Conditions
 from specverify.laws.certain_tables import OPEN
-from specverify.subjects.subject import EngineProgram
+from specverify.laws.deep_scenarios import QUICK_SCENARIOS
+from specverify.subjects.subject import EngineProgram, InScenario
 
 FEW_CASES = 8
 """Number of cases of a check that a plan does not list, in addition to as many cases of ``law_is_target``."""
@@ -94,7 +95,7 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
     * If the plan does not list the kind: cases chosen by ``_without_plan``.
 
     If none of them is among ``cases``, evenly spaced cases are chosen. The check ``law_is_target`` also gets the cases
-    of engines at unusual sizes, and some with planned batches.
+    in ``QUICK_SCENARIOS``, those of engines at unusual sizes, and some with planned batches.
     """
     listed, plan = list(cases), quick_plans().get(kind)
     if plan is None:
@@ -187,8 +188,14 @@ GENERIC = "generic-v3-p010-h3-s2"
 
 
 def _always(case: Case) -> bool:
-    """Return whether the quick plan of ``law_is_target`` always has ``case``: an engine program marked ``in_quick``."""
-    return isinstance(case.situation, EngineProgram) and case.situation.in_quick
+    """Return whether the quick plan of ``law_is_target`` has ``case`` whatever ``quick.toml`` lists.
+
+    Such a case is an engine program marked ``in_quick``, or a variant in one of ``QUICK_SCENARIOS``.
+    """
+    here = case.situation
+    if isinstance(here, InScenario):
+        return here.scenario in QUICK_SCENARIOS
+    return isinstance(here, EngineProgram) and here.in_quick
 
 
 @cache

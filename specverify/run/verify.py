@@ -407,7 +407,8 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
     if too_long and not examined:
         within = most_runs(skipped[0], conditions, 0)
         said = f"none of its cases was followed within {within} runs: {too_long}{_fewer(subject)}"
-        return verdict_of(subject.name, check, Status.UNKNOWN, f"{said}. Omit quick, or let samples decide")
+        way_out = f"Without quick, {checklist.conditions.runs} runs are followed; or let samples decide"
+        return verdict_of(subject.name, check, Status.UNKNOWN, f"{said}. {way_out}")
     verdict = _judge(subject, check, examined, conditions)
     tried = len(examined) + sum(map(len, passed.values()))
     instead = max(0, tried - len(list(chosen.cases))) if checklist.quick else 0

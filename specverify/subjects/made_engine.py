@@ -31,7 +31,7 @@ import numpy as np
 from specverify.base.default_limits import MOST_PROGRAMS
 from specverify.intercept.distributions import Forced
 from specverify.laws.certain_tables import few_after
-from specverify.laws.deep_scenarios import AFTER_A_BONUS, LONG_SCENARIOS, MANY_LEFT, WRITTEN_OUT
+from specverify.laws.deep_scenarios import LONG_SCENARIOS, QUICK_SCENARIOS, WRITTEN_OUT
 from specverify.laws.draws import Replayed
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS
 from specverify.laws.enumeration import complete_law
@@ -237,7 +237,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
     widest, unseen = wide(SCENARIOS[-1]), first._replace(observer=None)  # whose rounds are taken for whole ones
     served = requests_for(first.speculative, batched=first.batched, stops=first.stops, rows=sizes.rows)
     requests = [each._replace(scenario=wide(each.scenario)) for each in served]
-    quick = frozenset(map(wide, (*AFTER_A_BONUS, MANY_LEFT)))
+    quick = frozenset(map(wide, QUICK_SCENARIOS))
 
     def in_each(scenarios: Iterable[Scenario]) -> list[Scenario]:
         return [scenario for scenario in map(wide, scenarios) if first.allowed is None or _has_law(make, scenario)]

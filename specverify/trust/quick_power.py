@@ -389,8 +389,12 @@ refutes](#what-it-refutes)), and how its cases were chosen.
 
 The list is `specverify/run/quick.toml`. It has cases for each kind of subject and each check, is the same on every
 machine, and does not depend on elapsed time. A *run* is one execution of the subject on one path of its random
-choices. A case of more than 20 000 runs is skipped, and the verdict states this. If no case of the list can be
-enumerated for a subject, other cases are tried until one can.
+choices. A case of more than 20 000 runs is skipped, and the verdict states this. A run of an engine decodes whole
+texts, so the limit for engines is 4 000 runs a case and 10 000 runs a check; after that only cases of at most 100 runs
+are examined. If no case of the list can be enumerated for a subject, other cases are tried until one can.
+
+The law of the text is also compared in four scenarios (`QUICK_SCENARIOS`) and, for engines, in some batches that no
+list contains.
 
 **How the list was chosen.** A program added one case after the other. In each step it took the case that refutes the
 most remaining bugs per run. A bug remains until two cases of the list refute it (or one, if no second case does). The
