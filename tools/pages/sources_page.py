@@ -22,13 +22,16 @@ right engine gets heads with probability {RIGHT}, like the call without speculat
   possible change of the code.
 
 No right engine is refuted, and no wrong engine holds. In the three lines *beside the coin* the engine tosses its coin
-by an answered call, and also reads a source on which no token depends. *With the refusal caught* means that
-`float(u)` was refused, and that the engine caught this error and went on.
+by an answered call, and also reads a source on which no token depends. *With the refusal caught* means that the
+engine calls `float(u)` for a drawn uniform u, whose value is not known then. This call is refused by an error, which
+the engine catches. *In a race*: heads and tails each get their probability divided by an exponential number, and the
+larger quotient wins.
 
 Some lines state where the engine keeps its generator or a method of it, such as in the module or in a closure. This
 matters because specverify must find the method to replace it. It replaces methods in modules, objects, classes,
-closures, default arguments, lists and partial functions, and not in tuples. Tasks of a thread pool are followed if
-they are submitted during the run, also if the threads are older. Another thread that already runs is not followed.
+closures, default arguments, slots (`__slots__`), lists and partial functions, and not in tuples. Tasks of a thread
+pool are followed if they are submitted during the run, also if the threads are older. Another thread that already
+runs is not followed.
 
 `engine_tests/soundness/test_sources_of_randomness.py` computes each line again, and `tools/pages/sources_page.py`
 writes the page. [Soundness](soundness.md) lists what could still be missed.
