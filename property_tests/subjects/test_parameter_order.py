@@ -13,6 +13,7 @@ from test_support.verifiers.one_round import decided, residual, unchanged_p
 
 OTHERWISE = [
     lambda q, p, draft_tokens: (p, q, draft_tokens),
+    lambda drafts, q, p: (p, q, drafts),
     lambda draft_probs, target_probs, draft_ids: (target_probs, draft_probs, draft_ids),
     lambda draft_tokens, draft_probs, target_probs: (target_probs, draft_probs, draft_tokens),
     lambda drafted_ids, target_logits, draft_logits, temperature: (target_logits, draft_logits, drafted_ids),

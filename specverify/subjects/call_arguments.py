@@ -1,7 +1,8 @@
-"""The arguments of an engine's call: its prompt, and a seed for each argument that requires one.
+"""The arguments of an engine's call: its prompt, the number of new tokens, and a seed for each argument for one.
 
   decode(prompt, seed)            decode(prompt, *, seed)             decode(seed, prompt)
   decode(prompts, seeds)          a list, one seed for each prompt
+  decode(prompt, max_new_tokens)  the horizon, if the engine was made for a scenario
   decode(prompt, params: SamplingParams)      an object that is made with ``seed=``, or has an attribute ``seed``
   decode(prompt, params: dict)                {"seed": 7}; without an annotation the same, with attributes as well
 
@@ -20,13 +21,17 @@ from contextvars import ContextVar
 from itertools import chain, count
 from typing import Any
 
-from specverify.base.callables import signature_of
+from specverify.base.callables import signature_of, with_parameters
 from specverify.subjects.fresh_generators import maker_of
 from specverify.subjects.subject import UnusableSubject
 
 FIRST_SEED = 1
 """The first seed; 0 is not used because some code treats it as "no seed"."""
 _SEEDS: ContextVar[Iterator[int] | None] = ContextVar("seeds", default=None)
+LENGTH_NAMES = frozenset(
+    {"max_new_tokens", "num_new_tokens", "n_new_tokens", "new_tokens", "max_new", "num_new", "n_new", "horizon"}
+)
+"""Names of arguments for the number of new tokens. ``max_tokens`` and ``max_length`` may include the prompt."""
 _OBJECT_WORDS = {"params", "parameters", "options", "config", "settings", "sampling"}
 """Words in the name of an argument that takes an object with sampling parameters."""
 _PROMPT_WORDS = {"prompt", "prompts", "input", "inputs", "ids", "tokens", "text", "texts", "context"}
@@ -149,6 +154,28 @@ def with_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
     seeded_call.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]  # inspect reads it
     setattr(seeded_call, _MARK, True)
     return seeded_call
+
+
+def with_length(function: Callable[..., Any], horizon: int) -> Callable[..., Any]:
+    """Return ``function`` as a call that passes ``horizon`` to its required arguments for the number of new tokens.
+
+    These are the arguments with one of the names ``LENGTH_NAMES``. The returned call does not take them. Returns
+    ``function`` itself if it has none.
+    """
+    signature = signature_of(function)
+    items = [] if signature is None else list(signature.parameters.values())
+    names = [item.name for item in items if _is_required(item) and item.name.lower() in LENGTH_NAMES]
+    if signature is None or not names:
+        return function
+    kept = signature.replace(parameters=[item for item in items if item.name not in names])
+
+    @functools.wraps(function)
+    def limited_call(*given: Any, **named: Any) -> Any:
+        bound = kept.bind(*given, **named)
+        every = inspect.BoundArguments(signature, {**bound.arguments, **dict.fromkeys(names, horizon)})
+        return function(*every.args, **every.kwargs)
+
+    return with_parameters(limited_call, signature, list(kept.parameters.values()))
 
 
 def takes_seed(function: Callable[..., Any]) -> bool:

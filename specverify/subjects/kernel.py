@@ -12,7 +12,9 @@ largest weight / noise (exponential) or log weight + noise (Gumbel). ``tokens`` 
 drafts, one more token, padding. ``seed`` and ``offset`` are integers; calls with one seed and different offsets must be
 independent.
 
-Parameters with these names, at any position, have a fixed meaning:
+``p``, ``q`` and ``drafts`` may have another order if the names show it (``subjects.parameter_order``), as in
+``kernel(draft_token_ids, draft_probs, target_probs, ...)``. Parameters with these names, at any position, have a fixed
+meaning:
 
 * ``lengths`` ``[B]``: rows have 0 to gamma drafts. The padding of p, q and drafts must not affect the result.
 * ``cu_num_draft_tokens`` ``[B]``: the same in flat arrays. Rows are concatenated: ``drafts`` and ``accept_uniforms``
@@ -29,6 +31,7 @@ from importlib import import_module
 from typing import Any, Literal, NamedTuple, get_args
 
 from specverify.base.arguments import argument_error, check_callable, check_choice
+from specverify.subjects.parameter_order import in_named_order
 
 Uniforms = Literal["[0, 1)", "(0, 1]", "seed", "own"]
 """Source of a kernel's random numbers: arguments in one of two intervals, a seed and an offset, or the kernel itself.
@@ -141,7 +144,7 @@ def kernel_of(call: Any, name: str, given: KernelConvention) -> Kernel:
         raise ValueError(f"library is {given.library!r}, expected one that is installed: {error}{hint}") from None
     if given.dtype not in FLOATS or not hasattr(xp, given.dtype):
         raise argument_error("dtype", given.dtype, f"the name of a float dtype of {given.library}")
-    return _with_parameters(Kernel(call, name, given, frozenset()))
+    return _with_parameters(Kernel(in_named_order(call), name, given, frozenset()))
 
 
 def positional(kernel: Kernel) -> tuple[str, ...]:

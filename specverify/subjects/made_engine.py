@@ -10,11 +10,11 @@ Its models are given tables, so scenarios that reveal defects are possible.
 off. ``speculative(prompt)`` decodes the given prompt, and is also called for several texts in turn
 (``subjects.requests``); such an engine is created again in every run, so state that it keeps from a request is part of
 the law. ``Made(speculative, batched=True)`` takes a list of prompts, returns a row for each, and also serves several
-requests at once. A call may take a seed (``call_arguments``), be async or yield its tokens (``awaited``), and return
-them in any form of ``engine_answers``, with or without the prompt. A few calls beforehand determine how it takes
-prompts and whether its rows begin with them (``engine_forms``). ``Made(speculative, stops=True)`` ends a text with
-``scenario.eos``, and is examined with texts that end. For an engine that takes a network, wrap ``scenario.target`` in a
-few lines: logits are the logarithms of the rows.
+requests at once. A call may take a seed and the number of new tokens (``call_arguments``), be async or yield its tokens
+(``awaited``), and return them in any form of ``engine_answers``, with or without the prompt. A few calls beforehand
+determine how it takes prompts and whether its rows begin with them (``engine_forms``). ``Made(speculative,
+stops=True)`` ends a text with ``scenario.eos``, and is examined with texts that end. For an engine that takes a
+network, wrap ``scenario.target`` in a few lines: logits are the logarithms of the rows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from specverify.laws.scenarios import Scenario, handed_task
 from specverify.laws.size_scenarios import NO_SIZES, Sizes, size_scenarios
 from specverify.reference import Draws, LanguageModel, Pmf, Site, Tokens
 from specverify.reference.validation import shown
-from specverify.subjects.call_arguments import run_seeds, sample_seeds, takes_prompt, with_seeds
+from specverify.subjects.call_arguments import run_seeds, sample_seeds, takes_prompt, with_length, with_seeds
 from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened, tokens_of, watched
 from specverify.subjects.engine_forms import UNLIKE_PROMPTS, EngineForm, ProbedCall, form_of_calls
 from specverify.subjects.observer import Observer
@@ -403,8 +403,14 @@ def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> M
             "prompt as its one argument, or Made(...)"
         )
     return given._replace(
-        speculative=with_seeds(given.speculative), plain=None if given.plain is None else with_seeds(given.plain)
+        speculative=_with_values(given.speculative, scenario),
+        plain=None if given.plain is None else _with_values(given.plain, scenario),
     )
+
+
+def _with_values(call: Callable[..., Any], scenario: Scenario) -> Callable[..., Any]:
+    """Return ``call`` as one that passes the horizon and seeds to its arguments for them."""
+    return with_seeds(with_length(call, scenario.horizon))
 
 
 def _made(make: Make, scenario: Scenario) -> Made:

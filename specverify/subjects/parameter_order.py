@@ -14,7 +14,10 @@ from typing import Any
 from specverify.base.callables import signature_of, with_parameters
 
 ORDER = ("p", "q", "draft_tokens")
-_TOKENS, _ROWS = {"token", "tokens", "id", "ids"}, {"p", "q", "prob", "probs", "logit", "logits", "pmf", "pmfs"}
+_TOKENS, _ROWS = (
+    {"token", "tokens", "id", "ids", "drafts"},
+    {"p", "q", "prob", "probs", "logit", "logits", "pmf", "pmfs"},
+)
 
 
 def in_named_order(verify: Callable[..., Any]) -> Callable[..., Any]:

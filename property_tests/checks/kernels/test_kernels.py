@@ -54,6 +54,17 @@ def test_planted_kernels_are_refuted_by_the_check_that_names_them(name):
     assert planted.says in verdict.statement
 
 
+def test_a_kernel_gets_its_arguments_in_the_order_of_their_names():
+    def right(draft_token_ids, draft_probs, target_probs, accept_uniforms, final_uniforms):
+        return plain(target_probs, draft_probs, draft_token_ids, accept_uniforms, final_uniforms)
+
+    def wrong(draft_token_ids, draft_probs, target_probs, accept_uniforms, final_uniforms):
+        return plain(target_probs, draft_probs, draft_token_ids, accept_uniforms * 0.9, final_uniforms)
+
+    assert set(statuses(check_kernel(right, quick=True)).values()) == {Status.HOLDS}
+    assert named(check_kernel(wrong, quick=True, on_fail=None), "law_is_target").status is Status.REFUTED
+
+
 def test_a_refutation_is_raised_with_its_counterexample():
     with pytest.raises(SpeculationRefuted, match=r"(?s)Then .*because.*Let .*law is target - refuted, "):
         check_kernel(PLANTED["replaced from p"].kernel, **SMALL)
