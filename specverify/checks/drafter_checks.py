@@ -30,7 +30,7 @@ History = tuple[tuple[int, ...], tuple[tuple[float, ...], ...]]
 
 
 def checks_of_drafter(draft: LanguageModel | None) -> tuple[Check, ...]:
-    """Return the checks of a drafter.
+    """Return the checks of a drafter: of the reported q, of the number of drafts, and of hidden randomness.
 
     If ``draft`` is not None, the reported q is also compared with the pmfs of this model.
     """

@@ -108,7 +108,10 @@ def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays
 
 
 def _paths_estimated(decisions: Sequence[Decision]) -> float:
-    """Return an estimate of the number of paths from one sampled path: 1 / P(path), at most ``MOST_ESTIMATED``."""
+    """Return an estimate of the number of paths of a program: 1 / P(path), at most ``MOST_ESTIMATED``.
+
+    ``decisions`` are those of one sampled path.
+    """
     weights = (float(each.weights[each.outcome]) / float(sum(each.weights)) for each in decisions)
     return 1 / max(math.prod(weights), 1 / MOST_ESTIMATED)
 

@@ -16,7 +16,7 @@ from specverify.subjects.subject import committed_before, drafts_of
 
 
 def fault(seen: Seen, run: Run, _: Observable) -> str | None:
-    """Describe the first row whose processor received wrong tokens; None if there is none.
+    """Describe the first row of ``run`` whose processor received wrong tokens; None if there is none.
 
     A processor must receive the tokens decided before the forward pass, and the drafts before its row. Only calls for
     the target count. ``seen`` has the prompt.

@@ -17,7 +17,8 @@ samples each:
 
 A test at the level ``calibrated_level(level)`` rejects samplers of these laws with probability at most ``level``, if
 ``level`` is at most 1e-3. For larger levels there is an exception: two-cell laws with nearly equal cells, whose
-statistic has few possible values. They exceed ``level`` by at most 5 percent at 1e-2, and by at most 16 percent above.
+statistic has few possible values. The test rejects these laws with a probability above ``level``: by at most 5 percent
+at 1e-2, and by at most 16 percent at larger levels.
 """
 
 from __future__ import annotations

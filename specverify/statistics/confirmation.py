@@ -167,7 +167,10 @@ def fit_verdict(first: GoodnessOfFit, second: GoodnessOfFit | None, level: float
 
 
 def sampled_counts(sampler: Sampler, samples: int, seed: int) -> Counts:
-    """Call the sampler and return its counts; raises ``ValueError`` unless they sum to ``samples``."""
+    """Return the counts of ``samples`` samples of the sampler with the seed ``seed``.
+
+    Raises ``ValueError`` unless the counts sum to ``samples``.
+    """
     counts = sampler(samples, seed)
     returned = sum(observed_counts(counts).values())
     if returned != samples:

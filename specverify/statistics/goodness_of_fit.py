@@ -88,11 +88,12 @@ def goodness_of_fit(counts: Counts, law: Probabilities, minimum_expected: float 
 def detectable_total_variation(
     law: Probabilities, samples: int, false_alarm: float, miss: float, minimum_expected: float = 10.0
 ) -> float:
-    """Return the total variation from ``law`` that ``goodness_of_fit`` detects, planned before the first sample.
+    """Return the total variation from ``law`` that ``goodness_of_fit`` detects with ``samples`` samples.
 
     Every law at least this far away is rejected at level ``false_alarm`` with probability at least ``1 - miss``. The
-    result is at most 1; for a law with one outcome it is exact. ``minimum_expected`` is the smallest expected count of
-    a cell of the test. Raises ``ValueError`` for arguments that ``partition`` or ``detectable_tv`` reject.
+    value is planned: it does not depend on the samples themselves. It is at most 1; for a law with one outcome it is
+    exact. ``minimum_expected`` is the smallest expected count of a cell of the test. Raises ``ValueError`` for
+    arguments that ``partition`` or ``detectable_tv`` reject.
     """
     cells = partition(law, samples, minimum_expected)
     check_plan(cells.cells, false_alarm, miss)

@@ -12,12 +12,12 @@ with equality when ``|p' - p| / p`` is constant and the cells that gain weigh 1/
 test that rejects noncentrality ``lambda*`` with probability ``1 - miss`` rejects every law at total variation at least
 ``sqrt(lambda* / (4 n))`` with at least that probability.
 
-That includes laws that leave the support of p, when one unsupported sample refutes. Let such samples have probability u
-and write v for the total variation between p and p' conditioned on the support: ``TV <= u + (1 - u) v``. All n samples
-are supported and the statistic stays small with probability ``(1 - u)^n M(4 n v^2)``, M(lambda) being the noncentral
-cdf at the critical value. M is a Poisson(lambda / 2) mixture, so ``d log M / d lambda >= -1/2``; along ``u + (1 - u) v
-= TV`` the logarithm of the product has derivative at most ``n (4 v (1 - v) - 1) / (1 - u) <= 0`` in u. Moving the
-deviation off the support only makes it easier to detect.
+The result also holds for laws with outcomes outside the support of p, if one sample of such an outcome refutes. Let
+these outcomes have probability u, and write v for the total variation between p and p' conditioned on the support: ``TV
+<= u + (1 - u) v``. All n samples are supported and the statistic stays small with probability ``(1 - u)^n M(4 n v^2)``,
+M(lambda) being the noncentral cdf at the critical value. M is a Poisson(lambda / 2) mixture, so ``d log M / d lambda >=
+-1/2``; along ``u + (1 - u) v = TV`` the logarithm of the product has derivative at most ``n (4 v (1 - v) - 1) / (1 - u)
+<= 0`` in u. Moving the deviation off the support only makes it easier to detect.
 
 Everything here is asymptotic in n; ``specverify.statistics.calibration`` states the error of the declared level.
 """
@@ -64,7 +64,10 @@ def samples_needed(tv: float, cells: int, false_alarm: float, miss: float) -> in
 
 
 def noncentrality_needed(cells: int, false_alarm: float, miss: float) -> float:
-    """Return ``lambda*``, the noncentrality that the test at level ``false_alarm`` misses with probability ``miss``."""
+    """Return ``lambda*``, the noncentrality that the test on ``cells`` cells misses with probability ``miss``.
+
+    ``false_alarm`` is the level of the test.
+    """
     check_plan(cells, false_alarm, miss)
     check_count(cells, "cells", least=2)
     return _noncentrality_needed(cells, false_alarm, miss)

@@ -184,7 +184,11 @@ def _runs_on(trace: Trace, index: int, wanted: Tokens) -> bool:
 
 
 def _round_around(trace: Trace, index: int, wanted: Tokens, *, bonus: bool) -> _InferredRound | None:
-    """Return the round that ``round_around`` describes; None if it cannot be inferred. The parameters are the same."""
+    """Return the round that ``round_around`` describes; None if it cannot be inferred.
+
+    The parameters are those of ``round_around``: ``wanted`` is the right text of request ``index``, and ``trace`` has
+    the texts and the model queries of the run. With ``bonus``, the draft model also chooses the wrong token.
+    """
     prompt, new = trace.texts[index]
     if sum(other == prompt for other, _ in trace.texts) > 1:
         return None

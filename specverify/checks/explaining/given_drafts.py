@@ -416,7 +416,7 @@ def expected(given: GivenDrafts, part: str, i: int, rows: ModelRows) -> Any:
 
 
 def fits(seen: Any, said: Any, most: float) -> bool:
-    """Return whether an observed value and that of a rule differ by at most ``most`` in every entry.
+    """Return whether the observed ``seen`` and the value ``said`` of a rule differ by at most ``most`` in every entry.
 
     Both are probabilities, or ``seen`` is a mapping token -> probability and ``said`` a row.
     """

@@ -75,9 +75,10 @@ def blame_other_requests(
 
 
 def _kept_draft(program: EngineProgram, difference: Difference, engine: KeptPaths) -> str:
-    """Return a phrase about the requests that are served together with request ``index``, or before it.
+    """Return a phrase about the requests of the first call, if request ``index`` is one of them; else a general phrase.
 
-    ``name`` describes in which calls all requests are served, for example ``A beside B, then C beside D``.
+    ``name`` describes in which calls all requests are served, for example ``A beside B, then C beside D``. The general
+    phrase states that the request is served with others or after others.
     """
     if program.trace is None or program.split is None or difference.request is None or difference.wrong is None:
         return ""
@@ -184,7 +185,7 @@ def _with_parameters_of(program: EngineProgram, item: PathDraw, request: tuple[i
     """Return the clause that ``item`` draws a token from p with the parameters of another request; "" if it does not.
 
     ``request`` is (index of the request that gets the token, number of requests), ``new`` are its new tokens before,
-    and ``own`` is its own p.
+    and ``own`` is its own p. ``program`` is the engine that serves the requests.
     """
     index, count = request
     if not item.pmf or same_row(item.pmf, own, NEAR_LAW):
@@ -201,8 +202,8 @@ def _with_parameters_of(program: EngineProgram, item: PathDraw, request: tuple[i
 def _row_alone(program: EngineProgram, index: int, other: int, new: Tokens, size: int) -> Row | None:
     """Return p after the new tokens ``new`` of request ``index``, with the sampling parameters of request ``other``.
 
-    The row ``[size]`` is that of the expected law of the request alone. Returns None if the engine cannot serve one
-    request alone, or if the expected law has no text that continues ``new``.
+    The row ``[size]`` is that of the expected law of the request alone. Returns None if the engine ``program`` cannot
+    serve one request alone, or if the expected law has no text that continues ``new``.
     """
     if program.alone is None:
         return None
@@ -213,8 +214,8 @@ def _row_alone(program: EngineProgram, index: int, other: int, new: Tokens, size
 def right_alone(program: EngineProgram, index: int) -> str:
     """Return the sentence that request ``index`` has the right law alone and a wrong law together with other requests.
 
-    The sentence names the other requests. Returns "" if the law is wrong alone too, or if the engine cannot serve one
-    request alone.
+    The sentence names the other requests that the engine ``program`` serves. Returns "" if the law is wrong alone too,
+    or if the engine cannot serve one request alone.
     """
     if program.alone is None:
         return ""

@@ -41,8 +41,9 @@ KEYS = _keys()
 def reused_row(trace: Trace, index: int, wrong: int) -> str:
     """Return the sentence that new token ``wrong`` of request ``index`` comes from a row of p of another text.
 
-    ``wrong`` is the index of the token. If all ``KEYS`` that explain the run lead to one other text, the sentence names
-    this text. Otherwise it only states that p is not computed for the token. Returns "" if p is computed for the token.
+    ``wrong`` is the index of the token. An engine may store rows of p under keys, for example under the last tokens of
+    a text; ``KEYS`` are such keys. If all of them that explain the run lead to one other text, the sentence names this
+    text. Otherwise it only states that p is not computed for the token. Returns "" if p is computed for the token.
     ``trace`` has the texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]

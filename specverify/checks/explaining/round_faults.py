@@ -343,7 +343,7 @@ def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
 
     These formulas, such as an argmax, give one token with certainty. The result is "" too if fewer than two different
     wrong tokens are observed, because several formulas give the same single token. ``part`` is "accept", "replace" or
-    "bonus"; for "accept", rules without a random number are tried instead. ``all_given`` are the rounds.
+    "bonus"; for "accept", which has no token, the result is that of ``_without_number``. ``all_given`` are the rounds.
     """
     seen = [(given, i, law) for given in all_given for i, law in values_of(given, part)]
     if part == "accept":
@@ -361,9 +361,11 @@ def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
 
 
 def _without_number(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
-    """Return the only rule without a random number that gives the acceptances ``seen``; "" if none or several do.
+    """Return the only known acceptance rule that gives the acceptances ``seen``; "" if none or several do.
 
-    The rule min(1, p/q) must be strictly between 0 and 1 for at least ``LEAST_OPEN_DRAFTS`` different drafts.
+    Called if every wrong acceptance in ``seen`` is 0 or 1, as with a rule that uses no random number, such as "accept
+    if p is at least q". For at least ``LEAST_OPEN_DRAFTS`` different drafts, the right probability min(1, p/q) must be
+    strictly between 0 and 1. If no known rule fits, a rule with a threshold is searched (``step_rule``).
     """
     open_ones = {
         (given.rows.p[i], given.drafts[i])

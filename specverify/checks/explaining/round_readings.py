@@ -933,10 +933,9 @@ class _PathReader:
         return next((row for row in rows if item.token_from(row, NEAR) is not None), ())
 
     def _certainly(self, token: int, at: int) -> Row:
-        """Return the one-hot row of ``token``, which no draw produced; () if a draw may have produced it.
+        """Return the one-hot row of ``token``, which seems to have no draw; () if an unread draw may have produced it.
 
-        That is possible only for the last token of a path: its draw may never be read. ``at`` is the index of the next
-        draw.
+        This is possible only for the last token of a path. ``at`` is the index of the next draw.
         """
         return _sure(token, self.size) if at < len(self.items) or not self.models.open_end else ()
 

@@ -251,8 +251,8 @@ def _or_p(left: Row, p: Row) -> Row:
 def _where_more_or_all(rows: ModelRows, drafts: Tokens, i: int) -> Row:
     """Return a wrong residual: p over the tokens with p > q, normalised; p itself if q is 0 at one of them.
 
-    The rows are those of position ``i``. A program draws from this law if it computes the residual by logarithms: where
-    q is 0 it gets NaN, and then samples from p.
+    The rows are those of position ``i`` in ``rows``, the rows of p and q along ``drafts``. A program draws from this
+    law if it computes the residual by logarithms: where q is 0 it gets NaN, and then samples from p.
     """
     p, q = rows.p[i], rows.q[i]
     if any(a > b == 0 for a, b in zip(p, q, strict=True)):

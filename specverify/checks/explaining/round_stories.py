@@ -144,7 +144,7 @@ class _Rule(NamedTuple):
 
 
 def _rule_of_drafts(given: GivenDrafts) -> _Rule:
-    """Return the probabilities of the rule that tests single drafts (2211.17192, Algorithm 1)."""
+    """Return the probabilities for the round ``given`` if each draft is tested alone (2211.17192, Algorithm 1)."""
     places = range(len(given.drafts))
     accept = [expected_accept(given, i) for i in places]
     replace = {i: excess(given.rows.p[i], given.rows.q[i]) for i in places}
@@ -152,7 +152,7 @@ def _rule_of_drafts(given: GivenDrafts) -> _Rule:
 
 
 def _block_rule(given: GivenDrafts) -> _Rule:
-    """Return the probabilities of block verification (2403.10444, Algorithm 2)."""
+    """Return the probabilities for the round ``given`` of block verification (2403.10444, Algorithm 2)."""
     block = block_round(given)
     return _Rule(block.accept, block.replace, "block verification", "norm(max(w p - q, 0))")
 

@@ -151,10 +151,10 @@ def _replaces_by_it(used: _Used, q: Row) -> bool:
 
 
 def _words_of(used: _Used, q: Row, tested: Row | None, *, is_q: bool) -> str:
-    """Return a sentence about the wrong row in a round.
+    """Return a sentence about the wrong row in the round that uses ``used``.
 
-    ``q`` is the row that the draft is drawn from. With p of the target, ``tested`` is the row of q with which the draft
-    is tested and replaced; None if the wrong row is that of p. With ``is_q``, the wrong row is that of q.
+    ``q`` is the row that the draft is drawn from. ``tested`` is the row of q with which the draft is tested and
+    replaced, if p is the target's; None if the wrong row is that of p. With ``is_q``, the wrong row is that of q.
     """
     p, ought = rows_apart(used.row, used.expected)
     draft = f"draft {used.position + 1} of round {used.number}"
@@ -282,8 +282,9 @@ def _law_of_next(ends: Sequence[_End], at: int, size: int) -> Row | None:
 def _drawn_row(engine: _Engine, used: _Used) -> Row | None:
     """Return the row that a draft is drawn from, if it is tested by the rule with ``used.row`` as p; else None.
 
-    On all paths of the round, the draft x must be drawn from the same row q and tested with min(1, p(x)/q(x)), at least
-    once with a bound below 1. The replacement then follows the rule too, because the law of the token is p.
+    On all paths of the round in ``engine``, the draft x must be drawn from the same row q and tested with min(1,
+    p(x)/q(x)), at least once with a bound below 1. The replacement then follows the rule too, because the law of the
+    token is p.
     """
     at, shown = used.position, False
     if len(used.ends) > MOST_ENDS:

@@ -78,7 +78,7 @@ def table_rows(rounds: KernelRounds) -> BoundaryRows:
 
 
 def rounded_rows(kernel: Kernel, gamma: int, vocabulary: int) -> BoundaryRows:
-    """Return rows of float32 pmfs over ``vocabulary`` tokens, with ``gamma`` drafts.
+    """Return rows of float32 pmfs over ``vocabulary`` tokens, with ``gamma`` drafts, for a call of ``kernel``.
 
     In half of them q equals p up to the last digit; in the others q is another pmf.
     """
@@ -108,9 +108,10 @@ def _said(place: int, gamma: int, end: str) -> str:
 
 
 def examine(kernel: Kernel, asked: Sequence[Callable[[], BoundaryRows]], _: Conditions) -> Examination:
-    """Run the kernel on the rows that each function of ``asked`` returns, and examine every emitted token.
+    """Run the kernel on the rows of each function of ``asked``, and search the emitted tokens for forbidden ones.
 
-    For each vocabulary and each random number at an end, only the first forbidden token is reported.
+    A token outside the vocabulary or with p = 0 is forbidden and refutes. For each vocabulary and each random number at
+    an end, only the first forbidden token is reported.
     """
     result, runs = dict[str, tuple[BoundaryRows, Any, int, int, int | None]](), 0
     for make in asked:

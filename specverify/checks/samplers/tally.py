@@ -43,7 +43,7 @@ def farthest(tally: Tally, number: int = TOLD) -> list[int]:
 
 
 def farthest_told(tally: Tally) -> tuple[str, ...]:
-    """Return one line with the counts of each of the ``TOLD`` outcomes that deviate the most."""
+    """Return one line with the counts of each of the ``TOLD`` outcomes of ``tally`` that deviate the most."""
     return tuple(
         f"{tally.name(i)} came {tally.seen[i]:.0f} times, {tally.beside.format(tally.expected[i])}"
         for i in farthest(tally)
@@ -51,7 +51,7 @@ def farthest_told(tally: Tally) -> tuple[str, ...]:
 
 
 def tally_figure(tally: Tally) -> Mapping[str, Any]:
-    """Return the data for the table of a report: the most deviating and the most probable outcomes, with their counts.
+    """Return the data of ``tally`` for a report's table: the most deviating and the most probable outcomes.
 
     Keys: ``samples``, the number of samples; ``cells``, the number of all outcomes; ``sampled``, whether the expected
     counts come from samples too; ``shown``, a list with [name, expected share, observed count] of each outcome.

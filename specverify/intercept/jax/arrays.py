@@ -172,7 +172,7 @@ _MOST_CONSTANTS = 20_000
 
 
 def constant(numbers: np.ndarray[Any, Any], *, weak_type: bool = False) -> Any:
-    """Return the JAX array of ``numbers``, in the dtype of ``numbers``.
+    """Return the JAX array of ``numbers``, in the dtype of ``numbers``; with ``weak_type`` this dtype is weak.
 
     Arrays of JAX are immutable, so the same array is returned again for the same numbers, unless there are many.
     """

@@ -389,8 +389,9 @@ def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], eq
 def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> list[Any]:
     """Apply the rule of ``primitive`` to symbolic operands; without a rule, draw their elements and let JAX compute.
 
-    ``equation`` is the equation of a traced function that applies the primitive, or None. Raises ``NeedsValue`` if
-    there is no rule and an element is a continuous symbolic number, which cannot be drawn.
+    ``parameters`` are those of the primitive. ``equation`` is the equation of a traced function that applies the
+    primitive, or None. Raises ``NeedsValue`` if there is no rule and an element is a continuous symbolic number, which
+    cannot be drawn.
     """
     name = primitive.name
     if name in _DERIVES and has_no_value(*operands):
@@ -420,7 +421,9 @@ def _places(
 ) -> list[Any]:
     """Return ``compute()`` as NumPy arrays, from the cache if ``primitive`` has moved elements in the same way before.
 
-    ``operands`` are the concrete operands of ``primitive``: numbers that stand for elements, and indices.
+    ``operands`` are the concrete operands of the primitive: numbers that stand for elements, and indices.
+    ``parameters`` are those of the primitive. ``equation`` is the equation of a traced function that applies it, or
+    None.
     """
     key = _key(primitive, operands, parameters, equation)
     before = None if key is None else PROCESS.jax_places.get(key)
@@ -453,8 +456,8 @@ def _results(primitive: Any, operands: list[Any], parameters: dict[str, Any]) ->
 def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any:
     """Return the random bits that ``primitive`` draws from ``operands[0]``, an array of keys.
 
-    The bits are symbolic unless this run has fixed values for its random numbers. Raises ``NeedsValue`` for primitives
-    that draw in another way, and keys that depend on a symbolic number.
+    The bits are symbolic unless this run has fixed values for its random numbers. ``parameters`` are those of the
+    primitive. Raises ``NeedsValue`` for primitives that draw in another way, and keys that depend on a symbolic number.
     """
     if primitive.name != "random_bits":
         raise NeedsValue("no-law", f"{primitive.name} of JAX at {caller()} draws from a law that cannot be enumerated")

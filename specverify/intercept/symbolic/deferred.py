@@ -287,7 +287,10 @@ class OutcomeNumber:
         return np.array(number_in(self), dtype=dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Apply a ufunc to the integer, which is drawn; as a Python number it takes the dtype of the other operand."""
+        """Apply a ufunc to the integer that this number stands for; the integer is drawn.
+
+        The integer is passed as a Python number, so the result has the dtype of the other operand.
+        """
         return getattr(ufunc, method)(*_read(inputs), **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

@@ -202,7 +202,7 @@ def goes_in_arrays(value: Any) -> bool:
 
 
 def lookup(value: Continuous, bounds: Any) -> DrawAmongMany:
-    """Return the draw of how many of ``bounds`` are at or below ``value``, as an inverse CDF needs it.
+    """Return the draw whose outcome is the number of ``bounds`` at or below ``value``: an inverse-CDF lookup.
 
     ``bounds`` is a non-decreasing array. Raises ``RuleDeclined`` if ``value`` has values of positive probability, and
     ``NeedsValue`` for bounds that are not sorted.
@@ -586,7 +586,10 @@ def _stripped(scores: Many) -> Many:
 
 
 def _mirrored(steps: Sequence[Steps]) -> bool:
-    """Return whether the first two of ``steps``, ``u -> 1 - u``, can be left out because ``1 - u`` is uniform too."""
+    """Return whether the first two of ``steps`` map u to 1 - u.
+
+    They can then be left out, because 1 - u is uniform too.
+    """
     names = [step.name for step in steps[:2]]
     return names == ["times", "plus"] and bool(np.all(steps[0].number == -1) and np.all(steps[1].number == 1))
 

@@ -251,8 +251,8 @@ class Share(NamedTuple):
     def open(self) -> list[int]:
         """Return the results (0: true, 1: false) of the new comparison that are perhaps impossible.
 
-        A result is possible if the volume of the points that give it is positive. It is not known if the bounds of
-        this volume contain 0, and the upper bound is too large to ignore.
+        A result is possible if the volume of the points that give it is positive. Only bounds of this volume are known.
+        If the lower bound is 0 and the upper bound is too large to ignore, the result is perhaps impossible.
         """
         return [answer for answer, (low, high) in enumerate(self) if low <= 0 and high > SLIGHT * self.whole]
 

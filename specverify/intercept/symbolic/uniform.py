@@ -454,10 +454,11 @@ class Uniform:
         return result
 
     def _placed(self, place: str) -> None:
-        """Store what an earlier race (an argmax) implies for this uniform, before it is compared with a number.
+        """Store the consequences of an earlier race (an argmax) for this uniform, before it is compared with a number.
 
-        It follows from the order of the racing numbers that is already drawn; without a race nothing is stored. Raises
-        ``NeedsValue`` if the order does not determine the law of the number. ``place`` is the line that compares.
+        They follow from the order of the racing numbers, as far as it is already drawn; without a race nothing is
+        stored. Raises ``NeedsValue`` if the order does not determine the law of the number. ``place`` is the line that
+        compares.
         """
         known, runner = self.known, self.known.runner
         if not known.raced or known.place is not None:

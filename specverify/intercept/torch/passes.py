@@ -271,8 +271,8 @@ def _passed(
 ) -> Any:
     """Return the output of a forward pass, from ``memory`` if the same pass was computed before.
 
-    The model's cache, the argument called ``name``, is updated in either case. ``beside`` is further state of the model
-    on which the pass depends.
+    ``args`` and ``kwargs`` are the arguments of the pass. The model's cache, the argument called ``name``, is updated
+    in either case. ``beside`` is further state of the model on which the pass depends.
     """
     cache = kwargs.get(name)
     try:
@@ -301,8 +301,8 @@ def _passed_for_each(
 ) -> Any:
     """Return one output of a forward pass for all outcomes of ``source``, an unread draw, and update the cache.
 
-    Numbers that differ between outcomes are symbolic. ``passed`` computes the pass for one outcome; ``name`` is the
-    name of the argument that is the cache.
+    Numbers that differ between outcomes are symbolic. ``passed`` computes the pass for one outcome, with the arguments
+    ``args`` and ``kwargs``; ``name`` is the name of the argument that is the cache.
     """
     cache = kwargs.get(name)
 
