@@ -95,9 +95,8 @@ ROWS = (
         "PEARL, `parallel_speculative_decoding`",
         lambda: pearl,
         pearl,
-        expected=frozenset({LAW, REUSE}),
+        expected=frozenset({LAW, REUSE, BOUNDARY}),
         engine=True,
-        unanswered=True,
     ),
     Shipped(
         "PEARL with each coin seeded by its own place",
