@@ -65,6 +65,8 @@ vocabulary has a remainder of one token, and 64 tokens, all possible, have none 
 of 4 to 63 removes a possible token. In the last scenario of this tuple, the last token of the vocabulary does not
 fit in a byte. The more tokens have mass, the more coins follow the row, which raises the rounding bound above an error
 of 1e-6 in q."""
+LEFT_OVER: Final = Scenario(apart_after(1), 9, (0,), 4, seed=7)
+"""One of these: the ninth token, which tiles of 2, 4 or 8 tokens leave over, has mass under p and in the residual."""
 MANY_LEFT: Final = Scenario(few_after(1), 6, (0,), 2, seed=186)
 """Rows of which four tokens are left in the residual, with different probabilities. Many wrong draws, such as the one
 that keeps the two most probable tokens, are right with two tokens."""
@@ -92,7 +94,7 @@ AFTER_A_BONUS: Final = tuple(
 next draft are random. In both rows the least probable token of p has p < 0.09 and q > 0.3. An engine fails there if it
 drafts after a guess of the bonus token and takes another q for these drafts, or if it drafts again in a later round
 because p of the first draft is small."""
-QUICK_SCENARIOS: Final = frozenset((MANY_LEFT, *AFTER_A_BONUS))
+QUICK_SCENARIOS: Final = frozenset((LEFT_OVER, MANY_LEFT, *AFTER_A_BONUS))
 """Scenarios in which every quick run compares the laws. Each shows faults that no other small scenario shows."""
 LONG_SCENARIOS: Final = (
     *(Scenario(CERTAIN, 4, prompt, 16, seed=31 + seed) for prompt in ((0,), (1, 1, 1, 1)) for seed in range(3)),
