@@ -113,11 +113,17 @@ class ExaminedPart(NamedTuple):
     """
 
     def obstacle(self, subject: Subject) -> str | None:
-        """Return the reason why no situation of ``subject`` can be examined; None if at least one can."""
+        """Return the reason why no situation of ``subject`` can be examined; None if at least one can.
+
+        A situation is the input of one examination, for example a verifier in a scenario.
+        """
         return None if self.kind is None else self._meeting(subject, self.kind)[1]
 
     def cases(self, subject: Subject) -> Iterator[Case]:
-        """Yield a case for each situation of ``subject`` that is examined."""
+        """Yield a case for each situation of ``subject`` that meets the needs of the check.
+
+        A situation is the input of one examination, for example a verifier in a scenario.
+        """
         if self.kind is None:
             within = self.within(subject) if self.within else ()
         else:
@@ -129,7 +135,8 @@ class ExaminedPart(NamedTuple):
     def _meeting(self, subject: Subject, kind: type[Any]) -> tuple[tuple[Any, ...], str | None]:
         """Return (situations of type ``kind`` that meet all needs, reason), where the reason is None if there are any.
 
-        The reason states why ``subject`` has no such situation: none of the type, or the first need that leaves none.
+        A situation is the input of one examination, for example a verifier in a scenario. The reason states why
+        ``subject`` has no such situation: none of the type, or the first need that leaves none.
         """
         kept, reason = subject.of(kind), self.absent
         for need in self.needs:
@@ -178,10 +185,9 @@ def by(examine: Callable[[Any, Conditions], Examination]) -> Callable[[Subject],
 
 
 def of_names(examinations: Mapping[str, Callable[[Conditions], Examination]]) -> ExaminedPart:
-    """Return the part of a check that makes its own situations instead of those of the subject.
+    """Return the part of a check that makes its own situations, the inputs of its examinations, for every subject.
 
-    ``examinations`` maps the name of each situation to the function that examines it. Every subject gets the same
-    situations.
+    ``examinations`` maps the name of each situation to the function that examines it.
     """
     return ExaminedPart(
         None, by(lambda here, conditions: examinations[here.name](conditions)), "", (),

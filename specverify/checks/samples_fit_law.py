@@ -93,9 +93,9 @@ def fit_row(
 def fit_rows(subject: str, setting: SampledSetting, conditions: Conditions) -> list[FitRow]:
     """Return the results of the tests of ``setting``: one against its own law, and maybe one against the target's law.
 
-    The second test is made if the setting declares another law than the target's, and both differ by more than the
-    detectable total variation. As expected, it refutes. ``subject`` names the subject. ``conditions`` has the error
-    probabilities and the seed.
+    A setting is a subject with its options and models. The second test is made if the setting declares another law than
+    the target's, and both differ by more than the detectable total variation. It is expected to refute. ``subject``
+    names the subject. ``conditions`` has the error probabilities and the seed.
     """
     law = setting.law()
     rows = [fit_row(subject, setting, law, "declared" if setting.target else "target", conditions)]
@@ -118,7 +118,7 @@ def tests_of(setting: SampledSetting) -> int:
 
 
 def examine(subject: str, setting: SampledSetting, conditions: Conditions) -> Examination:
-    """Test samples of one setting against its law.
+    """Test samples of one setting, a subject with its options and models, against its law.
 
     If ``setting.first_look`` is set, a smaller test for this larger total variation comes first, with half of the
     false-alarm rate. If the first test refutes, the second is not made. ``subject`` names the subject. ``conditions``

@@ -402,7 +402,7 @@ class Coupled:
         return result
 
     def _values(self, scores: Any) -> Any:
-        """Return the values that the elements of the noise vector ``scores`` have in the plain run."""
+        """Return the values that the elements of ``scores``, a vector of random scores, have in the plain run."""
         values, ids = np.zeros(scores.shape), scores.ids
         for block in scores.blocks:
             mine = (ids >= block.known.first) & (ids < block.known.first + block.size)

@@ -92,9 +92,10 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
 
 
 def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:
-    """Return how the rounds of the decoder ``here`` differ from speculative sampling; None if this is not recognised.
+    """Return the fault of the decoder ``here``, which labels its draws but has no separate ``propose`` step.
 
-    The first rounds are examined, and the rounds on the most probable paths that emit ``outcome``.
+    Its most probable paths are read as rounds, by the labels of their draws. Returns None if no fault is recognised, or
+    if a path has no labels.
     """
     heaviest = _paths_to(outcome, here, here.variant.build(here.task), SHOWN)
     later = [given for _, path in heaviest for given in given_of_path(here, path.choices)]
@@ -124,7 +125,7 @@ def outcome_counterexample(
     """Return a counterexample with the most probable paths of the decoder ``here`` to the forbidden ``outcome``.
 
     Three paths are shown, or only one if it deviates from the rule. ``then`` is the last sentence of the
-    counterexample. The readings of the paths are appended to ``readings``.
+    counterexample. The readings of the paths, which describe their draws as rounds, are appended to ``readings``.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     decoder = here.variant.build(_recording(here.task, seen))
@@ -179,7 +180,7 @@ def _tree_counterexample(
     """Return a counterexample with paths of draft trees of the decoder ``here`` to the forbidden ``outcome``.
 
     If a path deviates from the rule, it alone is shown. ``then`` is the last sentence of the counterexample. The
-    readings of the paths are appended to ``readings``.
+    readings of the paths, which describe their draws as rounds, are appended to ``readings``.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     decoder = here.variant.build(_recording(here.task, seen))

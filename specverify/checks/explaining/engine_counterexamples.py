@@ -150,9 +150,10 @@ def program_counterexample(
 
 
 def _let(program: EngineProgram, new: Tokens, prompt: Tokens, model: LanguageModel) -> tuple[str, ...]:
-    """Return a line with the case of ``program``, and lines with p after ``prompt`` and each beginning of ``new``.
+    """Return one line that identifies the case of ``program``, and lines with the rows of p that decide the text.
 
-    ``model`` gives p after new tokens. Impossible texts have no line.
+    These are the rows after ``prompt`` and each beginning of the text ``new``; ``model`` gives them. Impossible texts
+    have no line.
     """
     rows = {new[:length]: model(new[:length]) for length in range(len(new))}
     told = {prompt + before: {"p": row} for before, row in rows.items() if row.any()}
@@ -371,7 +372,8 @@ def _stories_of(
 def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens, dict[str, Pmf]]:
     """Return text -> {"p": row, "q": row} for the texts whose rows the descriptions of ``readings`` use.
 
-    ``trace`` has the models and their queries. Returns {} if the target or the draft model is unknown.
+    ``readings`` are paths described as rounds. ``trace`` has the models and their queries. Returns {} if the target or
+    the draft model is unknown.
     """
     if trace is None or trace.target is None or trace.draft is None:
         return {}

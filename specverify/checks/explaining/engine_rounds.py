@@ -103,7 +103,8 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
 def _draft_row(read: Sequence[tuple[Reading, Models]]) -> str:
     """Return the sentence that drafts are drawn from a wrong row; "" if this is not the first deviation of most paths.
 
-    ``read`` holds (reading, models) of each path. Returns "" also if the sentence of a path does not name the row.
+    ``read`` holds (reading, models) of each path; a reading describes the draws of the path as rounds. Returns "" also
+    if the sentence of a path does not name the row.
     """
     faults = [reading.fault for reading, _ in read if reading.fault]
     drawn = [fault for fault in faults if re.match(r"draft \d+ is drawn from ", fault)]
@@ -114,7 +115,8 @@ def _draft_row(read: Sequence[tuple[Reading, Models]]) -> str:
 def _is_unshown(best: Sequence[Reading | None]) -> bool:
     """Return whether readings have impossible steps, such as a token without a draw, and none of these is proved.
 
-    Such readings may be misreadings of a right program. ``best`` has the reading of each path, or None.
+    A reading describes the draws of a path as rounds. A reading with such a step may be a misreading of a right
+    program. ``best`` has the reading of each path, or None.
     """
     odd = [one for reading in best if reading for one in reading.rounds if one.structure]
     return bool(odd) and not any(one.shown for one in odd)
@@ -124,7 +126,7 @@ def _with_temperature(all_paths: Sequence[NewPath], read: Sequence[tuple[Reading
     """Return the sentence that the engine applies a temperature to p a second time; "" if it does not.
 
     Every path of ``all_paths`` must follow the rule with such a p. ``read`` has (reading, models) of the paths that
-    could be read.
+    could be read as rounds.
     """
     power, said = further_temperature(_all_given(read))
     if not power or abs(power - 1) < NEAR:
@@ -182,7 +184,8 @@ def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
 def _learned(readings: Sequence[Reading | None]) -> dict[Tokens, Row]:
     """Return text -> the row from which most paths draw the draft after this text.
 
-    ``readings`` has the reading of each path, or None. A path counts less if it fits the rule worse.
+    ``readings`` has the reading of each path (its draws as rounds), or None. A path counts less if it fits the rule
+    worse.
     """
     votes: dict[Tokens, dict[Row, float]] = defaultdict(lambda: defaultdict(float))
     for one, weight in _weighed(readings):
@@ -235,7 +238,7 @@ def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
     """Return a sentence about an impossible step, which no right round has, such as an untested draft.
 
     Returns "" if fewer than half of the faulty paths first deviate by such a step. ``read`` has (reading, models) of
-    each path.
+    each path; a reading describes the draws of the path as rounds.
     """
     faulty = [next((one for one in reading.rounds if one.fault), None) for reading, _ in read]
     odd = [one for one in faulty if one is not None and one.structure]
@@ -383,7 +386,7 @@ def _as_with_q(read: Sequence[tuple[Reading, Models]]) -> str:
     """Return a clause about the wrong bound with which a draft that no draw produced is tested; "" if there is none.
 
     Such a draft has q = 1, so the right bound is p. If the bound is larger, the clause states which q would give it.
-    ``read`` has (reading, models) of each path.
+    ``read`` has (reading, models) of each path; a reading describes the draws of the path as rounds.
     """
     for reading, models in read:
         for one in reading.rounds:

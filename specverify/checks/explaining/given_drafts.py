@@ -443,7 +443,8 @@ def is_wrong(given: GivenDrafts, part: str) -> bool:
 def error_of(given: GivenDrafts, part: str, i: int) -> float:
     """Return the rounding error of an observed value: of one ``part`` of the round ``given`` at position ``i``.
 
-    A replacement is drawn from a residual that was divided by its sum, so the error of p - q is divided by it too.
+    ``part`` is "accept", "replace" or "bonus". A replacement is drawn from a residual that was divided by its sum, so
+    the error of p - q is divided by it too.
     """
     if part != "replace" or not given.slack:
         return given.slack

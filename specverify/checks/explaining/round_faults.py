@@ -281,9 +281,9 @@ def _warped_residuals(parameters: str) -> dict[str, Any]:
 def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
     """Return the name of a formula that fits all observed values of ``part`` in the rounds; "" if none fits.
 
-    If several formulas fit, ``_joined`` selects the names; but if all rows then have only two tokens, the result is "",
-    because too many formulas agree on such rows. ``parameters`` are the sampling parameters as text. ``all_given`` are
-    these rounds.
+    ``part`` is "accept", "replace" or "bonus", and ``all_given`` are the rounds. If several formulas fit, ``_joined``
+    selects the names; but if all rows then have only two tokens, the result is "", because too many formulas agree on
+    such rows. ``parameters`` are the sampling parameters as text.
     """
     if all_given[0].of_engine and not _tells(all_given, (part,)):
         return _one_token(all_given, part)
@@ -571,8 +571,9 @@ def _first_wrong(
 ) -> tuple[GivenDrafts, int, Any, Any] | None:
     """Return the observation of ``part`` that ``_example`` quotes as wrong; None if all are right.
 
-    The result is (round, position, observed value, expected value). With ``briefly``, an instructive observation is
-    preferred to the first one (``_is_telling``). ``all_given`` are the rounds.
+    ``part`` is "accept", "replace" or "bonus", and ``all_given`` are the rounds. The result is (round, position,
+    observed value, expected value). With ``briefly``, an instructive observation is preferred to the first one
+    (``_is_telling``).
     """
     found = [
         (given, i, seen, said)
@@ -606,7 +607,8 @@ def _contexts(all_given: Sequence[GivenDrafts], parts: Sequence[str], *, briefly
 def _is_telling(given: GivenDrafts, part: str, i: int) -> bool:
     """Return whether an observation of ``part`` at position ``i`` shows more than a trivial value.
 
-    A replacement needs a q without zeros, a draft a q below 1. ``given`` is the observed round.
+    ``part`` is "accept", "replace" or "bonus", and ``given`` is the observed round. A replacement needs a q without
+    zeros, an acceptance a q below 1.
     """
     q = given.rows.q[i]
     return all(mass > 0 for mass in q) if part == "replace" else q[given.drafts[i]] < 1

@@ -370,6 +370,7 @@ class _PathReader:
     def best_reading(self) -> Reading | None:
         """Return the reading of the whole path that has the lowest cost; None if no reading is found.
 
+        A reading describes the draws as rounds, and its cost is the sum of the costs of its deviations from the rule.
         At first only readings whose cost is less than a small bound are searched, because there are few. If none is
         found, the bound is doubled.
         """

@@ -55,8 +55,8 @@ def ordinary_rows(rounds: KernelRounds, size: int, rng: Any) -> tuple[Any, Any]:
 def fault(rounds: KernelRounds, case: int, answer: Sequence[int]) -> str | None:
     """Describe why a row of the output is no possible result of a round; None if it is one.
 
-    A result is accepted drafts, one more token, and padding. ``answer`` is the row. Its drafts are those of
-    ``rounds.cases[case]``. ``rounds`` is the kernel in one setting (gamma, vocabulary).
+    A result is accepted drafts, one more token, and padding. ``answer`` is the row, and ``case`` an index in
+    ``rounds.cases``, which has the drafts of the row. ``rounds`` is the kernel in one setting (gamma, vocabulary).
     """
     draft, tokens = rounds.cases[case].draft, list(answer)
     while tokens and tokens[-1] == -1:

@@ -59,8 +59,9 @@ class SituationLaws(NamedTuple):
 def found_laws(rounds: KernelRounds) -> SituationLaws:
     """Return the laws of the kernel's output in all situations, by evaluating the kernel at uniforms in all cells.
 
-    A cell with several results is halved and evaluated again, until a law is wrong or the budget of rows is used.
-    ``rounds`` is the kernel in one setting (gamma, vocabulary), with its cells.
+    A situation is a target, a draft model and a number of drafts. A cell is a box of uniforms in which a right kernel
+    emits the same tokens. A cell with several results is halved and evaluated again, until a law is wrong or the budget
+    of rows is used. ``rounds`` is the kernel in one setting (gamma, vocabulary), with its cells.
     """
     settled, unsettled = list[tuple[GridCell, Tokens]](), list[GridCell]()
     waiting, rows, mixed = list(rounds.cells), 0, False
@@ -84,8 +85,9 @@ def found_laws(rounds: KernelRounds) -> SituationLaws:
 def _of_one_situation(rounds: KernelRounds, cells: Sequence[GridCell]) -> list[GridCell]:
     """Return the cells at the beginning of ``cells`` that belong to the same situation as the first one.
 
-    The cells are ordered by situation, so these are all cells of this situation that are left. ``rounds`` is the kernel
-    in one setting (gamma, vocabulary).
+    A situation is a target, a draft model and a number of drafts; a cell is a box of uniforms. The cells are ordered by
+    situation, so these are all cells of this situation that are left. ``rounds`` is the kernel in one setting (gamma,
+    vocabulary).
     """
     situations = [rounds.cases[cell.case].situation.name for cell in cells]
     return list(cells[: situations.count(situations[0])]) if cells else []
@@ -105,8 +107,9 @@ def _mixes(rounds: KernelRounds, cells: Sequence[GridCell]) -> bool:
 def blind_of(rounds: KernelRounds) -> Counter[str]:
     """Return, for each situation by name, the total probability of the uniforms that are never evaluated.
 
-    These uniforms are near the faces of the cells, the boxes of uniforms with one result, where rounding may decide.
-    ``rounds`` is the kernel in one setting (gamma, vocabulary), with its cells.
+    A situation is a target, a draft model and a number of drafts. The uniforms are near the faces of the cells, the
+    boxes of uniforms with one result, where rounding may decide. ``rounds`` is the kernel in one setting (gamma,
+    vocabulary), with its cells.
     """
     blind: Counter[str] = Counter()
     for cell in rounds.cells:
@@ -121,8 +124,9 @@ def blind_of(rounds: KernelRounds) -> Counter[str]:
 def _laws(
     rounds: KernelRounds, settled: Sequence[tuple[GridCell, Tokens]], others: Sequence[GridCell]
 ) -> dict[str, Law]:
-    """Return name of a situation -> law of the emitted tokens.
+    """Return name of a situation (target, draft model, number of drafts) -> law of the emitted tokens.
 
+    A cell is a box of uniforms, resolved if the kernel emits the same tokens at all evaluated points of the box.
     ``settled`` has (cell, emitted tokens) of each resolved cell. The probability of ``others``, the unresolved cells,
     is missing from the laws. ``rounds`` is the kernel in one setting (gamma, vocabulary), with its cells.
     """
@@ -176,8 +180,9 @@ def _wanted(situation: Situation, tokens: Tokens) -> dict[Tokens, Any]:
 def examine_law(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Conditions) -> Examination:
     """Compare the law of every situation with the target's law; ``find`` computes the laws.
 
-    The largest total variation decides. The result is unknown if rows depend on other rows, or if the uniforms near
-    faces of cells may explain the difference. ``rounds`` is the kernel in one setting (gamma, vocabulary).
+    A situation is a target, a draft model and a number of drafts. The largest total variation decides. The result is
+    unknown if rows depend on other rows, or if uniforms that were not evaluated (``blind_of``) may explain the
+    difference. ``rounds`` is the kernel in one setting (gamma, vocabulary).
     """
     result = find()
     distances = {name: distance(rounds, name, law) for name, law in result.laws.items()}

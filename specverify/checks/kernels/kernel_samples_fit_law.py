@@ -53,7 +53,7 @@ class SampledKernel(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the vocabulary size and the situation in words."""
+        """Return the vocabulary size and the situation (target, draft model, number of drafts) in words."""
         return f"vocabulary {self.vocabulary}, {self.situation.name}"
 
 
@@ -160,6 +160,8 @@ def situations_to_sample(
 ) -> list[SampledKernel]:
     """Return the situations to sample: one for each of ``gammas``, and one for each of ``vocabularies``.
 
+    A situation is a target, a draft model and a number of drafts.
+
     Args:
         kernel: The kernel.
         gammas: Numbers of drafts, each with the vocabulary size ``SIZE``.
@@ -178,8 +180,8 @@ def situations_to_sample(
 def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[SampledKernel]:
     """Return situations with more drafts than the usual ones; [] if the kernel cannot run them.
 
-    Their pmfs are one-hot except at two positions. ``tv`` is the total variation to detect. ``calls`` states how the
-    rows are divided among calls of the kernel.
+    A situation is a target, a draft model and a number of drafts. The pmfs are one-hot except at two positions. ``tv``
+    is the total variation to detect. ``calls`` states how the rows are divided among calls of the kernel.
     """
     result = [
         SampledKernel(kernel, certain_but(places, seed, grid_tables(SIZE, 16, seed)), SIZE, tv, calls)

@@ -28,8 +28,9 @@ LastNumber = Callable[[DraftCase, int, float, float], float]
 def _with_last_number(number: LastNumber) -> Recipe:
     """Return the right recipe, except that the number by which a replacement is looked up is changed.
 
-    ``number(case, position, coin, last)`` returns the changed number. ``coin`` is the uniform of the test at this
-    position, and ``last`` the uniform of the last draw.
+    A recipe computes the tokens of a row from its random numbers. ``number(case, position, coin, last)`` returns the
+    changed number for the drafts and rows of ``case``. ``coin`` is the uniform of the test at this position, and
+    ``last`` the uniform of the last draw.
     """
 
     def emitted(rounds: KernelRounds, case: DraftCase, uniforms: Sequence[float]) -> Tokens:
@@ -91,8 +92,9 @@ RECIPES: Mapping[str, Mapping[str, Recipe]] = {
 def other_recipe(rounds: KernelRounds, settled: Sequence[tuple[GridCell, Tokens]]) -> str:
     """Return the sentence about the only wrong recipe that explains the answers of a kernel; "" unless one does.
 
-    ``settled`` has (cell, tokens): the kernel emits these tokens for all random numbers in the cell. At most
-    ``MOST_CELLS`` cells are compared, evenly spread over all situations. ``rounds`` is the kernel in one setting
+    A recipe computes the tokens of a row from its random numbers. ``settled`` has (cell, tokens): the kernel emits
+    these tokens for all random numbers in the cell, a box. At most ``MOST_CELLS`` cells are compared, evenly spread
+    over all situations (a target, a draft model and a number of drafts). ``rounds`` is the kernel in one setting
     (gamma, vocabulary).
     """
     if rounds.kernel.race:

@@ -1,4 +1,7 @@
-"""Read the resolved cells of a kernel as rounds given their drafts, and name how these differ from the rule."""
+"""Read the resolved cells of a kernel as rounds given their drafts, and name how these differ from the rule.
+
+A cell is a box of uniforms; it is resolved if the kernel emits the same tokens at all evaluated points of the box.
+"""
 
 from __future__ import annotations
 

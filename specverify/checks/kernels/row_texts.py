@@ -16,7 +16,7 @@ Examine = Callable[[Conditions], Examination]
 def kernel_check(
     name: str, summary: str, claim: Claim | None, evidence: Evidence, examined: Mapping[str, Examine]
 ) -> Check:
-    """Return a check of one kernel; ``examined`` maps the name of each setting to its examination.
+    """Return a check of one kernel; ``examined`` maps the name of each setting (gamma, vocabulary) to its examination.
 
     ``name``, ``summary``, ``claim`` and ``evidence`` are fields of the check.
     """
@@ -26,7 +26,8 @@ def kernel_check(
 def described_row(rounds: KernelRounds, case: int, uniforms: Sequence[float], place: str) -> str:
     """Describe a row of a kernel: its ``place`` in the batch, its drafts and its uniforms.
 
-    The drafts are those of ``rounds.cases[case]``. ``rounds`` is the kernel in one setting (gamma, vocabulary).
+    ``case`` is an index in ``rounds.cases``, which has the drafts of the row. ``rounds`` is the kernel in one setting
+    (gamma, vocabulary).
     """
     gamma, race = rounds.gamma, rounds.kernel.race
     here = rounds.cases[case]
@@ -48,9 +49,10 @@ def described_rounds(rounds: KernelRounds) -> str:
 
 
 def models_of(rounds: KernelRounds, case: int) -> tuple[str, ...]:
-    """Return lines with the rows of p and q of ``rounds.cases[case]``, for the tokens with positive probability.
+    """Return lines with the rows of p and q of one row of a kernel, for the tokens with positive probability.
 
-    ``rounds`` is the kernel in one setting (gamma, vocabulary).
+    ``case`` is an index in ``rounds.cases``, which has the rows of p and q. ``rounds`` is the kernel in one setting
+    (gamma, vocabulary).
     """
     here = rounds.cases[case]
     lines = []

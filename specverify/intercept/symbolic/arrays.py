@@ -486,9 +486,9 @@ _MEMORY[()] = _Unreachable.__new__(_Unreachable)
 
 
 class VectorArray(SymbolicArray):
-    """A NumPy array that stands for ``many``, a noise vector; its own memory holds no numbers.
+    """A NumPy array that stands for ``many``, a noise vector (an array of symbolic random numbers).
 
-    The methods have the parameters of NumPy's methods.
+    Its own memory holds no numbers. The methods have the parameters of NumPy's methods.
     """
 
     many: Many | None = None
@@ -620,7 +620,7 @@ _METHODS: dict[Any, Callable[..., Any]] = {
 
 
 def as_array(many: Many) -> Any:
-    """Return a noise vector as a NumPy value.
+    """Return a noise vector, an array of symbolic random numbers, as a NumPy value.
 
     A vector of many elements becomes a ``VectorArray``, one of few elements a ``SymbolicArray``, and one without
     dimensions a single number.

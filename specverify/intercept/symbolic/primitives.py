@@ -463,7 +463,8 @@ def towards_zero(element: Symbolic, place: str = "") -> Any:
 def applied_to_many(name: str, *operands: Any) -> Many:
     """Return the operation ``name`` of the table, applied to arrays, at least one of which is a noise vector.
 
-    Raises ``RuleDeclined`` if the row has no vector rule.
+    A noise vector is an array of symbolic random numbers. Raises ``RuleDeclined`` if the row of the table has no rule
+    for noise vectors.
     """
     rule = ELEMENTWISE[name].vector if name in ELEMENTWISE else Blank("there is no rule for it")
     if isinstance(rule, Blank):

@@ -406,14 +406,14 @@ def _where(condition: Any, one: Any, other: Any) -> Any:
 
 
 def add(left: Any, right: Any) -> Many:
-    """Return ``left + right``; one of them is a noise vector, the other plain numbers."""
+    """Return ``left + right``; one is a noise vector (an array of symbolic random numbers), the other plain numbers."""
     value, number = _apart(left, right)
     finite = np.isfinite(number)
     return _numbers(value, ~finite, number, lambda found: found + number).then(Steps("plus", _where(finite, number, 0)))
 
 
 def negative(value: Many) -> Many:
-    """Return the negative of a noise vector."""
+    """Return the negative of a noise vector, an array of symbolic random numbers."""
     return value._replace(numbers=-value.numbers).then(Steps("times", -1.0))
 
 
@@ -442,7 +442,7 @@ def _never_zero(value: Many) -> Many:
 
 
 def multiply(left: Any, right: Any) -> Many:
-    """Return ``left * right``; one of them is a noise vector, the other plain numbers."""
+    """Return ``left * right``; one is a noise vector (an array of symbolic random numbers), the other plain numbers."""
     value, number = _apart(left, right)
     ordinary = (np.abs(number) > 0) & (np.abs(number) < np.inf)
     gone = number if ordinary.all() else number * _sign(_never_zero(value))
@@ -451,7 +451,7 @@ def multiply(left: Any, right: Any) -> Many:
 
 
 def divide(left: Any, right: Any) -> Many:
-    """Return ``left / right``; one of them is a noise vector, the other plain numbers."""
+    """Return ``left / right``; one is a noise vector (an array of symbolic random numbers), the other plain numbers."""
     if isinstance(right, Many):
         if isinstance(left, Many):
             raise RuleDeclined("two noise vectors are divided")
@@ -472,7 +472,7 @@ def reciprocal(value: Many) -> Many:
 
 
 def powered(base: Any, exponent: Any) -> Many:
-    """Return ``base ** exponent``; one of them is a noise vector, the other plain numbers."""
+    """Return ``base ** exponent``; one is a noise vector (an array of symbolic numbers), the other plain numbers."""
     if isinstance(base, Many):
         if isinstance(exponent, Many) or not np.all(np.isfinite(exponent) & np.not_equal(exponent, 0)):
             raise RuleDeclined("an exponent is random, 0 or infinite")
@@ -494,12 +494,12 @@ def _nonnegative(value: Many) -> Many:
 
 
 def log(value: Many) -> Many:
-    """Return the logarithms of a noise vector."""
+    """Return the logarithms of a noise vector, an array of symbolic random numbers."""
     return _nonnegative(value)._replace(numbers=np.log(value.numbers)).then(LOGS)
 
 
 def exp(value: Many) -> Many:
-    """Return the exponentials of a noise vector."""
+    """Return the exponentials of a noise vector, an array of symbolic random numbers."""
     return value._replace(numbers=np.exp(value.numbers)).then(EXPS)
 
 
@@ -531,11 +531,14 @@ def clip(value: Many, low: Any, high: Any) -> Many:
 
 
 def subtract(left: Any, right: Any) -> Many:
-    """Return ``left - right``; one of them is a noise vector, the other plain numbers."""
+    """Return ``left - right``; one is a noise vector (an array of symbolic random numbers), the other plain numbers."""
     return add(left, negative(right) if isinstance(right, Many) else -right)
 
 
 def square(value: Many) -> Many:
-    """Return the squares of a noise vector. Raises ``RuleDeclined`` if its elements have different signs."""
+    """Return the squares of ``value``, a noise vector (an array of symbolic random numbers).
+
+    Raises ``RuleDeclined`` if its elements have different signs.
+    """
     sign = _sign(value)
     return multiply(value, sign)._replace(numbers=value.numbers**2).then(Steps("power", 2.0))
