@@ -333,7 +333,10 @@ class AnsweredCall:
         )
 
     def categorical(self, pmf: Pmf, site: Site, source: Hashable | None = None) -> int:
-        """Return the next outcome of the call, drawn now from ``pmf``. The parameters are those of ``outcome``."""
+        """Return the next outcome of the call, drawn now from ``pmf``.
+
+        ``site`` and ``source`` are as in ``outcome``.
+        """
         outcome: int = self.outcome(pmf, site, source).value()
         return outcome
 

@@ -92,10 +92,9 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
 
 
 def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:
-    """Return the fault of the decoder ``here``, which labels its draws but has no separate ``propose`` step.
+    """Return how the rounds of the decoder ``here`` differ from speculative sampling; None if this is not recognised.
 
-    Its most probable paths are read as rounds, by the labels of their draws. Returns None if no fault is recognised, or
-    if a path has no labels.
+    The first rounds are examined, and the rounds on the most probable paths that emit ``outcome``.
     """
     heaviest = _paths_to(outcome, here, here.variant.build(here.task), SHOWN)
     later = [given for _, path in heaviest for given in given_of_path(here, path.choices)]
@@ -105,7 +104,8 @@ def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:
 def _fault_of_named_draws(here: InScenario) -> RoundFault | None:
     """Return the fault of the decoder ``here``, which labels its draws but has no separate ``propose`` step.
 
-    Its most probable paths are read as rounds. Returns None if no fault is recognised, or if a path has no labels.
+    Its most probable paths are read as rounds, by the labels of their draws. Returns None if no fault is recognised, or
+    if a path has no labels.
     """
     read = []
     for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):

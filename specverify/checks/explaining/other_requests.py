@@ -75,10 +75,10 @@ def blame_other_requests(
 
 
 def _kept_draft(program: EngineProgram, difference: Difference, engine: KeptPaths) -> str:
-    """Return a phrase about the requests of the first call, if request ``index`` is one of them; else a general phrase.
+    """Return the sentence that p of the first wrong token is computed after a text that keeps a rejected draft.
 
-    ``name`` describes in which calls all requests are served, for example ``A beside B, then C beside D``. The general
-    phrase states that the request is served with others or after others.
+    The queries on at least two paths of ``engine`` must prove this, all with the same wrong text; otherwise the result
+    is "". ``difference`` has the first wrong token of ``program``.
     """
     if program.trace is None or program.split is None or difference.request is None or difference.wrong is None:
         return ""
@@ -253,9 +253,10 @@ def fault_between_rows(trace: Trace, law: Mapping[Any, Any], expected: Mapping[A
 
 
 def _where_in_calls(name: str, index: int) -> str:
-    """Return a phrase about the requests with which request ``index`` is served.
+    """Return a phrase about the requests of the first call, if request ``index`` is one of them; else a general phrase.
 
-    ``name`` describes in which calls all requests are served, for example ``A beside B, then C beside D``.
+    ``name`` describes in which calls all requests are served, for example ``A beside B, then C beside D``. The general
+    phrase states that the request is served with others or after others.
     """
     first = name.partition(", then ")[0].count(" beside ") + 1
     if index >= first:

@@ -182,10 +182,7 @@ def _nonnegative(value: Symbolic, what: str) -> Symbolic:
 
 
 def square(value: Symbolic) -> Operand:
-    """Return the next outcome of the call, drawn now from ``pmf``.
-
-    ``site`` and ``source`` are as in ``outcome``.
-    """
+    """Return ``value ** 2``. Raises ``NeedsValue`` for a number that can have both signs."""
     return value.then(times(_sign(value, "a square is taken of"))).then(power(2.0))
 
 

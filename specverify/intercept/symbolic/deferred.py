@@ -81,7 +81,7 @@ class Choice(Deferred):
     """The element of a sequence at a symbolic index; which element it is, is drawn when the outcome is read."""
 
     def __init__(self, which: Any, cases: Sequence[Any]) -> None:
-        """Select the element of ``cases`` at the symbolic index ``which``; reading the element draws the index first."""
+        """Select the element of ``cases`` at the symbolic index ``which``; reading it draws the index first."""
         self.which, self.cases = which, tuple(cases)
         super().__init__(lambda: known(self.chosen()))
 
