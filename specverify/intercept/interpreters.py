@@ -174,7 +174,7 @@ class Coupled:
         return self._named.categorical(pmf, site)
 
     def key(self) -> Any:
-        """Return the next JAX key that the program received in the plain run.
+        """Return the next JAX key that the program received in the plain run, which was recorded.
 
         Raises ``Parted`` if the program received no more keys in that run.
         """
@@ -295,8 +295,8 @@ class Coupled:
     def holds(self, uniforms: Sequence[Any], of: Any, bound: float, *, or_equal: bool) -> int:
         """Return 0 if ``of``, a quantity of several ``uniforms`` such as their sum, is below ``bound``, else 1.
 
-        The quantity is computed from the values of ``uniforms`` in the plain run. With ``or_equal``, equality gives 0
-        too.
+        The quantity is computed from the values that the uniforms had in the recorded plain run. With ``or_equal``,
+        equality gives 0 too.
         """
         for uniform in uniforms:
             self._rests[id(uniform.known)] = rest = _Rest(0.0)
@@ -402,7 +402,7 @@ class Coupled:
         return result
 
     def _values(self, scores: Any) -> Any:
-        """Return the values that the elements of ``scores``, a vector of random scores, have in the plain run."""
+        """Return the values that the elements of ``scores``, a noise vector, had in the recorded plain run."""
         values, ids = np.zeros(scores.shape), scores.ids
         for block in scores.blocks:
             mine = (ids >= block.known.first) & (ids < block.known.first + block.size)
@@ -610,7 +610,7 @@ class Gathered:
         self._slots.append(uniform)
 
     def take_block(self, _block: Any) -> None:
-        """Raise ``NotRecorded``: a noise vector as long as a real vocabulary cannot be given values in a plain run."""
+        """Raise ``NotRecorded``: a vector of random numbers as long as a real vocabulary cannot get given values."""
         raise NotRecorded("noise vectors are not fed")
 
     def open_end(self, _element: Any, _law: Any) -> None:

@@ -417,9 +417,10 @@ def _summand(score: Continuous) -> float:
 def star_of(runners: Sequence[Runner]) -> Runner | None:
     """Return the clock that rang first in the earlier race of ``runners``, or None.
 
-    Clocks of ``runners`` that have not raced are ignored. The result may be a clock of that race that is not in
-    ``runners``. Returns None if several clocks may have rung first, if also the order of the others is partly known, or
-    if the clocks took part in a further comparison.
+    In a race, exponential clocks ring, one for each random number that is compared. Clocks of ``runners`` that have not
+    raced are ignored. The result may be a clock of that race that is not in ``runners``. Returns None if several clocks
+    may have rung first, if also the order of the others is partly known, or if the clocks took part in a further
+    comparison.
     """
     roots = {runner.root(): None for runner in runners if runner.after is not None or runner.behind}
     if len(roots) != 1:
@@ -632,7 +633,11 @@ def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: boo
 
 
 class _Contestants(NamedTuple):
-    """The uniforms that take part in a race: (index in the row of scores, uniform, clock) for each of them."""
+    """The uniforms that take part in a race of exponential clocks.
+
+    For each of them there is (index in the row of scores, uniform, clock); the clock rings at a time computed from the
+    uniform.
+    """
 
     racing: Sequence[tuple[int, Uniform, Clock]]
 
@@ -651,8 +656,8 @@ class _Contestants(NamedTuple):
 def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any]) -> list[int]:
     """Return the indices of the ``number`` largest scores, the largest first.
 
-    ``drawn`` has the clocks of ``race``, the race of ``scores``. Only the unknown part of the order of the clocks is
-    drawn.
+    ``drawn`` has the exponential clocks of ``race``, which ring in the order of ``scores``. Only the unknown part of
+    the order of the clocks is drawn.
     """
     for _, uniform, clock in drawn.racing:
         if uniform.known.runner is None:

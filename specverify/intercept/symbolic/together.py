@@ -160,8 +160,8 @@ def _stepped(of: Enclosed, step: MonotoneStep) -> Enclosed:
 def _smooth(step: MonotoneStep, low: Any, high: Any) -> tuple[Ends, Ends]:
     """Return bounds of the values of ``step`` on the intervals from ``low`` to ``high``, and bounds of its slope there.
 
-    ``low`` and ``high`` have one interval for each box. Both results are pairs (lower bounds, upper bounds). Not for
-    ``floor`` and ``rounded``.
+    ``low`` and ``high`` have one interval for each box of uniform numbers. Both results are pairs (lower bounds, upper
+    bounds). Not for ``floor`` and ``rounded``.
     """
     if step.name in RULES:
         rule = RULES[step.name]

@@ -114,10 +114,11 @@ def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], i
 
 
 def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
-    """Change the rates of the clocks ``runners`` to ``rates`` if their known order allows it; return whether it does.
+    """Change the rates of the exponential clocks ``runners`` to ``rates`` if their known order allows it.
 
-    The rates of all clocks in one tree must change by the same factor; the other clocks of the tree then change too.
-    Otherwise nothing is changed.
+    Returns whether it does; otherwise nothing is changed. A known order is a tree: a clock rings before the clocks
+    below it. The rates of all clocks in one tree must change by the same factor; the other clocks of the tree then
+    change too.
     """
     units: dict[Runner, float] = {}
     for runner, rate in zip(runners, rates, strict=True):
@@ -619,9 +620,10 @@ def race_again(draws: Draws, pmf: Any, site: Site, draw: Draw) -> int:
 
 
 def law_of_winner_given(earlier: Sequence[tuple[Any, int]], rates: Any) -> Any:
-    """Return the law of the first clock of a race at ``rates``, an array ``[clocks]``; None if it is not known.
+    """Return the probability that each exponential clock rings first in a race at ``rates``; None if it is not known.
 
-    ``earlier`` are the races of the same noise, at least one: pairs (rates, index of the first clock).
+    The result is an array ``[clocks]``. ``earlier`` are the races of the same noise, at least one: pairs (rates, index
+    of the first clock).
     """
     taking_part = np.flatnonzero(np.any([rates, *(before for before, _ in earlier)], axis=0))
     if len(taking_part) <= 2:
@@ -637,7 +639,10 @@ def law_of_winner_given(earlier: Sequence[tuple[Any, int]], rates: Any) -> Any:
 
 
 def _law_of_two(earlier: Sequence[tuple[Any, int]], rates: Any, clocks: Any) -> Any:
-    """Return the law of the first of at most two ``clocks``, as ``law_of_winner_given`` does."""
+    """Return the probability that each of at most two ``clocks`` rings first, as ``law_of_winner_given`` does.
+
+    ``earlier`` and ``rates`` are as in that function.
+    """
     one, low, high = clocks[0], 0.0, 1.0
     for before, first in earlier:
         share = float(before[one] / before.sum())
