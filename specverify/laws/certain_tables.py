@@ -10,7 +10,7 @@ the numbers are the lengths, in tokens, of the texts after which a row of p may 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -46,7 +46,8 @@ states the rows after i tokens:
 * ``a``, also after the end of the plan, and ``.``, a token of the prompt: p and q are one-hot with the same token;
 * ``d``: their tokens differ, so a draft is rejected;
 * ``e``: both have the token ``END``; ``r``: p has it and q has another token;
-* ``o``: two tokens have positive probabilities, which differ between p and q.
+* ``o``: two tokens have positive probabilities, which differ between p and q;
+* ``s``: q has two tokens, and p only the less probable of them; ``t``: q has three, and p only the least probable.
 
 The token ``END`` is impossible under p at all other letters."""
 END = 0
@@ -179,6 +180,10 @@ _SIZES = (1, 2, 3, 5, 7, 11, 13, 17)
 """Weights of the open rows of ``few_after``."""
 
 
+_RANKED: Mapping[str, Sequence[int]] = {"s": (5, 3), "t": (9, 5, 2)}
+"""Weights of q for the letters ``s`` and ``t`` of ``planned``; p has the token of the last weight."""
+
+
 def _point(vocabulary: int, token: int) -> list[int]:
     return [int(other == token) for other in range(vocabulary)]
 
@@ -194,7 +199,13 @@ def _letter(plans: Sequence[str], tokens: Tokens) -> str:
 
 def _planned(rng: random.Random, vocabulary: int, letter: str) -> tuple[list[int], list[int]]:
     """Return weights of p and q over ``vocabulary`` tokens for one ``letter`` of a plan (see ``PLANNED``)."""
-    wanted, other = rng.sample([token for token in range(vocabulary) if token != END], 2)
+    tokens = [token for token in range(vocabulary) if token != END]
+    if letter in _RANKED:
+        q = [0] * vocabulary
+        for token, weight in zip(rng.sample(tokens, len(_RANKED[letter])), _RANKED[letter], strict=True):
+            p, q[token] = _point(vocabulary, token), weight
+        return p, q
+    wanted, other = rng.sample(tokens, 2)
     if letter == "o":
         p, q = [0] * vocabulary, [0] * vocabulary
         p[wanted], p[other] = q[other], q[wanted] = rng.sample(range(1, 6), 2)

@@ -13,6 +13,7 @@ from specverify.laws.certain_tables import (
     many_after,
     open_after,
     periodic_after,
+    planned,
 )
 from specverify.laws.scenarios import Scenario
 
@@ -94,7 +95,11 @@ AFTER_A_BONUS: Final = tuple(
 next draft are random. In both rows the least probable token of p has p < 0.09 and q > 0.3. An engine fails there if it
 drafts after a guess of the bonus token and takes another q for these drafts, or if it drafts again in a later round
 because p of the first draft is small."""
-QUICK_SCENARIOS: Final = frozenset((LEFT_OVER, MANY_LEFT, *AFTER_A_BONUS))
+RANKED: Final = tuple(Scenario(planned((plan,)), 5, (1,), 8, seed=4) for plan in ("dsadaaaa", "dsaadaaa", "dtadaaaa"))
+"""Scenarios in which, in the second round, the target takes the second or the third of the most probable drafts, one or
+two drafts after it and then none. So an engine that drafts a tree accepts a path that is not the first one, and several
+tokens follow it: they are wrong if the engine has kept another path in its cache."""
+QUICK_SCENARIOS: Final = frozenset((LEFT_OVER, MANY_LEFT, *AFTER_A_BONUS, RANKED[0]))
 """Scenarios in which every quick run compares the laws. Each shows faults that no other small scenario shows."""
 LONG_SCENARIOS: Final = (
     *(Scenario(CERTAIN, 4, prompt, 16, seed=31 + seed) for prompt in ((0,), (1, 1, 1, 1)) for seed in range(3)),
@@ -105,6 +110,7 @@ LONG_SCENARIOS: Final = (
         for first, apart in ((len(prompt) + 2, 1), (len(prompt) + 3, 4), (len(prompt) + 6, 3))
     ),
     *AFTER_A_BONUS,
+    *RANKED,
     *(
         Scenario(periodic_after(*lengths), 3, (0, 1, 2, 0, 1, 2, 0, 1), 12, seed=37)
         for lengths in ((9, 10), (8, 13), (9, 17), (11, 16))

@@ -393,7 +393,7 @@ choices. A case of more than 20 000 runs is skipped, and the verdict states this
 texts, so the limit for engines is 4 000 runs a case and 10 000 runs a check; after that only cases of at most 100 runs
 are examined. If no case of the list can be enumerated for a subject, other cases are tried until one can.
 
-The law of the text is also compared in five scenarios (`QUICK_SCENARIOS`) and, for engines, in some batches that no
+The law of the text is also compared in six scenarios (`QUICK_SCENARIOS`) and, for engines, in some batches that no
 list contains.
 
 **How the list was chosen.** A program added one case after the other. In each step it took the case that refutes the
