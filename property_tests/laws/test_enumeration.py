@@ -242,6 +242,19 @@ def test_an_estimate_above_the_limit_needs_no_further_run():
     assert len(runs) == 7
 
 
+def test_an_estimate_far_below_the_limit_needs_two_runs():
+    runs = []
+
+    def program(draws):
+        runs.append([draws.categorical(pmf(Fraction(1, 2), Fraction(1, 2)), (i,)) for i in range(3)])
+
+    assert estimated_paths(program, most=800) == 8
+    assert len(runs) == 2
+    runs.clear()
+    assert estimated_paths(program, most=799) == 8
+    assert len(runs) == PROBES
+
+
 @pytest.mark.parametrize(("number", "more"), [(3, True), (4, False), (8, False), (1000, False)])
 def test_a_program_has_more_paths_if_every_random_run_is_one_of_more_than_twice_as_many(number, more):
     row = pmf(Fraction(1, 2), Fraction(1, 2))

@@ -20,6 +20,7 @@ from specverify.run.catalogue import find_subject
 from specverify.run.quick import in_quick, most_runs, name_of_case, quick_cases, quick_plans
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.forms import BATCHED
+from specverify.subjects.made_engine import made_subject
 from specverify.subjects.requests import AT_ONCE, IN_TURN
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import (
@@ -120,6 +121,20 @@ def test_an_engine_of_many_runs_is_examined_in_its_small_cases(monkeypatch):
     assert verdict.figures["notes"][-1].startswith("left out, with more runs each than 30 (5 after 40 of all cases): ")
     assert 0 < len(verdict.figures["planned"]) < len(programs[:10])
     assert [most_runs(programs[0], Conditions(), used) for used in (0, 20, 38, 100)] == [30, 20, 5, 5]
+
+
+def test_a_wrong_engine_of_many_paths_is_refuted_by_its_small_cases(monkeypatch):
+    """A case with many runs comes after the others; if none refutes, it is examined with the usual limit."""
+    subject = made_subject(partial(one_by_one, "residual of the target"), "wrong")
+    by_name = {name_of_case(case)[1]: case for case in LAW.cases(subject)}
+    large, small = by_name["peaked-v3-p010-h3-s3"], by_name["generic-v2-p010-h2-s0"]  # 1455 and 38 runs
+    monkeypatch.setattr(quick, "FEW_ENGINE_RUNS", 50)
+    for chosen, refuted in (([large, small], small), ([large], large)):
+        monkeypatch.setattr(verify, "quick_cases", lambda *_, chosen=chosen: quick.ChosenCases(chosen, 0))
+        verdict = run_check(subject, LAW, Checklist((LAW,), quick=True))
+        assert verdict.status is Status.REFUTED
+        assert verdict.figures["planned"][-1] == name_of_case(refuted)[1]
+        assert verdict.figures.get("left_out", 0) == 0
 
 
 def test_a_call_of_far_too_many_paths_ends_early_and_says_the_way_out():

@@ -46,6 +46,9 @@ ONLY_SAMPLED = "its draws cannot be enumerated, only sampled"
 ORDERED = 5
 """The largest vocabulary for which all orders of the tokens can be enumerated."""
 
+MOST_RARE = 1e-6
+"""More probability than this is missing only if the run limit ended the enumeration, not because paths are rare."""
+
 
 class Conditions(NamedTuple):
     """The settings that the checks of a run use, such as the number of enumerated runs and the seed.
@@ -70,6 +73,8 @@ class Conditions(NamedTuple):
     """The most replays of one engine program with other initial states, such as other seeds."""
     explained: bool = True
     """Whether the refutation of a decoder has a counterexample, which can take longer than the law."""
+    only_complete: bool = False
+    """Whether an incomplete law raises ``EnumerationTooLarge``; otherwise it can still refute the subject."""
 
 
 class Case(NamedTuple):

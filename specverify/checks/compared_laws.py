@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 from specverify.base.default_limits import MOST_PROGRAMS
 from specverify.base.parallel import in_parallel
 from specverify.base.verdict import Counterexample, Examination
-from specverify.checks.check import Conditions, law_in
+from specverify.checks.check import MOST_RARE, Conditions, law_in
 from specverify.checks.explaining.counterexample_parts import readable
 from specverify.checks.explaining.decoder_counterexamples import law_counterexample
 from specverify.checks.explaining.engine_counterexamples import program_counterexample
 from specverify.checks.explaining.engine_paths import KeptPaths
 from specverify.intercept.audit import side_audit
-from specverify.laws.enumeration import far_exceeds, program_law
+from specverify.laws.enumeration import EnumerationTooLarge, far_exceeds, program_law
 from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
 from specverify.laws.near_ties import Logits, Parting, greedy_parting
 from specverify.laws.paths import Path, estimated_paths, first_outcomes
@@ -189,8 +189,12 @@ def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities
 
     The result is unknown if greedy texts with and without speculation first differ where logits are nearly tied.
     ``what`` names the expected law in messages, and ``conditions`` limits the enumeration.
+
+    Raises ``EnumerationTooLarge`` for an incomplete law if the conditions require a complete one.
     """
     law = bearing.law(conditions)
+    if conditions.only_complete and law.missing > MOST_RARE:
+        raise EnumerationTooLarge(f"its law is not complete after {law.runs} runs")
     result = compare_laws(law, expected, what)
     parted = greedy_parting(bearing.setting, bearing.logits, law.probabilities, expected) if result.refuted else None
     if parted is not None:

@@ -24,6 +24,8 @@ Outcome = TypeVar("Outcome")
 
 PROBES = 16
 """Number of random runs from which the number of paths is estimated."""
+FAR = 100
+"""Two random runs decide that a program has at most N paths if their estimates are at most N / FAR."""
 
 
 class Path(NamedTuple, Generic[Outcome]):
@@ -310,20 +312,25 @@ def estimated_paths(
     """Return an unbiased estimate of the number of paths: the mean product of branching factors over random probes.
 
     Each of ``probes`` runs of ``program`` takes every branch with equal probability, by ``seed`` (Knuth 1975). If the
-    first run meets no branch, the result is 1. Further runs are left out if the estimate exceeds ``most`` without them;
-    the result then is a lower bound of the estimate, greater than ``most``.
+    first run meets no branch, the result is 1. ``most`` is a number with which the caller compares the result. If it is
+    given, runs are left out in two cases:
+
+    * The estimate exceeds ``most`` without them: the result is a lower bound of the estimate, greater than ``most``.
+    * The product is at most ``most`` / ``FAR`` in the first two runs: the result is the mean of these two.
     """
     check_integer(probes, "the number of probes")
     check_seed(seed)
     rng = np.random.default_rng(seed)
-    total = 0.0
+    products = list[float]()
     for _ in range(probes):
-        total += _probe(program, rng)
-        if total == 1:
+        products.append(_probe(program, rng))
+        if products == [1]:
             return 1.0  # the first run met no branch
-        if total / probes > most:
+        if sum(products) / probes > most:
             break
-    return total / probes
+        if len(products) == 2 and max(products) <= most / FAR < math.inf:
+            return sum(products) / 2
+    return sum(products) / probes
 
 
 def has_more_paths(program: Callable[[Draws], Any], number: int, seed: int = 0) -> bool:

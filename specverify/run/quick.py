@@ -32,7 +32,7 @@ MOST_ENGINE_RUNS, MOST_ENGINE_RUNS_OF_CHECK, FEW_ENGINE_RUNS = 4_000, 10_000, 10
 """Limits for engines, whose runs decode whole texts.
 
 They are the most runs of one case; the runs of all cases of a check, after which only small cases are examined; and
-the most runs of a small case.
+the most runs of a small case. Small cases are examined first.
 """
 MOST_REPLAYS, PATHS, APART = 40, 100, 3
 """Replays of a program, paths on which the use of random numbers is followed, and stride of the boundary draws."""
@@ -67,13 +67,16 @@ def in_quick(conditions: Conditions) -> Conditions:
     )
 
 
-def most_runs(case: Case, conditions: Conditions, used: int) -> int:
+def most_runs(case: Case, conditions: Conditions, used: int, *, is_first: bool = False) -> int:
     """Return the most runs that ``case`` may take in the quick plan.
 
     ``used`` is the number of runs that earlier cases of the same check took. ``conditions`` are those of ``in_quick``.
+    With ``is_first``, the result is the limit for the first pass over the cases, in which larger ones are put off.
     """
     if not isinstance(case.situation, EngineProgram):
         return conditions.runs
+    if is_first:
+        return min(conditions.runs, FEW_ENGINE_RUNS)
     return min(conditions.runs, MOST_ENGINE_RUNS, max(FEW_ENGINE_RUNS, MOST_ENGINE_RUNS_OF_CHECK - used))
 
 

@@ -18,7 +18,7 @@ from specverify.base.parallel import in_parallel
 from specverify.base.process import NOTHING, Changes, joined_changes
 from specverify.base.verdict import DoesNotApply, Evidence, Examination, Status, Verdict
 from specverify.checks import Case, Check, Conditions
-from specverify.checks.check import beyond_reach, may_be_refused, only_sampled
+from specverify.checks.check import MOST_RARE, beyond_reach, may_be_refused, only_sampled
 from specverify.checks.compared_laws import enumerated
 from specverify.checks.moved_replays import noticed
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
@@ -47,8 +47,6 @@ OTHERS_FOR_CAUSE = 3
 """The number of further cases of an engine that are examined for the cause, if the refuting case does not show it."""
 PATHS_OF_PROBE = 1000
 """The setting that explains the refutation of an engine is left out if the engine has more paths there."""
-MOST_RARE = 1e-6
-"""More probability than this is missing only if the run limit ended the enumeration, not because paths are rare."""
 FOR_SAMPLES = 0.25
 """The share of a subject's time that is reserved for sampling checks, if an engine is sampled."""
 
@@ -355,24 +353,33 @@ class _CaseResults(NamedTuple):
         return bool(self.examined) and self.examined[-1][1].failed
 
     def examine(self, cases: Iterable[Case], conditions: Conditions, *, quick: bool) -> None:
-        """Examine ``cases`` until one is refuted, or until interception has refused ``MOST_REFUSED`` of them."""
-        used = 0
-        for case in cases:
-            try:
-                examination = _examine(case, conditions, quick=quick, used=used)
-            except DoesNotApply as reason:
-                self.inapplicable.append(reason)
-            except NeedsValue as reason:
-                self.refused.append(reason)
-            else:
-                if isinstance(examination, _NotExamined):
-                    self.passed[examination].append(case)
-                    used += most_runs(case, conditions, used) if examination is _NotExamined.OUT_OF_RUNS else 0
+        """Examine ``cases`` until one is refuted, or until interception has refused ``MOST_REFUSED`` of them.
+
+        With ``quick``, programs of engines with many runs are examined after all others: a wrong engine often has far
+        more paths than a right one, and a smaller case refutes it sooner.
+        """
+        used, large = 0, list[Case]()
+        for is_first, group in ((True, cases), (False, large)):
+            for case in group:
+                last = most_runs(case, conditions, used) if quick else conditions.runs
+                most = most_runs(case, conditions, used, is_first=True) if quick and is_first else last
+                limited = conditions._replace(runs=most, only_complete=most < last)
+                try:
+                    examination = _examine(case, limited, quick=quick)
+                except DoesNotApply as reason:
+                    self.inapplicable.append(reason)
+                except NeedsValue as reason:
+                    self.refused.append(reason)
                 else:
-                    self.examined.append((case, examination))
-                    used += examination.figures.get("runs", 0)
-            if self.is_refuted or len(self.refused) == MOST_REFUSED:
-                return
+                    if isinstance(examination, _NotExamined):
+                        is_large = examination is _NotExamined.OUT_OF_RUNS
+                        used += most if is_large else 0
+                        (large if most < last and is_large else self.passed[examination]).append(case)
+                    else:
+                        self.examined.append((case, examination))
+                        used += examination.figures.get("runs", 0)
+                if self.is_refuted or len(self.refused) == MOST_REFUSED:
+                    return
 
     def check_decided(self) -> None:
         """Raise the first refusal if no case is refuted, or the reason why the check applies to no case."""
@@ -410,7 +417,7 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
         way_out = f"Without quick, {checklist.conditions.runs} runs are followed; or let samples decide"
         return verdict_of(subject.name, check, Status.UNKNOWN, f"{said}. {way_out}")
     verdict = _judge(subject, check, examined, conditions)
-    tried = len(examined) + sum(map(len, passed.values()))
+    tried = len(outcomes.examined) + sum(map(len, passed.values()))
     instead = max(0, tried - len(list(chosen.cases))) if checklist.quick else 0
     notes = [f"left out, with more runs each than {most}: {too_long}"] if too_long else []
     more = {
@@ -488,7 +495,7 @@ def _with_cause(
       cause.
     * ``cases``: All cases that the check may examine; at most ``OTHERS_FOR_CAUSE`` of them are tried.
     * ``conditions``: The settings of the check.
-    * ``quick``: Whether a case with too many runs is skipped.
+    * ``quick``: Whether a case with many runs is skipped.
     """
     known = {name_of_case(case) for case, _ in examined}
     others = (
@@ -500,23 +507,22 @@ def _with_cause(
         if name_of_case(case) in known:
             continue
         examination: Any = None
+        few = conditions._replace(runs=most_runs(case, conditions, 0, is_first=True), only_complete=True)
         with suppress(Exception):  # the refutation stands, whatever another case raises
-            examination = _examine(case, conditions, quick=quick)
+            examination = _examine(case, few if quick else conditions, quick=quick)
         if isinstance(examination, Examination) and examination.failed and not _lacks_cause(examination):
             return [(case, examination)]
     return []
 
 
-def _examine(case: Case, conditions: Conditions, *, quick: bool, used: int = 0) -> Examination | _NotExamined:
+def _examine(case: Case, conditions: Conditions, *, quick: bool) -> Examination | _NotExamined:
     """Return the examination of a case, or the reason why there is none.
 
     With ``quick``, a case with too many runs is skipped and raises no error. ``conditions`` are the settings of the
-    check. ``used`` is the number of runs that earlier cases of the check took.
+    check, with the limit of runs for this case.
     """
     if beyond_reach(case):
         return _NotExamined.OUT_OF_REACH
-    if quick:
-        conditions = conditions._replace(runs=most_runs(case, conditions, used))
     try:
         examination = case.examine(conditions)
     except (EnumerationTooLarge, NeedsValue) as reason:

@@ -44,6 +44,7 @@ from specverify.testing.judged import (
     check_subject,
 )
 from specverify.testing.kernels import check_kernel
+from specverify.testing.networks import NetworkCache, NetworkResult, torch_network
 from specverify.testing.plans import CheckOptions, OnFail
 from specverify.testing.promised import Returns
 from specverify.testing.samplers import SampleCall, SamplerLaw, check_sampler
@@ -77,6 +78,8 @@ __all__ = [
     "Library",
     "LogitsCall",
     "Made",
+    "NetworkCache",
+    "NetworkResult",
     "Observer",
     "OnFail",
     "Pmf",
@@ -109,4 +112,5 @@ __all__ = [
     "hard_calls",
     "parametrize_with_checks",
     "server_sampler",
+    "torch_network",
 ]

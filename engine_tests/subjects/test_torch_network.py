@@ -1,0 +1,152 @@
+"""Networks made of the models of a scenario: the text of a query token is what a real network would attend to."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM, StaticCache
+
+from specverify.base.verdict import Status
+from specverify.testing import check_engine, torch_network
+
+SIZE = dict(vocab_size=5, hidden_size=16, intermediate_size=16, num_hidden_layers=2, num_attention_heads=2)
+EVERY = [0, 1, 2, 3, 4]
+
+
+@pytest.fixture(scope="module")
+def real():
+    """Return a small Llama with random weights, in float64."""
+    torch.manual_seed(7)
+    config = LlamaConfig(**SIZE, initializer_range=1.0, bos_token_id=None, eos_token_id=None)
+    return LlamaForCausalLM(config).double().eval()
+
+
+@pytest.fixture(scope="module")
+def network(real):
+    """Return the network of the pmfs of the Llama, by whole texts."""
+
+    @torch.no_grad()
+    def model(tokens):
+        return real(torch.tensor([tokens])).logits[0, -1].softmax(-1).numpy()
+
+    return torch_network(model, SIZE["vocab_size"])
+
+
+@torch.no_grad()
+def rows(model, *passes):
+    """Return the pmfs ``[rows, length, vocabulary]`` of the last of ``passes``, which share a cache."""
+    past = DynamicCache(config=model.config)
+    for given in passes:
+        (past.crop(-given["cropped"]) if "cropped" in given else None)
+        tensors = {name: torch.tensor(value) for name, value in given.items() if name != "cropped"}
+        result = model(**tensors, past_key_values=past, use_cache=True)
+    return result.logits.softmax(-1)
+
+
+FIRST = [[0, 1, 2], [3, 4, 1]]
+TREE = torch.tensor([[1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 1, 1]]).bool()[None, None].tolist()
+"""Three nodes after a text of one token: two children of it, and a child of the second."""
+PASSES = {
+    "a cache": [dict(input_ids=FIRST), dict(input_ids=[[3], [0]])],
+    "a cropped cache": [dict(input_ids=FIRST), dict(input_ids=[[3, 3], [0, 0]], cropped=2)],
+    "a cache not cropped": [dict(input_ids=FIRST), dict(input_ids=[[3, 3], [0, 0]]), dict(input_ids=[[4], [4]])],
+    "padding on the left": [dict(input_ids=FIRST, attention_mask=[[0, 1, 1], [1, 1, 1]])],
+    "padding on the left, with positions": [
+        dict(input_ids=FIRST, attention_mask=[[0, 1, 1], [1, 1, 1]], position_ids=[[0, 0, 1], [0, 1, 2]]),
+        dict(input_ids=[[2], [2]], attention_mask=[[0, 1, 1, 1], [1, 1, 1, 1]], position_ids=[[2], [3]]),
+    ],
+    "a hidden token, and positions without it": [
+        dict(input_ids=FIRST),
+        dict(input_ids=[[2], [2]], attention_mask=[[1, 1, 0, 1], [1, 1, 1, 1]], position_ids=[[2], [3]]),
+    ],
+    "a tree": [dict(input_ids=[[4]]), dict(input_ids=[[0, 1, 2]], attention_mask=TREE, position_ids=[[1, 1, 2]])],
+}
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_a_query_token_reads_the_text_that_a_real_network_attends_to(real, network, name):
+    ours, theirs = (rows(model, *PASSES[name]) for model in (network, real))
+    hidden = PASSES[name][-1].get("attention_mask", [[1]])
+    if torch.tensor(hidden).dim() == 2 and len(PASSES[name]) == 1:  # rows of padding mean nothing
+        ours, theirs = ours[:, 1:], theirs[:, 1:]
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)  # its rotary embeddings are computed in float32
+
+
+def test_a_wrong_position_gives_another_row(network):
+    right = rows(network, dict(input_ids=FIRST), dict(input_ids=[[3], [0]], position_ids=[[3], [3]]))
+    shifted = rows(network, dict(input_ids=FIRST), dict(input_ids=[[3], [0]], position_ids=[[4], [4]]))
+    stale = rows(network, dict(input_ids=FIRST), dict(input_ids=[[3], [0]], position_ids=[[2], [2]]))
+    assert not torch.equal(right, shifted)
+    assert not torch.equal(right, stale)
+
+
+def test_caches_of_other_kinds_and_other_results(real):
+    model = lambda tokens: [1 / (2 + len(tokens)), 1 - 1 / (2 + len(tokens))]  # noqa: E731
+    whole = torch_network(model, 2, returns="logits")(torch.tensor([0, 1, 1]))
+    assert whole.shape == (3, 2)
+    pairs = torch_network(model, 2, cache="tuple")
+    first = pairs(torch.tensor([[0, 1]]))
+    ((keys, values),) = first.past_key_values
+    assert keys.flatten().tolist() == [0, 1]
+    after = pairs(torch.tensor([[1]]), past_key_values=((keys, values),))
+    assert torch.equal(after.logits[0, -1], whole[-1])
+    cut = pairs(torch.tensor([[1, 1]]), past_key_values=((keys[:, :, :1], values[:, :, :1]),))
+    assert torch.equal(cut.logits[0], whole[1:])
+    fixed = torch_network(model, 2)
+    past = StaticCache(config=fixed.config, max_cache_len=8)
+    fixed(torch.tensor([[0, 1]]), past_key_values=past)
+    assert torch.equal(fixed(torch.tensor([[1]]), past_key_values=past).logits[0, -1], whole[-1])
+    assert fixed(torch.tensor([[0, 1, 1]]), use_cache=False, logits_to_keep=1).logits.shape == (1, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "message"),
+    [
+        (dict(cache="paged"), {}, "cache is 'paged', expected one of"),
+        (dict(dtype="float"), {}, "dtype is 'float', expected one of"),
+        (dict(returns="output", cache=None), dict(past_key_values=((torch.zeros(1, 1, 1, 1),) * 2,)), "no past_key"),
+        ({}, dict(attention_mask=torch.ones(1, 5)), r"attention_mask has shape \(1, 5\), expected \[1, 2\] or"),
+        ({}, dict(input_ids=torch.tensor([[0, 2]])), "contain the token 2, expected 0 to 1"),
+    ],
+)
+def test_what_does_not_fit_is_refused(options, given, message):
+    with pytest.raises(ValueError, match=message):
+        torch_network(lambda tokens: [0.5, 0.5], 2, **options)(**{"input_ids": torch.tensor([[0, 1]]), **given})
+
+
+def dropped(cache, length):
+    """Remove all entries of ``cache`` after the first ``length``."""
+    (cache.crop(length - cache.get_seq_length()) if cache.get_seq_length() > length else None)
+
+
+def loop(prompt, target, draft, new_tokens, *, keeps=0):
+    """Decode with two networks and caches; ``keeps``: how many entries of rejected drafts the target's cache keeps."""
+    text, end, caches = list(prompt), len(prompt) + new_tokens, (DynamicCache(), DynamicCache())
+    while len(text) < end:
+        gamma, drafts, rows_of_q = min(2, end - len(text) - 1), [], []
+        fed = text[caches[1].get_seq_length() :]
+        for _ in range(gamma):
+            rows_of_q.append(draft(torch.tensor([fed]), past_key_values=caches[1]).logits[0, -1].softmax(-1))
+            drafts.append(int(torch.multinomial(rows_of_q[-1], 1)))
+            fed = [drafts[-1]]
+        fed = [*text[caches[0].get_seq_length() :], *drafts] or text[-1:]
+        p = target(torch.tensor([fed]), past_key_values=caches[0]).logits[0, -gamma - 1 :].softmax(-1)
+        kept = 0
+        while kept < gamma and torch.rand(()) * rows_of_q[kept][drafts[kept]] < p[kept][drafts[kept]]:
+            kept += 1
+        weights = p[kept] if kept == gamma else torch.clamp(p[kept] - rows_of_q[kept], min=0)
+        held = len(text) + kept
+        text += [*drafts[:kept], int(torch.multinomial(weights, 1))]
+        dropped(caches[0], held + keeps * (kept < gamma))
+        dropped(caches[1], held)
+    return text[len(prompt) :]
+
+
+@pytest.mark.parametrize(("keeps", "status"), [(0, Status.HOLDS), (1, Status.REFUTED)])
+def test_a_loop_with_caches_is_examined_on_the_models_of_a_scenario(keeps, status):
+    def make(scenario):
+        target, draft = (torch_network(model, scenario.vocabulary) for model in (scenario.target, scenario.draft))
+        return lambda prompt: loop(prompt, target, draft, scenario.horizon, keeps=keeps)
+
+    [verdict] = check_engine(make, checks=["law_is_target"], quick=True, on_fail=None)
+    assert verdict.status is status

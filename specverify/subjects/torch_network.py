@@ -1,0 +1,210 @@
+"""A language model as a torch network, so that an engine that takes networks is examined on given pmfs.
+
+The network returns the logarithms of the model's pmfs as logits. It has no weights and stores no context: its cache of
+keys and values contains the token ids (keys) and their positions (values). In each forward pass, the text before a
+query token is read from the entries that this token may attend to. So a stale entry, a wrong position, a wrong mask or
+a cache that was not cropped gives the pmf after another text, as in a real network.
+
+A query token attends to the entries of the cache, itself and the tokens before it, except those that the attention mask
+hides. The text is their tokens in the order of their positions. Positions count as in rotary embeddings: only their
+differences matter. Where a position is missing or occurs twice, the text gets an additional token 0, so that a wrong
+position gives another row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.reference import LanguageModel, Tokens
+
+try:
+    import torch
+except ImportError as error:
+    raise ImportError('a network needs torch: pip install "specverify-suite[torch]"') from error
+
+HIDDEN = -1000
+"""Values of an additive attention mask below this one hide an entry."""
+
+
+class NetworkOutput(NamedTuple):
+    """The result of a forward pass, with the names of transformers."""
+
+    logits: Any
+    """``[B, length, vocabulary]``, or for the last tokens of the input only (``logits_to_keep``)."""
+    past_key_values: Any = None
+    """The cache with the new entries; None with ``use_cache=False`` or for a network without a cache."""
+
+
+class Network(torch.nn.Module):
+    """The network that ``specverify.testing.torch_network`` returns; ``only_logits`` is ``returns == "logits"``."""
+
+    def __init__(
+        self, model: LanguageModel, vocabulary: int, dtype: str, cache: str | None, *, only_logits: bool
+    ) -> None:
+        """Create the network, without a cache yet. Raises ``ImportError`` if its cache needs transformers."""
+        super().__init__()
+        self.model, self.vocabulary, self.cache, self.only_logits = model, vocabulary, cache, only_logits
+        self.rows: dict[Tokens, Any] = {}
+        self.unused = torch.nn.Parameter(torch.zeros(1, dtype=getattr(torch, dtype)), requires_grad=False)
+        self.config = _config(vocabulary, cache)
+
+    @property
+    def device(self) -> torch.device:
+        """Return the device of the network."""
+        return self.unused.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Return the dtype of the logits."""
+        return self.unused.dtype
+
+    def forward(
+        self,
+        input_ids: Any,
+        attention_mask: Any = None,
+        position_ids: Any = None,
+        past_key_values: Any = None,
+        use_cache: bool | None = None,
+        cache_position: Any = None,
+        logits_to_keep: int = 0,
+        **_: Any,
+    ) -> Any:
+        """Return the logits after each input token, and the cache.
+
+        The parameters are those of a causal model of transformers: ``input_ids`` ``[B, length]`` or ``[length]``,
+        ``attention_mask`` ``[B, held + length]`` (1: visible) or ``[B or 1, heads or 1, length, held + length]``
+        (bool, or 0 where visible), ``position_ids`` ``[B or 1, length]``. Raises ``ValueError`` for a mask of another
+        shape, a token outside the vocabulary, or a cache if the network has none.
+        """
+        flat = input_ids.dim() == 1
+        ids = input_ids[None] if flat else input_ids
+        batch, length = ids.shape
+        if past_key_values is not None and self.cache is None:
+            raise ValueError("the network was made with cache=None, expected no past_key_values")
+        held = _held(past_key_values)
+        first = held if cache_position is None else int(cache_position.flatten()[0])
+        positions = torch.arange(first, first + length) if position_ids is None else position_ids
+        positions = torch.as_tensor(positions).expand(batch, length)
+        past = _new_cache(self.cache, self.config) if past_key_values is None and use_cache is not False else None
+        past = past_key_values if past is None else past
+        tokens, places, past = _stored(past, ids, positions)
+        queries = range(length)[-min(logits_to_keep, length) :]
+        if attention_mask is None and all(place == list(range(first + length)) for place in places):
+            texts = [[tuple(row[: first + query + 1]) for query in queries] for row in tokens]
+        else:
+            visible = _visible(attention_mask, (batch, length, len(tokens[0])), first)
+            texts = [
+                [_text(tokens[row], places[row], visible[row][query]) for query in queries] for row in range(batch)
+            ]
+        rows = [[self._row(text) for text in of_row] for of_row in texts]
+        logits = torch.tensor(np.array(rows), dtype=self.dtype, device=self.device)
+        logits = logits[0] if flat else logits
+        return logits if self.only_logits else NetworkOutput(logits, past if use_cache is not False else None)
+
+    def _row(self, text: Tokens) -> Any:
+        """Return the logits ``[vocabulary]`` after ``text``; zeros if it is empty, as for a token of padding."""
+        if text not in self.rows:
+            wrong = next((token for token in text if not 0 <= token < self.vocabulary), None)
+            if wrong is not None:
+                raise ValueError(f"input_ids contain the token {wrong}, expected 0 to {self.vocabulary - 1}")
+            with np.errstate(divide="ignore"):
+                row = np.log(np.asarray(self.model(text), dtype=np.float64)) if text else np.zeros(self.vocabulary)
+            self.rows[text] = row
+        return self.rows[text]
+
+
+def _config(vocabulary: int, cache: str | None) -> Any:
+    """Return the config of a network of one layer; transformers' class if the cache is one of transformers."""
+    values: dict[str, Any] = {
+        "vocab_size": vocabulary,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 1,
+        "hidden_size": 1,
+    }
+    if cache != "dynamic":
+        return SimpleNamespace(**values, is_encoder_decoder=False)
+    try:
+        from transformers import PreTrainedConfig  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise ImportError(
+            'cache="dynamic" needs transformers: pip install "specverify-suite[hf]", or pass cache="tuple" or None'
+        ) from error
+    return PreTrainedConfig(**values)
+
+
+def _new_cache(cache: str | None, config: Any) -> Any:
+    if cache == "dynamic":
+        from transformers import DynamicCache  # noqa: PLC0415 - an extra
+
+        return DynamicCache(config=config)
+    return () if cache == "tuple" else None
+
+
+def _held(past: Any) -> int:
+    """Return the number of entries of a cache; 0 for None and for an empty tuple."""
+    if past is None or isinstance(past, (tuple, list)):
+        return past[0][0].shape[2] if past else 0
+    return int(past.get_seq_length())
+
+
+def _stored(past: Any, ids: Any, positions: Any) -> tuple[list[list[int]], list[list[int]], Any]:
+    """Append ``ids`` and ``positions`` ``[B, length]`` to the cache ``past``, or to no cache if it is None.
+
+    Returns the token ids and the positions of all entries, for each row, and the cache.
+    """
+    if past is None:
+        return ids.tolist(), positions.tolist(), None
+    fed = [torch.tensor(item.tolist(), dtype=torch.float64)[:, None, :, None] for item in (ids, positions)]
+    if isinstance(past, (tuple, list)):
+        entries = [torch.cat((old, new), dim=2) for old, new in zip(past[0], fed, strict=True)] if past else fed
+        past = (tuple(entries),)
+    else:
+        entries = past.update(*fed, 0)
+    tokens, places = ([[int(entry) for entry in row] for row in item[:, 0, :, 0].tolist()] for item in entries)
+    return tokens, places, past
+
+
+def _visible(mask: Any, shape: tuple[int, int, int], first: int) -> list[list[list[bool]]]:
+    """Return, for each row and each query token, which entries it attends to.
+
+    ``shape`` is (rows, query tokens, entries), and ``first`` the index of the first query token among the entries. A
+    query token that a mask of two dimensions hides attends to nothing.
+    """
+    batch, length, entries = shape
+    causal = [[entry <= first + query for entry in range(entries)] for query in range(length)]
+    if mask is None:
+        return [causal] * batch
+    if mask.dim() == 2 and mask.shape[0] == batch and mask.shape[1] in {entries, first + length}:
+        seen = [[bool(value) for value in row] + [False] * (entries - len(row)) for row in mask.tolist()]
+        return [
+            [
+                [causal[query][entry] and row[entry] and row[first + query] for entry in range(entries)]
+                for query in range(length)
+            ]
+            for row in seen
+        ]
+    if mask.dim() == 4 and mask.shape[0] in {1, batch} and tuple(mask.shape[2:]) == (length, entries):
+        of_row = (mask if mask.dtype is torch.bool else mask > HIDDEN)[:, 0].tolist()
+        return [of_row[0 if len(of_row) == 1 else row] for row in range(batch)]
+    raise ValueError(
+        f"attention_mask has shape {tuple(mask.shape)}, expected [{batch}, {entries}] or [{batch}, 1, {length}, "
+        f"{entries}]"
+    )
+
+
+def _text(tokens: Sequence[int], places: Sequence[int], visible: Sequence[bool]) -> Tokens:
+    """Return the visible tokens in the order of their positions.
+
+    The token 0 is inserted for each position in between, and between two tokens with the same position.
+    """
+    entries = sorted((place, index) for index, place in enumerate(places) if visible[index])
+    text: list[int] = []
+    for number, (place, index) in enumerate(entries):
+        step = place - entries[number - 1][0] if number else 1
+        text += [0] * (step - 1 if step else 1)
+        text.append(tokens[index])
+    return tuple(text)
