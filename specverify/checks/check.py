@@ -73,8 +73,9 @@ class Conditions(NamedTuple):
     """The most replays of one engine program with other initial states, such as other seeds."""
     explained: bool = True
     """Whether the refutation of a decoder has a counterexample, which can take longer than the law."""
-    only_complete: bool = False
-    """Whether an incomplete law raises ``EnumerationTooLarge``; otherwise it can still refute the subject."""
+    complete_within: int | None = None
+    """The most runs of a law that is compared: with more, ``EnumerationTooLarge`` is raised. None: at ``runs`` the
+    enumeration ends, and the incomplete law can still refute the subject."""
 
 
 class Case(NamedTuple):

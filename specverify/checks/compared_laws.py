@@ -190,10 +190,11 @@ def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities
     The result is unknown if greedy texts with and without speculation first differ where logits are nearly tied.
     ``what`` names the expected law in messages, and ``conditions`` limits the enumeration.
 
-    Raises ``EnumerationTooLarge`` for an incomplete law if the conditions require a complete one.
+    Raises ``EnumerationTooLarge`` for an incomplete law if ``conditions`` require a complete one.
     """
-    law = bearing.law(conditions)
-    if conditions.only_complete and law.missing > MOST_RARE:
+    within = conditions.complete_within
+    law = bearing.law(conditions if within is None else conditions._replace(runs=min(within, conditions.runs)))
+    if within is not None and law.missing > MOST_RARE:
         raise EnumerationTooLarge(f"its law is not complete after {law.runs} runs")
     result = compare_laws(law, expected, what)
     parted = greedy_parting(bearing.setting, bearing.logits, law.probabilities, expected) if result.refuted else None

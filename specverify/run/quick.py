@@ -67,17 +67,22 @@ def in_quick(conditions: Conditions) -> Conditions:
     )
 
 
-def most_runs(case: Case, conditions: Conditions, used: int, *, is_first: bool = False) -> int:
+def most_runs(case: Case, conditions: Conditions, used: int) -> int:
     """Return the most runs that ``case`` may take in the quick plan.
 
     ``used`` is the number of runs that earlier cases of the same check took. ``conditions`` are those of ``in_quick``.
-    With ``is_first``, the result is the limit for the first pass over the cases, in which larger ones are put off.
     """
     if not isinstance(case.situation, EngineProgram):
         return conditions.runs
-    if is_first:
-        return min(conditions.runs, FEW_ENGINE_RUNS)
     return min(conditions.runs, MOST_ENGINE_RUNS, max(FEW_ENGINE_RUNS, MOST_ENGINE_RUNS_OF_CHECK - used))
+
+
+def first_runs(case: Case, most: int) -> int | None:
+    """Return the most runs of the law of ``case`` in the first pass over the cases; larger ones are put off.
+
+    Returns None if the case is no engine program, or if it may not take more runs later, with the limit ``most``.
+    """
+    return FEW_ENGINE_RUNS if isinstance(case.situation, EngineProgram) and most > FEW_ENGINE_RUNS else None
 
 
 def runs_in_words(case: Case, conditions: Conditions) -> str:

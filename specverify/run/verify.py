@@ -34,6 +34,7 @@ from specverify.reference import Claim
 from specverify.run.cases import CaseTold, counted_cases, number_of_cases
 from specverify.run.quick import (
     ChosenCases,
+    first_runs,
     in_quick,
     most_runs,
     name_of_case,
@@ -355,15 +356,15 @@ class _CaseResults(NamedTuple):
     def examine(self, cases: Iterable[Case], conditions: Conditions, *, quick: bool) -> None:
         """Examine ``cases`` until one is refuted, or until interception has refused ``MOST_REFUSED`` of them.
 
-        With ``quick``, programs of engines with many runs are examined after all others: a wrong engine often has far
-        more paths than a right one, and a smaller case refutes it sooner.
+        With ``quick``, programs of engines whose laws have many paths are examined after all others: a wrong engine
+        often has far more paths than a right one, and a smaller case refutes it sooner.
         """
         used, large = 0, list[Case]()
         for is_first, group in ((True, cases), (False, large)):
             for case in group:
-                last = most_runs(case, conditions, used) if quick else conditions.runs
-                most = most_runs(case, conditions, used, is_first=True) if quick and is_first else last
-                limited = conditions._replace(runs=most, only_complete=most < last)
+                most = most_runs(case, conditions, used) if quick else conditions.runs
+                first = first_runs(case, most) if quick and is_first else None
+                limited = conditions._replace(runs=most, complete_within=first)
                 try:
                     examination = _examine(case, limited, quick=quick)
                 except DoesNotApply as reason:
@@ -373,8 +374,8 @@ class _CaseResults(NamedTuple):
                 else:
                     if isinstance(examination, _NotExamined):
                         is_large = examination is _NotExamined.OUT_OF_RUNS
-                        used += most if is_large else 0
-                        (large if most < last and is_large else self.passed[examination]).append(case)
+                        used += (first or most) if is_large else 0
+                        (large if first and is_large else self.passed[examination]).append(case)
                     else:
                         self.examined.append((case, examination))
                         used += examination.figures.get("runs", 0)
@@ -507,9 +508,9 @@ def _with_cause(
         if name_of_case(case) in known:
             continue
         examination: Any = None
-        few = conditions._replace(runs=most_runs(case, conditions, 0, is_first=True), only_complete=True)
+        few = conditions._replace(complete_within=first_runs(case, conditions.runs) if quick else None)
         with suppress(Exception):  # the refutation stands, whatever another case raises
-            examination = _examine(case, few if quick else conditions, quick=quick)
+            examination = _examine(case, few, quick=quick)
         if isinstance(examination, Examination) and examination.failed and not _lacks_cause(examination):
             return [(case, examination)]
     return []

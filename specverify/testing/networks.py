@@ -45,9 +45,9 @@ def torch_network(
 
     Examples:
         >>> import torch
-        >>> network = torch_network(lambda tokens: [0.25, 0.75], 2, cache=None)
+        >>> network = torch_network(lambda tokens: [0.5, 0.5], 2, cache=None)
         >>> network(torch.tensor([[0, 1]])).logits.softmax(-1)[0, -1].tolist()
-        [0.25, 0.75]
+        [0.5, 0.5]
     """
     check_callable(model, "the model")
     check_integer(vocabulary, "vocabulary", least=2)
