@@ -47,8 +47,8 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
 def _unmerged(here: InScenario, runs: int) -> Law:
     """Return the law of whole decodes by ``here`` without merging, by at most ``runs`` runs.
 
-    ``Law.missing`` is the probability of all other runs. ``Law.runs`` counts outcomes: a run has several if its last
-    token is never read.
+    ``Law.missing`` is the probability of all other runs. ``Law.runs`` counts texts, not runs: if the decoder never
+    reads its last token, this token is not drawn, and one run stands for a text with each possible last token.
     """
     ends = 0
 

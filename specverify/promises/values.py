@@ -594,10 +594,10 @@ def _wrong_entry(
 
 
 def _swapped(listed: Sequence[tuple[int, float]], emitted: int, spacing: float) -> tuple[int, int] | None:
-    """Return two successive tokens of the list ``listed`` that are in the wrong order; None if there are none.
+    """Return two successive tokens of ``listed`` of which the second is more probable; None if there are none.
 
-    The emitted token may come before all others. Differences that rounding in floats of this ``spacing`` explains are
-    ignored.
+    ``listed`` has pairs (token, log-probability), expected with the most probable token first. The ``emitted`` token
+    may also come first. Differences that rounding in floats with the distance ``spacing`` at 1 explains are ignored.
     """
     first_apart = listed[1:] if listed and listed[0][0] == emitted else listed
     for (one, more), (other, less) in itertools.pairwise(first_apart):

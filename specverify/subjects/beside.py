@@ -278,9 +278,10 @@ def without_values(call: Callable[..., Any], names: Sequence[str]) -> Callable[.
 
 
 def _is_pair(answer: Any) -> bool:
-    """Return whether an answer is a plain tuple of tokens and of the object or mapping with values.
+    """Return whether an engine's ``answer`` is a tuple (tokens, values), for example ``([3, 1], {"logprobs": [...]})``.
 
-    For a batch the second element may also be a list of such objects or mappings.
+    The values are a mapping, or an object that has one of the known names as an attribute. For a batch they may also be
+    a list of such mappings or objects, one for each row.
     """
     if type(answer) is not tuple or len(answer) != 2 or not _holds_row(answer[0]):
         return False

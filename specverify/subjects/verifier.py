@@ -3,14 +3,15 @@
     verify(p, q, draft_tokens) -> emitted tokens
 
 ``p`` is ``[gamma + 1, vocabulary]`` and ``q`` ``[gamma, vocabulary]``, float64 probabilities; ``draft_tokens`` is
-``[gamma]``. They are NumPy arrays, or torch tensors if the verifier does not accept NumPy arrays (``array_kinds``);
-tensors are also float32 where rounding matters. Random calls (torch, NumPy, random) are intercepted, so the verifier is
+``[gamma]``. They are arrays of the library with which the verifier computes: NumPy, torch or JAX (``array_kinds``).
+Exception: p and q are float32 in the scenarios that examine rounding, for a torch verifier that raises on float64, and
+for JAX unless ``jax_enable_x64`` is on. Random calls (torch, NumPy, JAX, random) are intercepted, so the verifier is
 enumerated unchanged. The drafts are drawn here from q. In a round without drafts the token is drawn from p, and the
 verifier is not called. Emitted tokens are integers (``emitted``) and end at the first negative placeholder. The
 verifier must not write to its arguments, and must not change a result that it has returned (``checked_calls``).
 
-A verifier of logits has sampling parameters too (``logits_verifier``), one of batches a leading dimension
-(``batched_verifier``). A verifier may be both.
+A verifier of logits also takes sampling parameters (``logits_verifier``). A verifier of batches takes arrays with a
+leading dimension for the rows of the batch (``batched_verifier``). A verifier may be both.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ FIELDS = {"format", "format_version", "program", "answers"}
 
 
 class Results(NamedTuple):
-    """A program's name and its answers."""
+    """The content of a results file: the name of the tested program, and its answers to the test vectors."""
 
     program: str
     answers: Mapping[str, Answer]

@@ -17,18 +17,20 @@ then symbolic: its value is left open, so an operation on it needs a rule. For e
 kept as a rule, and a comparison `-log(u) < 2` becomes `u > exp(-2)`. Look up your operation here if a verdict is
 UNKNOWN because an operation was refused. The columns:
 
-* *operation*: its name in NumPy, or a name of this project. *Family*: the kind of operation.
-* *scalar*: whether there is a rule if the operand is a single random number. For a reduction, a scan, an order or a
-  lookup this rule takes a whole array of numbers.
+* *operation*: its name in NumPy, or a name of this project. Three of these, such as `normal_of_logistic`, belong to no
+  library: they map a logistic random number to a normal, Cauchy or Laplace one, for the random calls of these laws.
+* *family*: the kind of operation.
+* *scalar*: whether there is a rule if the operand is a single random number. In the families reduction, extreme, scan,
+  ordering, order alone and lookup this rule takes a whole array of numbers.
 * *vector*: the same for a noise vector, which has one random number for each token of a real vocabulary (thousands of
   tokens).
 * *outcome*: the same for a draw with finitely many outcomes, such as a token, whose outcome is left open.
-* *result*: the dtype of the result.
+* *result*: the dtype of the result. Operations that also return indices return these as whole numbers.
 * *torch*, *JAX*, `math`, *Python*: the names of the operation there.
 
 "no (1)" refers to the reasons below the table. If the column *scalar* or *vector* has no rule, or the operation is
-not in the table, the program is [refused](refusals.md). If the column *outcome* has no rule, each outcome is followed
-in turn and the library computes the operation. The table is written from
+not in the table, the program is [refused](refusals.md). If the column *outcome* has no rule, the program is not
+refused, and the reason states what happens instead. The table is written from
 `specverify/intercept/symbolic/primitives.py`. To add an operation, add a row there
 ([contributing](contributing.md#support-a-call-that-is-not-answered)).
 

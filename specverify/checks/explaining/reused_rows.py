@@ -41,10 +41,11 @@ KEYS = _keys()
 def reused_row(trace: Trace, index: int, wrong: int) -> str:
     """Return the sentence that new token ``wrong`` of request ``index`` comes from a row of p of another text.
 
-    ``wrong`` is the index of the token. An engine may store rows of p under keys, for example under the last tokens of
-    a text; ``KEYS`` are such keys. If all of them that explain the run lead to one other text, the sentence names this
-    text. Otherwise it only states that p is not computed for the token. Returns "" if p is computed for the token.
-    ``trace`` has the texts and the model queries of the run.
+    ``wrong`` is the index of the token. Returns "" if the engine computed p for this token, or computed p after a text
+    that belongs to no request. Otherwise the engine may have stored its rows of p under a key, such as the last tokens
+    of a text, and used the row of another text with the same key. Each of ``KEYS`` is tried as this key. The sentence
+    names the other text only if all keys that reproduce the emitted tokens select the same text. Otherwise it states
+    that p is not computed for the token. ``trace`` has the texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
     asked = list(dict.fromkeys(trace.asked("target")))

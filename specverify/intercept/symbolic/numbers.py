@@ -126,9 +126,11 @@ class SymbolicInt(SymbolicFloat):
 
 
 def whole_part(name: str, value: SymbolicFloat) -> int:
-    """Return the integer part of ``value`` by the function ``name`` (floor, ceil, ...), drawn.
+    """Return the integer part of ``value``, a random number, as an ``int``; ``name`` is floor, ceil, trunc or rint.
 
-    If there are very many possible values, as for a seed, the result is not drawn but differs in every run.
+    If few values are possible, an outcome is drawn, so the enumeration follows each value. If very many are possible,
+    as for a seed, the result is an arbitrary one of them, another one in every run. Between these limits
+    ``NeedsValue`` is raised.
     """
     outcome = with_foreign_line(applied, name, value.unknown)
     if isinstance(outcome, Continuous):

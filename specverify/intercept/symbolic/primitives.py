@@ -197,6 +197,7 @@ LOG_2, LOG_10 = log(2), log(10)
 # Why a column is blank
 
 _ROUNDS = Blank("libraries round it differently, so each outcome is followed and the library computes it")
+_FOLLOWED = Blank("no rule is written, so each outcome is followed and the library computes it")
 _DRAWN_EACH = Blank("the answer would have to be drawn for each element of the noise vector")
 _TWO_RANDOM = Blank("the result depends on the sign of each element, which would have to be drawn")
 
@@ -317,7 +318,7 @@ def _whole_part(name: str, scalar: Rule, **more: Any) -> Primitive:
 
     ``scalar`` is the rule for a symbolic number; ``more`` are further fields of this ``Primitive``.
     """
-    return Primitive(name, Family.WHOLE_PART, scalar, _DRAWN_EACH, _ROUNDS, **more)
+    return Primitive(name, Family.WHOLE_PART, scalar, _DRAWN_EACH, _FOLLOWED, **more)
 
 
 ELEMENTWISE = table(
@@ -335,17 +336,17 @@ ELEMENTWISE = table(
         _exact("positive", lambda value: value, lambda value: value, python=("pos",)),
         _composed("reciprocal", lambda x, value: x.divide(1.0, value), pure=True, torch=("reciprocal",)),
         _exact("absolute", algebra.size, _TWO_RANDOM, torch=("abs",), jax=("abs",), python=("abs",)),
-        Primitive("fabs", Family.ARITHMETIC, algebra.size, _TWO_RANDOM, _ROUNDS, math=("fabs",)),
+        Primitive("fabs", Family.ARITHMETIC, algebra.size, _TWO_RANDOM, _FOLLOWED, math=("fabs",)),
         Primitive("power", Family.ARITHMETIC, algebra.raised, vectors.powered, _ROUNDS, pure=True,
                   torch=("pow",), jax=("pow",), math=("pow",), python=("pow",)),
         Primitive("float_power", Family.ARITHMETIC, algebra.raised, vectors.powered, _ROUNDS),
         _exact("square", algebra.square, vectors.square, pure=True, jax=("square",)),  # torch computes a power
-        Primitive("copysign", Family.ARITHMETIC, algebra.with_sign, _TWO_RANDOM, _ROUNDS, rounding=RoundedParts.RESULT,
-                  torch=("copysign",), math=("copysign",)),
+        Primitive("copysign", Family.ARITHMETIC, algebra.with_sign, _TWO_RANDOM, _FOLLOWED,
+                  rounding=RoundedParts.RESULT, torch=("copysign",), math=("copysign",)),
         Primitive("floor_divide", Family.ARITHMETIC, algebra.floor_divided, _DRAWN_EACH, np.floor_divide,
                   rounding=RoundedParts.RESULT, torch=("floor_divide",), python=("floordiv",)),
         _exact("remainder", algebra.remainder, _DRAWN_EACH, torch=("remainder",), python=("mod",)),
-        Primitive("fmod", Family.ARITHMETIC, algebra.fmod, _DRAWN_EACH, _ROUNDS, torch=("fmod",), math=("fmod",)),
+        Primitive("fmod", Family.ARITHMETIC, algebra.fmod, _DRAWN_EACH, _FOLLOWED, torch=("fmod",), math=("fmod",)),
     ),
     (
         _composed("log", lambda x, value: x.log(value), pure=True, torch=("log",), jax=("log",), math=("log",)),
@@ -687,7 +688,8 @@ COMPARISONS = table(
 # Rows of elements
 
 _NO_VECTOR = Blank("each element of the noise vector would have to be decided")
-_NO_NUMBERS = Blank("it only moves elements, so it needs no rule for outcomes")
+_MOVES = Blank("it only moves elements, so it needs no rule for outcomes")
+_NOT_READ = Blank("it does not read the elements, so it needs no rule for outcomes")
 
 
 def _logic(name: str, rule: Rule, **more: Any) -> Primitive:
@@ -747,7 +749,7 @@ def _ordering(name: str, ranks: Rule, vector: Rule | Blank = _NO_VECTOR, **more:
     ``ranks(length, argument)`` returns these ranks for a row of the given length; ``argument`` is that of the call,
     such as k. ``vector`` is the rule for noise vectors; ``more`` are further fields.
     """
-    return Primitive(name, Family.ORDERING, partial(_in_order, ranks=ranks), vector, _NO_NUMBERS, **more)
+    return Primitive(name, Family.ORDERING, partial(_in_order, ranks=ranks), vector, _FOLLOWED, **more)
 
 
 _ORDERS_ONE_BY_ONE = Blank("only the first element of the order of a noise vector is followed, not the whole order")
@@ -790,7 +792,7 @@ ROWS = table(
         Primitive("softmax", Family.ORDER_ALONE, rows.in_one_way, _ORDERS_ONE_BY_ONE, _ROUNDS,
                   torch=("_softmax", "_log_softmax")),
         _ordering("sort", rows.all_ranks, torch=("sort",), jax=("sort",)),
-        _ordering("argsort", rows.all_ranks, torch=("argsort",)),
+        _ordering("argsort", rows.all_ranks, result=Result.PLACES, torch=("argsort",)),
         _ordering("topk", rows.first_ranks, contests, torch=("topk",), jax=("top_k",)),
         _ordering("kthvalue", rows.one_rank, torch=("kthvalue",)),
         _ordering("median", rows.middle_rank, torch=("median", "nanmedian")),
@@ -805,12 +807,13 @@ ROWS = table(
 # Movement
 
 
-def _movement(name: str, family: Family = Family.VIEW, **more: Any) -> Primitive:
+def _movement(name: str, family: Family = Family.VIEW, outcome: Blank = _MOVES, **more: Any) -> Primitive:
     """Return the table row of ``name``, which only moves elements: the library itself computes the positions.
 
-    ``family`` is the kind of movement, and ``more`` are further fields of this ``Primitive``.
+    ``family`` is the kind of movement, ``outcome`` the reason why outcomes need no rule, and ``more`` are further
+    fields of this ``Primitive``.
     """
-    return Primitive(name, family, rows.moved, Many.taken, _NO_NUMBERS, **more)
+    return Primitive(name, family, rows.moved, Many.taken, outcome, **more)
 
 
 _BESIDE_OTHERS = Blank("an array that mixes noise with other numbers is not followed")
@@ -834,25 +837,25 @@ MOVEMENT = table(
         _movement("roll", Family.SELECTION, torch=("roll",)),
         _movement("repeat", Family.SELECTION, torch=("repeat_interleave",)),
         _movement("tile", Family.SELECTION, torch=("repeat", "tile")),
-        *(Primitive(name, Family.INSERTION, rows.moved, _BESIDE_OTHERS, _NO_NUMBERS, torch=(in_torch,), jax=in_jax)
+        *(Primitive(name, Family.INSERTION, rows.moved, _BESIDE_OTHERS, _MOVES, torch=(in_torch,), jax=in_jax)
           for name, in_torch, in_jax in (
               ("put", "index_put", ()), ("put_along_axis", "scatter", ("scatter",)), ("index_copy", "index_copy", ()),
               ("place", "masked_scatter", ()), ("select_scatter", "select_scatter", ()),
               ("slice_scatter", "slice_scatter", ("dynamic_update_slice",)))),
-        *(Primitive(name, Family.PADDING, rows.moved, _BESIDE_OTHERS, _NO_NUMBERS, torch=(in_torch,), jax=in_jax)
+        *(Primitive(name, Family.PADDING, rows.moved, _BESIDE_OTHERS, _MOVES, torch=(in_torch,), jax=in_jax)
           for name, in_torch, in_jax in (
               ("pad", "constant_pad_nd", ("pad",)), ("triu", "triu", ()), ("tril", "tril", ()),
               ("diag", "diag_embed", ()))),
-        Primitive("concatenate", Family.JOINING, np.concatenate, joined, _NO_NUMBERS,
+        Primitive("concatenate", Family.JOINING, np.concatenate, joined, _MOVES,
                   torch=("cat",), jax=("concatenate",)),
-        Primitive("stack", Family.JOINING, np.stack, joined, _NO_NUMBERS, torch=("stack",), jax=("stack",)),
+        Primitive("stack", Family.JOINING, np.stack, joined, _MOVES, torch=("stack",), jax=("stack",)),
         _movement("copy", Family.COPY, torch=("clone", "contiguous", "lift_fresh"),
                   jax=("copy", "copy_p", "device_put", "sharding_constraint", "reduce_precision",
                        "optimization_barrier", "stage", "real", "reshard", "layout_constraint", "stop_gradient")),
-        _movement("zeros_like", Family.SHAPE, torch=("zeros_like", "new_zeros")),
-        _movement("ones_like", Family.SHAPE, torch=("ones_like", "new_ones")),
-        _movement("empty_like", Family.SHAPE, torch=("empty_like", "new_empty")),
-        _movement("full_like", Family.SHAPE, torch=("full_like", "new_full")),
+        _movement("zeros_like", Family.SHAPE, _NOT_READ, torch=("zeros_like", "new_zeros")),
+        _movement("ones_like", Family.SHAPE, _NOT_READ, torch=("ones_like", "new_ones")),
+        _movement("empty_like", Family.SHAPE, _NOT_READ, torch=("empty_like", "new_empty")),
+        _movement("full_like", Family.SHAPE, _NOT_READ, torch=("full_like", "new_full")),
     ),
 )  # fmt: skip
 """Name -> primitive that moves elements."""
