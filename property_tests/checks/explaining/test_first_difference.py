@@ -31,7 +31,7 @@ def test_rows_that_are_right_alone_are_told_to_depend_on_each_other():
     expected = {((a,), (b,)): Fraction(1, 4) for a in range(2) for b in range(2)}
     law = {((0,), (0,)): Fraction(1, 2), ((1,), (1,)): Fraction(1, 2)}
     found = first_difference(law, expected, each="row").fault
-    assert found.startswith("the rows are not independent: each alone is right, but 1 and 1 come together with probab")
+    assert found.startswith("the rows are not independent: each alone is right, but (1) and (1) come together with pr")
     wrong = {((0,), (0,)): Fraction(1, 2), ((0,), (1,)): Fraction(1, 2)}
     assert first_difference(wrong, expected, each="row").fault.startswith("row 1, new token 1 is 0 with probability 1,")
 

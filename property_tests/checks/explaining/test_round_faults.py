@@ -110,7 +110,7 @@ def in_scenario(verify, gamma=1, scenario=SMALL):
         ),
         (
             {"bonus": lambda p: np.eye(len(p[-1]))[p[-1].argmax()]},
-            "the bonus token is the argmax of p, expected a draw from p after the last draft: (",
+            "the bonus token is the argmax of p, expected a draw from p after the last draft: drawn from (",
         ),
         (
             {"replace": lambda p, q: np.ones(len(p)), "bonus": lambda p: np.ones(len(p[-1]))},
@@ -397,7 +397,9 @@ def bonus_behind_the_longest_row(p, q, draft_tokens, lengths):
     return tokens
 
 
-@pytest.mark.parametrize(("horizon", "said"), [(1, "without drafts (1, 0) instead of ("), (3, "(1, 0) instead of (")])
+@pytest.mark.parametrize(
+    ("horizon", "said"), [(1, "without drafts drawn from (1, 0) instead of ("), (3, ": drawn from (1, 0) instead of (")]
+)
 def test_a_bonus_from_a_padded_position_is_named(horizon, said):
     variant = verifier_subject(bonus_behind_the_longest_row, "it", form=BATCHED).variants[1]
     here = InScenario(variant, Scenario("generic", 2, (0,), horizon, seed=0), rational=False)

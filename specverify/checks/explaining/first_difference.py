@@ -231,7 +231,7 @@ def _dependence(
     does, ought = law.get(worst, 0), expected.get(worst, 0)
     if does - ought <= bound:
         return None
-    said = " and ".join(_shown(text) for text in texts(worst))
+    said = " and ".join(f"({_shown(text)})" for text in texts(worst))
     does_text, ought_text = apart(does, ought)
     fault = (
         f"the {each}s are not independent: each alone is right, but {said} come together with probability "

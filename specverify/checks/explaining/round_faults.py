@@ -633,7 +633,7 @@ def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any, *, bri
     does += more
     if briefly:
         which = f"in place of {draft}: " if part == "replace" else "" if given.drafts else "without drafts "
-        return f"{which}{does} instead of {ought}{at}"
+        return f"{which}drawn from {does} instead of {ought}{at}"
     if part == "replace":
         p, q = given.rows.p[i], given.rows.q[i]
         near = error_of(given, part, i)

@@ -1063,17 +1063,25 @@ def _whose(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
     """Return words for how ``text``, the text of a wrong row, differs from the right text ``here``.
 
     ``text`` may be shorter or longer, keep a rejected draft, have another last token, or be unrelated. Each of the
-    texts ``rejected`` ends in a draft that an earlier round rejected.
+    texts ``rejected`` ends in a draft that an earlier round rejected. It is kept if the rest of ``text`` is the rest of
+    ``here``, with the replacement or without it.
     """
-    gone = next((other for other in rejected if text[: len(other)] == other), None)
+    kept = (
+        other[-1]
+        for other in rejected
+        if text[: len(other)] == other and text[len(other) :] in {here[len(other) :], here[len(other) - 1 :]}
+    )
+    gone = next(kept, None)
     if gone is not None:
-        return f" (which keeps the rejected draft {gone[-1]})"
+        return f" (which keeps the rejected draft {gone})"
     apart_by = abs(len(here) - len(text))
     tokens = "token" if apart_by == 1 else f"{apart_by} tokens"
     if text and len(text) == len(here) and text[:-1] == here[:-1]:
         return f"{IN_PLACE}{text[-1]} in place of {here[-1]})"
     if here[: len(text)] == text:
         return f" (without the last {tokens})"
+    if here[apart_by:] == text:
+        return f" (without the first {tokens})"
     return f" (with {apart_by} token{'s' * (apart_by > 1)} more)" if text[: len(here)] == here else " (another text)"
 
 
