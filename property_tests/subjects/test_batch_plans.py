@@ -91,6 +91,12 @@ def test_rows_are_open_after_another_row_has_ended():
     assert pairs <= covered(OPEN_AFTER_AN_END)
 
 
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_a_row_is_open_after_the_other_of_two_rows_is_complete(gamma):
+    """The random token is a draft: the last token of a text is none."""
+    assert {(gamma, "open after", 2, 2, 0, 1), (gamma, "open after", 2, 2, 1, 0)} <= covered(OPEN_AFTER_THE_HORIZON)
+
+
 def test_the_batches_are_those_of_the_design():
     assert tuple(design("OPEN_AFTER_THE_HORIZON")[0]) == OPEN_AFTER_THE_HORIZON
 

@@ -48,18 +48,26 @@ AT_THE_HORIZON: Final = (
 )
 """Batches whose rows all end at the horizon, in different rounds."""
 OPEN_AFTER_THE_HORIZON: Final = (
-    ".aaadaaaaaaad ..aao .ddadaoaaaadd .aaad",
-    "..daadaaadaaad ..ddddodaadddd ..aaaaaaaaaadd aaaao",
-    ".aaaao ..dddaaoaddd aaaaaad ..aad",
-    "..ddddo .daaad .daaaadadaaad ...oaaaaadd",
-    "..ddddodd .aaaadoad ..aaaaad a",
-    "...aaadao .aaadd ..ddddodddaaad ..a",
-    "...ao ..a ..d dddo",
-    "ddddao .aaodaadaaaad ...aadaadd",
-    "aaaao a aaaaaaddaaad .addddoaadd",
-    "...aao ..dddoddaadd .aaaaaaaaaadd",
-    "a daaaod ddddaoadadd ...aadd",
-    "..a ..aaao dddaoaaaaaad",
+    ".a aaaaadaado .a .ddaaaaao",
+    "...daaaddaaado ..a ..daadaaadaaod a",
+    "daaaaaaddodd ...aaaaaadaad ...o aadaaaad",
+    "..dd dddaaaddaaod ...daaadaadaadd .ddaao",
+    "...d ...aaaaaao a .ddaaaaaaaaod",
+    "aaaddddadao ..ddadaaad ...daoad",
+    "..daadddaadddd ..dddadddddaod dddadaaadod ...aaadaaad",
+    ".aaaddd daaaodaaaddd .ddddddodadd ...aaaaaaaddddd",
+    "d ..aaaadddaao ..aaaaaaaaaaod",
+    "..aaddadaaad ...aaaaaoddd .aaadddddodd",
+    ".a daaaaaaaddo .adadaaadddod .ad",
+    "..aaaaaaaaaad .aaddddadao ..aaaaaadddaad daaddddoadd",
+    "...aaadddo aaaaaaddaao aaaad .a",
+    ".ddaddddodadd a .ddaaaaaadao",
+    "a ..ao aaaaaadad ...aaaaaadddao",
+    ".oaddaadaaddd .a .ddaadddddo .aaaadddddaad",
+    ".a ddddddoaaadd .daadaaaaado",
+    "..ddaaaaaaaao .ddaaaadddo",
+    ".aaadddaaaddd ...aaaaaadaddd .dddaaadddodd daaadddd",
+    "..daaaadaado ...aaaaaaaao",
 )
 """The same with rows that are open after another row has ended. So an engine that takes q, or the random numbers, of
 another row has another law."""

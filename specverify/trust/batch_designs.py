@@ -22,7 +22,7 @@ from specverify.subjects.batch_plans import HORIZON
 
 GAMMAS: Final = range(1, 6)
 CANDIDATES: Final = 12_000
-DESIGNS: Final = {"AT_THE_HORIZON": 20, "OPEN_AFTER_THE_HORIZON": 12, "AT_AN_END": 66, "OPEN_AFTER_AN_END": 24}
+DESIGNS: Final = {"AT_THE_HORIZON": 20, "OPEN_AFTER_THE_HORIZON": 20, "AT_AN_END": 66, "OPEN_AFTER_AN_END": 24}
 """Name in ``batch_plans`` -> the largest number of batches."""
 _MOST_PROMPT: Final = 3
 Event = str
@@ -44,11 +44,11 @@ def rounds(plans: Sequence[str], gamma: int, opened: str = "a") -> Iterator[Mapp
             letters = plans[row][at[row] :].ljust(gamma + 1, "a")[: gamma + 1]
             read = letters.replace("o", opened)
             count = next((place for place, letter in enumerate(read) if letter in "der"), gamma)
-            at[row] += count + 1
+            start, at[row] = at[row], at[row] + count + 1
             event = _event(read[count], count, gamma)
             if at[row] >= HORIZON:  # the text is complete, whether or not its last token is an end
                 event = "horizon"
-            events[row] = event, "o" in letters[: count + 1]
+            events[row] = event, "o" in letters[: min(count + 1, HORIZON - 1 - start)]  # a last token has no draft
         yield events
         live = [row for row in live if events[row][0] not in OVER]
 
@@ -123,7 +123,7 @@ def _candidate(kind: str, rng: random.Random) -> str:
     gamma, number = rng.choice(GAMMAS), rng.choice([2, 3, 4, 4, 4])
     plans = [_plan(rng, gamma, ends="END" in kind and rng.random() < 0.8) for _ in range(number)]
     for row in rng.sample(range(number), rng.choice([1, 1, 2])) if "OPEN" in kind else ():
-        place = rng.randrange(6)
+        place = rng.randrange(6 if "END" in kind else HORIZON - 1)
         plan = plans[row].ljust(place + 1, "a")
         plans[row] = f"{plan[:place]}o{plan[place + 1 :]}"
     return " ".join("." * rng.randint(0, _MOST_PROMPT) + plan for plan in plans)
