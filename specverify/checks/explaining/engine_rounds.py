@@ -18,6 +18,7 @@ import numpy as np
 
 from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.given_drafts import GivenDrafts
+from specverify.checks.explaining.later_drafts import dependence_on_later_drafts
 from specverify.checks.explaining.one_number_rules import further_temperature, powered
 from specverify.checks.explaining.round_faults import GUESSED, Context, named_fault
 from specverify.checks.explaining.round_readings import UNDRAWN_WORDS, Models, Reading, ReadRound, reading_of
@@ -96,7 +97,12 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
     rule = EngineRounds(best, structure, True) if structure else _rule(best, read)
     if rule.fault:
         return rule
-    other = _with_temperature(all_paths, read) or drawn_again(all_paths) or _draft_row(read)
+    other = (
+        _with_temperature(all_paths, read)
+        or drawn_again(all_paths)
+        or dependence_on_later_drafts(read)
+        or _draft_row(read)
+    )
     return EngineRounds(best, other, bool(other))
 
 

@@ -1,0 +1,53 @@
+"""An acceptance test that depends on the drafts after the tested one is named, and only then."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from specverify.testing import SpeculationRefuted, check_engine
+
+P = ((0.2, 0.3, 0.5), (0.5, 0.25, 0.25), (0.1, 0.6, 0.3))
+Q = ((0.5, 0.3, 0.2), (0.2, 0.4, 0.4), (0.3, 0.4, 0.3))
+RNG = np.random.default_rng()
+
+
+def drawn(weights):
+    """Return a token drawn in proportion to ``weights``."""
+    return int(RNG.choice(3, p=np.asarray(weights) / np.sum(weights)))
+
+
+def fast(scale):
+    """Decode two tokens with two drafts; ``scale(later)`` multiplies p of a draft, by the drafts after it."""
+    drafts = [drawn(Q[0])]
+    drafts.append(drawn(Q[drafts[0]]))
+    last = 0
+    for place, draft in enumerate(drafts):
+        p = np.array(P[last])
+        p[draft] *= scale(drafts[place + 1 :])
+        p /= p.sum()
+        if RNG.random() * Q[last][draft] >= p[draft]:
+            new = [*drafts[:place], drawn(np.maximum(p - Q[last], 0))]
+            return new if len(new) == 2 else [*new, drawn(P[new[-1]])]
+        last = draft
+    return drafts
+
+
+def plain():
+    """Decode two tokens."""
+    first = drawn(P[0])
+    return [first, drawn(P[first])]
+
+
+def test_a_test_that_depends_on_the_next_draft_is_named():
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_engine(lambda: fast(lambda later: 1 - 0.1 * later[0] if later else 1), plain, checks=["law_is_target"])
+    said = str(raised.value).partition("\n")[0]
+    assert "the test of draft 1 (0) depends on the draft after it: u < 0.4 if the next draft is 0, u < 0.367 if" in said
+    assert "; expected u < 0.4 = min(1, p/q) (test_later_drafts.py:" in said
+
+
+def test_a_test_that_is_wrong_for_every_next_draft_is_not_named_so():
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_engine(lambda: fast(lambda later: 0.9), plain, checks=["law_is_target"])
+    assert "depends on the draft after it" not in str(raised.value)
