@@ -111,10 +111,10 @@ class _OneRun:
         return result
 
     def finished(self) -> None:
-        """Raise an error if the draws of the finished run were not right.
+        """Raise an error if a draw of the finished run failed, or if draws are missing.
 
-        Re-raises an error of a draw that the program caught. Raises ``NotAFunctionOfItsDraws`` if a replay made fewer
-        draws than the first run.
+        If a draw raised an error and the program caught it, this error is raised again. ``NotAFunctionOfItsDraws`` is
+        raised if a replay made fewer draws than the first run.
         """
         if self.failure is not None:
             raise self.failure

@@ -46,7 +46,7 @@ class Law(NamedTuple):
 class Distance(NamedTuple):
     """The total variation between two laws, which lies between ``low`` and ``high``.
 
-    Both are equal unless probability is missing or arithmetic rounds.
+    The two bounds are equal unless some probability is missing or the arithmetic rounds.
     """
 
     low: Any

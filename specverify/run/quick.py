@@ -78,9 +78,10 @@ def most_runs(case: Case, conditions: Conditions, used: int) -> int:
 
 
 def first_runs(case: Case, most: int) -> int | None:
-    """Return the most runs of the law of ``case`` in the first pass over the cases; larger ones are put off.
+    """Return the most runs that the law of ``case`` may take when the case is first examined.
 
-    Returns None if the case is no engine program, or if it may not take more runs later, with the limit ``most``.
+    A case that needs more runs is examined after all other cases, with the limit ``most``. Returns None if ``case``
+    is examined only once, with the limit ``most``: no engine program, or ``most`` is no larger than the first limit.
     """
     return FEW_ENGINE_RUNS if isinstance(case.situation, EngineProgram) and most > FEW_ENGINE_RUNS else None
 
@@ -143,11 +144,12 @@ def _without_plan(check: Check, cases: Sequence[Case], most: int) -> list[Case]:
 
 
 def _of_special_variants(scenarios: Mapping[str, Sequence[Case]]) -> list[Case]:
-    """Return some cases of each variant that has none in the generic scenario: the longest texts with few open rows.
+    """Return some cases of each variant that has no case in the generic scenario.
 
     ``scenarios`` has the cases by the name of their scenario. Such a variant has scenarios of its own, for faults that
-    other variants cannot show: at late drafts, at deep levels of a tree, at a fourth sibling. The cases of a variant
-    have at most ``OPEN_ROWS`` open rows together.
+    other variants cannot show: at late drafts, at deep levels of a tree, at a fourth sibling. In these scenarios all
+    rows of p and q but a few *open* ones are one-hot. Returned are the cases of a variant with the longest texts, as
+    many of them as have at most ``OPEN_ROWS`` open rows together.
     """
     by_variant: dict[str, list[Case]] = {}
     for where, cases in scenarios.items():

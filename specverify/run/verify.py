@@ -383,7 +383,11 @@ class _CaseResults(NamedTuple):
                     return
 
     def check_decided(self) -> None:
-        """Raise the first refusal if no case is refuted, or the reason why the check applies to no case."""
+        """Raise an error if the results decide nothing.
+
+        If runs of a case were refused and no case is refuted, the first refusal is raised. If no case was examined
+        and the check does not apply to some case, its reason is raised, unless another case ran out of runs.
+        """
         if self.refused and not self.is_refuted:
             raise self.refused[0]
         if self.inapplicable and not self.examined and not self.passed[_NotExamined.OUT_OF_RUNS]:

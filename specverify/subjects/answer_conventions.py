@@ -93,7 +93,8 @@ def _returns_tuple(verify: BareVerifier) -> bool:
 def _convention_of(verify: BareVerifier, form: Form) -> _Convention | None:
     """Return the convention of the tuples that ``verify`` returns; None if it is not found.
 
-    ``form`` is the form of the arguments. The first kind of arrays for which no call raises decides.
+    ``form`` is the form of the arguments. The verifier is called with arrays of one library after the other, until no
+    call raises; the convention is read from these results.
     """
     arguments = arguments_of(verify, form)
     one_hot = arguments.of_pmfs(np.eye(SIZE))
@@ -110,7 +111,7 @@ def _convention_of(verify: BareVerifier, form: Form) -> _Convention | None:
 
 
 def _read(answers: Sequence[Any]) -> _Convention | None:
-    """Return the convention of ``answers``, the results for the two rows; None if they fit none or several."""
+    """Return the convention that both of ``answers``, the results for two rows, follow; None if it is not clear."""
     if len({len(answer) for answer in answers}) != 1:
         return None
     kinds: dict[str, list[int]] = {"row": [], "token": [], "number": [], "mask": []}

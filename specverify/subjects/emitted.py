@@ -52,8 +52,8 @@ _LEFT_OPEN: ContextVar[int] = ContextVar("ends left open", default=0)
 def ends_left_open(least: int = 1) -> Iterator[None]:
     """In the ``with`` block, let the last token of a row have no value (stay symbolic) if the verifier never read it.
 
-    Such a row is returned as ``Undecided``: all possible rows, with their probabilities. Rows of fewer than ``least``
-    tokens are not treated so; with ``least=0`` no row is, so that every last token gets a value.
+    Such a row is returned as ``Undecided``: all possible rows, with their probabilities. In rows of fewer than
+    ``least`` tokens the last token gets a value as usual. With ``least=0`` it does so in all rows.
     """
     token = _LEFT_OPEN.set(least)
     try:
@@ -98,7 +98,10 @@ def _row(answer: Any, least: int, most: int, what: str, who: str) -> Tokens:
 
 
 def not_a_row(answer: Any, who: str) -> UnusableSubject:
-    """Return the error that ``answer``, the result of ``who``, is no row of tokens; of several parts, one may be."""
+    """Return the error that ``answer``, the result of the verifier ``who``, is no row of tokens.
+
+    If the answer has several parts, such as a tuple, the message states how to return the part with the tokens.
+    """
     several = isinstance(answer, (tuple, Mapping)) or hasattr(answer, "_fields")
     way_out = ": return the part with all emitted tokens alone, or name it, as in {'tokens': [2, 0]}" if several else ""
     return UnusableSubject(f"{who} returned {type_and_answer(answer)}, expected a row of integer tokens{way_out}")

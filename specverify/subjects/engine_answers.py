@@ -109,9 +109,9 @@ def grows(answer: Any) -> bool:
 
 
 def refuse_growing(growing: Sequence[bool]) -> None:
-    """Raise ``UnusableSubject`` if ``growing`` is not empty and all its entries are true.
+    """Raise ``UnusableSubject`` for an engine all of whose streams repeat the whole text so far in each piece.
 
-    An entry states whether each piece of one stream of an engine repeats the whole text so far.
+    ``growing`` has one entry for each stream of the engine: whether it does so. An empty ``growing`` raises nothing.
     """
     if growing and all(growing):
         raise UnusableSubject(

@@ -1,11 +1,11 @@
 """Rational models for kernels, so that the law of a round is known exactly.
 
-A kernel that draws its last token by a race (the largest weight / noise) has a law on a grid too if that token is one
-of two, a and b. For exponentials of rate 1, E_a / (E_a + E_b) is uniform: with E_a = r and E_b = 1 - r, token a wins if
-r < w_a / (w_a + w_b), as under inverse CDF. A third noise E_c = (1 - s) / s, with s = sqrt(t) and t uniform, makes the
-three a uniform point of the simplex, up to scale. So a kernel that wrongly lets token c take part in the race also has
-its true law on the grid. Hence in the models of a race p exceeds q on a and b alone, and the last row of p has no other
-token.
+The law of a kernel is computed from cells of its uniforms (``laws.grid``). A kernel that draws its last token by a race
+(the largest weight / noise) is examined in the same way if this token is one of two, a and b. For exponentials of rate
+1, E_a / (E_a + E_b) is uniform: with E_a = r and E_b = 1 - r, token a wins if r < w_a / (w_a + w_b), as under inverse
+CDF. A third noise E_c = (1 - s) / s, with s = sqrt(t) and t uniform, makes the three a uniform point of the simplex, up
+to scale. So the law of a kernel that wrongly lets token c take part in the race is computed correctly too. Hence in the
+models of a race p exceeds q on a and b alone, and the last row of p has no other token.
 """
 
 from __future__ import annotations

@@ -57,7 +57,10 @@ def _code_of(function: Any) -> CodeType | None:
 
 
 def _constants(code: CodeType | None) -> Iterator[Any]:
-    """Yield the constants of ``code`` and of the functions defined in it; keyword names of a call are a tuple."""
+    """Yield the constants of ``code``, and of the functions that are defined in it.
+
+    Among them are the names of the keyword arguments of each call, as one tuple.
+    """
     for constant in code.co_consts if code is not None else ():
         if isinstance(constant, CodeType):
             yield from _constants(constant)

@@ -11,5 +11,9 @@ from specverify.subjects.parameter_order import in_named_order
 
 
 def with_named_arguments(verify: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``verify`` as a call with p, q and drafts, in this order, as probabilities, without a generator."""
+    """Return ``verify`` as a function of p, q and drafts, in this order, with rows of probabilities.
+
+    If, by the names of its parameters, ``verify`` takes another order, logarithms or a random generator, the returned
+    function converts the arguments and passes a new generator itself.
+    """
     return with_logarithms(in_named_order(with_generator(verify)))

@@ -29,9 +29,9 @@ _DTYPES = {rounding.FLOAT32: "float32", rounding.FLOAT16: "float16", rounding.BF
 
 
 class _Emitted(NamedTuple):
-    """One possible result of a verifier's call, its probability ``mass``, and the floats and draws seen in such a call.
+    """One possible result of a verifier's call (``answer``), and its probability (``mass``).
 
-    ``rounding`` has the latter, from which the error of the probabilities is estimated.
+    ``rounding`` has the dtypes and the numbers of draws of the call, from which the error of ``mass`` is bounded.
     """
 
     answer: Any

@@ -367,8 +367,8 @@ NOTHING: Final[Tokens] = (-1,)
 def may_be_empty(prompt: Tokens, eos: Tokens) -> bool:
     """Return whether an engine may return no token after ``prompt``: whether the prompt has a token of ``eos``.
 
-    An engine may take this token for the end of the text and decode nothing. After any other prompt, no tokens more
-    likely mean an answer that cannot be read.
+    An engine may take this token for the end of the text and decode nothing. After any other prompt, an empty answer
+    more likely means that its tokens were not found.
     """
     return any(token in eos for token in prompt)
 

@@ -43,8 +43,9 @@ class SampledText(NamedTuple):
 def with_seed_first(sample: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``sample`` as a call with the seed as its first argument.
 
-    Returns ``sample`` unchanged unless its first parameter is no seed and exactly one other parameter is, by their
-    names. A number of samples that were taken for the seed could be in the billions.
+    Parameters are recognised by their names. Returns ``sample`` unchanged if its first parameter is a seed, or if not
+    exactly one of its parameters is. Without this function, a seed could be passed as the number of samples, and
+    billions of samples would be drawn.
     """
     signature = signature_of(sample)
     taken = [] if signature is None else [item for item in signature.parameters.values() if item.kind not in _VARIADIC]

@@ -199,7 +199,7 @@ def _visible(mask: Any, shape: tuple[int, int, int], first: int) -> list[list[li
 def _text(tokens: Sequence[int], places: Sequence[int], visible: Sequence[bool]) -> Tokens:
     """Return the visible tokens in the order of their positions.
 
-    The token 0 is inserted for each position in between, and between two tokens with the same position.
+    The token 0 is inserted for each missing position between two tokens, and between two tokens with the same position.
     """
     entries = sorted((place, index) for index, place in enumerate(places) if visible[index])
     text: list[int] = []

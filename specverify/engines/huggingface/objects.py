@@ -89,11 +89,11 @@ def ready(models: tuple[Any, ...]) -> Iterator[None]:
 
 @contextmanager
 def objects_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
-    """Yield an engine whose runs record only the names of the caller's objects that ``generate`` changes.
+    """Yield a call of ``generate`` as an engine whose runs record which of the caller's objects the call changes.
 
-    ``build`` returns the call. A call must not change these objects, so the expected record is empty; a run without
-    speculation has this record. The changed names are found once, before the first run, and are the record of every run
-    with speculation.
+    ``build`` returns the call. Every run with speculation has the same record: the names of the objects that
+    ``changed_by_use`` finds, once and before the first run. A run without speculation has an empty record, which is the
+    expected one, because a call must not change these objects.
     """
     with quiet_and_seeded(0):
         engine = build()

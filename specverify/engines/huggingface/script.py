@@ -61,9 +61,10 @@ hook.remove()'''
 
 
 class ScriptCall(NamedTuple):
-    """One recorded call of ``generate``, with the names and code that surround it in the script.
+    """One recorded call of ``generate``, and how it is written into the script.
 
-    ``given`` are the arguments by name. If ``function`` is true, the script makes the call inside a function.
+    ``given`` are the arguments by name. If ``function`` is true, the script defines a function that makes the call;
+    otherwise it makes the call at top level.
     """
 
     given: Mapping[str, Any]
