@@ -119,10 +119,14 @@ Make = Callable[[EngineScenario], Callable[..., Any] | Made | tuple[Callable[...
 
 Queries = list[tuple[str, Tokens]]
 _SHAPES = ("generic", "peaked", "zeros", "disjoint", "equal", "point_target", "point_draft", "ties", "nearly_equal")
+SECOND_ROUND = Scenario("generic", 3, (1, 1), 4, seed=24)
+"""A scenario with a random draft among three tokens after a first round of one or two tokens. A processor that reads
+the last two tokens may then forbid one of three tokens at a draft, across the end of a round."""
 SCENARIOS = (
     *(Scenario("generic", 2, (0, 1, 0), horizon, seed=seed) for horizon, seed in ((2, 0), (4, 1))),
     *(Scenario(shape, 3, (0, 1, 0), 3, seed=seed) for seed, shape in enumerate(_SHAPES, start=2)),
     *(Scenario(("generic", "ties")[seed % 2], 3, (1, 0), 3, seed=seed, greedy=True) for seed in range(12, 24)),
+    SECOND_ROUND,
     Scenario("generic", 4, (3, 0), 2, seed=24),
 )
 """Small scenarios, because every path of a whole decode is followed; scenarios with one-hot targets have few paths.
