@@ -193,7 +193,8 @@ def _fault(subject: Subject, check: Check, conditions: Conditions, program: Engi
 def _error(program: EngineProgram) -> Fault | None:
     """Return the error that a program raises only with speculation; None if there is none.
 
-    The largest uniforms are tried too: they show errors that a random sample is very unlikely to show.
+    If the error does not occur with ordinary uniforms, but does if every uniform has its largest value, the returned
+    fault sets the uniforms to this value, so that a script can show it.
     """
     if program.plain is None:
         return None

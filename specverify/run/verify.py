@@ -446,10 +446,11 @@ def _explained(
     *,
     quick: bool,
 ) -> list[tuple[Case, Examination]]:
-    """Return ``examined``, with a further case of an engine if this case shows the cause of the refutation better.
+    """Return ``examined``, with one more refuted case added if that case shows the cause of the refutation better.
 
-    ``examined`` has the cases of ``check`` that were examined; the last one is refuted. ``cases`` are all cases that
-    the check may examine, and ``conditions`` its settings. With ``quick``, a case with too many runs is skipped.
+    Only engines have such further cases. ``examined`` has the cases of ``check`` that were examined; the last one is
+    refuted. ``cases`` are all cases that the check may examine, and ``conditions`` its settings. With ``quick``, a case
+    with too many runs is skipped.
     """
     case, examination = examined[-1]
     explained = _in_probe(case, examination, check, conditions)

@@ -129,7 +129,10 @@ def _read(answers: Sequence[Any]) -> _Convention | None:
 
 
 def _same_kind(kinds: set[str]) -> str:
-    """Return the kind of a part that has these ``kinds`` in several answers; "" if they differ."""
+    """Return the kind of a part ("row", "token", "number" or "mask") from its ``kinds`` in several answers.
+
+    "single", "empty" and "absent" (see ``_kind``) agree with other kinds. Returns "" if two other kinds occur.
+    """
     if kinds == {"empty"}:
         return "row"
     known = kinds - {"absent", "empty"}

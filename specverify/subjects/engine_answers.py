@@ -259,9 +259,10 @@ def _masked(rows: list[Any], mask: Any, *, several: bool) -> list[Any]:
 
 
 def _cut(rows: list[Any], lengths: Any) -> tuple[list[Any], bool]:
-    """Return ``rows`` cut at ``lengths``, and whether an id that may be a token was cut off (a non-negative id).
+    """Return ``rows`` cut at ``lengths``, and whether a non-negative id was cut off, which may be a token.
 
-    If only negative ids, which are padding, are cut off, the lengths certainly count the tokens of the rows.
+    If only negative ids, which are padding, are cut off, the lengths certainly count the tokens of the rows. Raises
+    ``UnusableSubject`` for an impossible length, and if different ids follow the end of a row.
     """
     counts = elements_of_row(lengths) if hasattr(lengths, "__len__") and _dimensions(lengths) != 0 else [lengths]
     kept, uncertain = [], False

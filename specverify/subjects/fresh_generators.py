@@ -79,7 +79,11 @@ def _of_code(function: Callable[..., Any]) -> Maker:
 
 
 def _takes_key(name: str, function: Callable[..., Any]) -> bool:
-    """Return whether the argument ``name`` of ``function`` is a JAX key; ``rng`` may be a generator of NumPy."""
+    """Return whether the argument ``name`` of ``function``, such as ``key``, is a JAX key.
+
+    It is one if the code of the function names jax, or its module imports jax. For the name ``rng`` the import alone
+    does not suffice, because such an argument may be a generator of NumPy.
+    """
     if "jax" not in sys.modules:
         return False
     return names_library(function, "jax") or (name != "rng" and imported_beside(function, "jax"))

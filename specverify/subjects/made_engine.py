@@ -144,7 +144,7 @@ QUICK = QUICK_PLANNED | {*MANY_ROWS, SAMPLES_OF_ONE_PROMPT, SHARED_BEGINNING, EN
 
 
 class WithVocabulary(NamedTuple):
-    """A factory of an engine that needs a larger vocabulary than the smallest scenarios have; ``make`` creates it."""
+    """A factory (``make``) of an engine that needs a larger vocabulary than the smallest scenarios have."""
 
     make: Make
     vocabulary: int

@@ -401,9 +401,10 @@ class InScenario(NamedTuple):
 
 
 class KernelSetting(NamedTuple):
-    """The name of one examination of a kernel, or of a promise of an engine, such as equal texts for equal seeds.
+    """A situation that consists of a name alone: one examination of a kernel, or of a promise of an engine.
 
-    The check that makes the examination finds its data by this name.
+    A promise is, for example, that equal seeds give equal texts. The check that makes the examination finds its data by
+    the name.
     """
 
     name: str

@@ -76,7 +76,11 @@ In the examples `_` stands for each owner of the call: a generator or the module
 and `bits` are generators, `STATE` is a saved state of one. `attempt(f)` calls f and ignores that it is not implemented.
 `P` is the pmf (0.5, 0.125, 0.375) and `CDF` its cumulative sum. Other names in capitals are fixed inputs and layers of
 torch: `ONES` and `HEADS` are tensors of ones, `SQUARE` and `CUBE` tensors of small integers. `LSTM` is a layer with
-dropout, and `QUIET` the same layer after `eval()`, so that it drops nothing.
+dropout, and `QUIET` the same layer after `eval()`, so that it drops nothing. `nn`, `F` (`nn.functional`), `init`
+(`nn.init`), `D` (`distributions`) and `data` (`utils.data`) are modules of torch.
+
+In a reason, *a random number of unknown sign* is one that may be positive or negative: 0.0 times this number is 0.0
+or -0.0, and only its sign decides which. A line without a *call* is for a newer Python than the installed one.
 
 *Completeness.* A test compares the page with the installed libraries. It fails, and names the call, if one of these
 has no line here: an operation of torch with the tag `nondeterministic_seeded`; a function or class of torch whose

@@ -136,8 +136,8 @@ def _is_data(value: Any) -> bool:
 def _setting_returns_dictionary(given: Mapping[str, Any]) -> bool:
     """Return whether the setting itself makes ``generate`` return a dictionary instead of the tokens.
 
-    ``given`` are the recorded arguments by name. They request a dictionary in two cases: the setting does so, or the
-    script needs additional outputs. In the second case, they also contain an ``output_*`` argument.
+    ``given`` are the recorded arguments by name, including those that were added because the script needs additional
+    outputs. These also request a dictionary, but contain an ``output_*`` argument, by which they are recognised.
     """
     return bool(given.get("return_dict_in_generate")) and not any(name.startswith("output_") for name in given)
 
