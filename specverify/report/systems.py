@@ -42,7 +42,7 @@ COLUMNS = (
 
 
 class Examined(NamedTuple):
-    """Exact results of an algorithm on the pair p, q, with the options of the algorithm's first example."""
+    """Exact results of an algorithm on the task ``pair_task()``, with the options of the algorithm's first example."""
 
     first_token: Fraction
     """Total variation between the law of the first new token and p."""
@@ -59,12 +59,12 @@ class Examined(NamedTuple):
 
 
 def pair_task() -> Task:
-    """Return the task of the page: the same p and q after every context."""
+    """Return the task with which the page compares the algorithms: the same pmfs p and q after every text."""
     return Task(_always(P), _always(Q), horizon=HORIZON)
 
 
 def examined(row: Algorithm) -> Examined:
-    """Return exact results of the algorithm ``row`` on the pair p, q, by enumerating its draws.
+    """Return exact results of the algorithm ``row`` on the task ``pair_task()``, by enumerating its draws.
 
     Raises ``ValueError`` if a law is not complete or not rational.
     """

@@ -65,10 +65,11 @@ def replayable(name: str) -> Replayable | None:
 def replays_of(
     program: Callable[[Draws], Any], function: Replayable, law: Sequence[Any], ends: Callable[[Any], Any]
 ) -> list[Any]:
-    """Return up to ``REPLAYS`` paths of ``program`` in the form of a certificate, with their calls of ``function``.
+    """Return up to ``REPLAYS`` paths of ``program`` as JSON data for a certificate, each with its outcome and calls.
 
-    ``ends`` converts the result of a path to an outcome of the certified law. Only paths whose outcome is in ``law``
-    are returned. The result is [] if the calls have no form in a certificate, or if the draws cannot be recorded.
+    The calls are those of ``function`` on the path. ``ends`` converts the result of a path to an outcome of the
+    certified law; only paths whose outcome is one of ``law`` are returned. The result is [] if an argument or result of
+    a call has no JSON form in a certificate, or if the draws cannot be recorded.
     """
     result: dict[str, Any] = {}
     try:

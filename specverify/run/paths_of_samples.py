@@ -112,9 +112,10 @@ def _with_cause(verdict: Verdict, cause: Counterexample) -> Verdict:
 
 
 def _cause(here: ExplainedSampler, tally: Mapping[str, Any]) -> Counterexample | None:
-    """Return the counterexample of the paths of one sample; None if they do not show why the law is wrong.
+    """Return a counterexample that states why the law of a sampler is wrong; None if no cause is found.
 
-    ``tally`` has the number of samples of each outcome. ``here`` has the sampler and the expected law.
+    The cause is searched in all paths (sequences of draws) of one sample, provided that their law fits ``tally``, the
+    number of samples of each outcome. ``here`` has the sampler and the expected law.
     """
     expected = _expected(here)
     paths = None if expected is None else _followed(here.sampler, expected)

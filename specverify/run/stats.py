@@ -118,7 +118,7 @@ def run_statistics(plan: StatisticsPlan, jobs: int) -> Iterator[JudgedSetting]:
 
 
 def in_order(judged: Sequence[JudgedSetting]) -> list[FitRow]:
-    """Return the rows of all finished settings ``judged``, in the order of the plan."""
+    """Return the results of all finished settings ``judged``, in the order of the plan: a row for each tested law."""
     return [row for item in sorted(judged) for row in item.rows]
 
 

@@ -33,7 +33,7 @@ SEED = 20211
 
 
 class _Convention(NamedTuple):
-    """The indices of the parts of an answer; None for a part that the answer does not have."""
+    """The index at which the tuple that a verifier returns has each of these parts; None: it does not have the part."""
 
     row: int | None = None
     """A row of tokens: all emitted ones if the answer has no ``token``, else the accepted drafts."""
@@ -176,7 +176,11 @@ def _numbers(part: Any) -> list[int] | None:
 
 
 def _emitted(answer: tuple[Any, ...], convention: _Convention, draft_tokens: Any) -> Any:
-    """Return the emitted tokens in ``answer``, the result for one row, whose parts follow ``convention``."""
+    """Return the emitted tokens of one row, put together from the parts of the verifier's result ``answer``.
+
+    ``convention`` has the meaning of each part. ``draft_tokens`` are the drafts of the row, from which the accepted
+    ones are taken if the answer has only their number or a mask.
+    """
     row, token, number, mask = (None if index is None else answer[index] for index in convention)
     last = [] if token is None else [token] if np.ndim(token) == 0 else list(token)
     if row is not None:

@@ -76,10 +76,10 @@ def called(
 
 
 class RefusedForm:
-    """A function that converts arguments to a kind of arrays, such as tensors, of which it is not known if it is right.
+    """A function that converts arguments to a kind of arrays, such as tensors, that the verifier may not accept.
 
-    Every attempt to call the verifier on such arrays was refused: it uses an operation that interception does not
-    support.
+    This is unknown because every attempt to call the verifier on such arrays was refused: the verifier uses an
+    operation that interception does not support.
     """
 
     def __init__(self, convert: Convert, refusal: NeedsValue) -> None:

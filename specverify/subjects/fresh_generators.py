@@ -62,7 +62,10 @@ def maker_of(item: inspect.Parameter, function: Callable[..., Any]) -> Maker | N
 
 
 def _of_annotation(annotation: Any) -> Maker | None:
-    """Return how a generator of an annotated class, or of a class in an annotated union, is made; None for others."""
+    """Return the function that makes a generator of the class ``annotation``, or of one in a union of classes.
+
+    Returns None if the annotation has no class of generators.
+    """
     names = (
         f"{getattr(kind, '__module__', '')}.{getattr(kind, '__qualname__', '')}"
         for kind in (annotation, *get_args(annotation))
@@ -71,7 +74,10 @@ def _of_annotation(annotation: Any) -> Maker | None:
 
 
 def _of_code(function: Callable[..., Any]) -> Maker:
-    """Return how a generator is made of the library that the code of ``function`` draws from."""
+    """Return the function that makes a generator of torch, NumPy or ``random``.
+
+    The library is the one from which the code of ``function`` draws, see the module.
+    """
     if "torch" in sys.modules and passes_keyword(function, "generator"):
         return _of_torch
     of_numpy = names_library(function, "numpy") or imported_beside(function, "numpy")

@@ -125,10 +125,11 @@ def _of_tables(
 
 
 def ids_of(vocabulary: int, *, within: bool = False) -> tuple[int, ...]:
-    """Return the ids of the three tokens with positive probability.
+    """Return the ids of the three tokens that get positive probability in a kernel's ``vocabulary`` (its size).
 
-    Let b be the second largest power of two below the vocabulary size. The ids are b - 1, b and the last id; with
-    ``within`` they are b, b + 1 and the last id. In a vocabulary of three tokens they are 0, 1 and 2.
+    Kernels process a vocabulary in blocks, whose sizes are powers of two. Let b be the second largest power of two
+    below the vocabulary size. The ids are b - 1, b and the last id, on both sides of a block's edge; with ``within``
+    they are b, b + 1 and the last id. In a vocabulary of three tokens they are 0, 1 and 2.
     """
     edge = 1 << (vocabulary - 1).bit_length() - 2
     first = edge if within else edge - 1

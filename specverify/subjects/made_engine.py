@@ -165,10 +165,10 @@ def widened(make: Make | WithVocabulary, scenario: Scenario) -> Scenario:
 
 
 class WithParameters(NamedTuple):
-    """A factory of engines whose calls take only prompts.
+    """A factory of engines whose calls take only prompts, made from the factory ``make``.
 
-    The calls of engines of ``make`` also take a list with the parameters of each row (``Made.parameters``); it is
-    passed here.
+    The calls of engines of ``make`` also take a list with the sampling parameters of each row. The calls of the engines
+    returned here pass this list themselves, from ``Made.parameters``.
     """
 
     make: Make

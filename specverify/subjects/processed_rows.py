@@ -1,10 +1,13 @@
 """One row of logits under sampling parameters, computed as one vector: ``reference.warped`` at any vocabulary size.
 
-The result includes a bound on the error of a right program. Let u be half the spacing of its floats at 1, x a logit
-over the temperature and d its distance from the largest one: the division has an error of x u, the subtraction d u, the
-exponential 5 u and the last division u; the exponential of a log-softmax adds d u and u ln Z. A truncation is doubtful
-if tokens at its threshold are tied, or nearly tied in those floats: the choice between them is a convention, or
-rounding.
+The result includes a bound on the error of a right program, and the tokens whose truncation is doubtful.
+
+* The bound adds the relative errors of the steps of a softmax. Let u be half the spacing of the floats at 1, x a logit
+  divided by the temperature, d its distance from the largest one, and Z the sum of exp(-d). The division by the
+  temperature has an error of x u, the subtraction of the largest logit d u, the exponential 5 u, and the division by Z
+  has u. A program that computes exp(log-softmax) adds d u and u ln Z.
+* A truncation is doubtful for tokens that are tied, or nearly tied in those floats, at its threshold: the choice
+  between them is a convention, or depends on rounding.
 """
 
 from __future__ import annotations

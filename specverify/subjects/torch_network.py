@@ -31,7 +31,7 @@ HIDDEN = -1000
 
 
 class NetworkOutput(NamedTuple):
-    """The result of a forward pass, with the names of transformers."""
+    """The result of a forward pass; its fields have the names that they have in transformers."""
 
     logits: Any
     """``[B, length, vocabulary]``, or for the last tokens of the input only (``logits_to_keep``)."""
@@ -45,7 +45,12 @@ class Network(torch.nn.Module):
     def __init__(
         self, model: LanguageModel, vocabulary: int, dtype: str, cache: str | None, *, only_logits: bool
     ) -> None:
-        """Create the network, without a cache yet. Raises ``ImportError`` if its cache needs transformers."""
+        """Create a network over ``vocabulary`` tokens whose logits are the logarithms of the pmfs of ``model``.
+
+        ``dtype`` is the name of the dtype of the logits, and ``cache`` the kind of KV cache: "tuple", "dynamic" (a
+        class of transformers) or None. With ``only_logits`` a forward pass returns a tensor of logits. Raises
+        ``ImportError`` for "dynamic" if transformers is not installed.
+        """
         super().__init__()
         self.model, self.vocabulary, self.cache, self.only_logits = model, vocabulary, cache, only_logits
         self.rows: dict[Tokens, Any] = {}
