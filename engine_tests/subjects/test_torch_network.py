@@ -29,7 +29,7 @@ def network(real):
     def model(tokens):
         return real(torch.tensor([tokens])).logits[0, -1].softmax(-1).numpy()
 
-    return torch_network(model, SIZE["vocab_size"])
+    return torch_network(model, SIZE["vocab_size"], dtype="float64")
 
 
 @torch.no_grad()

@@ -26,6 +26,8 @@ try:
 except ImportError as error:
     raise ImportError('a network needs torch: pip install "specverify-suite[torch]"') from error
 
+MOST_POSITIONS = 2**16
+"""More positions than the tokens of any scenario; some loops read their limit from the config of a network."""
 HIDDEN = -1000
 """Values of an additive attention mask below this one hide an entry."""
 
@@ -129,6 +131,7 @@ def _config(vocabulary: int, cache: str | None) -> Any:
         "num_hidden_layers": 1,
         "num_attention_heads": 1,
         "hidden_size": 1,
+        "max_position_embeddings": MOST_POSITIONS,
     }
     if cache != "dynamic":
         return SimpleNamespace(**values, is_encoder_decoder=False)

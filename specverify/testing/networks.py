@@ -19,7 +19,7 @@ def torch_network(
     *,
     returns: NetworkResult = "output",
     cache: NetworkCache | None = "dynamic",
-    dtype: str = "float64",
+    dtype: str = "float32",
 ) -> Any:
     """Return a language model of a scenario as a torch network, for an engine that takes networks.
 
@@ -32,7 +32,8 @@ def torch_network(
         cache: The kind of a new cache of keys and values: ``"dynamic"`` is transformers' ``DynamicCache``, ``"tuple"``
             a tuple with one pair (keys, values), each ``[B, 1, length, 1]``. A cache that the engine makes itself is
             used as it is. None: the network has no cache.
-        dtype: The dtype of the logits.
+        dtype: The dtype of the logits. With ``"float64"`` rounding is smaller, but a loop that keeps q in a buffer of
+            torch's default dtype then compares rows of two dtypes.
 
     Returns:
         A ``torch.nn.Module`` whose logits are the logarithms of the pmfs. A pass takes the arguments of a causal model
