@@ -179,7 +179,10 @@ def _probability(told: ReportedLogprobs, token: Any) -> float:
 
 
 def with_doubts(verdicts: Sequence[Verdict], told: ToldLaw) -> Sequence[Verdict]:
-    """Return the verdicts; if there are doubts about the reported law ``told``, its refutations become UNKNOWN."""
+    """Return the verdicts on samples that were compared with the reported law ``told``.
+
+    If there are doubts about this law, a refutation by it becomes UNKNOWN.
+    """
     if not told.doubts:
         return verdicts
     said = (

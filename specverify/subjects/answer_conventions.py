@@ -75,7 +75,7 @@ def with_rows(verify: BareVerifier, form: Form, *, now: bool = False) -> BareVer
 
 
 def _returns_tuple(verify: BareVerifier) -> bool:
-    """Return whether the source of ``verify`` returns a tuple that is written out; False without source.
+    """Return whether the source of ``verify`` has a statement such as ``return tokens, count``; False without source.
 
     The source of an object is that of its method ``forward`` or ``__call__``.
     """

@@ -268,9 +268,11 @@ def _names_lengths(verify: BareVerifier) -> bool:
 
 
 def arrays_of_rows(rows: Sequence[BatchRow], ragged: bool, arguments: Arguments) -> dict[str, Any]:
-    """Return the NumPy arguments of a call on ``rows`` by name, padded to the longest row; of one row without a batch.
+    """Return the NumPy arguments of a call on ``rows``, by name.
 
-    A ``ragged`` batch also has ``lengths``, the numbers of drafts. ``arguments`` describes the form of the arguments.
+    Rows of a batch are padded to the longest row. If the verifier takes one row, the arguments have no dimension for
+    the batch. A ``ragged`` batch also has ``lengths``, the numbers of drafts. ``arguments`` describes the form of the
+    arguments.
     """
     # a batch without drafts has room for one
     width, (first, last) = max(int(ragged), *(len(row.drafts) for row in rows)), _point_masses(rows[0].p.shape[1])

@@ -106,7 +106,7 @@ def llava(vocabulary: int, seed: int) -> Any:
 
 
 def qwen2_vl(vocabulary: int, seed: int) -> Any:
-    """Return a Qwen2-VL model, whose positions have three dimensions; its last token stands for a patch."""
+    """Return a Qwen2-VL model, whose positions have three dimensions; its last token stands for an image patch."""
     rope = {"rope_type": "default", "mrope_section": [2, 1, 1], "rope_theta": 10000.0}
     config = _library.Qwen2VLConfig(
         vision_config={

@@ -78,7 +78,7 @@ def changed_by_use(engine: GenerateCall) -> tuple[str, ...]:
 
 @contextmanager
 def ready(models: tuple[Any, ...]) -> Iterator[None]:
-    """In the ``with`` block, seed torch, silence the library, disable gradients, cache passes of ``models``."""
+    """In the ``with`` block, seed torch, silence the library, disable gradients, and cache passes of ``models``."""
     with ExitStack() as stack:
         stack.enter_context(quiet_and_seeded(0))
         stack.enter_context(torch.no_grad())

@@ -34,7 +34,10 @@ def bias(**values: Any) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
 
 
 def truncated_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law if top-p, min-p and top-k are applied at temperature 1, and the temperature is applied last."""
+    """Return the law of the new tokens of ``decoding`` in the library's order of sampling options.
+
+    Top-p, min-p and top-k are applied at temperature 1, and the temperature is applied last.
+    """
     logits = next_logits(tiny_llama(TARGET_SEED))
 
     def pmf(tokens: Tokens) -> Any:

@@ -49,7 +49,10 @@ def appended_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def minimum_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law if no end is allowed before the text has ``MINIMUM`` tokens, which include the prompt."""
+    """Return the law of the returned tokens if no end is allowed among the first ``MINIMUM`` tokens.
+
+    The tokens of the prompt count.
+    """
     return _forbidding_law(decoding, lambda tokens: decoding.eos if len(tokens) < MINIMUM else ())
 
 

@@ -30,7 +30,10 @@ def _expanded(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _padding_rejected(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel that rejects the padding token -1. For this token, ``theirs`` reads the entry before the row."""
+    """Return a kernel like ``theirs`` that rejects the padding token -1.
+
+    For this token, ``theirs`` reads a probability outside the row: the entry before it.
+    """
     ours = STATEMENTS[RANDOM]
 
     def launch(*given: Any) -> None:
