@@ -714,3 +714,11 @@ def test_a_factor_that_is_printed_as_one_is_no_cause(factor, said):
     rows = [(0.2, 0.5), (0.3, 0.5), (0.1, 0.4)]
     observed = [Accepted(p, q, factor * p / q, 1e-12) for p, q in rows]
     assert accept_rule(observed) == said
+
+
+@pytest.mark.parametrize("rows", [[(0.2, 0.5, 0.3)], [(0.2, 0.5, 0.3), (0.5, 0.2, 0.3)]], ids=["one", "two"])
+def test_a_constant_acceptance_needs_two_rows_of_p(rows):
+    """In one row of p, the same coin may test another draft."""
+    observed = [Accepted(p, 0.6, 0.1, 1e-12, row) for row in rows for p in row[:2]]
+    said = "with the constant probability 0.1, whatever p and q are"
+    assert accept_rule(observed) == (said if len(rows) > 1 else "")

@@ -49,6 +49,8 @@ class _AcceptFamily(NamedTuple):
     """``solve(p, q, acceptance)`` returns the free number."""
     formula: Callable[[float, float, float], float]
     """``formula(p, q, number)`` returns the acceptance probability, before it is limited to 1."""
+    is_constant: bool = False
+    """Whether the formula uses neither p nor q. Two rows of p must show it: in one row, another draft may be tested."""
 
 
 _ACCEPT = (
@@ -61,7 +63,10 @@ _ACCEPT = (
     _AcceptFamily("with probability min(1, p/(q + {c}))", lambda p, q, seen: p / seen - q, lambda p, q, c: p / (q + c)),
     _AcceptFamily("with probability min(1, p/q + {c})", lambda p, q, seen: seen - p / q, lambda p, q, c: p / q + c),
     _AcceptFamily(
-        "with the constant probability {c}, whatever p and q are", lambda p, q, seen: seen, lambda p, q, c: c
+        "with the constant probability {c}, whatever p and q are",
+        lambda p, q, seen: seen,
+        lambda p, q, c: c,
+        is_constant=True,
     ),
     _AcceptFamily(
         "with probability {c} + (1 - {c}) min(1, p/q): a share {c} of the drafts is kept without a test",
@@ -84,6 +89,8 @@ def accept_rule(observed: Sequence[Accepted]) -> str:
     if len({(one.p, one.q) for one in told}) < LEAST_NUMBERS:
         return ""
     for family in _ACCEPT:
+        if family.is_constant and len({one.row for one in told}) < LEAST_NUMBERS:
+            continue
         number = family.solve(told[0].p, told[0].q, told[0].seen)
         is_shown = short(number) not in {"0", "1"}  # else the sentence would state the right rule
         if number > 0 and is_shown and all(_is_accepted_by(one, family, number) for one in observed):
