@@ -719,6 +719,6 @@ def test_a_factor_that_is_printed_as_one_is_no_cause(factor, said):
 @pytest.mark.parametrize("rows", [[(0.2, 0.5, 0.3)], [(0.2, 0.5, 0.3), (0.5, 0.2, 0.3)]], ids=["one", "two"])
 def test_a_constant_acceptance_needs_two_rows_of_p(rows):
     """In one row of p, the same coin may test another draft."""
-    observed = [Accepted(p, 0.6, 0.1, 1e-12, row) for row in rows for p in row[:2]]
+    observed = [Accepted(p, q, 0.1, 1e-12, row) for row in rows for p, q in zip(row[:2], (0.6, 0.4), strict=True)]
     said = "with the constant probability 0.1, whatever p and q are"
     assert accept_rule(observed) == (said if len(rows) > 1 else "")
