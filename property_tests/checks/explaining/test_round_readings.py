@@ -25,23 +25,6 @@ def test_a_test_with_the_row_of_a_rejected_text_is_named():
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ((0, 3, 2), "which keeps the rejected draft 3"),
-        ((0, 3, 4, 2), "which keeps the rejected draft 3"),
-        ((0, 3), "another text"),
-        ((4, 2), "without the first token"),
-        ((2,), "without the first 2 tokens"),
-        ((0,), "without the last 2 tokens"),
-        ((0, 4, 1), "with token 1 in place of 2"),
-    ],
-)
-def test_the_text_of_a_wrong_row_is_told_by_its_difference(text, words):
-    """The right text is (0, 4, 2), in which 4 replaces the rejected draft 3."""
-    assert round_readings._whose(text, (0, 4, 2), ((0, 3),)) == f" ({words})"
-
-
 def test_a_bonus_from_q_and_a_replacement_from_p_are_named():
     bonus = read([token(0, 0.2, 0.8), token(1, 0.5, 0.5)], (0, 1)).fault
     assert bonus == ""  # a second draft, accepted since p is above q there

@@ -14,18 +14,17 @@ explains a refutation and refutes nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from specverify.checks.explaining.changed_rows import changed_row
 from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row, scaled
+from specverify.checks.explaining.row_names import NEAR, RowNames, named_rows, text_difference
 from specverify.checks.explaining.wording import apart, short, short_row
 from specverify.laws.draws import Decision
 from specverify.reference import LanguageModel, Tokens
 
-NEAR = 1e-6
 MOST_DRAWS = 24
 MOST_DRAFTS = 5
 MOST_READINGS = 6000
@@ -55,8 +54,6 @@ LIKE_PLAIN = 2.5 * UNLIKELY
 UNDRAWN_WORDS = "chosen without a draw"
 """The beginning of the words about a token that no draw produced although several tokens are possible."""
 CHOSEN_DRAFT = "draft {} ({}) is the argmax of q, without a draw, but is tested as if it were drawn from q"
-IN_PLACE = " (with token "
-"""The beginning of a phrase about a text that differs in its last token."""
 ROLES: Mapping[str, frozenset[str]] = {
     "draft": frozenset({"draft"}),
     "accept": frozenset({"test"}),
@@ -336,11 +333,10 @@ class _PathReader:
         self.items, self.models, self.final = items, models, final
         self.readings = 0
         self.worst = max(WORST, OF_EACH_DRAW * len(items))
-        self._rows: dict[tuple[str, Tokens], Row] = {}
-        self._names: dict[tuple[tuple[Any, ...], Tokens, tuple[Tokens, ...]], str] = {}
         self._best: dict[tuple[int, Tokens, tuple[Tokens, ...]], tuple[float, Reading | None]] = {}
         self.end = len(models.prompt) + models.horizon
         self.size = len(models.p(models.prompt))
+        self.rows = RowNames(models.p, models.q, models.prompt, models.asked, self.size)
         own = [query for query in models.queries if query[2][: len(models.prompt)] == models.prompt]
         self.without_coins = all(item.is_lookup for item in items)  # a draft may then be rejected without a test
         self.asks_draft = any(name == "draft" for _, name, _ in own)
@@ -353,19 +349,6 @@ class _PathReader:
         for number, (moment, name, text) in enumerate(own):
             self.first.setdefault((name, text), moment)
             self.order.setdefault((name, text), number)
-
-    def p(self, text: Tokens) -> Row:
-        """Return the row of the target after ``text``."""
-        return self._row("p", self.models.p, text)
-
-    def q(self, text: Tokens) -> Row:
-        """Return the row of the draft model after ``text``; zeros if the draft model is not known."""
-        return [0.0] * self.size if self.models.q is None else self._row("q", self.models.q, text)
-
-    def _row(self, name: str, model: LanguageModel, text: Tokens) -> Row:
-        if (name, text) not in self._rows:
-            self._rows[name, text] = [float(mass) for mass in model(text).tolist()]
-        return self._rows[name, text]
 
     def best_reading(self) -> Reading | None:
         """Return the reading of the whole path that has the lowest cost; None if no reading is found.
@@ -460,7 +443,7 @@ class _PathReader:
         Each of the texts ``rejected`` ends in a draft that an earlier round rejected. Each deviation from the rule has
         a cost; ways with a total cost of ``below`` or more may be left out.
         """
-        certain = UNLIKELY / 10 if _certain(self.p(text)) is not None and not self.asks_draft else 2 * UNLIKELY
+        certain = UNLIKELY / 10 if _certain(self.rows.p(text)) is not None and not self.asks_draft else 2 * UNLIKELY
         alone = _RoundReading(text, _DraftReading((), (), at), rejected, certain, below, begin=at)
         yield from self._without_draft(at, alone)
         for drafted in self._drafts(at, text, rejected, below):
@@ -480,14 +463,14 @@ class _PathReader:
         text = now.text
         if now.is_too_costly():
             return
-        for token, after, cost, said, place in self._token(at, text, self.p(text), "p", now):
+        for token, after, cost, said, place in self._token(at, text, self.rows.p(text), "p", now):
             drawn = after > at
             more = self._misfit(at, "plain", len(text), ("target", text)) if drawn else 0.0
             more += PASSED_OVER * (("draft", text) in self.first and now.dropped is None)
             fault = now.fault or (said and f"a token is drawn without a draft, {said}")
-            shown = said or f"p = {short(self.p(text)[token])}{place}"
+            shown = said or f"p = {short(self.rows.p(text)[token])}{place}"
             words = ", ".join([*now.words, f"next token {token} ({shown})"])
-            row = self._drawn_from(at, text, self.p(text)) if drawn else _sure(token, self.size)
+            row = self._drawn_from(at, text, self.rows.p(text)) if drawn else _sure(token, self.size)
             record = now.record("plain", row, place[2:] if drawn else "", fault)
             yield from self._emitted(
                 after, text, (token,), words, now.cost + cost + more, fault, (text,), None, (), record
@@ -542,15 +525,15 @@ class _PathReader:
         """
         if not rejected or not self.models.unshown or self.models.q is None or ("draft", text) not in self.first:
             return
-        row, token = self.q(text), rejected[-1][-1]
+        row, token = self.rows.q(text), rejected[-1][-1]
         item = self.items[at] if at < len(self.items) else None
         if _certain(row) is not None or (item and item.token_from(row, NEAR) is not None):
             return
         ahead = {
-            made: other for other in self._drafted_after(rejected) if (made := _certain(self.q(other))) is not None
+            made: other for other in self._drafted_after(rejected) if (made := _certain(self.rows.q(other))) is not None
         }
         for made, other in ahead.items():
-            whose, does = _whose(other, text, rejected), short_row(self.q(other))
+            whose, does = text_difference(other, text, rejected), short_row(self.rows.q(other))
             said = f"draft 1 is drawn from q after {other}{whose} = {does}, expected q = {short_row(row)}"
             yield _DraftReading((made,), (row,), at, OTHER_NUMBER, said, ("",))
         if token in ahead or not row[token] > 0:
@@ -574,7 +557,7 @@ class _PathReader:
         here, at = text + drafted.tokens, drafted.next
         item = self.items[at] if at < len(self.items) else None
         known = self.models.q is not None
-        row = self.q(here)
+        row = self.rows.q(here)
         sure = _certain(row) if known else None
         late = LATE if self._is_behind_target(text, here) else 0.0
         if sure is not None and (not self.asks_draft or ("draft", here) in self.first):
@@ -586,10 +569,10 @@ class _PathReader:
             cost = self._misfit(at, "draft", len(here), ("draft", here))
             if not known:
                 other = here in self.models.learned and not same_row(item.pmf, self.models.learned[here], NEAR)
-                cost += OTHER_DRAFT * other + LIKE_PLAIN * same_row(item.pmf, self.p(here), NEAR)
+                cost += OTHER_DRAFT * other + LIKE_PLAIN * same_row(item.pmf, self.rows.p(here), NEAR)
                 yield self._with(drafted, item.outcome, item.pmf, at + 1, cost, place=item.place, drawn=True)
             elif not drafted.fault and drafted.cost < OTHER_DRAFT:
-                named = self._named_row(item.pmf, here, ())
+                named = self.rows.row_name(item.pmf, here, ())
                 said = f"draft {len(drafted.tokens) + 1} is drawn from {named}, expected q = {short_row(row)}"
                 more = cost + OTHER_DRAFT
                 yield self._with(drafted, item.outcome, row, at + 1, more, said, item.place, drawn=True)
@@ -644,7 +627,7 @@ class _PathReader:
             return
         coin = self._next(drafted.next + len(drafted.tokens), lookup=False)
         fitting: list[int] = []
-        p = self.p(here)
+        p = self.rows.p(here)
         if coin is None and _certain(p) is not None:
             return  # as a token of the target would be
         if coin is not None:
@@ -679,7 +662,7 @@ class _PathReader:
             yield from self._bonus(at, now)
             return
         here = text + drafted.tokens[:i]
-        p, q, token = self.p(here), drafted.q[i], drafted.tokens[i]
+        p, q, token = self.rows.p(here), drafted.q[i], drafted.tokens[i]
         bound = float(ratio(p[token], q[token]))
         line = drafted.places[i]
         inside = f"q = {short(q[token])}{f', {line}' if line else ''}" if q[token] < 1 - NEAR else ""
@@ -762,7 +745,7 @@ class _PathReader:
             q: The row that the draft is drawn from.
             now: The round as far as it is read. A way that makes the round too costly is left out.
         """
-        item, bound = self._next(at, lookup=False), float(ratio(self.p(here)[token], q[token]))
+        item, bound = self._next(at, lookup=False), float(ratio(self.rows.p(here)[token], q[token]))
         if item is not None and self._is_before_queries(item, now.text):
             item = None
         if item is not None:
@@ -773,7 +756,7 @@ class _PathReader:
                 yield at + 1, accepted, 0.0, f"u {sign} {short(seen)}{at_place}", "", seen
             elif not now.is_too_costly(OTHER_NUMBER):
                 does, ought = apart(seen, bound)
-                by = self._named_ratio(seen, here, token, now.rejected)
+                by = self.rows.ratio_name(seen, here, token, now.rejected)
                 told = f"u {sign} {does}{at_place}; expected {ought} = min(1, p/q){f'; this is {by}' if by else ''}"
                 where = f" ({item.place})" if item.place else ""
                 rows = f"tested with {by}; expected the rows after {here}: u < {does} instead of {ought}{where}"
@@ -782,7 +765,7 @@ class _PathReader:
         if bound > 1 - NEAR or bound < NEAR:
             yield at, bound > NEAR, 0.0, "surely" if bound < NEAR else "", "", bound
         elif not now.is_too_costly(min(UNDRAWN, NO_TEST)):
-            by = self._named_ratio(1.0, here, token, now.rejected)
+            by = self.rows.ratio_name(1.0, here, token, now.rejected)
             as_by = f", as by {by}" if " after " in by else ""
             guessed = max(q) == 1  # a test that passes surely leaves no draw
             how = "surely, whatever is drawn" if guessed else "with probability 1"
@@ -817,15 +800,15 @@ class _PathReader:
         none = UNLIKELY if inside and (("draft", here) not in self.first or self._is_chained(text, here)) else 0.0
         alone = now.record("", (), "", now.fault)
         yield from self._emitted(at, text, drafts, words, now.cost + none, now.fault, used, drafts, (), alone)
-        for new, after, cost, row, place in self._token(at, here, self.p(here), "p", now):
+        for new, after, cost, row, place in self._token(at, here, self.rows.p(here), "p", now):
             more = self._misfit(at, "bonus", len(here)) if after > at else 0.0
             more += PASSED_OVER * (("draft", here) in self.first)
             if not inside:  # behind the end: it is cut off
                 yield from self._emitted(after, text, drafts, words, now.cost + more, now.fault, used, None, (), alone)
                 continue
-            shown = f"bonus {new} ({row or f'p = {short(self.p(here)[new])}{place}'})"
+            shown = f"bonus {new} ({row or f'p = {short(self.rows.p(here)[new])}{place}'})"
             first = now.fault or (row and f"the bonus token is {row}{_in_parentheses(place)}")
-            seen = self._drawn_from(at, here, self.p(here)) if after > at else self._certainly(new, at)
+            seen = self._drawn_from(at, here, self.rows.p(here)) if after > at else self._certainly(new, at)
             record = now.record("bonus", seen, place[2:], first)
             yield from self._emitted(
                 after, text, (*drafts, new), f"{words}, {shown}", now.cost + cost + more, first, (*used, here), None,
@@ -863,7 +846,7 @@ class _PathReader:
         elif item.outcome is None and (item.is_lookup or self._may_draw(item)):
             yield from self._by_widths(item, at, here, rule, name, rejected)
         elif item.is_lookup and item.outcome is not None:
-            named = self._named_row(item.pmf, here, rejected)
+            named = self.rows.row_name(item.pmf, here, rejected)
             cost = OTHER_NUMBER + UNKNOWN_ROW * named.startswith("(")
             yield item.outcome, at + 1, cost, f"drawn from {named}, expected {name} = {short_row(rule)}", place
 
@@ -874,25 +857,12 @@ class _PathReader:
         "" also if ``token`` is certain in q or in the residual after ``here``. Each of the texts ``rejected`` ends in a
         draft that an earlier round rejected.
         """
-        if token in {_certain(self.q(here)), _certain(excess(self.p(here), self.q(here)))}:
+        if token in {_certain(self.rows.q(here)), _certain(excess(self.rows.p(here), self.rows.q(here)))}:
             return ""
-        fitting = [text for text in self._texts(here) if _certain(self.p(text)) == token]
+        fitting = [text for text in self.rows.texts(here) if _certain(self.rows.p(text)) == token]
         strange = [text for text in fitting if ("target", text) in self.first and text != self.final[: len(text)]]
         fitting = strange if len(strange) == 1 else fitting
-        return f"p after {fitting[0]}{self._whose(fitting[0], here, rejected)}" if len(fitting) == 1 else ""
-
-    def _whose(self, text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
-        """Return words for how ``text``, the text of a wrong row, differs from the right text ``here``.
-
-        If only the last token differs, the words also state whether the last token of ``text`` is the argmax of p. Each
-        of the texts ``rejected`` ends in a draft that an earlier round rejected.
-        """
-        said = _whose(text, here, rejected)
-        if not said.startswith(IN_PLACE):
-            return said
-        p = self.p(text[:-1])
-        most = ", the argmax of p," if p[text[-1]] == max(p) < 1 - NEAR else ""
-        return f"{IN_PLACE}{text[-1]}{most} in place of {here[-1]})"
+        return f"p after {fitting[0]}{self.rows.difference(fitting[0], here, rejected)}" if len(fitting) == 1 else ""
 
     def _undrawn_token(
         self, at: int, here: Tokens, rule: Row, name: str, now: _RoundReading
@@ -929,7 +899,11 @@ class _PathReader:
             return item.pmf
         rows = [
             rule,
-            *(row for text in [here, *self._texts(here)] for _, row in _named_rows(self.p(text), self.q(text))),
+            *(
+                row
+                for text in [here, *self.rows.texts(here)]
+                for _, row in named_rows(self.rows.p(text), self.rows.q(text))
+            ),
         ]
         return next((row for row in rows if item.token_from(row, NEAR) is not None), ())
 
@@ -950,11 +924,11 @@ class _PathReader:
         of ``_token``.
         """
         place, ought = f", {item.place}" if item.place else "", f"expected {name} = {short_row(rule)}"
-        for text in [here, *self._texts(here)]:
-            for row_name, row in self._rows_after(text, here):
+        for text in [here, *self.rows.texts(here)]:
+            for row_name, row in self.rows.rows_after(text, here):
                 token = item.token_from(row, NEAR)
                 if token is not None:
-                    whose = "" if text == here else f" after {text}{self._whose(text, here, rejected)}"
+                    whose = "" if text == here else f" after {text}{self.rows.difference(text, here, rejected)}"
                     said = f"drawn from {row_name}{whose} = {short_row(row)}, {ought}"
                     yield token, at + 1, OTHER_NUMBER, said, place
                     return
@@ -985,104 +959,6 @@ class _PathReader:
             yield _Alternative(
                 at, self.final, f"{words}, but {said}", cost + LOST, first, used, ended=True, round=record
             )
-
-    def _named_ratio(self, seen: float, here: Tokens, token: int, rejected: tuple[Tokens, ...]) -> str:
-        """Return the formula that gives the observed acceptance probability ``seen`` of a draft; "" if none fits.
-
-        These formulas are tried: min(1, p/q) with p, q or both after another text, q/p, and p. ``here`` is the text
-        before the draft ``token``. Each of the texts ``rejected`` ends in a draft that an earlier round rejected.
-        """
-        p, q = self.p(here), self.q(here)
-
-        def gives(p_row: Row, q_row: Row) -> bool:
-            return abs(float(ratio(p_row[token], q_row[token])) - seen) < NEAR
-
-        others = [text for text in self._texts(here) if text != here]
-        tries: list[tuple[str, Callable[[Tokens], tuple[Row, Row]]]] = [
-            ("p", lambda text: (self.p(text), q)),
-            ("q", lambda text: (p, self.q(text))),
-            ("p and q", lambda text: (self.p(text), self.q(text))),
-        ]
-        for name, rows in tries:
-            fitting = [text for text in others if gives(*rows(text))]
-            if fitting:
-                return f"{name} after {fitting[0]}{self._whose(fitting[0], here, rejected)}"
-        return "q/p" if gives(q, p) else "p alone" if abs(p[token] - seen) < NEAR else ""
-
-    def _named_row(self, seen: Row, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
-        """Format the row ``seen``, with the name of the known row that equals it, such as ``q`` or ``p after (0, 1)``.
-
-        ``here`` is the text before the draw. Each of the texts ``rejected`` ends in a draft that an earlier round
-        rejected.
-        """
-        key = tuple(seen), here, rejected
-        if key not in self._names:
-            self._names[key] = self._name_of_row(seen, here, rejected)
-        return self._names[key]
-
-    def _name_of_row(self, seen: Row, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
-        p, q = self.p(here), self.q(here)
-        shown = short_row(seen)
-        for name, row in (*_named_rows(p, q), ("max(q - p, 0)", excess(q, p))):
-            if same_row(seen, row, NEAR):
-                return f"{name} = {shown}"
-        rows = [(text, name, row) for text in self._texts(here) for name, row in self._rows_after(text, here)]
-        fitting = [(text, name) for text, name, row in rows if same_row(seen, row, NEAR)]
-        changed = changed_row(seen, {"p": p, "q": q, "norm(max(p - q, 0))": excess(p, q)}, NEAR)
-        if changed and all(" with " in name for _, name in fitting):  # a residual of two texts fits by chance
-            return f"{changed} = {shown}"
-        for text, name in fitting:
-            return f"{name} after {text}{self._whose(text, here, rejected)} = {shown}"
-        return shown
-
-    def _rows_after(self, text: Tokens, here: Tokens) -> tuple[tuple[str, Row], ...]:
-        """Return (name, row) for the rows that a program may use if it works after ``text`` instead of ``here``.
-
-        The rows are p, q and their residual after ``text``. If the texts differ, there are also the residuals with p
-        after one and q after the other.
-        """
-        p, q = self.p(text), self.q(text)
-        mixed = (
-            ("norm(max(p - q, 0)) with q", excess(self.p(here), q)),
-            ("norm(max(p - q, 0)) with p", excess(p, self.q(here))),
-        )
-        return (*_named_rows(p, q), *(mixed if text != here else ()))
-
-    def _texts(self, here: Tokens) -> list[Tokens]:
-        """Return texts whose rows a wrong program may use instead of those after ``here``, likely ones first."""
-        asked = sorted(dict.fromkeys(self.models.asked), key=lambda text: abs(len(text) - len(here)))
-        near = [here[:length] for length in range(len(here) - 1, len(self.models.prompt) - 1, -1)]
-        return [text for text in dict.fromkeys([*asked, *near]) if text != here and len(text) > 0]
-
-
-def _named_rows(p: Row, q: Row) -> tuple[tuple[str, Row], ...]:
-    return ("p", p), ("q", q), ("norm(max(p - q, 0))", excess(p, q))
-
-
-def _whose(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
-    """Return words for how ``text``, the text of a wrong row, differs from the right text ``here``.
-
-    ``text`` may be shorter or longer, keep a rejected draft, have another last token, or be unrelated. Each of the
-    texts ``rejected`` ends in a draft that an earlier round rejected. It is kept if the rest of ``text`` is the rest of
-    ``here``, with the replacement or without it.
-    """
-    kept = (
-        other[-1]
-        for other in rejected
-        if text[: len(other)] == other and text[len(other) :] in {here[len(other) :], here[len(other) - 1 :]}
-    )
-    gone = next(kept, None)
-    if gone is not None:
-        return f" (which keeps the rejected draft {gone})"
-    apart_by = abs(len(here) - len(text))
-    tokens = "token" if apart_by == 1 else f"{apart_by} tokens"
-    if text and len(text) == len(here) and text[:-1] == here[:-1]:
-        return f"{IN_PLACE}{text[-1]} in place of {here[-1]})"
-    if here[: len(text)] == text:
-        return f" (without the last {tokens})"
-    if here[apart_by:] == text:
-        return f" (without the first {tokens})"
-    return f" (with {apart_by} token{'s' * (apart_by > 1)} more)" if text[: len(here)] == here else " (another text)"
 
 
 def _in_parentheses(place: str) -> str:
