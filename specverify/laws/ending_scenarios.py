@@ -19,6 +19,8 @@ _ALL_ACCEPTED: Final = ((99, 1), (102, 2), (188, 2), (261, 2), (370, 2))
 1, 2, 3 and 5 tokens, they agree too. So for each number of drafts up to 8 a text ends at each draft of a round that is
 accepted whole, and at its bonus token, although more tokens are wanted."""
 
+QUICK_ENDING: Final = Scenario(CERTAIN, 4, (0,), 12, (2,), seed=84)
+"""The text that each quick run of an engine has: its end replaces a rejected draft after accepted ones."""
 ENDING_SCENARIOS: Final = (
     Scenario("generic", 2, (0,), 5, (1,), seed=56),
     Scenario("generic", 3, (0, 1), 3, (2,), seed=51),

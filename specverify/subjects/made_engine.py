@@ -33,7 +33,7 @@ from specverify.intercept.distributions import Forced
 from specverify.laws.certain_tables import few_after
 from specverify.laws.deep_scenarios import LONG_SCENARIOS, QUICK_SCENARIOS, WRITTEN_OUT
 from specverify.laws.draws import Replayed
-from specverify.laws.ending_scenarios import ENDING_SCENARIOS
+from specverify.laws.ending_scenarios import ENDING_SCENARIOS, QUICK_ENDING
 from specverify.laws.enumeration import complete_law
 from specverify.laws.law import target_law
 from specverify.laws.near_ties import Logits
@@ -241,7 +241,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
     widest, unseen = wide(SCENARIOS[-1]), first._replace(observer=None)  # whose rounds are taken for whole ones
     served = requests_for(first.speculative, batched=first.batched, stops=first.stops, rows=sizes.rows)
     requests = [each._replace(scenario=wide(each.scenario)) for each in served]
-    quick = frozenset(map(wide, QUICK_SCENARIOS))
+    quick = frozenset(map(wide, (*QUICK_SCENARIOS, QUICK_ENDING)))
 
     def in_each(scenarios: Iterable[Scenario]) -> list[Scenario]:
         return [scenario for scenario in map(wide, scenarios) if first.allowed is None or _has_law(make, scenario)]
@@ -263,7 +263,11 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
                 _program(with_gamma(make, sizes.gamma), scenario, first, SIZE_REPLAYS)._replace(in_quick=True)
                 for scenario in in_each(size_scenarios(sizes))
             ),
-            *(_program(make, scenario, unseen) for scenario in in_each(ENDING_SCENARIOS) if first.stops),
+            *(
+                _program(make, scenario, unseen)._replace(in_quick=scenario in quick)
+                for scenario in in_each(ENDING_SCENARIOS)
+                if first.stops
+            ),
             *(_serving(make, each, first) for each in requests if in_each(each.each) == list(each.each)),
             SampledSetting(
                 f"{widest.name}, {SAMPLED}", partial(_counted, make), partial(law_in_scenario, make, widest), DETECT

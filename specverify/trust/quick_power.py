@@ -393,8 +393,8 @@ choices. A case of more than 20 000 runs is skipped, and the verdict states this
 texts, so the limit for engines is 4 000 runs a case and 10 000 runs a check; after that only cases of at most 100 runs
 are examined. If no case of the list can be enumerated for a subject, other cases are tried until one can.
 
-The law of the text is also compared in six scenarios (`QUICK_SCENARIOS`) and, for engines, in some batches that no
-list contains.
+The law of the text is also compared in six scenarios (`QUICK_SCENARIOS`) and, for engines, in some batches and one
+text with an end that no list contains.
 
 **How the list was chosen.** A program added one case after the other. In each step it took the case that refutes the
 most remaining bugs per run. A bug remains until two cases of the list refute it (or one, if no second case does). The
