@@ -123,7 +123,7 @@ class OfRequest:
     """
 
     def __init__(self, draws: Draws, request: int) -> None:
-        """Make the draws of ``request`` from ``draws``; the names of two requests' decisions differ."""
+        """Store ``draws``, which makes all draws, and ``request``, the number that is added to their names."""
         self._draws, self._request = draws, request
 
     def categorical(self, pmf: Pmf, site: Site) -> int:

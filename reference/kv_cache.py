@@ -123,7 +123,11 @@ def check_croppable(names: Sequence[str], per_token: Sequence[str] = ("keys", "v
 
 
 def tree_depths(parents: Sequence[int]) -> tuple[int, ...]:
-    """Return the depth of every node, 0 for the children of the last known token; its position is known + depth."""
+    """Return the depth of every node, 0 for the children of the last known token.
+
+    The position of a node in the text is the number of known tokens plus its depth. Raises ``ValueError`` for a parent
+    that is neither an earlier node nor -1.
+    """
     depths: list[int] = []
     for node, parent in enumerate(parents):
         if not is_integer(parent) or not -1 <= parent < node:

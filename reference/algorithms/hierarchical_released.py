@@ -26,7 +26,12 @@ from .hierarchical import backward, ratios, stays, whole_block
 
 @from_parts
 def build(task: Task, gamma: int = 5) -> Parts:
-    """Return the decoder that drafts ``gamma`` tokens from q; the test of the whole block uses the uncapped ratio."""
+    """Return the decoder that drafts ``gamma`` tokens from q and verifies them as ``hierarchical``, but for one test.
+
+    This test keeps the whole block with probability min(1, r), where r is the product of p/q over all drafts. In
+    ``hierarchical`` the probability is the capped ratio r / m. Here m is the largest product of p/q over the first i
+    drafts, i = 0 .. ``gamma``; the empty product is 1, so m is at least 1.
+    """
     return Parts(model_drafter(draft_model(task)), constant(gamma), backward(capped_end=False))
 
 

@@ -32,7 +32,10 @@ from ..verifiers.accept_or_replace import accept_or_replace
 
 
 def nearest(token: int, size: int) -> Tokens:
-    """Return the other codes of a vocabulary of ``size``, the nearest to ``token`` first."""
+    """Return all codes 0 .. ``size`` - 1 except ``token``, in order of their distance to it, the nearest first.
+
+    The distance of two codes is the difference of their numbers. Of two equally near codes the lower is first.
+    """
     return tuple(sorted((code for code in range(size) if code != token), key=lambda code: (abs(code - token), code)))
 
 

@@ -6,8 +6,8 @@ The rule is that of the released code, hemingkx/SWIFT at 88caed7, ``model/swift/
 * ``get_choices_list``: each token of the chain gets siblings, drawn without replacement; more siblings if q(token) is
   smaller. Siblings have no children.
 * ``sample`` and ``evaluate_posterior``: recursive rejection, as in EAGLE.
-* ``swift_optimization``: after a round another set of layers is tested on the first tokens of the answer. It is chosen
-  if more of them are the argmax of its q than for any set before.
+* ``swift_optimization``: after a round another set of layers is tested on the first tokens of the answer. Its score is
+  the number of these tokens that are the argmax of its q. A set is chosen if its score exceeds all earlier scores.
 
 The number of siblings depends on the probability of the token drawn first. The output is exact nevertheless: that token
 is tried first, and the residual after its rejection does not depend on it. The layers change only between rounds, by

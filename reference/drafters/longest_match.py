@@ -23,11 +23,16 @@ def first_end(tokens: Tokens, length: int) -> int | None:
 
 
 def longest_match(tokens: Tokens, least: int, predict: int) -> Tokens:
-    """Return up to ``predict`` - 1 tokens to copy; () if the longest match has fewer than ``least`` tokens.
+    """Return up to ``predict`` - 1 tokens to copy from ``tokens``: those after the first occurrence of a match.
 
-    A match is a suffix of ``tokens`` that also occurs earlier; the tokens after its first occurrence are copied. The
-    longest match is used whose first occurrence is followed by at least ``predict`` tokens, not counting the last token
-    of ``tokens``. If no match is, the match of one token is used.
+    A match is a suffix of ``tokens`` that also occurs earlier. Every match is considered, the longest first:
+
+    * If there is no match, or the longest match has fewer than ``least`` tokens, the result is ().
+    * The first match is used that has room: at least ``predict`` tokens follow its first occurrence, not counting the
+      last token of ``tokens``, which is never copied.
+    * If no match has room, the match of one token is used, whatever follows it.
+
+    ``least`` limits only the longest match. The match that is used may be shorter.
     """
     ends = {length: first_end(tokens, length) for length in range(1, len(tokens))}
     result = [length for length in ends if ends[length] is not None]

@@ -86,9 +86,12 @@ class DrawnNoise:
         self._held: dict[int, list[tuple[list[Any], int]]] = {}
 
     def winner(self, pmf: Pmf, position: int) -> int:
-        """Return the winner of ``pmf`` at ``position``.
+        """Return the token that wins the race of ``pmf`` ``[V]`` at ``position``: the token with the least ``E / pmf``.
 
-        Raises ``ValueError`` for a third pmf at one position: a round has only p and q.
+        The exponentials E are not drawn. The first call at a position draws the token from ``pmf``. A call with another
+        pmf draws from the law of its winner given the first winner. Repeated calls return the same token.
+
+        Raises ``ValueError`` if ``pmf`` is no pmf, and for a third pmf at one position: a round has only p and q.
         """
         masses = check_pmf(pmf, f"the pmf at position {position}").tolist()
         held = self._held.setdefault(position, [])

@@ -73,9 +73,10 @@ def _cells(low: Any, high: Any) -> Iterator[Item]:
 
 
 def _whole(numbers: Any, low: int, number: int) -> Iterator[Item]:
-    """Yield an item for each integer in ``numbers``, drawn uniformly from ``[low, low + number)``.
+    """Yield an item for each integer in ``numbers``; each was drawn uniformly from ``range(low, low + number)``.
 
-    An item states the integer twice: as an outcome, and as an interval of a uniform.
+    The item of the integer ``low + i`` has the outcome i. Its bounds are ``i / number`` and ``(i + 1) / number``,
+    because ``floor(u * number)`` is i for a uniform u between them.
     """
     weights = np.ones(number) if number <= _TOLD else None
     for value in np.asarray(numbers, dtype=object).ravel().tolist():

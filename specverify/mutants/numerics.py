@@ -161,9 +161,10 @@ LOST_RECOVERY_IS_COUNTED_EPSILON = Fraction(1, 2**40)
 
 
 def lost_recovery_is_counted_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling that emits -1 in place of a rejected draft if the residual is empty.
+    """Speculative sampling that emits -1 in place of a rejected draft if the residual ``(p - q)+`` is 0 everywhere.
 
-    An exception is the first draft: its replacement is drawn as usual.
+    A draft can be rejected although p = q, because it is accepted with probability p / (q + epsilon), below 1. The
+    first draft of a round is an exception: if its residual is 0 everywhere, its replacement is drawn from p.
     """
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), child_pmf(draft, i, target(prefix))

@@ -154,17 +154,16 @@ def nothing_says(known: KnownValues) -> str:
 
 
 def _is_said(name: str, kind: Kind, facts: Facts | None, promises: Mapping[str, Kind]) -> bool:
-    """Return whether the expected value of ``name`` is known without a call without speculation.
+    """Return whether the value ``name`` can be checked without a result of the call without speculation.
 
     ``kind`` is the promise for this value, and ``promises`` are those for all values. ``facts`` is what is known about
-    the request. The expected value is known in these cases:
+    the request. Chunks and snapshots can be checked if the text is promised too. If ``kind`` is "plain" (the value
+    equals that of the call without speculation), no other value can be checked. For all other kinds:
 
-    * chunks and snapshots, if the text is returned too;
-    * the finish reason, if the horizon is known;
-    * log-probabilities of the prompt, if the target is known and ``kind`` is not "processed";
-    * values that follow from a pmf (``OF_ROWS``), if the target is known for "raw", or the law for other kinds.
-
-    If ``kind`` is "plain", only chunks and snapshots are known without such a call.
+    * The finish reason can be checked if ``facts`` has the requested number of tokens.
+    * Log-probabilities of the prompt can be checked if ``facts`` has the target and ``kind`` is not "processed".
+    * Values of ``OF_ROWS``, such as log-probabilities, need the target if ``kind`` is "raw". Otherwise they need the
+      law of the tokens.
     """
     if name in {"chunks", "snapshots"} and "text" in promises:
         return True

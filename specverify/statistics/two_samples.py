@@ -7,8 +7,8 @@ tends to a chi-square with ``cells - 1`` degrees of freedom; under laws p and p'
     (2 TV)^2 <= 2 sum (p - p')^2 / (p + p'),    hence    lambda >= 2 n TV^2:
 
 each sampler needs twice the samples that a comparison with a known law needs. The cells are chosen from a pilot sample
-of the call without speculation, which is then discarded, so that they do not depend on the tested samples. All rarer
-outcomes share one cell.
+of the call without speculation, which is then discarded, so that they do not depend on the tested samples. An outcome
+that is frequent in the pilot sample has a cell of its own. All other outcomes share one cell.
 """
 
 from __future__ import annotations

@@ -174,7 +174,11 @@ class TokensMade(NamedTuple):
 
 
 def tokens_made(make: Make | WithVocabulary, names: tuple[str, ...]) -> Any:
-    """Return a factory of the engines of ``make`` with calls that return only tokens, without the values ``names``."""
+    """Return a factory of the same engines as ``make``, except that their calls return only tokens.
+
+    The calls of the engines of ``make`` also return values, such as log-probabilities, which are removed. ``names`` are
+    the names of these values, in the order in which an answer ``(tokens, value, ...)`` has them.
+    """
     if not isinstance(make, WithVocabulary):
         return TokensMade(make, names)
     alone: Any = TokensMade(make.make, names)

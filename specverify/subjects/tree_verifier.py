@@ -193,9 +193,10 @@ def build(
 ) -> Decoder:
     """Return the decoder that draws trees of one shape from q and verifies them by ``verify``, round by round.
 
-    ``form`` is the form of ``verify``. ``shape`` has the parent of each node, -1 for a child of the root. ``company``
-    states whether each tree is verified in a batch with other trees. ``task`` has the models. ``answered(draws)`` is
-    the context of a call of ``verify``; by default it intercepts random calls.
+    ``form`` states whether ``verify`` takes one tree or a batch, and how trees are drawn. ``shape`` has the parent of
+    each node, -1 for a child of the root. ``company`` states whether each tree is verified in a batch with other trees.
+    ``task`` has the models. ``answered(draws)`` returns a context manager, inside which each call of ``verify`` runs.
+    In the default one, ``draws`` chooses the results of the random calls that ``verify`` makes.
     """
 
     def decide(draws: Draws, rows: TreeRows) -> TreeAnswer:

@@ -58,7 +58,8 @@ def check_sampler(
     Args:
         sample: ``sample(seed, n)`` returns n sequences of token ids in the order of their drawing. The sequences must
             be independent of each other and of those for other seeds; this is tested too. ``sample`` may also return
-            ``{"tokens": sequences, ...}``, or n objects.
+            ``{"tokens": sequences, ...}``, or n mappings that have ``"tokens"``. With ``returns`` it may also return n
+            objects that have the token ids as an attribute, such as ``token_ids``.
         law: The expected law, in one of four forms. A pmf ``[vocabulary]``, if every sequence is one token. A mapping
             from token sequences (tuples) to probabilities, with ``"others"`` for all other sequences. Another sampler,
             ``law(seed, n)``, such as the same engine without speculation. A mapping from prefixes (tuples) to the law

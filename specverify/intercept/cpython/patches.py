@@ -335,9 +335,11 @@ def _exchange(module: _Module, functions: Mapping[Any, Any], *, back: bool) -> N
 
 
 def _redirect_float_calls(code: CodeType, names: Mapping[str, Any]) -> CodeType:
-    """Return ``code`` with its calls of floating types redirected to other names.
+    """Return ``code`` with its calls of floating types, such as ``float(x)``, turned into calls of other global names.
 
-    The result is ``code`` itself if it has no such calls. ``names`` are the globals of the code.
+    ``TYPES`` has the new name for each type. ``names`` are the globals of ``code`` (name -> object), which show the
+    type that a name in ``code`` stands for. The result is ``code`` itself if it has no such calls. Calls are left
+    unchanged where the new names would give a code object more than ``_MOST_NAMES`` names.
     """
     constants = tuple(
         _redirect_float_calls(item, names) if isinstance(item, CodeType) else item for item in code.co_consts

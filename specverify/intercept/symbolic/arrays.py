@@ -420,9 +420,11 @@ _SEARCHSORTED: Any = np.ndarray.searchsorted
 
 
 def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    """Replace ``ndarray.searchsorted``: a symbolic value ``v`` is looked up among very many bounds by one draw.
+    """Replace ``ndarray.searchsorted`` in large-vocabulary mode; the parameters are those of NumPy's method.
 
-    Any other call is NumPy's own. The parameters are those of NumPy's method.
+    If the array has very many bounds (``large``), the index of a symbolic value ``v`` is drawn from its law: one draw
+    in place of one for each comparison. NumPy's own method handles all other calls; with fewer bounds it bisects them,
+    and each comparison with a symbolic ``v`` may draw.
     """
     random = isinstance(v, SymbolicFloat) or (isinstance(v, np.ndarray) and v.dtype.kind == "O")
     return (searched if random and large(self.size) else _SEARCHSORTED)(self, v, side, sorter)

@@ -98,7 +98,7 @@ class _Called:
         self._real = real
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the NumPy function, with arrays in place of symbolic numbers and of lists of them."""
+        """Call the wrapped NumPy function, with arrays in place of symbolic numbers and of lists of them."""
         for value in (*args, *kwargs.values()) if kwargs else args:
             kind = type(value)
             if kind in _CONTAINERS or (kind is _NDARRAY and value.dtype.char == "O"):

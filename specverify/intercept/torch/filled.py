@@ -266,10 +266,16 @@ def _name(func: Any) -> str:
 
 
 def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Return the result of ``func(*args, **kwargs)``, a call that writes into a tensor without reading outcomes.
+    """Return the result of ``func(*args, **kwargs)``, a call that writes into a tensor, if random values take part.
 
-    The tensor is added to ``filled``, which records such tensors. Returns ``Declined`` unless the call writes symbolic
-    numbers or unread outcomes, or writes to a tensor with symbolic numbers.
+    The call writes in place, into ``out`` or at an index. Random values are symbolic numbers, and outcomes of draws
+    that the program has not read. If the result is symbolic, ``filled`` records that it represents the written tensor.
+
+    Returns ``Declined`` in these cases:
+
+    * The call writes into no tensor.
+    * No random value is written, and the tensor that is written to has none.
+    * An outcome would have to be read, for example to add it in place to an ordinary float tensor.
     """
     if func is torch.Tensor.__setitem__ and _keeps_open(*args):
         return _set(filled, *args)

@@ -34,7 +34,10 @@ def said_by_subject(verdicts: Sequence[Verdict]) -> tuple[SubjectSaid, ...]:
 
 
 def made(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the command and the versions that the JSON ``data`` of a run records, as fields of ``RunSaid``."""
+    """Return the command of a run and the versions of Python and its packages, as fields of ``RunSaid``.
+
+    ``data`` is the JSON data of the run.
+    """
     told = data.get("made") or {}
     versions = {str(name): str(version) for name, version in (told.get("versions") or {}).items()}
     if "specverify" in data:
