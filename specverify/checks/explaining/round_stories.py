@@ -144,7 +144,10 @@ class _Rule(NamedTuple):
 
 
 def _rule_of_drafts(given: GivenDrafts) -> _Rule:
-    """Return the probabilities for the round ``given`` if each draft is tested alone (2211.17192, Algorithm 1)."""
+    """Return how probable the tests and replacements of the round ``given`` are if each draft is tested alone.
+
+    These are the acceptance probability of each draft and the law of its replacement (2211.17192, Algorithm 1).
+    """
     places = range(len(given.drafts))
     accept = [expected_accept(given, i) for i in places]
     replace = {i: excess(given.rows.p[i], given.rows.q[i]) for i in places}
@@ -152,7 +155,7 @@ def _rule_of_drafts(given: GivenDrafts) -> _Rule:
 
 
 def _block_rule(given: GivenDrafts) -> _Rule:
-    """Return the probabilities for the round ``given`` of block verification (2403.10444, Algorithm 2)."""
+    """Return the same as ``_rule_of_drafts`` for block verification (2403.10444, Algorithm 2)."""
     block = block_round(given)
     return _Rule(block.accept, block.replace, "block verification", "norm(max(w p - q, 0))")
 
