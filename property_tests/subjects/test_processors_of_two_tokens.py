@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.checks import check_named
-from specverify.run.verify import Checklist, run_check
-from specverify.subjects.made_engine import SCENARIOS, SECOND_ROUND, Made, made_subject
-from specverify.subjects.subject import EngineProgram
+from specverify.subjects.made_engine import SCENARIOS, SECOND_ROUND, Made
+from test_support.subjects.engine_laws import law_verdict
 
 GAMMA = 2
 
@@ -70,10 +68,7 @@ def status_of(scenarios, fault):
         engine = Engine(scenario, fault)
         return Made(engine.decode, engine.plain)
 
-    subject, names = made_subject(make, "an engine"), {scenario.name for scenario in scenarios}
-    programs = tuple(program for program in subject.programs if program.name in names)
-    checked = run_check(subject.with_situations(EngineProgram, programs), check_named("law_is_target"), Checklist(()))
-    return checked.status
+    return law_verdict(make, scenarios).status
 
 
 @pytest.mark.parametrize("fault", ["second", "prompt", "residual"])

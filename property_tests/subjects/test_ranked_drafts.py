@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.checks import check_named
 from specverify.laws.deep_scenarios import RANKED
-from specverify.run.verify import Checklist, run_check
-from specverify.subjects.made_engine import CERTAIN_SCENARIOS, SCENARIOS, made_subject
-from specverify.subjects.subject import EngineProgram
+from specverify.subjects.made_engine import CERTAIN_SCENARIOS, SCENARIOS
+from test_support.subjects.engine_laws import law_verdict
 
 ONE_TOO_FEW = "the first entry of a moved path is overwritten"
 
@@ -66,11 +64,7 @@ class Engine:
 
 def status_of(scenarios, siblings, depth, fault):
     """Return the verdict on ``scenarios`` alone."""
-    subject = made_subject(lambda scenario: Engine(scenario, siblings, depth, fault).decode, "an engine")
-    names = {scenario.name for scenario in scenarios}
-    programs = tuple(program for program in subject.programs if program.name in names)
-    checked = run_check(subject.with_situations(EngineProgram, programs), check_named("law_is_target"), Checklist(()))
-    return checked.status
+    return law_verdict(lambda scenario: Engine(scenario, siblings, depth, fault).decode, scenarios).status
 
 
 @pytest.mark.parametrize(("siblings", "depth"), [(2, 2), (2, 3), (3, 3), (4, 5)])

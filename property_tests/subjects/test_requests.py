@@ -16,6 +16,7 @@ from specverify.subjects.made_engine import SCENARIOS, Made, made_subject
 from specverify.subjects.requests import IN_TURN, MANY_BATCHES_IN_TURN, MANY_IN_TURN, law_of_all, served
 from specverify.subjects.subject import EngineProgram, UnusableSubject
 from specverify.testing import check_engine
+from test_support.subjects.engine_laws import law_verdict
 
 GAMMA = 2
 BLOCK = 16
@@ -136,11 +137,7 @@ def third_one_short(engine, prompt):
 
 def in_turn(make):
     """Return what the law says of requests in turn alone."""
-    subject = made_subject(make, "an engine")
-    names = {requests.name for requests in (*IN_TURN, MANY_IN_TURN)}
-    programs = tuple(program for program in subject.programs if program.name in names)
-    subject = subject.with_situations(EngineProgram, programs)
-    return run_check(subject, check_named("law_is_target"), Checklist(()))
+    return law_verdict(make, (*IN_TURN, MANY_IN_TURN))
 
 
 @pytest.mark.thorough(keep=2)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from specverify.base.verdict import Status
-from specverify.checks import check_named
-from specverify.run.verify import Checklist, run_check
-from specverify.subjects.made_engine import Made, made_subject
+from specverify.subjects.made_engine import Made
 from specverify.subjects.requests import AT_ONCE, SAMPLES_OF_ONE_PROMPT
-from specverify.subjects.subject import EngineProgram
+from test_support.subjects.engine_laws import law_verdict, one_round
 
 GAMMA = 2
 
@@ -24,25 +22,13 @@ class Engine:
         """Take the models of a scenario."""
         self.scenario, self.swaps, self.rng = scenario, swaps, np.random.default_rng()
 
-    def round(self, text, left):
-        """Return the new tokens of one round after ``text``."""
-        drafts = ()
-        for _ in range(min(GAMMA, left - 1)):
-            p, q = (model(text + drafts) for model in (self.scenario.target, self.scenario.draft))
-            draft = int(self.rng.choice(len(q), p=q))
-            if self.rng.random() * q[draft] >= p[draft]:
-                rest = np.maximum(p - q, 0)
-                return (*drafts, int(self.rng.choice(len(p), p=rest / rest.sum())))
-            drafts = (*drafts, draft)
-        p = self.scenario.target(text + drafts)
-        return (*drafts, int(self.rng.choice(len(p), p=p)))
-
     def decode(self, prompts):
         """Return a row of new tokens for each prompt."""
         caches, new = [tuple(prompt) for prompt in prompts], [()] * len(prompts)
         while running := [row for row, tokens in enumerate(new) if len(tokens) < self.scenario.horizon]:
             for row in running:
-                tokens = self.round(caches[row], self.scenario.horizon - len(new[row]))
+                left = self.scenario.horizon - len(new[row])
+                tokens = one_round(self.scenario, caches[row], min(GAMMA, left - 1), self.rng)
                 caches[row], new[row] = caches[row] + tokens, new[row] + tokens
             if self.swaps and prompts[0] == prompts[1] and len(caches[0]) == len(caches[1]):
                 caches[:2] = caches[1::-1]
@@ -51,10 +37,7 @@ class Engine:
 
 def status_of(requests, *, swaps):
     """Return the verdict on ``requests`` alone."""
-    subject = made_subject(lambda scenario: Made(Engine(scenario, swaps=swaps).decode, batched=True), "an engine")
-    names = {each.name for each in requests}
-    programs = tuple(program for program in subject.programs if program.name in names)
-    checked = run_check(subject.with_situations(EngineProgram, programs), check_named("law_is_target"), Checklist(()))
+    checked = law_verdict(lambda scenario: Made(Engine(scenario, swaps=swaps).decode, batched=True), requests)
     return checked.status
 
 

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.checks import check_named
-from specverify.run.verify import Checklist, run_check
-from specverify.subjects.made_engine import Made, made_subject
+from specverify.subjects.made_engine import Made
 from specverify.subjects.requests import AT_ONCE, ENDING_AT_ONCE, ENDING_SHARED_BEGINNING, SHARED_BEGINNING
-from specverify.subjects.subject import EngineProgram
+from test_support.subjects.engine_laws import law_verdict, one_round
 
 GAMMA = 3
 
@@ -67,16 +65,7 @@ class Engine:
 
     def round(self, table, left):
         """Return the new tokens of one round after the text in the blocks of ``table``."""
-        text, drafts = self.read(table), ()
-        for _ in range(min(GAMMA, left - 1)):
-            p, q = (model(text + drafts) for model in (self.scenario.target, self.scenario.draft))
-            draft = int(self.rng.choice(len(q), p=q))
-            if self.rng.random() * q[draft] >= p[draft]:
-                rest = np.maximum(p - q, 0)
-                return (*drafts, int(self.rng.choice(len(p), p=rest / rest.sum())))
-            drafts = (*drafts, draft)
-        p = self.scenario.target(text + drafts)
-        return (*drafts, int(self.rng.choice(len(p), p=p)))
+        return one_round(self.scenario, self.read(table), min(GAMMA, left - 1), self.rng)
 
     def decode(self, prompts):
         """Return a row of new tokens for each prompt."""
@@ -98,12 +87,9 @@ class Engine:
 def verdict_of(requests, size, slots, *, early):
     """Return the verdict on ``requests`` alone."""
     stops = bool(requests[0].scenario.eos)
-    subject = made_subject(
-        lambda scenario: Made(Engine(scenario, size, slots, early=early).decode, batched=True, stops=stops), "an engine"
+    return law_verdict(
+        lambda scenario: Made(Engine(scenario, size, slots, early=early).decode, batched=True, stops=stops), requests
     )
-    names = {each.name for each in requests}
-    programs = tuple(program for program in subject.programs if program.name in names)
-    return run_check(subject.with_situations(EngineProgram, programs), check_named("law_is_target"), Checklist(()))
 
 
 CASES = [(SHARED_BEGINNING, 4, 3), (SHARED_BEGINNING, 16, 2)]
