@@ -39,7 +39,7 @@ _GENERATOR_WORDS = {"rng", "generator", "gen", "key", "random", "state"}
 _MARK = "takes_seeds_of_specverify"
 _Parameter = inspect.Parameter
 _POSITIONAL = {_Parameter.POSITIONAL_ONLY, _Parameter.POSITIONAL_OR_KEYWORD}
-_VARIADIC = {_Parameter.VAR_POSITIONAL, _Parameter.VAR_KEYWORD}
+VARIADIC = {_Parameter.VAR_POSITIONAL, _Parameter.VAR_KEYWORD}
 WAY_OUT = "lambda prompt: decode(prompt, {name}=...)"
 
 
@@ -87,9 +87,7 @@ def with_seed_named(function: Callable[..., Any]) -> Callable[..., Any]:
     named = [
         item.name
         for item in signature.parameters.values()
-        if not _is_required(item)
-        and item.kind not in _VARIADIC | {_Parameter.POSITIONAL_ONLY}
-        and _names_seed(item.name)
+        if not _is_required(item) and item.kind not in VARIADIC | {_Parameter.POSITIONAL_ONLY} and names_seed(item.name)
     ]
     if not named:
         return function
@@ -186,7 +184,7 @@ def takes_seed(function: Callable[..., Any]) -> bool:
     signature = signature_of(function)
     if getattr(function, _MARK, False) or signature is None:
         return signature is not None
-    return any(_names_seed(item.name) or _holds_seed(item.default) for item in signature.parameters.values())
+    return any(names_seed(item.name) or _holds_seed(item.default) for item in signature.parameters.values())
 
 
 def takes_prompt(function: Callable[..., Any]) -> bool:
@@ -250,10 +248,11 @@ _NO_PARAMETER = (
 
 
 def _is_required(item: inspect.Parameter) -> bool:
-    return item.default is item.empty and item.kind not in _VARIADIC
+    return item.default is item.empty and item.kind not in VARIADIC
 
 
-def _names_seed(name: str) -> bool:
+def names_seed(name: str) -> bool:
+    """Return whether the name of an argument says that it takes a seed."""
     return "seed" in name.lower()
 
 
@@ -262,7 +261,7 @@ def _prompt_of(required: list[inspect.Parameter], function: Callable[..., Any]) 
 
     It is the one with a name such as ``prompt``, else the first that needs no seed.
     """
-    free = [item for item in required if not _names_seed(item.name)]
+    free = [item for item in required if not names_seed(item.name)]
     named = [item for item in free if set(item.name.lower().split("_")) & _PROMPT_WORDS]
     others = [item for item in free if _seed_maker(item, function) is None]
     return next(iter([*named, *others]), None)
@@ -274,7 +273,7 @@ def _seed_maker(item: inspect.Parameter, function: Callable[..., Any]) -> Callab
     The returned function takes the number of prompts of the call: an argument for several seeds gets one for each
     prompt. An argument of ``function`` that takes a generator gets one that is made from a seed.
     """
-    if _names_seed(item.name):
+    if names_seed(item.name):
         several = item.name.lower().endswith("seeds")
         return lambda size: [_next_seed() for _ in range(size)] if several else _next_seed()
     if (make := maker_of(item, function)) is not None:
@@ -287,7 +286,7 @@ def _seed_maker(item: inspect.Parameter, function: Callable[..., Any]) -> Callab
     if not inspect.isclass(kind):
         return None
     if issubclass(kind, dict) or kind is Mapping or getattr(kind, "__module__", "") == "collections.abc":
-        keys = [name for name in getattr(kind, "__annotations__", ()) if _names_seed(name)] or ["seed"]
+        keys = [name for name in getattr(kind, "__annotations__", ()) if names_seed(name)] or ["seed"]
         words = set(item.name.lower().split("_"))
         known = words & _OBJECT_WORDS or getattr(kind, "__annotations__", None)
         return (lambda _: {name: _next_seed() for name in keys}) if known else None
@@ -300,7 +299,7 @@ def _class_maker(kind: Any) -> Callable[[int], Any] | None:
         parameters = inspect.signature(kind).parameters.values()
     except (TypeError, ValueError):
         return None
-    names = tuple(item.name for item in parameters if _names_seed(item.name))
+    names = tuple(item.name for item in parameters if names_seed(item.name))
     if any(_is_required(item) and item.name not in names for item in parameters):
         return None
     if names:
@@ -315,9 +314,9 @@ def _with_attribute(made: Any) -> Any:
 
 def _holds_seed(value: Any) -> bool:
     if isinstance(value, Mapping):
-        return any(_names_seed(str(name)) for name in value)
+        return any(names_seed(str(name)) for name in value)
     names = [*getattr(value, "_fields", ()), *getattr(value, "__dict__", ()), *getattr(value, "__slots__", ())]
-    return not callable(value) and any(_names_seed(str(name)) for name in names)
+    return not callable(value) and any(names_seed(str(name)) for name in names)
 
 
 def _places(

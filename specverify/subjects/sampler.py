@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 from specverify.base.arguments import is_token, shown
 from specverify.base.callables import signature_of, with_first
 from specverify.reference import Tokens
+from specverify.subjects.call_arguments import VARIADIC, names_seed
 from specverify.subjects.subject import UnusableSubject
 
 MOST_ACCEPTED: Final = 100_000
@@ -48,14 +49,11 @@ def with_seed_first(sample: Callable[..., Any]) -> Callable[..., Any]:
     billions of samples would be drawn.
     """
     signature = signature_of(sample)
-    taken = [] if signature is None else [item for item in signature.parameters.values() if item.kind not in _VARIADIC]
-    seeds = [item for item in taken if "seed" in item.name.lower()]
+    taken = [] if signature is None else [item for item in signature.parameters.values() if item.kind not in VARIADIC]
+    seeds = [item for item in taken if names_seed(item.name)]
     if len(seeds) != 1 or seeds[0] is taken[0] or seeds[0].kind is inspect.Parameter.POSITIONAL_ONLY:
         return sample
     return with_first(sample, seeds[0].name)
-
-
-_VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
 def drawn(sampler: Sampler, seed: int, number: int) -> Sequence[Tokens]:

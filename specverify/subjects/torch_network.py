@@ -96,8 +96,9 @@ class Network(torch.nn.Module):
         first = held if cache_position is None else int(cache_position.flatten()[0])
         positions = torch.arange(first, first + length) if position_ids is None else position_ids
         positions = torch.as_tensor(positions).expand(batch, length)
-        past = _new_cache(self.cache, self.config) if past_key_values is None and use_cache is not False else None
-        past = past_key_values if past is None else past
+        past = past_key_values
+        if past is None and use_cache is not False:
+            past = _new_cache(self.cache, self.config)
         tokens, places, past = _stored(past, ids, positions)
         queries = range(length)[-min(logits_to_keep, length) :]
         if attention_mask is None and all(place == list(range(first + length)) for place in places):
