@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM, StaticCache
+from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, StaticCache
+from transformers.cache_utils import Cache, Fp8QuantizedLayer
 
 from specverify.base.verdict import Status
 from specverify.testing import check_engine, torch_network
@@ -80,6 +81,53 @@ def test_a_wrong_position_gives_another_row(network):
     assert not torch.equal(right, stale)
 
 
+def dynamic_window(config):
+    """Return a sliding-window cache that can be cropped."""
+    cache = DynamicCache(config=config)
+    cache.activate_past_recording()
+    return cache
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("new_cache", "cropped"),
+    [
+        (dynamic_window, 2),
+        (lambda config: DynamicCache(config=config), 0),
+        (lambda config: StaticCache(config=config, max_cache_len=12), 0),
+    ],
+    ids=["cropped", "dynamic", "static"],
+)
+@pytest.mark.parametrize("padded", [False, True])
+def test_a_query_token_reads_the_window_of_a_sliding_window_cache(new_cache, cropped, padded):
+    torch.manual_seed(8)
+    config = MistralConfig(**{**SIZE, "num_hidden_layers": 1}, num_key_value_heads=1, sliding_window=3)
+    config.initializer_range, config.bos_token_id, config.eos_token_id = 1.0, None, None
+    mistral = MistralForCausalLM(config).double().eval()
+    network = torch_network(
+        lambda tokens: mistral(torch.tensor([tokens])).logits[0, -1].softmax(-1).numpy(), 5, dtype="float64"
+    )
+    caches, held = [new_cache(config) for _ in range(2)], 0
+    for ids in ([0, 1, 2, 3], [4, 1, 0], [2], [3, 3]):
+        mask = torch.tensor([[0] + [1] * (held + len(ids) - 1)]) if padded else None
+        results = [
+            model(torch.tensor([ids]), attention_mask=mask, past_key_values=cache).logits.softmax(-1)[:, padded:]
+            for model, cache in zip((network, mistral), caches, strict=True)
+        ]
+        torch.testing.assert_close(*results, rtol=1e-4, atol=1e-6)
+        removed = min(cropped, len(ids) - 1)
+        held += len(ids) - removed
+        for cache in caches if cropped else ():
+            cache.crop(-removed)
+
+
+def test_a_quantised_cache_is_refused():
+    network, cache = torch_network(lambda tokens: [0.25] * 4, 4), Cache(layers=[Fp8QuantizedLayer()])
+    network(torch.tensor([[0, 1, 3]]), past_key_values=cache)
+    with pytest.raises(ValueError, match="quantised caches are not covered"):
+        network(torch.tensor([[2]]), past_key_values=cache)
+
+
 def test_caches_of_other_kinds_and_other_results(real):
     model = lambda tokens: [1 / (2 + len(tokens)), 1 - 1 / (2 + len(tokens))]  # noqa: E731
     whole = torch_network(model, 2, returns="logits")(torch.tensor([0, 1, 1]))
@@ -124,12 +172,12 @@ def loop(prompt, target, draft, new_tokens, *, keeps=0):
     text, end, caches = list(prompt), len(prompt) + new_tokens, (DynamicCache(), DynamicCache())
     while len(text) < end:
         gamma, drafts, rows_of_q = min(2, end - len(text) - 1), [], []
-        fed = text[caches[1].get_seq_length() :]
+        fed = text[caches[1].get_seq_length() :] or text[-1:]
         for _ in range(gamma):
             rows_of_q.append(draft(torch.tensor([fed]), past_key_values=caches[1]).logits[0, -1].softmax(-1))
             drafts.append(int(torch.multinomial(rows_of_q[-1], 1)))
             fed = [drafts[-1]]
-        fed = [*text[caches[0].get_seq_length() :], *drafts] or text[-1:]
+        fed = [*(text[caches[0].get_seq_length() :] or text[-1:]), *drafts]
         p = target(torch.tensor([fed]), past_key_values=caches[0]).logits[0, -gamma - 1 :].softmax(-1)
         kept = 0
         while kept < gamma and torch.rand(()) * rows_of_q[kept][drafts[kept]] < p[kept][drafts[kept]]:

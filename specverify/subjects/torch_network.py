@@ -6,9 +6,9 @@ query token is read from the entries that this token may attend to. So a stale e
 a cache that was not cropped gives the pmf after another text, as in a real network.
 
 A query token attends to the entries of the cache, itself and the tokens before it, except those that the attention mask
-hides. The text is their tokens in the order of their positions. Positions count as in rotary embeddings: only their
-differences matter. Where a position is missing or occurs twice, the text gets an additional token 0, so that a wrong
-position gives another row.
+hides or that are outside the window of a sliding-window cache. The text is their tokens in the order of their
+positions. Positions count as in rotary embeddings: only their differences matter. Where a position is missing or occurs
+twice, the text gets an additional token 0, so that a wrong position gives another row.
 """
 
 from __future__ import annotations
@@ -101,10 +101,14 @@ class Network(torch.nn.Module):
             past = _new_cache(self.cache, self.config)
         tokens, places, past = _stored(past, ids, positions)
         queries = range(length)[-min(logits_to_keep, length) :]
-        if attention_mask is None and all(place == list(range(first + length)) for place in places):
+        window = _window(past)
+        if attention_mask is None and window is None and all(place == list(range(first + length)) for place in places):
             texts = [[tuple(row[: first + query + 1]) for query in queries] for row in tokens]
         else:
-            visible = _visible(attention_mask, (batch, length, len(tokens[0])), first)
+            dropped = max(0, held + length - len(tokens[0]))
+            if dropped and window is None:
+                raise ValueError(f"the cache returned {len(tokens[0])} entries, expected {held + length}")
+            visible = _visible(attention_mask, (batch, length, len(tokens[0])), first, dropped, window)
             texts = [
                 [_text(tokens[row], places[row], visible[row][query]) for query in queries] for row in range(batch)
             ]
@@ -173,22 +177,39 @@ def _stored(past: Any, ids: Any, positions: Any) -> tuple[list[list[int]], list[
         past = (tuple(entries),)
     else:
         entries = past.update(*fed, 0)
-    tokens, places = ([[int(entry) for entry in row] for row in item[:, 0, :, 0].tolist()] for item in entries)
+    stored = [item[:, 0, :, 0].tolist() for item in entries]
+    tokens, places = ([[int(entry) for entry in row] for row in item] for item in stored)
+    if [tokens, places] != stored:
+        raise ValueError("the cache changed the values of its entries: quantised caches are not covered")
     return tokens, places, past
 
 
-def _visible(mask: Any, shape: tuple[int, int, int], first: int) -> list[list[list[bool]]]:
+def _window(past: Any) -> int | None:
+    """Return how many tokens a query token attends to, for a sliding-window cache of transformers; otherwise None."""
+    layer = next(iter(getattr(past, "layers", ())), None)
+    if not getattr(layer, "is_sliding", False):
+        return None
+    return int(getattr(layer, "sliding_window", None) or layer.max_cache_len)
+
+
+def _visible(
+    mask: Any, shape: tuple[int, int, int], first: int, dropped: int, window: int | None
+) -> list[list[list[bool]]]:
     """Return, for each row and each query token, which entries it attends to.
 
-    ``shape`` is (rows, query tokens, entries), and ``first`` the index of the first query token among the entries. A
-    query token that a mask of two dimensions hides attends to nothing.
+    ``shape`` is (rows, query tokens, entries). ``dropped`` is the number of entries that a window has removed, and
+    ``first`` the index of the first query token if these are counted too. A query token that a mask of two dimensions
+    hides attends to nothing.
     """
     batch, length, entries = shape
-    causal = [[entry <= first + query for entry in range(entries)] for query in range(length)]
+    first -= dropped
+    least = [first + query - (entries if window is None else window) for query in range(length)]
+    causal = [[least[query] < entry <= first + query for entry in range(entries)] for query in range(length)]
     if mask is None:
         return [causal] * batch
-    if mask.dim() == 2 and mask.shape[0] == batch and mask.shape[1] in {entries, first + length}:
-        seen = [[bool(value) for value in row] + [False] * (entries - len(row)) for row in mask.tolist()]
+    if mask.dim() == 2 and mask.shape[0] == batch and mask.shape[1] - dropped in {entries, first + length}:
+        seen = [[bool(value) for value in row[dropped:]] for row in mask.tolist()]
+        seen = [[*row, *[False] * (entries - len(row))] for row in seen]
         return [
             [
                 [causal[query][entry] and row[entry] and row[first + query] for entry in range(entries)]
