@@ -722,3 +722,22 @@ def test_a_constant_acceptance_needs_two_rows_of_p(rows):
     observed = [Accepted(p, q, 0.1, 1e-12, row) for row in rows for p, q in zip(row[:2], (0.6, 0.4), strict=True)]
     said = "with the constant probability 0.1, whatever p and q are"
     assert accept_rule(observed) == (said if len(rows) > 1 else "")
+
+
+@pytest.mark.parametrize(
+    ("pairs", "said"),
+    [
+        ([(0.0, 0.5), (0.0, 0.4), (0.1, 0.2)], "with probability 0.3 if p is 0, as with the lower limit max(0.3, p/q)"),
+        ([(0.0, 0.5), (0.1, 0.4), (0.1, 0.2)], "with probability max(0.3, min(1, p/q)): never less than 0.3"),
+        ([(0.0, 0.5), (0.0, 0.5), (0.1, 0.2)], ""),
+    ],
+)
+def test_a_lower_limit_of_the_acceptance_is_named(pairs, said):
+    observed = [Accepted(p, q, max(0.3, p / q), 1e-12, (p, 1 - p, float(k))) for k, (p, q) in enumerate(pairs)]
+    assert accept_rule(observed) == said
+
+
+def test_an_upper_limit_of_the_acceptance_is_named():
+    pairs = [(0.5, 0.5), (0.9, 0.5), (0.38, 0.4), (0.1, 0.2), (0.3, 0.4)]
+    observed = [Accepted(p, q, min(0.9, p / q), 1e-12, (p, 1 - p)) for p, q in pairs]
+    assert accept_rule(observed) == "with probability min(0.9, p/q): never more than 0.9"

@@ -87,7 +87,7 @@ def accept_rule(observed: Sequence[Accepted]) -> str:
         one for one in observed if OPEN < one.seen < 1 - OPEN and one.p > 0 and one.q > 0 and abs(one.p - one.q) > OPEN
     ]
     if len({(one.p, one.q) for one in told}) < LEAST_NUMBERS:
-        return ""
+        return _limited_ratio(observed)
     for family in _ACCEPT:
         if family.is_constant and len({one.row for one in told}) < LEAST_NUMBERS:
             continue
@@ -95,7 +95,29 @@ def accept_rule(observed: Sequence[Accepted]) -> str:
         is_shown = short(number) not in {"0", "1"}  # else the sentence would state the right rule
         if number > 0 and is_shown and all(_is_accepted_by(one, family, number) for one in observed):
             return family.words.format(c=short(number))
-    return _cut_rule(observed) or _coarse_coin(observed)
+    return _limited_ratio(observed) or _cut_rule(observed) or _coarse_coin(observed)
+
+
+def _limited_ratio(observed: Sequence[Accepted]) -> str:
+    """Return a description of the rule that limits min(1, p/q) from below or from above; "" if it does not fit.
+
+    Drafts in at least two rows of p, with different q, must be accepted with the limit instead of p/q. If all of them
+    have p = 0, another rule may make an exception of p = 0, so the description states this case first.
+    """
+    rules = [(min(1.0, one.p / one.q), one) for one in observed if one.q > 0]
+    wrong = [(rule, one) for rule, one in rules if abs(rule - one.seen) > 8 * one.slack + OPEN]
+    if min(len({one.q for _, one in wrong}), len({one.row for _, one in wrong})) < LEAST_NUMBERS:
+        return ""
+    limit, ratios = wrong[0][1].seen, {rule for rule, _ in wrong}
+    below = "with probability {c} if p is 0, as with the lower limit max({c}, p/q)"
+    if ratios != {0.0}:
+        below = "with probability max({c}, min(1, p/q)): never less than {c}" if len(ratios) > 1 else ""
+    above = "with probability min({c}, p/q): never more than {c}" if len(ratios) > 1 else ""
+    for words, limited in ((below, max), (above, min)):
+        fits = all(abs(limited(limit, rule) - one.seen) <= 8 * one.slack for rule, one in rules)
+        if words and fits and OPEN < limit < 1 - OPEN:
+            return words.format(c=short(limit))
+    return ""
 
 
 def _cut_rule(observed: Sequence[Accepted]) -> str:
