@@ -8,7 +8,7 @@ import pytest
 
 from property_tests.checks.explaining.test_engine_paths import DRAFT, TARGET
 from property_tests.checks.explaining.test_round_faults import choose, plain
-from specverify.checks.explaining.used_rows import _other_q, _replaces_by_it, _Used
+from specverify.checks.explaining.used_rows import _only_rejected_changes, _other_q, _replaces_by_it, _Used
 from specverify.testing import SpeculationRefuted, check_engine
 
 
@@ -75,6 +75,35 @@ def message(fast, length):
 def test_the_rounds_with_a_wrong_row_of_p_are_named(stale, gamma, said):
     first = message(lambda: speculative(stale, gamma=gamma), 3)
     assert f": {said} is tested and replaced as with p = (" in first
+
+
+def rejected_counted(factor):
+    """Return a function that multiplies p of the draft that was just rejected by ``factor``."""
+
+    def row_of(row, rejected, position):
+        if rejected is None:
+            return row
+        changed = [mass * (factor if token == rejected else 1) for token, mass in enumerate(row)]
+        return tuple(mass / sum(changed) for mass in changed)
+
+    return row_of
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"), [(0.4, ", as if a penalty still counted it: draft"), (1.7, ": draft")], ids=["less", "more"]
+)
+def test_other_odds_of_the_rejected_draft_alone_are_named(factor, said):
+    first = message(lambda: speculative(rejected_counted(factor), gamma=1), 3)
+    assert ": after a rejection, p has other odds of the rejected draft alone (token " in first
+    assert f"){said} 1 of round 2 is tested and replaced as with p = (" in first
+
+
+def test_a_row_with_other_odds_of_another_token_is_no_penalty_of_the_rejected_draft():
+    used = _Used(2, 0, "replace", (1,), (0.2, 0.3, 0.5), (0.25, 0.375, 0.375), (), 2)
+    assert _only_rejected_changes(used)
+    assert not _only_rejected_changes(used._replace(rejected=1))
+    assert not _only_rejected_changes(used._replace(rejected=None))
+    assert not _only_rejected_changes(used._replace(expected=(0.3, 0.325, 0.375)))
 
 
 def test_a_wrong_rule_with_the_right_row_is_no_wrong_row():

@@ -56,7 +56,7 @@ from specverify.checks.explaining.other_requests import (
 )
 from specverify.checks.explaining.reused_rows import REUSED
 from specverify.checks.explaining.round_readings import UNDRAWN_WORDS, Models, Reading
-from specverify.checks.explaining.used_rows import wrong_row_used
+from specverify.checks.explaining.used_rows import REJECTED_CHANGES, wrong_row_used
 from specverify.checks.explaining.wrong_tokens import HeaviestPaths, explain_token
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import total_variation
@@ -145,8 +145,8 @@ def program_counterexample(
         return or_none(_of_request_alone, program, difference) or unnamed
     own = rounds if rounds is not None and named == rounds.fault else EngineRounds([], "")
     let = with_contexts(example.let, own.contexts if trace else ())  # else the prompt of these texts is not known
-    rows, sure = (difference.fault, *difference.rows), program.is_probe and own.named
-    return example._replace(let=let, fault=named, rows=rows, sure=sure)
+    sure = program.is_probe and (own.named or REJECTED_CHANGES in named)
+    return example._replace(let=let, fault=named, rows=(difference.fault, *difference.rows), sure=sure)
 
 
 def _let(program: EngineProgram, new: Tokens, prompt: Tokens, model: LanguageModel) -> tuple[str, ...]:

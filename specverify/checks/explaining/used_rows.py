@@ -26,6 +26,9 @@ from specverify.reference import LanguageModel, Tokens
 MOST_ENDS = 500
 """The largest number of paths after the beginning of a round whose draws are read."""
 REPLACED, KEPT, FIRST = "replace", "kept", "first"
+NOT_OF_TARGET = "p is not the target's row"
+REJECTED_CHANGES = "p has other odds of the rejected draft alone"
+"""The beginning of a sentence about a row of p that a rejected draft changes."""
 
 
 class _Used(NamedTuple):
@@ -44,6 +47,8 @@ class _Used(NamedTuple):
     expected: Row
     ends: Sequence[_End]
     """The paths on which the round begins after the same draws, and accepts the same drafts before this one."""
+    rejected: int | None = None
+    """The draft that the preceding round rejected; None if it rejected none."""
 
     @property
     def is_right(self) -> bool:
@@ -137,11 +142,40 @@ def wrong_row_used(
         return ""
     tested = [_other_q(used, q) for used, q in drafted]
     bonuses = _bonuses(rounds, model)
-    is_p = None in tested or not all(bonuses)
+    penalty = all(used.before == REPLACED and _only_rejected_changes(used) for used in wrong)
+    is_p = penalty or None in tested or not all(bonuses)
     is_q = not is_p and all(row is not None and _is_drafted(row, rounds) for row in tested)
     when, others = _when(wrong, right)
     others += "; the bonus token is drawn from the right p" * (bool(bonuses) and not is_p)
-    return f"{when}{_words_of(*drafted[0], None if is_p else tested[0], is_q=is_q)}{others}"
+    said = f"{when}{_words_of(*drafted[0], None if is_p else tested[0], is_q=is_q)}{others}"
+    if not penalty:
+        return said
+    lower = all(used.row[used.rejected] < used.expected[used.rejected] for used in wrong if used.rejected is not None)
+    still = ", as if a penalty still counted it" * lower
+    return said.replace(NOT_OF_TARGET, f"{REJECTED_CHANGES} (token {drafted[0][0].rejected}){still}", 1)
+
+
+def _only_rejected_changes(used: _Used) -> bool:
+    """Return whether the row differs from the target's only in the odds of the draft that was just rejected."""
+    token = used.rejected
+    return token is not None and token == other_in_one_token(used.row, used.expected)
+
+
+def other_in_one_token(seen: Sequence[Any], p: Sequence[Any]) -> int | None:
+    """Return the token whose quotient seen/p differs from the common quotient of all others; None if there is none.
+
+    Such a token suggests that a penalty is wrong for it. ``seen`` is the observed law of a token, and ``p`` the
+    expected one. Both must be positive at the same tokens, and at three tokens at least.
+    """
+    inside = [token for token, mass in enumerate(p) if mass > 0]
+    if len(inside) < 3 or any((mass > 0) != (token in inside) for token, mass in enumerate(seen)):
+        return None
+    shares = {token: float(seen[token]) / float(p[token]) for token in inside}
+    for token in inside:
+        others = [share for other, share in shares.items() if other != token]
+        if max(others) - min(others) < NEAR_LAW < abs(shares[token] - others[0]):
+            return token
+    return None
 
 
 def _replaces_by_it(used: _Used, q: Row) -> bool:
@@ -160,7 +194,7 @@ def _words_of(used: _Used, q: Row, tested: Row | None, *, is_q: bool) -> str:
     draft = f"draft {used.position + 1} of round {used.number}"
     after = f" after new token{'s' * (len(used.new) > 1)} {', '.join(map(str, used.new))}" if used.new else ""
     if tested is None:
-        return f"p is not the target's row: {draft} is tested and replaced as with p = {p}{after}, expected p = {ought}"
+        return f"{NOT_OF_TARGET}: {draft} is tested and replaced as with p = {p}{after}, expected p = {ought}"
     other, own = rows_apart(tested, q)
     if is_q:
         said = "q in the test is not the row that the draft was drawn from"
@@ -235,6 +269,7 @@ def _rows_used(
     the target as a function of the new tokens. Rows after a wrong one of the same round are left out.
     """
     open_items, before = [item for item in items if _is_open(item)], FIRST
+    rejected: int | None = None
     for number, one in enumerate(reading.rounds, 1):
         if one.begin >= len(open_items):
             return
@@ -248,13 +283,14 @@ def _rows_used(
             row = _law_of_next(kept, len(here), engine.size)
             if row is None:
                 break
-            used = _Used(number, position, before, here, row, model(here).tolist(), kept)
+            used = _Used(number, position, before, here, row, model(here).tolist(), kept, rejected)
             yield (choices, position, here), used
             if not used.is_right:
                 break
         if one.fault:
             return
         before = REPLACED if one.end[0] == REPLACED else KEPT
+        rejected = one.drafts[len(one.accept) - 1] if before == REPLACED else None
 
 
 def _accepts(engine: _Engine, end: _End, drafts: Tokens, new: Tokens) -> bool:

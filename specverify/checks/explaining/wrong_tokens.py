@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from specverify.checks.explaining.counterexample_parts import NEAR, NEAR_LAW, or_none
+from specverify.checks.explaining.counterexample_parts import NEAR, or_none
 from specverify.checks.explaining.engine_paths import (
     KeptPaths,
     PathDraw,
@@ -17,6 +17,7 @@ from specverify.checks.explaining.engine_paths import (
 from specverify.checks.explaining.first_difference import CERTAIN, END, Difference
 from specverify.checks.explaining.round_rules import same_row
 from specverify.checks.explaining.token_rules import name_of_token
+from specverify.checks.explaining.used_rows import other_in_one_token
 from specverify.checks.explaining.wording import short_row
 from specverify.laws.draws import Decision
 from specverify.reference import Pmf, Tokens
@@ -83,29 +84,12 @@ def _row_of_token(heaviest: HeaviestPaths, before: Tokens, seen: Sequence[Any], 
             return f"{said}, expected p = {short_row(p)}"
         if at:
             said = f"new token {number} is drawn from {short_row(seen)} at {at}, expected p = {short_row(p)}"
-            other = _other_in_one_token(seen, p)
+            other = other_in_one_token(seen, p)
             if other in before:
                 said += f": other odds of token {other} alone, which is new token {before.index(other) + 1}, as if a "
                 said += "penalty did not count it"
             return said
     return ""
-
-
-def _other_in_one_token(seen: Sequence[Any], p: Sequence[Any]) -> int | None:
-    """Return the token whose quotient seen/p differs from the common quotient of all others; None if there is none.
-
-    Such a token suggests a penalty that is not applied to it. ``seen`` is the observed law of a token, and ``p`` the
-    expected one. Both must be positive at the same tokens, and at three tokens at least.
-    """
-    inside = [token for token, mass in enumerate(p) if mass > 0]
-    if len(inside) < 3 or any((mass > 0) != (token in inside) for token, mass in enumerate(seen)):
-        return None
-    shares = {token: float(seen[token]) / float(p[token]) for token in inside}
-    for token in inside:
-        others = [share for other, share in shares.items() if other != token]
-        if max(others) - min(others) < NEAR_LAW < abs(shares[token] - others[0]):
-            return token
-    return None
 
 
 def _is_from_q(heaviest: HeaviestPaths, seen: Sequence[Any], p: Sequence[Any]) -> bool:
