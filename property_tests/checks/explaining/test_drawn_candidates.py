@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from specverify.checks.explaining.drawn_candidates import rule_of_candidates
+from specverify.checks.explaining.drawn_candidates import (
+    has_several_drafters,
+    rule_of_candidates,
+    rule_of_drafters,
+)
 from specverify.checks.explaining.round_rules import excess, ratio, scaled
+from specverify.subjects.subject import Trace
 from test_support.checks.recorded_rounds import coin, model, token
 
 P, Q = (0.02, 0.38, 0.5, 0.1), (0.04, 0.39, 0.49, 0.08)
@@ -77,3 +82,60 @@ def test_equal_candidates_that_are_tested_only_once_are_named():
     assert said.startswith("equal candidates are tested only once: candidates 1 and 2, both 0, are two draws from q")
     assert rule_of_candidates(paths_with_replacement(lambda *both: both), target, (0,)) == ""
     assert rule_of_candidates(paths_with_replacement(lambda first, _: (first,)), target, (0,)) == ""
+
+
+CERTAIN, FLAT, TARGET = (0.0, 1.0, 0.0), (0.2, 0.6, 0.2), (0.5, 0.1, 0.4)
+DRAFTERS = Trace(
+    (((0,), (1,)),),
+    (("target", (0,)), ("draft", (0,)), ("draft", (0,)), ("target", (0, 1))),
+    model({(0,): CERTAIN}),
+    model({(0,): TARGET}),
+    (0, 0, 0, 2),
+)
+
+
+def paths_of_drafters(last, *, tested=FLAT):
+    """Yield all paths of one round with token 1 of the first draft model and a token of the second, ``FLAT``.
+
+    After both are rejected, the token is drawn from ``last(residual)``. The second one is tested with the q ``tested``.
+    """
+    left = excess(TARGET, CERTAIN)
+    for second in range(3):
+        first = [token(second, *FLAT), coin(0.0, TARGET[1])]
+        yield first, (1,)
+        drawn = [first[0], coin(TARGET[1], 1.0)]
+        bound = ratio(left[second], tested[second])
+        if bound > 0:
+            yield [*drawn, *([coin(0.0, bound)] if bound < 1 else [])], (second,)
+        if bound < 1:
+            drawn += [coin(bound, 1.0)] if bound > 0 else []
+            row = last(excess(left, FLAT))
+            yield from (([*drawn, token(k, *row)], (k,)) for k in range(3) if row[k] > 0)
+
+
+def test_the_last_draw_after_the_candidates_of_two_draft_models_is_named():
+    again = [*paths_of_drafters(lambda left: excess(TARGET, FLAT))]
+    said = rule_of_drafters(again, DRAFTERS)
+    assert said.startswith("2 draft models draw a candidate each for one position: after all candidates are rejected, ")
+    assert "is drawn from norm(max(p - q, 0)) with q of candidate 2 alone = (0.6, 0, 0.4) (e.py:1), expected " in said
+    other = rule_of_drafters([*paths_of_drafters(lambda left: (0.7, 0.2, 0.1))], DRAFTERS)
+    assert "the token is drawn from (0.7, 0.2, 0.1) (e.py:1), expected (" in other
+
+
+def test_right_rounds_of_two_draft_models_and_tests_with_another_q_have_no_such_sentence():
+    assert rule_of_drafters([*paths_of_drafters(lambda left: left)], DRAFTERS) == ""
+    assert rule_of_drafters([*paths_of_drafters(lambda left: left, tested=(0.7, 0.1, 0.2))], DRAFTERS) == ""
+    once = DRAFTERS._replace(queries=DRAFTERS.queries[1:], moments=DRAFTERS.moments[1:])
+    once = once._replace(queries=once.queries[1:], moments=once.moments[1:])
+    assert rule_of_drafters([*paths_of_drafters(lambda left: excess(TARGET, FLAT))], once) == ""
+
+
+def test_two_queries_with_one_text_and_a_draw_from_another_row_show_two_draft_models():
+    drawn = [token(1, *FLAT)._replace(before=()), coin(0.1, 1.0)._replace(before=(1,))]
+    assert has_several_drafters(drawn, DRAFTERS)
+    residual = [token(0, *excess(TARGET, CERTAIN))._replace(before=())]
+    assert not has_several_drafters(residual, DRAFTERS)
+    open_rows = DRAFTERS._replace(draft=model({(0,): FLAT}))
+    assert not has_several_drafters(drawn, open_rows)
+    second = token(1, 0.3, 0.3, 0.4)._replace(before=(1,))
+    assert has_several_drafters([drawn[0], second], open_rows)

@@ -41,8 +41,8 @@ def test_drafts_of_several_positions_are_no_siblings(named, emitted):
 
 @pytest.mark.parametrize(("item", "drawn"), [(coin(0.5, 1.0), 2), (coin(0.4, 0.5), 1), (token(0, 0.4, 0.1, 0.5), 0)])
 def test_a_lookup_in_cumulative_sums_draws_the_token_of_its_interval(item, drawn):
-    assert [tree_rules._draws(item, (0.4, 0.1, 0.5), other) for other in range(3)] == [drawn == k for k in range(3)]
-    assert not tree_rules._draws(item, (0.3, 0.15, 0.55), drawn)
+    assert [tree_rules.draws_from(item, (0.4, 0.1, 0.5), other) for other in range(3)] == [drawn == k for k in range(3)]
+    assert not tree_rules.draws_from(item, (0.3, 0.15, 0.55), drawn)
 
 
 def test_a_child_that_is_accepted_without_a_draw_is_named():

@@ -1,16 +1,28 @@
-"""Name the wrong rule of an engine that draws several candidates for one position, with or without replacement."""
+"""Name the wrong rule of an engine that draws several candidates for one position.
+
+The candidates are drawn from one row, with or without replacement, or by several draft models from a row each.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import combinations, takewhile
 
 import numpy as np
 
 from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.round_readings import are_from_one_row, are_without_replacement
-from specverify.checks.explaining.tree_rules import TreeRound, follows_rejection, name_of_tree_rule
-from specverify.checks.explaining.wording import short
-from specverify.reference import Draft, LanguageModel, Tokens
+from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
+from specverify.checks.explaining.tree_rules import (
+    TreeRound,
+    bound_of,
+    draws_from,
+    follows_rejection,
+    name_of_tree_rule,
+)
+from specverify.checks.explaining.wording import rows_apart, short
+from specverify.reference import Draft, LanguageModel, Pmf, Tokens
+from specverify.subjects.subject import Trace
 
 NEAR = 1e-6
 
@@ -31,8 +43,142 @@ def rule_of_candidates(
         read.append(one)
     if not follows_rejection(read) and follows_rejection([_merged(one) for one in read]):
         return _sentence_of_merged(read)
-    name = name_of_tree_rule(read).replace("sibling", "candidate").replace("child", "candidate")
+    name = _name_of_rule(read)
     return f"{name}{_example(read)}" if name else ""
+
+
+def _name_of_rule(rounds: Sequence[TreeRound]) -> str:
+    return name_of_tree_rule(rounds).replace("sibling", "candidate").replace("child", "candidate")
+
+
+def rule_of_drafters(paths: Sequence[tuple[Sequence[PathDraw], Tokens]], trace: Trace) -> str:
+    """Return the sentence about the wrong rule for the candidates of several draft models; "" if there is none.
+
+    All ``paths``, (draws, new tokens), begin with a candidate of each draft model for the first new token. A candidate
+    from a certain row of the draft model in ``trace`` has no draw; its place among the others is not known, so the
+    sentence must be the same for every place.
+    """
+    prompt, _ = trace.texts[0]
+    first = list(takewhile(lambda query: query[1] == prompt, trace.queries))
+    count, certain = sum(name == "draft" for name, _ in first), _certain_candidate(trace, prompt)
+    if count < 2 or trace.target is None:
+        return ""
+    drawn = [(_candidates_of(items, count), items, new) for items, new in paths]
+    numbers = {len(candidates) for candidates, _, _ in drawn}
+    number = numbers.pop() if len(numbers) == 1 else 0
+    if not number or (number < count and certain is None) or not all(new for _, _, new in drawn):
+        return ""
+    names, ends = set[str](), list[str]()
+    for places in combinations(range(count), number):
+        rounds = []
+        for candidates, items, new in drawn:
+            rest, made = iter(candidates), [certain] * count
+            for place in places:
+                made[place] = next(rest)
+            tokens, pmfs = zip(*filter(None, made), strict=True)
+            left = tuple(item for item in items if item.high - item.low < 1 - NEAR)[number:]
+            rounds.append(TreeRound(Draft(tokens, (-1,) * count, pmfs), prompt, trace.target, left, new[:1]))
+        if follows_rejection(rounds):
+            return ""
+        names.add(_name_of_rule(rounds))
+        ends += filter(None, [_wrong_end(rounds)])
+    name = names.pop() if len(names) == 1 else ""
+    name = name or (ends[0] if len(ends) == 1 else "")
+    return f"{count} draft models draw a candidate each for one position: {name}" if name else ""
+
+
+def _wrong_end(rounds: Sequence[TreeRound]) -> str:
+    """Return the sentence that only the token after the last rejected candidate has a wrong law; "" if this is not so.
+
+    All tests in ``rounds`` must follow recursive rejection.
+    """
+    wrong = list[tuple[TreeRound, PathDraw, Row]]()
+    for one in rounds:
+        level, items = one.level(0, range(len(one.draft.tokens))), list(one.items)
+        left, kept = level.p, False
+        for q, drafted in zip(level.q, level.tokens, strict=True):
+            bound = float(ratio(left[drafted], q[drafted]))
+            kept = bound > NEAR
+            if NEAR < bound < 1 - NEAR:
+                if not items or items[0].is_lookup or abs(bound_of(items[0]) - bound) > NEAR:
+                    return ""
+                kept = items.pop(0).low <= 0
+            if kept and one.emitted != (drafted,):
+                return ""
+            if kept:
+                break
+            left = excess(left, q)
+        if kept or (max(left) > 1 - NEAR and left[one.emitted[0]] > 1 - NEAR):
+            continue
+        if not items:
+            return ""
+        if not draws_from(items[0], left, one.emitted[0]):
+            wrong.append((one, items[0], left))
+    return _sentence_of_end(*wrong[0]) if wrong else ""
+
+
+def _sentence_of_end(one: TreeRound, item: PathDraw, expected: Row) -> str:
+    """Return the sentence about the wrong draw ``item`` of the token after all candidates of ``one`` are rejected.
+
+    It names the row of the draw if this is p, or the residual of a single candidate. ``expected`` is the right row.
+    """
+    level, token = one.level(0, range(len(one.draft.tokens))), one.emitted[0]
+    known = {"p": level.p}
+    known |= {
+        f"norm(max(p - q, 0)) with q of candidate {i + 1} alone": excess(level.p, q) for i, q in enumerate(level.q)
+    }
+    name = next((name for name, row in known.items() if draws_from(item, row, token)), "")
+    does, ought = rows_apart(known[name] if name else item.pmf or item.widths, expected)
+    at = f" ({item.place})" if item.place else ""
+    return (
+        f"after all candidates are rejected, the token is drawn from {f'{name} = ' if name else ''}{does}{at}, "
+        f"expected {ought}, the residual that the candidates leave one after the other"
+    )
+
+
+def _certain_candidate(trace: Trace, text: Tokens) -> tuple[int, Pmf] | None:
+    """Return (token, row) of a candidate after ``text`` that needs no draw; None if the row of q is not certain."""
+    row = np.zeros(1) if trace.draft is None else trace.draft(text)
+    return (int(row.argmax()), row) if row.max() > 1 - NEAR else None
+
+
+def _candidates_of(items: Sequence[PathDraw], most: int) -> list[tuple[int, Pmf]]:
+    """Return (token, row) of the first draws of a path, of one program line; at most ``most`` draws."""
+    shown = [item for item in items if item.high - item.low < 1 - NEAR]
+    same = takewhile(lambda item: item.place == shown[0].place and item.outcome is not None, shown)
+    return [(item.outcome or 0, np.array(item.pmf)) for item in same][:most]
+
+
+def has_several_drafters(items: Sequence[PathDraw], trace: Trace) -> bool:
+    """Return whether several draft models make a draft each for one position, on the path with the draws ``items``.
+
+    The draft model in ``trace`` is then queried at least twice with the same text. After that, a token is drawn
+    although the row of q is certain, or two tokens are drawn before the next query. Draws from p and from the residual
+    do not count.
+    """
+    if trace.draft is None or trace.target is None or len(trace.moments) != len(trace.queries):
+        return False
+    shown, made = [item for item in items if item.high - item.low < 1 - NEAR], -1
+    for i, item in enumerate(shown):
+        begin = len(item.before)
+        asked = [query for at, query in zip(trace.moments, trace.queries, strict=True) if made < at <= begin]
+        texts = [text for name, text in asked if name == "draft"]
+        made = begin
+        if len(texts) < 2 or len(set(texts)) > 1 or item.outcome is None:
+            continue
+        p, q = (model(texts[0]).tolist() for model in (trace.target, trace.draft))
+        after = [at for at in trace.moments if at > begin]
+        following = shown[i + 1] if i + 1 < len(shown) else None
+        second = following if following and not any(at <= len(following.before) for at in after) else None
+        if max(q) > 1 - NEAR and not _is_one_of(item.pmf, (p, excess(p, q))):
+            return True
+        if second and second.outcome is not None and not _is_one_of(second.pmf, (p, excess(p, item.pmf))):
+            return True
+    return False
+
+
+def _is_one_of(row: Row, others: Sequence[Row]) -> bool:
+    return any(same_row(row, other, NEAR) for other in others)
 
 
 def _merged(one: TreeRound) -> TreeRound:

@@ -23,7 +23,7 @@ from specverify.checks.explaining.counterexample_parts import (
     with_contexts,
     words_of_rounds,
 )
-from specverify.checks.explaining.drawn_candidates import rule_of_candidates
+from specverify.checks.explaining.drawn_candidates import has_several_drafters, rule_of_candidates, rule_of_drafters
 from specverify.checks.explaining.engine_paths import KeptPaths, PathDraw, describe_draws, draws_of, with_pmfs
 from specverify.checks.explaining.engine_rounds import (
     EngineRounds,
@@ -104,8 +104,7 @@ def program_counterexample(
         with_pmfs(engine, draws_of(path.decisions), size, cells) for path in (*(path for _, path in heaviest), *more)
     ]
     traces = [trace, *(_trace_of(program, path) for path in (*(path for _, path in heaviest[1:]), *more))][: len(drawn)]
-    asked = trace
-    traces = _with_rows_of_law(traces, expected, size)
+    asked, traces = trace, _with_rows_of_law(traces, expected, size)
     trace = next(iter(traces), None)
     texts = [*[worst] * len(heaviest), *(max(outcomes_of(path.outcome), key=lambda end: end[1])[0] for path in more)]
     open_ends = [len(outcomes_of(path.outcome)) > 1 for path in (*(path for _, path in heaviest), *more)]
@@ -127,10 +126,10 @@ def program_counterexample(
         return example._replace(fault=beside[0], rows=beside[1:], sure=True)
     model = _after(trace.texts[0][0], trace.target) if trace and trace.target else model_of_law(expected, size)
     named = or_none(token_without_draw, program, engine) or _fault_of(rounds, engine, drawn, (model, size), cells)
+    of_candidates = ""
     if not named and trace is not None and program.split is None:
-        named = _fault_of_candidates(engine, trace, size, cells) or row_not_computed(
-            traces, difference.before, difference.seen
-        )
+        of_candidates = _fault_of_candidates(engine, trace, size, cells)
+        named = of_candidates or row_not_computed(traces, difference.before, difference.seen)
     if not named:
         paths_drawn = HeaviestPaths(
             engine, expected, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells
@@ -145,7 +144,7 @@ def program_counterexample(
         return or_none(_of_request_alone, program, difference) or unnamed
     own = rounds if rounds is not None and named == rounds.fault else EngineRounds([], "")
     let = with_contexts(example.let, own.contexts if trace else ())  # else the prompt of these texts is not known
-    sure = program.is_probe and (own.named or REJECTED_CHANGES in named)
+    sure = program.is_probe and (own.named or bool(of_candidates) or REJECTED_CHANGES in named)
     return example._replace(let=let, fault=named, rows=(difference.fault, *difference.rows), sure=sure)
 
 
@@ -210,12 +209,13 @@ def _fault_of_candidates(engine: KeptPaths, trace: Trace, size: int, cells: dict
     """
     if trace.target is None:
         return ""
-    candidates = (
+    candidates = [
         (with_pmfs(engine, draws_of(path.decisions), size, cells), text)
         for path in islice(engine, MOST_TREE_PATHS)
         for text, _ in outcomes_of(path.outcome)[:1]
-    )
-    return or_none(rule_of_candidates, candidates, trace.target, trace.texts[0][0]) or ""
+    ]
+    alike = or_none(rule_of_candidates, candidates, trace.target, trace.texts[0][0])
+    return alike or or_none(rule_of_drafters, candidates, trace) or ""
 
 
 def _after(prompt: Tokens, model: LanguageModel) -> LanguageModel:
@@ -273,6 +273,8 @@ def _rounds_of(
     if program.split or not size:
         return None
     by_law = Models(model_of_law(expected, size), None, (), horizon)
+    if any(has_several_drafters(items, trace) for items, trace in zip(drawn, traces, strict=True) if trace):
+        return None
     models = [_models_of(trace, horizon) if trace else by_law for trace in traces]
     if any(one is None for one in models):
         return None

@@ -140,7 +140,7 @@ def _rule_predicts(one: TreeRound, q_rule: OfChild, residual: Update) -> bool:
             bound = float(ratio(left[drafted], q[drafted]))
             accepted = bound > NEAR
             if NEAR < bound < 1 - NEAR:
-                if not items or items[0].is_lookup or abs(_bound_of(items[0]) - bound) > NEAR:
+                if not items or items[0].is_lookup or abs(bound_of(items[0]) - bound) > NEAR:
                     return False
                 accepted = items.pop(0).low <= 0
             if accepted:
@@ -153,12 +153,12 @@ def _rule_predicts(one: TreeRound, q_rule: OfChild, residual: Update) -> bool:
             law = scaled(left if sum(left) > 0 else level.p)
             if max(law) > 1 - NEAR:
                 return bool(law[token] > 1 - NEAR)
-            return bool(law[token] > NEAR and (not items or _draws(items[0], law, token)))
+            return bool(law[token] > NEAR and (not items or draws_from(items[0], law, token)))
         nodes = (kept,)
     return True
 
 
-def _draws(item: PathDraw, law: Row, token: int) -> bool:
+def draws_from(item: PathDraw, law: Row, token: int) -> bool:
     """Return whether ``item`` draws ``token`` from ``law``, by its pmf or its interval of cumulated probabilities."""
     if item.pmf or item.widths:
         return item.token_from(law, NEAR) == token
@@ -166,5 +166,6 @@ def _draws(item: PathDraw, law: Row, token: int) -> bool:
     return bool(abs(item.low - ends[token]) < NEAR and abs(item.high - ends[token + 1]) < NEAR)
 
 
-def _bound_of(item: PathDraw) -> float:
+def bound_of(item: PathDraw) -> float:
+    """Return the probability with which a coin accepts."""
     return item.high if item.low <= 0 else item.low
