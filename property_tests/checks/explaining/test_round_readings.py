@@ -164,3 +164,13 @@ def test_a_certain_replacement_behind_the_end_is_no_sign_that_the_rejected_draft
     fault = run_check(subject, check_named("law_is_target"), Checklist(())).counterexample.fault
     assert "is emitted, and its replacement after it" not in fault
     assert "replaced by a draw from" in fault
+
+
+def test_a_last_token_without_a_test_is_no_draft():
+    """The draft model is not known, so any token that is drawn before a test may be a draft."""
+    models = Models(model({(0,): (0.25, 0.75), (0, 1): (0.2, 0.8)}), None, (0,), 2, guesses=False)
+    reading = reading_of([token(0, 0.5, 0.5), coin(0.5, 1.0), token(0, 0.9, 0.1)], models, (1, 0))
+    assert reading.rounds[-1].drafts == ()
+    assert reading.fault == (
+        "the token of a round without drafts is drawn from (0.9, 0.1), expected p = (0.2, 0.8) (e.py:1)"
+    )

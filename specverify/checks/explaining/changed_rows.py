@@ -22,6 +22,9 @@ LEAST_OPEN = 2
 TEMPERATURES = tuple(number / 20 for number in range(2, 61) if number != 20)
 MOST_KEPT = 4
 """The largest k of a truncation to the k largest entries."""
+MOST_LEFT_OUT = 8
+"""Only tokens below this number are tried as the one that a row leaves out."""
+WITHOUT = "without token"
 
 Observation = tuple[GivenDrafts, int, Any]
 """A round, the position in it, and the observed probability or law."""
@@ -75,6 +78,11 @@ def _without_draft(rows: Sequence[Row], drafts: Tokens, i: int) -> Row:
     return scaled([0 * mass if token == drafts[i] else mass for token, mass in enumerate(rows[i])])
 
 
+def _without_token(token: int, rows: Sequence[Row], drafts: Tokens, i: int) -> Row:
+    left = [0 * mass if other == token else mass for other, mass in enumerate(rows[i])]
+    return scaled(left) if sum(left) > 0 else rows[i]
+
+
 def _late_inside(rows: Sequence[Row], drafts: Tokens, i: int) -> Row:
     return rows[min(i + 1, len(drafts) - 1)]
 
@@ -109,6 +117,10 @@ CHANGES = (
     _Changed("the mean of the rows of {m} before each draft", _mean_of_drafts, of_one_row=False),
     _Changed("the mean of the rows of {m} at this and the next position", _mean_with_next, of_one_row=False),
     _Changed("{m} without the draft, divided by its sum again", _without_draft, of_one_row=False),
+    *(
+        _Changed(f"{{m}} {WITHOUT} {token}, divided by its sum again", partial(_without_token, token), of_one_row=False)
+        for token in range(MOST_LEFT_OUT)
+    ),
     _Changed("the row of {m} one position late (at the last draft its own row)", _late_inside, of_one_row=False),
     _Changed("the entries of {m} sorted by size, no longer in the order of the tokens", _sorted),
     _Changed("the row of {m} in reversed order of the tokens", _reversed),
@@ -177,6 +189,7 @@ def name_of_change(seen: Sequence[Observation], part: str) -> str:
     """Return words for the changed row that explains all observations ``seen`` of one part of a round.
 
     With this row in place of p or q, the part follows speculative sampling. Returns "" if no row or several rows do so.
+    Exception: a row without one token may also be cut to its largest entries; then the words state both.
     ``part`` is "accept", "replace" or "bonus". For "accept" the words complete the sentence "drafts are accepted ...",
     otherwise "the replacement (or bonus) is drawn from ...".
     """
@@ -188,6 +201,10 @@ def name_of_change(seen: Sequence[Observation], part: str) -> str:
         for model in models
         if all(_value_fits(given, part, i, value, model.change(given.rows, given.drafts)) for given, i, value in seen)
     ]
+    fitting.sort(key=lambda model: WITHOUT in model.rows, reverse=True)
+    if len(fitting) == 2 and [WITHOUT in model.rows for model in fitting] == [True, False]:
+        one, other = fitting
+        fitting = [one._replace(rows=f"{one.rows}, or {other.rows}")] if one.replaced == other.replaced else []
     if len(fitting) != 1:
         return ""
     if part == "accept":

@@ -54,6 +54,7 @@ from specverify.checks.explaining.other_requests import (
     rows_of_request,
     then_of_request,
 )
+from specverify.checks.explaining.queried_tokens import QueriedTokens
 from specverify.checks.explaining.reused_rows import REUSED
 from specverify.checks.explaining.round_readings import UNDRAWN_WORDS, Models, Reading
 from specverify.checks.explaining.used_rows import REJECTED_CHANGES, wrong_row_used
@@ -104,6 +105,7 @@ def program_counterexample(
         with_pmfs(engine, draws_of(path.decisions), size, cells) for path in (*(path for _, path in heaviest), *more)
     ]
     traces = [trace, *(_trace_of(program, path) for path in (*(path for _, path in heaviest[1:]), *more))][: len(drawn)]
+    drawn = or_none(_with_queried_tokens, program, engine, drawn, traces, (size, cells)) or drawn
     asked, traces = trace, _with_rows_of_law(traces, expected, size)
     trace = next(iter(traces), None)
     texts = [*[worst] * len(heaviest), *(max(outcomes_of(path.outcome), key=lambda end: end[1])[0] for path in more)]
@@ -146,6 +148,22 @@ def program_counterexample(
     let = with_contexts(example.let, own.contexts if trace else ())  # else the prompt of these texts is not known
     sure = program.is_probe and (own.named or bool(of_candidates) or REJECTED_CHANGES in named)
     return example._replace(let=let, fault=named, rows=(difference.fault, *difference.rows), sure=sure)
+
+
+def _with_queried_tokens(
+    program: EngineProgram,
+    engine: KeptPaths,
+    drawn: Sequence[Sequence[PathDraw]],
+    traces: Sequence[Trace | None],
+    known: tuple[int, dict[tuple[int, ...], Any]],
+) -> list[list[PathDraw]]:
+    """Return ``drawn``, the draws of several paths, with the tokens of drafts that only the queries show.
+
+    ``engine`` has all paths of ``program``, and ``traces`` the queries of the paths in ``drawn``. ``known`` is the
+    vocabulary size, and the cache of ``with_pmfs``.
+    """
+    tokens = QueriedTokens(engine, lambda path: _trace_of(program, path), *known)
+    return [tokens.added(*one) for one in zip(drawn, traces, strict=True)]
 
 
 def _let(program: EngineProgram, new: Tokens, prompt: Tokens, model: LanguageModel) -> tuple[str, ...]:

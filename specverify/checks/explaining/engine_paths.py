@@ -93,6 +93,8 @@ class PathDraw(NamedTuple):
     """The lengths, in order, of the intervals in which the uniform can lie on any path."""
     interval: int = 0
     """The index of the interval in which the uniform lies on this path."""
+    looked_up: tuple[int, tuple[float, ...]] = (0, ())
+    """For a uniform that is looked up once in cumulative sums: the index, and the probability of each index."""
 
     def token_from(self, row: Row, near: float = NEAR) -> int | None:
         """Return the token that this draw selects if it is a draw from ``row``; None if it is not.
@@ -114,8 +116,8 @@ class PathDraw(NamedTuple):
 
     @property
     def calls_lookup(self) -> bool:
-        """Return whether the random call, by its name, draws a token."""
-        return self.call.rpartition(".")[2].partition(" ")[0] in LOOKUPS
+        """Return whether the random call, by its name, draws a token, or its uniform is looked up in sums."""
+        return self.call.rpartition(".")[2].partition(" ")[0] in LOOKUPS or bool(self.looked_up[1])
 
 
 def draws_of(decisions: Sequence[Decision]) -> list[PathDraw]:
@@ -135,7 +137,11 @@ def draws_of(decisions: Sequence[Decision]) -> list[PathDraw]:
         if decision.site[-1] == 1 or uniform not in of_uniform:  # the first question to a uniform
             of_uniform[uniform] = len(result)
             result.append(PathDraw(call, place, 0.0, 1.0, None, choices[:number]))
+            if question == (AMONG,):
+                result[-1] = result[-1]._replace(looked_up=(decision.outcome, tuple(weights)))
         last = result[of_uniform[uniform]]
+        if decision.site[-1] != 1:
+            last = last._replace(looked_up=(0, ()))  # it is compared again
         edges = [last.low, *(last.low + (last.high - last.low) * share for share in accumulate(weights))]
         result[of_uniform[uniform]] = last._replace(low=edges[decision.outcome], high=edges[decision.outcome + 1])
     return result
@@ -173,6 +179,10 @@ def with_pmfs(
             item = item._replace(widths=widths, interval=at)  # noqa: PLW2901
             if token and len(cells) == vocabulary:
                 item = item._replace(outcome=at, pmf=widths)  # noqa: PLW2901
+        masses = item.looked_up[1]
+        masses = masses[:-1] if masses and masses[-1] < NEAR else masses  # the last of the sums is 1
+        if item.outcome is None and token and len(masses) == vocabulary:
+            item = item._replace(outcome=item.looked_up[0], pmf=masses)  # noqa: PLW2901
         result.append(item)
     return result
 

@@ -22,7 +22,7 @@ from specverify.checks.explaining.later_drafts import dependence_on_later_drafts
 from specverify.checks.explaining.one_number_rules import further_temperature, powered
 from specverify.checks.explaining.round_faults import GUESSED, Context, named_fault
 from specverify.checks.explaining.round_readings import UNDRAWN_WORDS, Models, Reading, ReadRound, reading_of
-from specverify.checks.explaining.round_rules import ModelRows, Row, same_row
+from specverify.checks.explaining.round_rules import ModelRows, Row, same_row, scaled
 from specverify.checks.explaining.wording import listed, short
 from specverify.reference import LanguageModel, Pmf, Tokens
 
@@ -480,6 +480,14 @@ def _other_rows(
     yield (
         "p is computed after the beginning of the round, without its drafts",
         rows._replace(p=(p(texts[0]),) * len(texts)),
+    )
+    short = tuple(
+        scaled([mass if other > 0 else 0.0 for mass, other in zip(row, q, strict=True)])
+        for row, q in zip(rows.p, one.q, strict=False)
+    )
+    yield (
+        "p is cut to the tokens with q > 0 and divided by their sum",
+        rows._replace(p=(*short, *rows.p[len(short) :])),
     )
     if models.q is not None:
         q = _of(models.q)

@@ -44,6 +44,8 @@ LATE = 2.0
 or the round's own text was not queried yet."""
 OTHER_LINE = 1.0
 """The cost of a draw in a role that its line does not have on other paths."""
+FROM_P = frozenset({"bonus", "plain"})
+"""The roles of a token from p, after the last draft or without a draft; one line often draws both."""
 PASSED_OVER = 0.75
 """The cost of a token without a draft although the draft model was queried."""
 UNLIKELY = 0.25
@@ -432,7 +434,8 @@ class _PathReader:
             return 0.0
         item = self.items[at]
         roles = self.models.roles.get(item.place or item.call)
-        cost = OTHER_LINE * bool(roles and role not in roles)
+        same = FROM_P if role in FROM_P else {role}
+        cost = OTHER_LINE * bool(roles and not same & roles)
         if self.longest[at] > longest or (asked and self.first.get(asked, 0) > len(item.before)):
             cost += LATE
         return cost
@@ -444,6 +447,8 @@ class _PathReader:
         a cost; ways with a total cost of ``below`` or more may be left out.
         """
         certain = UNLIKELY / 10 if _certain(self.rows.p(text)) is not None and not self.asks_draft else 2 * UNLIKELY
+        if len(text) == self.end - 1:
+            certain = 0.0  # a last token often has no draft, because no bonus could follow
         alone = _RoundReading(text, _DraftReading((), (), at), rejected, certain, below, begin=at)
         yield from self._without_draft(at, alone)
         for drafted in self._drafts(at, text, rejected, below):
@@ -465,9 +470,11 @@ class _PathReader:
             return
         for token, after, cost, said, place in self._token(at, text, self.rows.p(text), "p", now):
             drawn = after > at
+            if token == now.dropped and not drawn:
+                continue  # then the token comes from the draw that was left out
             more = self._misfit(at, "plain", len(text), ("target", text)) if drawn else 0.0
             more += PASSED_OVER * (("draft", text) in self.first and now.dropped is None)
-            fault = now.fault or (said and f"a token is drawn without a draft, {said}")
+            fault = now.fault or (said and f"the token of a round without drafts is {said}{_in_parentheses(place)}")
             shown = said or f"p = {short(self.rows.p(text)[token])}{place}"
             words = ", ".join([*now.words, f"next token {token} ({shown})"])
             row = self._drawn_from(at, text, self.rows.p(text)) if drawn else _sure(token, self.size)

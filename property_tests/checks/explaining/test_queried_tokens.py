@@ -1,0 +1,110 @@
+"""Engines whose draft vocabulary is smaller than the target's: the token of a draft is known from the queries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from specverify.base.verdict import Status
+from specverify.checks.explaining.queried_tokens import _queried
+from specverify.subjects.made_engine import SCENARIOS
+from specverify.subjects.subject import Trace
+from test_support.checks.recorded_rounds import coin, model
+from test_support.subjects.engine_laws import law_verdict
+
+RNG = np.random.default_rng()
+FACTOR, RESIDUAL, BONUS, CUT, ALWAYS = "a factor", "the residual", "the bonus", "p is cut", "always accepted"
+
+
+def drawn(weights):
+    """Return the index of a draw in proportion to ``weights``, by a lookup in cumulative sums."""
+    sums = np.cumsum(weights)
+    return int(min(np.searchsorted(sums, RNG.random() * sums[-1], side="right"), len(sums) - 1))
+
+
+def decoder(scenario, fault):
+    """Return an engine that never drafts the middle token: an index of the draft vocabulary has an offset.
+
+    ``fault`` is "" or one of the faults above.
+    """
+    size = scenario.vocabulary
+    kept = np.array([token for token in range(size) if token != size // 2])
+    offsets = kept - np.arange(len(kept))
+
+    def draft(text):
+        q = scenario.draft(text)[kept]
+        q = q / q.sum() if q.sum() > 0 else np.full(len(kept), 1 / len(kept))
+        index, row = drawn(q), np.zeros(size)
+        row[kept] = q
+        return index + int(offsets[index]), row
+
+    def decode(prompt):
+        text, end = tuple(prompt), len(prompt) + scenario.horizon
+        while len(text) < end:
+            drafts, rows = (), []
+            while len(drafts) < min(2, end - len(text) - 1):
+                token, row = draft(text + drafts)
+                drafts, rows = (*drafts, token), [*rows, row]
+            text += verified(text, drafts, rows)
+        return text[len(prompt) :]
+
+    def verified(text, drafts, rows):
+        p = [scenario.target(text + drafts[:k]) for k in range(len(drafts) + 1)]
+        for k, token in enumerate(drafts):
+            row, q = p[k], rows[k] * (0.9 if fault == FACTOR else 1)
+            if fault == CUT:
+                row = np.where(q > 0, row, 0) if row[q > 0].sum() else row
+                row = row / row.sum()
+            if fault != ALWAYS and RNG.random() * q[token] >= row[token]:
+                left = np.maximum(row - rows[k], 0)
+                left = np.where(q > 0, left, 0) if fault == RESIDUAL else left
+                return (*drafts[:k], drawn(left if left.sum() > 0 else row))
+        bonus = np.where(np.arange(size) == size // 2, 0, p[-1]) if fault == BONUS else p[-1]
+        return (*drafts, drawn(bonus if bonus.sum() > 0 else p[-1]))
+
+    return decode
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (FACTOR, "drafts are accepted with probability min(1, 1.11 p/q), expected min(1, p/q): draft "),
+        (RESIDUAL, "a rejected draft is replaced by a draw from max(p - q, 0) on the tokens with q > 0 alone, "),
+        (CUT, "p is cut to the tokens with q > 0 and divided by their sum: draft "),
+        (ALWAYS, "draft 1 (2) is accepted with probability 1; expected u < 0.5 = min(1, p/q)"),
+        (BONUS, "the bonus token is drawn from p without token 2, divided by its sum again, or p cut to its 4 largest"),
+    ],
+)
+def test_the_fault_of_an_engine_with_a_smaller_draft_vocabulary_is_named(fault, said):
+    verdict = law_verdict(lambda scenario: decoder(scenario, fault), SCENARIOS[2:3])
+    assert verdict.status is Status.REFUTED
+    assert verdict.counterexample.fault.startswith(said)
+
+
+def queried(*, replaced=False, row=(0.5, 0.3, 0.2)):
+    """Return what the queries show of a draft after (0,); ``row`` is p after it."""
+    queries = (
+        [("draft", (0,)), ("target", (0,)), ("target", (0, 2))]
+        if replaced
+        else [
+            ("draft", (0,)),
+            ("draft", (0, 2)),
+            ("target", (0,)),
+        ]
+    )
+    trace = Trace((((0,), (2,)),), tuple(queries), model({}), model({(0,): row}), (0, 1, 1))
+    items = [coin(0.0, 0.4)._replace(widths=(0.4, 0.6), before=())]
+    return [(token.token, token.is_doubtful) for _, token in _queried(items, trace)]
+
+
+def test_a_token_that_may_replace_the_draft_is_doubtful():
+    assert queried() == [(2, False)]
+    assert queried(replaced=True) == [(2, False)]
+    assert queried(replaced=True, row=(0.5, 0.0, 0.5)) == [(2, True)]
+
+
+def test_a_draw_after_a_query_to_the_target_is_no_draft():
+    """With p known, the draw may be the test of a draft that is chosen without a draw."""
+    queries = (("target", (0,)), ("draft", (0,)), ("draft", (0, 2)))
+    trace = Trace((((0,), (2,)),), queries, model({}), model({}), (0, 0, 1))
+    assert not list(_queried([coin(0.0, 0.4)._replace(widths=(0.4, 0.6))], trace))
