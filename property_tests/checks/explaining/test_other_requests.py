@@ -11,9 +11,10 @@ from specverify.checks import Conditions, check_named
 from specverify.checks.explaining.counterexample_parts import BeyondOutcome
 from specverify.checks.explaining.engine_paths import KeptPaths
 from specverify.checks.explaining.first_difference import Difference
-from specverify.checks.explaining.other_requests import _decided_by, rows_of_request, then_of_request
+from specverify.checks.explaining.other_requests import _decided_by, _wrong_draw, rows_of_request, then_of_request
 from specverify.subjects.made_engine import Made, made_subject
 from specverify.subjects.subject import EngineProgram, Trace
+from test_support.checks.recorded_rounds import token
 
 WRONG = Difference("row 2, it differs", (), request=1, wrong=(0, 1))
 HALVES = EngineProgram(
@@ -103,3 +104,11 @@ def test_a_request_that_is_wrong_alone_too_is_explained_alone():
     assert example.let[0].startswith(
         "request 1 of setting open_after_3_4-v3-p0-h3-s64, then 2101, which is wrong alone"
     )
+
+
+def test_a_token_that_a_row_of_p_leaves_out_is_named():
+    p, q = (0.4, 0.4, 0.2), (0.5, 0.25, 0.25)
+    said = _wrong_draw(token(0, 2 / 3, 0.0, 1 / 3), (2, 0), p, q)
+    assert said.startswith("; new token 2 is drawn from p without token 1 = (0.667, 0, 0.333) (e.py:1), where p = ")
+    other = _wrong_draw(token(0, 0.6, 0.0, 0.4), (2, 0), p, q)
+    assert other.startswith("; new token 2 is drawn from (0.6, 0, 0.4) (e.py:1), where p = ")

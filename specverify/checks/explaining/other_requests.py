@@ -20,7 +20,7 @@ from specverify.checks.explaining.engine_traces import (
     listed_tokens,
 )
 from specverify.checks.explaining.first_difference import CERTAIN, END, Difference
-from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
+from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row, scaled
 from specverify.checks.explaining.wording import apart, listed, short, short_row
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import total_variation
@@ -161,6 +161,18 @@ def _decided_by(program: EngineProgram, trace: Trace | None, engine: KeptPaths, 
     return ""
 
 
+def _left_out(row: Row, p: Row) -> int | None:
+    """Return the token without which ``p``, divided by its sum again, is ``row``; None if there is none.
+
+    At least two tokens must remain.
+    """
+    gone = [token for token, (mass, ought) in enumerate(zip(row, p, strict=True)) if mass <= NEAR_LAW < ought]
+    if len(gone) != 1 or max(row) > 1 - NEAR_LAW:
+        return None
+    left = scaled([0.0 if token in gone else mass for token, mass in enumerate(p)])
+    return gone[0] if same_row(row, left, NEAR_LAW) else None
+
+
 def _wrong_draw(item: PathDraw, emitted: tuple[int, int], p: Row, q: Row) -> str:
     """Return a clause about ``item``, which decides that a token is emitted, if it is a wrong draw; else "".
 
@@ -173,7 +185,9 @@ def _wrong_draw(item: PathDraw, emitted: tuple[int, int], p: Row, q: Row) -> str
         return f"; new token {number} is {token} if u < {does} ({item.place}), and min(1, p/q) is {ought} there"
     if item.pmf and not any(same_row(item.pmf, row, NEAR_LAW) for row in (p, q, excess(p, q))):
         rows = f"where p = {short_row(p)} and q = {short_row(q)}"
-        return f"; new token {number} is drawn from {short_row(item.pmf)} ({item.place}), {rows}"
+        left_out = _left_out(item.pmf, p)
+        name = "" if left_out is None else f"p without token {left_out} = "
+        return f"; new token {number} is drawn from {name}{short_row(item.pmf)} ({item.place}), {rows}"
     if item.outcome == token and same_row(item.pmf, q, NEAR_LAW) and bound < 1 - NEAR_LAW:
         rows = f"p = {short_row(p)} and q = {short_row(q)}"
         said = f"; the draft, token {token} from q ({item.place}), is surely accepted on some paths, expected with"
