@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from specverify.checks.explaining.engine_counterexamples import _or_fault_of_queries
+from specverify.checks.explaining.engine_rounds import EngineRounds
 from specverify.checks.explaining.engine_traces import (
     argmax_without_draw,
     context_with_draft,
@@ -15,6 +19,7 @@ from specverify.checks.explaining.engine_traces import (
     text_of_other_request,
     wrong_row,
 )
+from specverify.checks.explaining.first_difference import Difference
 from specverify.subjects.subject import Trace
 
 
@@ -176,7 +181,10 @@ def test_a_text_with_which_the_target_is_never_queried_is_named():
         return Trace((((0,), new),), tuple(("target", text) for text in asked), None, lambda text: np.array([0.5, 0.5]))
 
     said, seen = "p of new token 2 is not computed after (0, 1)", {0: 0.5, 1: 0.5}
-    assert row_not_computed([trace((0,), (0, 0)), None], (1,), seen) == f"{said}, but after (0, 0)"
+    assert (
+        row_not_computed([trace((0,), (0, 0)), None], (1,), seen)
+        == f"{said}, but after (0, 0) (with token 0 in place of 1)"
+    )
     assert row_not_computed([trace((0,), (0, 0)), None], (1,), {0: 0.25, 1: 0.75}) == said
     assert row_not_computed([trace((0,), (0, 0)), trace((0,), (1, 1))], (1,), seen) == said
     assert row_not_computed([trace((0,), (0, 0)), trace((0,), (0, 1))], (1,), seen) == ""
@@ -192,5 +200,27 @@ def test_a_shorter_text_that_is_queried_again_in_its_place_is_named():
 
     traces = [traced((0,), (0, 1), (0,), last) for last in ((0, 1, 0), (0, 0, 0))]
     said = "p of new token 3 is not computed after (0, 1, 1)"
-    assert row_not_computed(traces, (1, 1), {0: 0.25, 1: 0.75}) == f"{said}, but after (0,)"
+    assert row_not_computed(traces, (1, 1), {0: 0.25, 1: 0.75}) == f"{said}, but after (0,) (without the last 2 tokens)"
     assert row_not_computed(traces, (1, 1), {0: 0.5, 1: 0.5}) == said
+
+
+def test_the_text_of_a_wrong_row_is_named_rather_than_its_numbers():
+    target = lambda text: np.array([0.25, 0.75])  # noqa: E731
+    trace = Trace((((0,), (1, 0)),), (("target", (0,)), ("target", (1,))), None, target)
+    difference = Difference("", (), (1,), {0: 0.25, 1: 0.75}, {0: 0.5, 1: 0.5})
+    program = SimpleNamespace(split=None)
+
+    def named(rounds, said, queries=trace.queries):
+        traces = [trace._replace(queries=queries)]
+        return _or_fault_of_queries((rounds, said), program, (), traces, difference, (2, {}))
+
+    quoted, other = (
+        EngineRounds([], "the bonus token is drawn from (0.25, 0.75)"),
+        (("target", (0,)), ("target", (0, 1))),
+    )
+    missing = "p of new token 2 is not computed after (0, 1), but after (1,) (without the first token)"
+    assert named(quoted, quoted.fault) == (missing, False)
+    assert named(quoted._replace(named=True), quoted.fault) == (quoted.fault, False)
+    assert named(quoted, "a wrong row") == ("a wrong row", False)
+    assert named(quoted, quoted.fault, other) == (quoted.fault, False)
+    assert named(quoted, "") == (missing, False)

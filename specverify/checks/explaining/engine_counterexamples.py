@@ -34,6 +34,7 @@ from specverify.checks.explaining.engine_rounds import (
     without_unseen_row,
 )
 from specverify.checks.explaining.engine_traces import (
+    BUT_AFTER,
     KEPT,
     OF_DRAFT_MODEL,
     argmax_without_draw,
@@ -128,10 +129,7 @@ def program_counterexample(
         return example._replace(fault=beside[0], rows=beside[1:], sure=True)
     model = _after(trace.texts[0][0], trace.target) if trace and trace.target else model_of_law(expected, size)
     named = or_none(token_without_draw, program, engine) or _fault_of(rounds, engine, drawn, (model, size), cells)
-    of_candidates = ""
-    if not named and trace is not None and program.split is None:
-        of_candidates = _fault_of_candidates(engine, trace, size, cells)
-        named = of_candidates or row_not_computed(traces, difference.before, difference.seen)
+    named, proved = _or_fault_of_queries((rounds, named), program, engine, traces, difference, (size, cells))
     if not named:
         paths_drawn = HeaviestPaths(
             engine, expected, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells
@@ -146,7 +144,7 @@ def program_counterexample(
         return or_none(_of_request_alone, program, difference) or unnamed
     own = rounds if rounds is not None and named == rounds.fault else EngineRounds([], "")
     let = with_contexts(example.let, own.contexts if trace else ())  # else the prompt of these texts is not known
-    sure = program.is_probe and (own.named or bool(of_candidates) or REJECTED_CHANGES in named)
+    sure = program.is_probe and (own.named or proved or REJECTED_CHANGES in named)
     return example._replace(let=let, fault=named, rows=(difference.fault, *difference.rows), sure=sure)
 
 
@@ -217,6 +215,39 @@ def _fault_of(
     if rounds is None or (rounds.named and rounds.whole):
         return rounds.fault if rounds else ""
     return or_none(wrong_row_used, engine, drawn, rounds.readings, target, cells) or rounds.fault
+
+
+def _or_fault_of_queries(
+    known: tuple[EngineRounds | None, str],
+    program: EngineProgram,
+    engine: KeptPaths,
+    traces: Sequence[Trace | None],
+    difference: Difference,
+    size_and_cells: tuple[int, dict[tuple[int, ...], Any]],
+) -> tuple[str, bool]:
+    """Return (sentence, whether it fits all first rounds) about a fault that is not only one of roles of draws.
+
+    The faults are a wrong rule for several candidates of one position, and a row of p that is computed for another
+    text. Returns the known sentence if there is no such fault, or if it names a rule or a row.
+
+    Args:
+        known: The rounds, and the sentence about their fault or "".
+        program: The engine.
+        engine: All its paths.
+        traces: The queries of several paths, or None.
+        difference: The first wrong token.
+        size_and_cells: The vocabulary size, and the cache of ``with_pmfs``.
+    """
+    rounds, named = known
+    trace = next(iter(traces), None)
+    quotes = rounds is not None and named == rounds.fault and not rounds.named
+    if trace is None or program.split is not None or (named and not quotes):
+        return named, False
+    missing = row_not_computed(traces, difference.before, difference.seen)
+    if named:
+        return missing if BUT_AFTER in missing else named, False
+    of_candidates = _fault_of_candidates(engine, trace, *size_and_cells)
+    return of_candidates or missing, bool(of_candidates)
 
 
 def _fault_of_candidates(engine: KeptPaths, trace: Trace, size: int, cells: dict[tuple[int, ...], Any]) -> str:

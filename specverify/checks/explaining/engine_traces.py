@@ -9,6 +9,7 @@ from specverify.checks.explaining.counterexample_parts import NEAR_LAW
 from specverify.checks.explaining.first_difference import CERTAIN
 from specverify.checks.explaining.reused_rows import REUSED, reused_row
 from specverify.checks.explaining.round_rules import same_row
+from specverify.checks.explaining.row_names import text_difference
 from specverify.checks.explaining.wording import ends_of, short_row
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Trace
@@ -17,6 +18,8 @@ KEPT = "the context "
 """The beginning of a sentence about a token that the context of a row should not contain."""
 OF_DRAFT_MODEL = "the token after accepted drafts is the draft model's"
 """The beginning of the sentence about a bonus for which p is not computed."""
+BUT_AFTER = ", but after "
+"""Precedes the other text for which the row of p is computed."""
 LEAST_CHOSEN = 2
 """The least number of different tokens from which it is inferred that a program chooses the argmax."""
 LEAST_SHOWN = 3
@@ -92,7 +95,9 @@ def row_not_computed(traces: Sequence[Trace | None], before: Tokens, seen: Mappi
     following = {_asked_behind(trace, text[:-1]) for trace in fitting}
     same = set.intersection(*({other for other in queried if len(other) == len(text)} for queried in asked))
     instead = next((kind.pop() for kind in (following, same) if len(kind) == 1), ())
-    said = f", but after {instead}" if instead and _has_law(fitting[0], instead, seen) else ""
+    said = ""
+    if instead and _has_law(fitting[0], instead, seen):
+        said = f"{BUT_AFTER}{instead}{text_difference(instead, text, ())}"
     return f"p of new token {len(before) + 1} is not computed after {text}{said}"
 
 

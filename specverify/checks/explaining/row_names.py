@@ -149,6 +149,8 @@ def text_difference(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) ->
     tokens = "token" if apart_by == 1 else f"{apart_by} tokens"
     if text and len(text) == len(here) and text[:-1] == here[:-1]:
         return f"{IN_PLACE}{text[-1]} in place of {here[-1]})"
+    if here[: len(text)] == text == here[apart_by:]:
+        return f" (without the first or the last {tokens})"
     if here[: len(text)] == text:
         return f" (without the last {tokens})"
     if here[apart_by:] == text:
