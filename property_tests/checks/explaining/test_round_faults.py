@@ -11,9 +11,9 @@ from specverify.checks.explaining import round_faults
 from specverify.checks.explaining.decoder_counterexamples import law_counterexample, outcome_counterexample
 from specverify.checks.explaining.engine_paths import KeptPaths, draws_of, with_pmfs
 from specverify.checks.explaining.given_drafts import GivenDrafts
-from specverify.checks.explaining.one_number_rules import Accepted, Replaced, accept_rule, replace_rule
+from specverify.checks.explaining.one_number_rules import Accepted, Replaced, accept_rule, powered, replace_rule
 from specverify.checks.explaining.round_faults import fault_of_rounds, named_fault
-from specverify.checks.explaining.round_rules import ModelRows
+from specverify.checks.explaining.round_rules import ModelRows, excess
 from specverify.checks.explaining.tree_readings import tree_reading
 from specverify.laws.enumeration import decoder_law, whole_run
 from specverify.laws.law import target_law
@@ -741,3 +741,26 @@ def test_an_upper_limit_of_the_acceptance_is_named():
     pairs = [(0.5, 0.5), (0.9, 0.5), (0.38, 0.4), (0.1, 0.2), (0.3, 0.4)]
     observed = [Accepted(p, q, min(0.9, p / q), 1e-12, (p, 1 - p)) for p, q in pairs]
     assert accept_rule(observed) == "with probability min(0.9, p/q): never more than 0.9"
+
+
+@pytest.mark.parametrize(
+    ("power", "said"),
+    [
+        (0.7, "q is used without a temperature of 0.7 in tests and replacements, other than in the draws of drafts: "),
+        (2.0, "q is used with a temperature of 0.5 in tests and replacements, other than in the draws of drafts: "),
+    ],
+)
+def test_another_temperature_of_q_in_the_tests_is_named(power, said):
+    p, q = ((0.2, 0.3, 0.5), (0.4, 0.1, 0.5)), ((0.5, 0.1, 0.4), (0.1, 0.2, 0.7))
+
+    def given(first, second):
+        tested = [powered(row, power) for row in q]
+        accept = tuple(min(1.0, p[i][token] / tested[i][token]) for i, token in enumerate((first, second)))
+        law = dict(enumerate(excess(p[0], tested[0])))
+        rows = ModelRows((*p, p[0]), (*q, q[0]))
+        return GivenDrafts((0,), (first, second), rows, None, accept, {0: law}, None, True, {}, 1e-9, of_engine=True)
+
+    both = [given(first, second) for first in range(3) for second in range(3)]
+    assert named_fault(both, "").sentence.startswith(said)
+    wrong = both[-1]._replace(accept=(0.9 * both[-1].accept[0], both[-1].accept[1]))
+    assert "q is used" not in named_fault([*both[:-1], wrong], "").sentence

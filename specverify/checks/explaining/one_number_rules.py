@@ -338,6 +338,26 @@ def further_power(all_given: Sequence[GivenDrafts]) -> float:
     return 0.0
 
 
+def further_power_of_q(all_given: Sequence[GivenDrafts]) -> float:
+    """Return c if the rounds ``all_given`` seem to use norm(q^c) instead of q; 0 if no c is found.
+
+    The first wrong probability of a test that determines c gives the result; at least two must determine it. The caller
+    must compare c with the other observations.
+    """
+    wanted = dict[tuple[tuple[float, ...], int], float]()
+    for given in all_given:
+        for i, seen in enumerate(given.accept):
+            q, token = tuple(float(mass) for mass in given.rows.q[i]), given.drafts[i]
+            p = float(given.rows.p[i][token])
+            is_open = OPEN < seen < 1 - OPEN and p < seen and abs(seen * q[token] - p) > 8 * given.slack
+            if is_open and 0 < min(q) < max(q) and q[token] in {min(q), max(q)}:
+                wanted.setdefault((q, token), p / float(seen))
+    if len(wanted) < LEAST_NUMBERS:
+        return 0.0
+    (q, token), mass = next(iter(wanted.items()))
+    return _power_with(q, token, mass)
+
+
 def further_temperature(all_given: Sequence[GivenDrafts]) -> tuple[float, str]:
     """Return c and a sentence if the rounds ``all_given`` seem to use norm(p^c) instead of p; (0, "") if not."""
     power = further_power(all_given)

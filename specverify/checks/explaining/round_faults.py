@@ -34,6 +34,7 @@ from specverify.checks.explaining.one_number_rules import (
     Replaced,
     accept_rule,
     further_power,
+    further_power_of_q,
     powered,
     replace_rule,
 )
@@ -496,6 +497,16 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
         value = short(1 / power)
         twice = f"temperature={value}" in parameters
         return f"the temperature {value} is applied twice to p" if twice else f"p has a further temperature of {value}"
+    power = further_power_of_q(all_given)
+    if (
+        power
+        and short(power) != "1"
+        and _all_values_fit(
+            all_given, lambda given: given.rows._replace(q=tuple(powered(row, power) for row in given.rows.q))
+        )
+    ):
+        value = f"without a temperature of {short(power)}" if power < 1 else f"with a temperature of {short(1 / power)}"
+        return f"q is used {value} in tests and replacements, other than in the draws of drafts"
     return ""
 
 
