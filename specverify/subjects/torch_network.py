@@ -186,7 +186,7 @@ def _stored(past: Any, ids: Any, positions: Any) -> tuple[list[list[int]], list[
 
 def _window(past: Any) -> int | None:
     """Return how many tokens a query token attends to, for a sliding-window cache of transformers; otherwise None."""
-    layer = next(iter(getattr(past, "layers", ())), None)
+    layer: Any = next(iter(getattr(past, "layers", ())), None)
     if not getattr(layer, "is_sliding", False):
         return None
     return int(getattr(layer, "sliding_window", None) or layer.max_cache_len)
