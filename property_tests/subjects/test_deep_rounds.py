@@ -16,6 +16,8 @@ from specverify.run.verify import Checklist, run_check
 from specverify.subjects.external import decode_subject
 from specverify.subjects.subject import InScenario, Variant
 
+pytestmark = pytest.mark.usefixtures("unexplained")
+
 LAW = check_named("law_is_target")
 
 

@@ -9,6 +9,8 @@ from specverify.base.verdict import Status
 from specverify.subjects.made_engine import SCENARIOS, SECOND_ROUND, Made
 from test_support.subjects.engine_laws import law_verdict
 
+pytestmark = pytest.mark.usefixtures("unexplained")
+
 GAMMA = 2
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from specverify.base.verdict import Status
 from specverify.subjects.made_engine import Made
 from specverify.subjects.requests import AT_ONCE, SAMPLES_OF_ONE_PROMPT
 from test_support.subjects.engine_laws import law_verdict, one_round
+
+pytestmark = pytest.mark.usefixtures("unexplained")
 
 GAMMA = 2
 
