@@ -75,7 +75,8 @@ class Conditions(NamedTuple):
     """Whether the refutation of a decoder has a counterexample, which can take longer than the law."""
     complete_within: int | None = None
     """The most runs of a law that is compared: with more, ``EnumerationTooLarge`` is raised. None: at ``runs`` the
-    enumeration ends, and the incomplete law can still refute the subject."""
+    enumeration ends, and the incomplete law can still refute the subject. An enumeration with all uniforms at an end of
+    their range stops after as many runs, and raises nothing."""
 
 
 class Case(NamedTuple):

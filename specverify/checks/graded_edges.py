@@ -83,8 +83,11 @@ def at_an_edge(refutation: Examination, probability: float) -> Examination:
     """
     if probability >= 1:
         return refutation
-    statement = f"{refutation.statement}: {once_in(probability)}"
-    return refutation._replace(statement=statement, figures={**refutation.figures, "edge": probability})
+    statement, example = f"{refutation.statement}: {once_in(probability)}", refutation.counterexample
+    if example is not None and example.fault:
+        example = example._replace(fault=f"{example.fault}; {once_in(probability)}")
+    figures = {**refutation.figures, "edge": probability}
+    return refutation._replace(statement=statement, counterexample=example, figures=figures)
 
 
 def holds_beside(edges: list[Mapping[str, Any]], runs: int) -> Examination:

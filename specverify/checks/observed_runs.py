@@ -126,12 +126,13 @@ def examine_runs(
     return examine
 
 
-def refuted(program: EngineProgram, then: str, where: str, figures: Mapping[str, Any]) -> Examination:
+def refuted(program: EngineProgram, then: str, where: str, figures: Mapping[str, Any], fault: str = "") -> Examination:
     """Return a refutation of a program; ``then`` is the sentence about the fault.
 
-    ``where`` describes the run, and ``figures`` are those of the examination.
+    ``where`` describes the run, and ``figures`` are those of the examination. ``fault`` is the first sentence of the
+    message, if it can name the wrong token.
     """
-    example = Counterexample(let=(f"setting {program.name}", where), then=then)
+    example = Counterexample(let=(f"setting {program.name}", where), then=then, fault=fault)
     statement = f"{program.name}: {then}"
     return Examination(statement, failed=True, rational=False, counterexample=example, figures=figures)
 

@@ -23,6 +23,7 @@ from specverify.base.edges import edge_of
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.calls_at_size import at_place, described, places_of
 from specverify.checks.check import Check, Conditions, ExaminedPart, by
+from specverify.checks.explaining.first_difference import first_difference
 from specverify.checks.graded_edges import WIDEST, Look, at_an_edge, holds_beside, is_below, probability_of
 from specverify.checks.observed_runs import refuted
 from specverify.checks.verifier_calls import (
@@ -48,6 +49,11 @@ from specverify.subjects.logits_verifier import with_true_zeros
 from specverify.subjects.subject import EngineProgram, GivenCall, OpenedCall, UnusableSubject
 
 BOUNDARIES = {0.0: "exactly 0", 1.0: "the largest float below 1"}
+_RULES = {
+    0.0: "a test u <= p/q, or a search for u that finds a cell of mass 0, does so; u < p/q does not",
+    1.0: "a search for u in sums of p that end below 1 does so",
+}
+"""Boundary -> the rules of an engine that usually emit a forbidden token there."""
 
 
 class AtBoundary(NamedTuple):
@@ -133,10 +139,10 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
 
     An output that is impossible without speculation refutes, or becomes a note if its probability per draft is below
     ``conditions.edge``. The result is unknown if greedy texts with and without speculation first differ where logits
-    are nearly tied.
+    are nearly tied. For each of the two values, at most ``conditions.complete_within`` paths are examined if it is set.
     """
     runs, edges = 0, list[Any]()
-    for result in at_boundaries(program, conditions.runs):
+    for result in at_boundaries(program, min(conditions.runs, conditions.complete_within or conditions.runs)):
         runs += result.law.runs
         if not result.outside:
             continue
@@ -146,9 +152,17 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
         then, when = f"{result.outside[0]} comes out, which has probability 0 without speculation", result.said
         probability = _probability_in(program, result.uniform, conditions.runs)
         if probability >= conditions.edge:
-            return at_an_edge(refuted(program, then, f"every uniform is {when}", {"runs": runs}), probability)
+            refutation = refuted(program, then, f"every uniform is {when}", {"runs": runs}, _fault_of(program, result))
+            return at_an_edge(refutation, probability)
         edges.append(edge_of(f"{program.name}: {then}", f"uniforms are {when}", probability))
     return holds_beside(edges, runs)
+
+
+def _fault_of(program: EngineProgram, at: AtBoundary) -> str:
+    """Return the sentence about the first forbidden token of ``program`` at the boundary ``at``."""
+    difference = first_difference({at.outside[0]: 1}, program.law(), program.split, program.each)
+    assert difference is not None, "the text has probability 0 without speculation"
+    return f"{difference.fault}, when every uniform is {at.said}: {_RULES[at.uniform]}"
 
 
 def _probability_in(program: EngineProgram, end: float, runs: int) -> float:

@@ -26,6 +26,8 @@ try:
 except ImportError as error:
     raise ImportError('a network needs torch: pip install "specverify-suite[torch]"') from error
 
+_Entries = list[list[int]]
+"""Token ids or positions, by row."""
 MOST_POSITIONS = 2**16
 """More positions than the tokens of any scenario; some loops read their limit from the config of a network."""
 HIDDEN = -1000
@@ -88,17 +90,19 @@ class Network(torch.nn.Module):
         shape, a token outside the vocabulary, or a cache if the network has none.
         """
         flat = input_ids.dim() == 1
-        ids = input_ids[None] if flat else input_ids
-        batch, length = ids.shape
+        ids = [input_ids.tolist()] if flat else input_ids.tolist()
+        batch, length = len(ids), input_ids.shape[-1]
         if past_key_values is not None and self.cache is None:
             raise ValueError("the network was made with cache=None, expected no past_key_values")
         held = _held(past_key_values)
         first = held if cache_position is None else int(cache_position.flatten()[0])
-        positions = torch.arange(first, first + length) if position_ids is None else position_ids
-        positions = torch.as_tensor(positions).expand(batch, length)
+        if position_ids is None:
+            positions = [list(range(first, first + length))] * batch
+        else:
+            positions = torch.as_tensor(position_ids).expand(batch, length).tolist()
         past = past_key_values
         if past is None and use_cache is not False:
-            past = _new_cache(self.cache, self.config)
+            past = _new_cache(self.cache)
         tokens, places, past = _stored(past, ids, positions)
         queries = range(length)[-min(logits_to_keep, length) :]
         window = _window(past)
@@ -149,11 +153,11 @@ def _config(vocabulary: int, cache: str | None) -> Any:
     return PreTrainedConfig(**values)
 
 
-def _new_cache(cache: str | None, config: Any) -> Any:
+def _new_cache(cache: str | None) -> Any:
     if cache == "dynamic":
         from transformers import DynamicCache  # noqa: PLC0415 - an extra
 
-        return DynamicCache(config=config)
+        return DynamicCache()
     return () if cache == "tuple" else None
 
 
@@ -164,14 +168,14 @@ def _held(past: Any) -> int:
     return int(past.get_seq_length())
 
 
-def _stored(past: Any, ids: Any, positions: Any) -> tuple[list[list[int]], list[list[int]], Any]:
+def _stored(past: Any, ids: _Entries, positions: _Entries) -> tuple[_Entries, _Entries, Any]:
     """Append ``ids`` and ``positions`` ``[B, length]`` to the cache ``past``, or to no cache if it is None.
 
     Returns the token ids and the positions of all entries, for each row, and the cache.
     """
     if past is None:
-        return ids.tolist(), positions.tolist(), None
-    fed = [torch.tensor(item.tolist(), dtype=torch.float64)[:, None, :, None] for item in (ids, positions)]
+        return ids, positions, None
+    fed = torch.tensor([ids, positions], dtype=torch.float64)[:, :, None, :, None].unbind()
     if isinstance(past, (tuple, list)):
         entries = [torch.cat((old, new), dim=2) for old, new in zip(past[0], fed, strict=True)] if past else fed
         past = (tuple(entries),)

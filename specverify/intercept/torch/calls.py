@@ -16,11 +16,12 @@ without interception. Whether the compiler preserves the meaning of the Python c
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch._functorch import apis as _apis
 from torch._functorch import vmap as functorch
@@ -157,8 +158,10 @@ class _AnsweringMode(TorchFunctionMode):
                 if func in RESHAPING and filled.reshaped(func, *args, *named.values()):
                     return args[0]
                 args, named = filled.standing_for(args), filled.standing_for(named)
-            if not named and (_runs_as_it_is(func, args) or _is_of_plain(func, args)):
+            if not named and _runs_as_it_is(func, args):
                 return _noted(func(*args))
+            if "out" not in named and _is_of_plain(func, args, named):
+                return _noted(func(*args, **named))
             lazy = holds_lazy(args) or holds_lazy(tuple(named.values()))
             if lazy or "out" in named or not _runs_as_it_is(func):
                 return self._apart(func, args, named, lazy=lazy)
@@ -225,14 +228,22 @@ def _is_ordinary(func: Any) -> bool:
     return not (func in _ORDINARY or func in REWRITTEN or _writes_or_takes_out(func) or _is_random(func))
 
 
-def _is_of_plain(func: Any, args: tuple[Any, ...]) -> bool:
-    """Return whether ``func`` writes or converts to numbers and no argument is symbolic, so that it runs unchanged."""
-    return _runs_on_plain(func) and _are_plain(args) and not torch.is_inference_mode_enabled()
+def _is_of_plain(func: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
+    """Return whether ``func`` reads, writes or converts elements and no argument is symbolic: it runs unchanged.
+
+    ``args`` and ``named`` are the arguments of the call.
+    """
+    return (
+        _runs_on_plain(func)
+        and _are_plain(args)
+        and _are_plain(named.values())
+        and not torch.is_inference_mode_enabled()
+    )
 
 
 @cache
 def _runs_on_plain(func: Any) -> bool:
-    return _writes_or_takes_out(func) and func not in _ORDINARY and not _is_random(func)
+    return (func in _ORDINARY or _writes_or_takes_out(func)) and not _is_random(func)
 
 
 def _writes_or_takes_out(func: Any) -> bool:
@@ -243,12 +254,20 @@ def _is_random(func: Any) -> bool:
     return function_of(func) in ANSWERS or may_draw(func)
 
 
-def _are_plain(values: tuple[Any, ...]) -> bool:
-    """Return whether all ``values`` are numbers, ordinary tensors, or tuples of these (indices)."""
-    return all(type(value) in _PLAIN or (type(value) is tuple and _are_plain(value)) for value in values)
+def _are_plain(values: Iterable[Any]) -> bool:
+    """Return whether all ``values`` are numbers, ordinary tensors, options of torch, or tuples and lists of these."""
+    return all(type(value) in _PLAIN or _is_plain(value) for value in values)
 
 
-_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, int, float, bool, slice, type(None), type(...)})
+def _is_plain(value: Any) -> bool:
+    """Return whether ``value`` is a tuple or list of plain values, or a NumPy array of numbers."""
+    kind = type(value)
+    return (kind in _CONTAINERS and _are_plain(value)) or (kind is np.ndarray and value.dtype != object)
+
+
+_CONTAINERS = frozenset({list, tuple})
+_OF_TORCH = {torch.Tensor, torch.nn.Parameter, torch.dtype, torch.device}
+_PLAIN = frozenset({*_OF_TORCH, int, float, bool, str, slice, type(None), type(...)})
 
 
 def _noted(result: Any) -> Any:

@@ -1,0 +1,63 @@
+"""Engines with every uniform at an end of its range: the message, and the number of paths that are examined."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from specverify.checks import Conditions
+from specverify.checks.support_at_boundary_draws import examine_program
+from specverify.subjects.made_engine import made_subject
+from test_support.subjects.engine_laws import one_round
+
+OPEN_ROWS = "point_target-v3-p010-h3-s7"
+
+
+class _ClosedRange:
+    """A generator whose uniforms are smaller by 1e-300, so that u <= p/q holds where p = 0 and u = 0."""
+
+    def __init__(self, rng):
+        self.rng, self.choice = rng, rng.choice
+
+    def random(self):
+        return self.rng.random() - 1e-300
+
+
+def engine_of(generator):
+    def make(scenario):
+        def decode(prompt):
+            text, rng = tuple(prompt), generator(np.random.default_rng())
+            while len(text) < len(prompt) + scenario.horizon:
+                most = min(2, len(prompt) + scenario.horizon - len(text) - 1)
+                text += one_round(scenario, text, most, rng)
+            return list(text[len(prompt) :])
+
+        return decode
+
+    return make
+
+
+def examined(generator, **conditions):
+    program = next(each for each in made_subject(engine_of(generator), "an engine").programs if each.name == OPEN_ROWS)
+    return examine_program(program, Conditions(edge=0.0, **conditions))
+
+
+def test_the_first_sentence_names_the_token_and_how_rarely_it_comes_out():
+    result = examined(_ClosedRange)
+    assert result.failed
+    assert result.counterexample.fault.startswith(
+        "new token 2 is 0 instead of 1 after new token 0, when every uniform is"
+    )
+    assert "a test u <= p/q" in result.counterexample.fault
+    assert result.counterexample.fault.endswith("drafts")
+
+
+@pytest.mark.parametrize(("generator", "is_wrong"), [(_ClosedRange, True), (lambda rng: rng, False)], ids=["<=", "<"])
+def test_at_most_so_many_paths_are_examined_at_each_end(generator, is_wrong):
+    few = examined(generator, complete_within=5)
+    assert few.failed is is_wrong
+    assert few.figures["runs"] <= 10
+
+
+def test_all_paths_are_examined_without_a_limit():
+    assert examined(lambda rng: rng).figures["runs"] > 10
