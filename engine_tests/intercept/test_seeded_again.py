@@ -7,10 +7,12 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
+from specverify.base.verdict import Status
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.refusals import NeedsValue
 from specverify.laws.enumeration import program_law
-from specverify.testing import SpeculationRefuted, check_engine
+from specverify.subjects.made_engine import SCENARIOS
+from test_support.subjects.engine_laws import law_verdict
 
 SEEDS = 4_000
 ALARM = 1e-6
@@ -123,10 +125,10 @@ def engine(seeds_each_round):
     return lambda scenario: lambda prompt, seed: generate(scenario, prompt, seed)
 
 
+@pytest.mark.usefixtures("unexplained")
 def test_an_engine_that_seeds_again_in_each_round_is_refuted():
-    with pytest.raises(SpeculationRefuted, match="law is target - refuted, exact"):
-        check_engine(engine(seeds_each_round=True), checks=["law_is_target"], quick=True)
+    assert law_verdict(engine(seeds_each_round=True), SCENARIOS[:3]).status is Status.REFUTED
 
 
 def test_an_engine_that_seeds_once_holds():
-    check_engine(engine(seeds_each_round=False), checks=["law_is_target"], quick=True)
+    assert law_verdict(engine(seeds_each_round=False), SCENARIOS[:3]).status is Status.HOLDS

@@ -67,6 +67,7 @@ def test_what_rows_share_shows_in_their_joint_law_alone(verify):
         assert checked(verify, OWN).status is Status.HOLDS
 
 
+@pytest.mark.usefixtures("unexplained")
 def test_two_rows_behind_one_that_is_rejected_at_once_are_looked_at_together():
     subject = verifier_subject(batched_verifiers.moved_up, "moved_up", form=BATCHED)
     short = Scenario("generic", 2, (0,), 3)

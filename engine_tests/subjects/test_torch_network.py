@@ -8,7 +8,9 @@ from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM, MistralCon
 from transformers.cache_utils import Cache, Fp8QuantizedLayer
 
 from specverify.base.verdict import Status
-from specverify.testing import check_engine, torch_network
+from specverify.subjects.made_engine import SCENARIOS
+from specverify.testing import torch_network
+from test_support.subjects.engine_laws import law_verdict
 
 SIZE = dict(vocab_size=5, hidden_size=16, intermediate_size=16, num_hidden_layers=2, num_attention_heads=2)
 EVERY = [0, 1, 2, 3, 4]
@@ -190,11 +192,11 @@ def loop(prompt, target, draft, new_tokens, *, keeps=0):
     return text[len(prompt) :]
 
 
+@pytest.mark.usefixtures("unexplained")
 @pytest.mark.parametrize(("keeps", "status"), [(0, Status.HOLDS), (1, Status.REFUTED)])
 def test_a_loop_with_caches_is_examined_on_the_models_of_a_scenario(keeps, status):
     def make(scenario):
         target, draft = (torch_network(model, scenario.vocabulary) for model in (scenario.target, scenario.draft))
         return lambda prompt: loop(prompt, target, draft, scenario.horizon, keeps=keeps)
 
-    [verdict] = check_engine(make, checks=["law_is_target"], quick=True, on_fail=None)
-    assert verdict.status is status
+    assert law_verdict(make, SCENARIOS[:3]).status is status

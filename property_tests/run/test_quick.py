@@ -123,6 +123,7 @@ def test_an_engine_of_many_runs_is_examined_in_its_small_cases(monkeypatch):
     assert [most_runs(programs[0], Conditions(), used) for used in (0, 20, 38, 100)] == [30, 20, 5, 5]
 
 
+@pytest.mark.usefixtures("unexplained")
 def test_a_wrong_engine_of_many_paths_is_refuted_by_its_small_cases(monkeypatch):
     """A case with many runs comes after the others; if none refutes, it is examined with the usual limit."""
     subject = made_subject(partial(one_by_one, "residual of the target"), "wrong")
@@ -206,6 +207,7 @@ def test_a_kind_without_a_plan_has_the_scenarios_of_rows_and_cases_at_even_dista
     assert len(set(map(quick.name_of_case, chosen))) == len(chosen)
 
 
+@pytest.mark.usefixtures("unexplained")
 @pytest.mark.parametrize("shared", [False, True])
 def test_quick_refutes_rows_that_race_with_the_same_noise(shared):
     """The noise decides only if both rows reject drafts and both residuals have several tokens."""
@@ -246,6 +248,7 @@ def truncated(logits, temperature, least):
     return kept / kept.sum(-1, keepdims=True)
 
 
+@pytest.mark.usefixtures("unexplained")
 @pytest.mark.parametrize("own", [True, False])
 def test_quick_refutes_a_target_that_is_truncated_by_the_peak_of_the_draft(own):
     def verify(target_logits, draft_logits, draft_tokens, temperature, min_p):

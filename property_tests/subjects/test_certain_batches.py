@@ -12,6 +12,8 @@ from specverify.subjects.batch_call import certain_row
 from specverify.subjects.forms import BATCHED
 from specverify.subjects.verifier import verifier_subject
 
+pytestmark = pytest.mark.usefixtures("unexplained")
+
 
 def drawn(weights, uniform):
     """Return the token that a uniform selects."""

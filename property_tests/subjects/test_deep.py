@@ -19,6 +19,8 @@ from specverify.subjects.subject import EngineProgram, Variant
 from specverify.subjects.tree_verifier import tree_subject
 from specverify.subjects.verifier import verifier_subject
 
+pytestmark = pytest.mark.usefixtures("unexplained")
+
 
 def drawn(weights):
     return random.choices(range(len(weights)), list(weights))[0]
