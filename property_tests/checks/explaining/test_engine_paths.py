@@ -12,8 +12,8 @@ import pytest
 from property_tests.checks.explaining.test_round_faults import choose, plain, warmer_target
 from specverify.checks.explaining.engine_paths import KeptPaths, draws_of, with_pmfs
 from specverify.checks.explaining.round_readings import Models, reading_of
-from specverify.laws.draws import Decision
-from specverify.laws.paths import paths
+from specverify.laws.draws import AMONG, Decision
+from specverify.laws.paths import Path, paths
 from specverify.testing import SpeculationRefuted, check_decoder, check_engine
 from test_support.checks.recorded_rounds import coin, model, read, token
 
@@ -194,3 +194,20 @@ def test_the_outcome_that_accepts_is_seen_from_what_follows(accepting):
 
     with pytest.raises(SpeculationRefuted, match="drafts are accepted by the row of q one position early"):
         check_decoder(one_round, checks=["law_is_target"], quick=True)
+
+
+@pytest.mark.parametrize(
+    ("weights", "outcome"),
+    [((0.25, 0.0, 0.75), 2), ((0.75, 0.25, 0.0), None), ((0.25, 0.75), None)],
+    ids=["tokens", "sorted", "fewer"],
+)
+def test_a_lookup_in_the_sums_of_all_tokens_gives_the_token(weights, outcome):
+    """The entries of a sorted row are no tokens, and fewer sums than tokens are those of other indices."""
+    last = max(index for index, mass in enumerate(weights) if mass > 0)
+
+    def path(index):
+        return [Decision(("random.random", "e.py:1", 1, AMONG, 1), (*weights, 0.0), index)]
+
+    ends = [Path((), 1.0, (index,), tuple(path(index))) for index, mass in enumerate(weights) if mass > 0]
+    (item,) = with_pmfs(ends, draws_of(path(last)), 3, {})
+    assert (item.outcome, item.is_lookup) == (outcome, True)

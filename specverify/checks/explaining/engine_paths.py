@@ -153,7 +153,8 @@ def with_pmfs(
     """Return ``drawn``, the draws of a path, with the pmf of each token that is looked up by a uniform.
 
     The entries of the pmf are the lengths of the intervals in which the uniform lies on the paths with the same earlier
-    decisions. A pmf without its last zeros, as JAX's draws have it, is filled to the size of the vocabulary.
+    decisions. A pmf without its last zeros, as JAX's draws have it, is filled to the size of the vocabulary. A lookup
+    in as many sums as there are tokens has the tokens as its indices, unless the entries are sorted from the largest.
 
     Args:
         engine: Yields all paths.
@@ -181,7 +182,8 @@ def with_pmfs(
                 item = item._replace(outcome=at, pmf=widths)  # noqa: PLW2901
         masses = item.looked_up[1]
         masses = masses[:-1] if masses and masses[-1] < NEAR else masses  # the last of the sums is 1
-        if item.outcome is None and token and len(masses) == vocabulary:
+        unsorted = any(one < other for one, other in pairwise(masses))  # else the index may be a rank
+        if item.outcome is None and token and len(masses) == vocabulary and unsorted:
             item = item._replace(outcome=item.looked_up[0], pmf=masses)  # noqa: PLW2901
         result.append(item)
     return result
