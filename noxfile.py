@@ -25,8 +25,12 @@ def install(session: nox.Session, *extras: str, options: tuple[str, ...] = ()) -
 
 
 def run_tests(session: nox.Session, *arguments: str) -> None:
-    """Run the tests in one run of two processes; the models are so small that a second thread only waits."""
-    session.run("pytest", "-n", "2", "--dist", "loadgroup", *arguments, env={"OMP_NUM_THREADS": "1"})
+    """Run the tests in one run of two processes; the models are so small that a second thread only waits.
+
+    Bytecode is written, whatever the environment says: child processes of tests would compile the package each time.
+    """
+    env = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
+    session.run("pytest", "-n", "2", "--dist", "loadgroup", *arguments, env=env)
 
 
 def check_chromium(session: nox.Session) -> None:

@@ -128,7 +128,7 @@ def test_a_wrong_engine_of_many_paths_is_refuted_by_its_small_cases(monkeypatch)
     """A case with many runs comes after the others; if none refutes, it is examined with the usual limit."""
     subject = made_subject(partial(one_by_one, "residual of the target"), "wrong")
     by_name = {name_of_case(case)[1]: case for case in LAW.cases(subject)}
-    large, small = by_name["peaked-v3-p010-h3-s3"], by_name["generic-v2-p010-h2-s0"]  # 1455 and 38 runs
+    large, small = by_name["generic-v2-p010-h4-s1"], by_name["generic-v2-p010-h2-s0"]  # 468 and 38 runs
     monkeypatch.setattr(quick, "FEW_ENGINE_RUNS", 50)
     for chosen, refuted in (([large, small], small), ([large], large)):
         monkeypatch.setattr(verify, "quick_cases", lambda *_, chosen=chosen: quick.ChosenCases(chosen, 0))

@@ -443,6 +443,7 @@ def status_of(form, *, wrong, names):
     return run_check(subject, check_named("law_is_target"), Checklist(()))
 
 
+@pytest.mark.usefixtures("unexplained")
 @pytest.mark.thorough(keep=35)
 @pytest.mark.parametrize("form", [*ARGUMENTS, *ANSWERS, *LATER], ids=lambda form: form.__name__)
 def test_an_engine_of_one_prompt(form):
@@ -452,6 +453,7 @@ def test_an_engine_of_one_prompt(form):
     assert wrong.status is Status.REFUTED, wrong.statement
 
 
+@pytest.mark.usefixtures("unexplained")
 @pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize("form", BATCHES, ids=lambda form: form.__name__)
 def test_an_engine_of_several_prompts(form):
@@ -685,6 +687,7 @@ def test_a_token_outside_the_alphabet_is_told_unless_no_alphabet_has_it():
     assert alphabet_hint(WithVocabulary(two, 3)) == alphabet_hint(beyond) == ""
 
 
+@pytest.mark.usefixtures("unexplained")
 def test_the_vocabulary_that_is_asked_for_is_that_of_every_scenario():
     for wrong, status in ((False, Status.HOLDS), (True, Status.REFUTED)):
         make = WithVocabulary(partial(with_an_end_of_its_own, wrong=wrong), 3)

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import heapq
 import random
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from specverify.subjects.batch_plans import HORIZON
@@ -25,6 +26,7 @@ CANDIDATES: Final = 12_000
 DESIGNS: Final = {"AT_THE_HORIZON": 20, "OPEN_AFTER_THE_HORIZON": 20, "AT_AN_END": 66, "OPEN_AFTER_AN_END": 24}
 """Name in ``batch_plans`` -> the largest number of batches."""
 _MOST_PROMPT: Final = 3
+_NOT_ACCEPTED: Final = re.compile("[der]")
 Event = str
 """What a round does with a row: ``all`` drafts are accepted, the ``first`` or a ``later`` one is rejected; or the text
 ends with a ``draft``, with the ``last draft``, with a ``replacement``, with the ``bonus``, or at the ``horizon``."""
@@ -37,20 +39,25 @@ def rounds(plans: Sequence[str], gamma: int, opened: str = "a") -> Iterator[Mapp
     ``plans`` are the plans of the rows without their prompts, and ``gamma`` is the number of drafts of a round. At a
     random token, letter ``o``, a draft may be accepted or rejected: ``opened`` is the letter to use in its place.
     """
-    at, live = [0] * len(plans), list(range(len(plans)))
-    while live:
-        events = {}
-        for row in live:
-            letters = plans[row][at[row] :].ljust(gamma + 1, "a")[: gamma + 1]
-            read = letters.replace("o", opened)
-            count = next((place for place, letter in enumerate(read) if letter in "der"), gamma)
-            start, at[row] = at[row], at[row] + count + 1
-            event = _event(read[count], count, gamma)
-            if at[row] >= HORIZON:  # the text is complete, whether or not its last token is an end
-                event = "horizon"
-            events[row] = event, "o" in letters[: min(count + 1, HORIZON - 1 - start)]  # a last token has no draft
-        yield events
-        live = [row for row in live if events[row][0] not in OVER]
+    rows = [_rounds_of_row(plan, gamma, opened) for plan in plans]
+    for number in range(max(map(len, rows), default=0)):
+        yield {row: events[number] for row, events in enumerate(rows) if number < len(events)}
+
+
+@lru_cache(maxsize=10_000)
+def _rounds_of_row(plan: str, gamma: int, opened: str) -> Sequence[tuple[Event, bool]]:
+    """Return for each round of one row: (event, whether a token is random); the arguments are those of ``rounds``."""
+    result, at, event = list[tuple[Event, bool]](), 0, ""
+    read = plan.replace("o", opened)
+    while event not in OVER:
+        rejection = _NOT_ACCEPTED.search(read, at, at + gamma)
+        last = rejection.start() if rejection else at + gamma
+        is_open = plan.find("o", at, min(last + 1, HORIZON - 1)) >= 0  # a last token has no draft
+        # the text is complete at the horizon, whether or not its last token is an end
+        event = "horizon" if last + 1 >= HORIZON else _event(read[last : last + 1] or "a", last - at, gamma)
+        result.append((event, is_open))
+        at = last + 1
+    return result
 
 
 def _event(letter: str, count: int, gamma: int) -> Event:

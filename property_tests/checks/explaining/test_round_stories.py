@@ -65,7 +65,7 @@ def test_no_step_is_named_where_every_token_is_possible():
 
 
 def test_the_step_is_named_if_the_other_tokens_of_the_output_are_the_targets():
-    scenario = Scenario("zeros", 3, (0, 1, 0), 5, seed=0)
+    scenario = Scenario("zeros", 3, (0, 1, 0), 4, seed=0)
     row = in_scenario(verifier(), 2, scenario).task.target((0, 1, 0))
     forbidden = int(np.argmin(row))
     assert row[forbidden] == 0
