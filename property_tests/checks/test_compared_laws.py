@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specverify.checks.compared_laws import compare_laws
+from specverify.checks import Conditions
+from specverify.checks.compared_laws import compare_laws, enumerated
+from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.laws.law import Law, rounding_bound
 from specverify.laws.rounding import (
     BFLOAT16,
@@ -22,6 +25,7 @@ from specverify.laws.rounding import (
     of_enumeration,
     worst,
 )
+from specverify.subjects.subject import EngineProgram
 
 EXPECTED = {(0,): 0.5, (1,): 0.5}
 FINE = Rounding(FLOAT32, decisions=6, support=3)
@@ -134,3 +138,18 @@ def test_what_bounds_several_runs_allows_as_much_as_each(one, other):
     other = other._replace(epsilon=one.epsilon)
     for both in (worst(one, other), after(one, other)):
         assert allowed(both) >= max(allowed(one), allowed(other)) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize(("draws", "is_run"), [(3, True), (9, False)])
+def test_a_law_that_is_estimated_to_be_large_is_not_begun_if_few_runs_must_complete_it(draws, is_run):
+    runs = []
+
+    def decode(interpreter):
+        runs.append(1)
+        return tuple(interpreter.categorical([0.5, 0.5], "coin") for _ in range(draws))
+
+    program = EngineProgram(f"{draws} coins", lambda: nullcontext(decode), law=dict, most_paths=10_000)
+    conditions = Conditions(complete_within=100)
+    with nullcontext() if is_run else pytest.raises(EnumerationTooLarge, match="about 512 paths"):
+        assert not enumerated(program, conditions).missing
+    assert (len(runs) >= 2**draws) is is_run

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from specverify.base.default_limits import MOST_PROGRAMS
 from specverify.base.parallel import in_parallel
 from specverify.base.verdict import Counterexample, Examination
-from specverify.checks.check import MOST_RARE, Conditions, law_in
+from specverify.checks.check import MOST_RARE, Conditions, law_in, paths_of_program
 from specverify.checks.explaining.counterexample_parts import readable
 from specverify.checks.explaining.decoder_counterexamples import law_counterexample
 from specverify.checks.explaining.engine_counterexamples import program_counterexample
@@ -241,9 +241,15 @@ def enumerated(program: EngineProgram, conditions: Conditions) -> Law:
     """Return the law of the output of the engine ``program``, by enumeration; cached for all checks.
 
     ``conditions`` has the largest number of runs and the number of processes. A program that almost surely has more
-    paths gets a quarter of the runs: its law stays incomplete, but can still show a wrong program.
+    paths gets a quarter of the runs: its law stays incomplete, but can still show a wrong program. If the law must be
+    complete within few runs, and the known estimate of the number of paths is twice as large, no run is made and
+    ``EnumerationTooLarge`` is raised.
     """
-    runs = conditions.runs
+    runs, within = conditions.runs, conditions.complete_within
+    if within is not None and program.most_paths < math.inf:
+        number = paths_of_program(program.open, program.most_paths)
+        if number > 2 * within:
+            raise EnumerationTooLarge(f"it has about {number:.0f} paths")
     if program.most_paths == math.inf and has_far_more_paths(program.open, runs):
         runs = max(1, runs // 4)
     return law_of_opened(program.open, runs, conditions.jobs)

@@ -229,21 +229,16 @@ def _is_ordinary(func: Any) -> bool:
 
 
 def _is_of_plain(func: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
-    """Return whether ``func`` reads, writes or converts elements and no argument is symbolic: it runs unchanged.
+    """Return whether ``func`` draws nothing and no argument is symbolic, so that torch can execute it unchanged.
 
     ``args`` and ``named`` are the arguments of the call.
     """
-    return (
-        _runs_on_plain(func)
-        and _are_plain(args)
-        and _are_plain(named.values())
-        and not torch.is_inference_mode_enabled()
-    )
+    return _draws_nothing(func) and _are_plain(args) and _are_plain(named.values())
 
 
 @cache
-def _runs_on_plain(func: Any) -> bool:
-    return (func in _ORDINARY or _writes_or_takes_out(func)) and not _is_random(func)
+def _draws_nothing(func: Any) -> bool:
+    return func not in REWRITTEN and not _is_random(func)
 
 
 def _writes_or_takes_out(func: Any) -> bool:
