@@ -46,7 +46,7 @@ states the rows after i tokens:
 * ``a``, also after the end of the plan, and ``.``, a token of the prompt: p and q are one-hot with the same token;
 * ``d``: their tokens differ, so a draft is rejected;
 * ``e``: both have the token ``END``; ``r``: p has it and q has another token;
-* ``o``: two tokens have positive probabilities, which differ between p and q;
+* ``o``: two tokens have positive probabilities, which differ between p and q; ``x``: one of the two is ``END``;
 * ``s``: q has two tokens, and p only the less probable of them; ``t``: q has three, and p only the least probable.
 
 The token ``END`` is impossible under p at all other letters."""
@@ -206,7 +206,8 @@ def _planned(rng: random.Random, vocabulary: int, letter: str) -> tuple[list[int
             p, q[token] = _point(vocabulary, token), weight
         return p, q
     wanted, other = rng.sample(tokens, 2)
-    if letter == "o":
+    if letter in "ox":
+        other = END if letter == "x" else other
         p, q = [0] * vocabulary, [0] * vocabulary
         p[wanted], p[other] = q[other], q[wanted] = rng.sample(range(1, 6), 2)
         return p, q

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from specverify.laws.certain_tables import CERTAIN, open_after
+from specverify.laws.certain_tables import CERTAIN, END, planned
 from specverify.laws.scenarios import Scenario
 
 _ENDS: Final = ((80, 1), (80, 3), (80, 2), (81, 2), (80, 0), (84, 2), (87, 0), (93, 0), (102, 3))
@@ -19,8 +19,12 @@ _ALL_ACCEPTED: Final = ((99, 1), (102, 2), (188, 2), (261, 2), (370, 2))
 1, 2, 3 and 5 tokens, they agree too. So for each number of drafts up to 8 a text ends at each draft of a round that is
 accepted whole, and at its bonus token, although more tokens are wanted."""
 
-QUICK_ENDING: Final = Scenario(CERTAIN, 4, (0,), 12, (2,), seed=84)
-"""The text that each quick run of an engine has: its end replaces a rejected draft after accepted ones."""
+QUICK_ENDINGS: Final = (
+    Scenario(CERTAIN, 4, (0,), 12, (2,), seed=84),
+    Scenario(planned(("ddddx",)), 4, (1,), 8, (END,), seed=55),
+)
+"""Texts of each quick run of an engine. The end of the first replaces a rejected draft after accepted ones; the second
+may end after four rejected drafts, so an engine that counts rejected drafts as new tokens is wrong there."""
 ENDING_SCENARIOS: Final = (
     Scenario("generic", 2, (0,), 5, (1,), seed=56),
     Scenario("generic", 3, (0, 1), 3, (2,), seed=51),
@@ -28,7 +32,11 @@ ENDING_SCENARIOS: Final = (
     Scenario("generic", 3, (1,), 3, (1,), seed=53),
     Scenario("generic", 3, (1, 0), 3, (0,), seed=54, greedy=True),
     *(Scenario(CERTAIN, 4, (0,), 12, (eos,), seed=seed) for seed, eos in (*_ENDS, *_ALL_ACCEPTED)),
-    *(Scenario(open_after(1 + place), 3, (0,), 8, (2,), seed=55) for place in range(1, 5)),
+    *(
+        Scenario(planned((before * place + "x",)), 4, (1,), 8, (END,), seed=55)
+        for before in "ad"
+        for place in range(1, 5)
+    ),
 )
-"""Scenarios of whole decodes with end-of-sequence tokens. Where all rows but one are one-hot, that row decides whether
-the text ends."""
+"""Scenarios of whole decodes with end-of-sequence tokens. In the last ones one row decides whether the text ends; all
+drafts before this row are accepted, or all are rejected."""

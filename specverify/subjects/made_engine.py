@@ -33,7 +33,7 @@ from specverify.intercept.distributions import Forced
 from specverify.laws.certain_tables import few_after
 from specverify.laws.deep_scenarios import LONG_SCENARIOS, QUICK_SCENARIOS, WRITTEN_OUT
 from specverify.laws.draws import Replayed
-from specverify.laws.ending_scenarios import ENDING_SCENARIOS, QUICK_ENDING
+from specverify.laws.ending_scenarios import ENDING_SCENARIOS, QUICK_ENDINGS
 from specverify.laws.enumeration import complete_law
 from specverify.laws.law import target_law
 from specverify.laws.near_ties import Logits
@@ -241,7 +241,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
     widest, unseen = wide(SCENARIOS[-1]), first._replace(observer=None)  # whose rounds are taken for whole ones
     served = requests_for(first.speculative, batched=first.batched, stops=first.stops, rows=sizes.rows)
     requests = [each._replace(scenario=wide(each.scenario)) for each in served]
-    quick = frozenset(map(wide, (*QUICK_SCENARIOS, QUICK_ENDING)))
+    quick = frozenset(map(wide, (*QUICK_SCENARIOS, *QUICK_ENDINGS)))
 
     def in_each(scenarios: Iterable[Scenario]) -> list[Scenario]:
         return [scenario for scenario in map(wide, scenarios) if first.allowed is None or _has_law(make, scenario)]
