@@ -130,6 +130,7 @@ class ByPlace:
         return new
 
 
+@pytest.mark.usefixtures("unexplained")
 @pytest.mark.parametrize(
     ("find", "status"), [(lambda row, place: row, Status.REFUTED), (lambda row, place: place, Status.HOLDS)]
 )
