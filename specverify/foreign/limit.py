@@ -28,7 +28,7 @@ from specverify import intercept
 from specverify.base.own_time import Clock, own_clock
 from specverify.foreign.draws_made import draws_made, run_of
 from specverify.foreign.loops import MONITORED, LoopWatch
-from specverify.foreign.places import is_foreign, is_ours, place_of_frame
+from specverify.foreign.places import is_foreign, is_installed, is_ours, place_of_frame
 from specverify.intercept.caller import file_of, standard_library
 
 _WATCHED = 0.25
@@ -49,7 +49,6 @@ OURS = 1e6 + 0.25
 """
 PROLONGED: ContextVar[Callable[[float], None]] = ContextVar("prolonged", default=lambda left: None)
 """``prolonged(left)`` is called now and then while a limit runs, with the seconds that are left of it."""
-_INSTALLED = {"site-packages", "dist-packages"}
 _INTERCEPT = Path(str(intercept.__file__)).parent
 
 
@@ -313,7 +312,7 @@ def _is_importing(frame: FrameType | None) -> bool:
     for result, _ in walk_stack(frame) if frame else ():
         name, within = file_of(result), result.f_back
         imported = within is not None and within.f_code.co_filename == "<frozen importlib._bootstrap>"
-        if imported and (standard_library(name) or not _INSTALLED.isdisjoint(Path(name).parts)):
+        if imported and (standard_library(name) or is_installed(name)):
             return True
         if is_ours(name):
             return False

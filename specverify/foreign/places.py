@@ -21,6 +21,8 @@ FileLine = tuple[str, int]
 GIVEN = ", given "
 """Separates an error's sentence from the arguments of the call that raised the error."""
 
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+"""Names of the folders of installed packages."""
 _OWN = (Path(__file__).parents[1], Path(reference.__file__).parent, Path(reference.__file__).resolve().parent)
 _REPORTED = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+) in ')
 
@@ -29,9 +31,12 @@ def place_of_error(trace: TracebackType | None) -> str:
     """Return ``file:line`` of the innermost foreign frame of the traceback ``trace``.
 
     If no frame is foreign, it is the innermost frame outside specverify, or if there is none, the innermost frame. The
-    result is "unknown place" if ``trace`` is None.
+    result is "unknown place" if ``trace`` is None. If the frame belongs to an installed package, such as transformers,
+    the line that called it follows: the innermost foreign frame outside installed packages.
     """
-    return innermost((file_of(frame), line) for frame, line in traceback.walk_tb(trace))
+    places = [(file_of(frame), line) for frame, line in traceback.walk_tb(trace)]
+    place, caller = innermost(places), _foreign(each for each in places if not is_installed(each[0]))
+    return f"{place} called from {caller}" if caller not in {"", place} else place
 
 
 def sentence_of(error: BaseException) -> str:
@@ -94,6 +99,12 @@ def is_foreign(filename: str) -> bool:
     if is_ours(filename) or filename.startswith("<frozen"):
         return False
     return not (is_library(filename) or standard_library(filename))
+
+
+@cache
+def is_installed(filename: str) -> bool:
+    """Return whether the file ``filename`` belongs to an installed package."""
+    return not _INSTALLED.isdisjoint(Path(filename).parts)
 
 
 def _foreign(places: Iterable[FileLine]) -> str:
