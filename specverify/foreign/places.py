@@ -31,8 +31,8 @@ def place_of_error(trace: TracebackType | None) -> str:
     """Return ``file:line`` of the innermost foreign frame of the traceback ``trace``.
 
     If no frame is foreign, it is the innermost frame outside specverify, or if there is none, the innermost frame. The
-    result is "unknown place" if ``trace`` is None. If the frame belongs to an installed package, such as transformers,
-    the line that called it follows: the innermost foreign frame outside installed packages.
+    result is "unknown place" if ``trace`` is None. If the frame belongs to an installed package, the line that called
+    it follows: the innermost foreign frame outside installed packages.
     """
     places = [(file_of(frame), line) for frame, line in traceback.walk_tb(trace)]
     place, caller = innermost(places), _foreign(each for each in places if not is_installed(each[0]))
