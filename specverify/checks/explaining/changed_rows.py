@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from specverify.checks.explaining.given_drafts import GivenDrafts, expected, fits
-from specverify.checks.explaining.round_rules import ModelRows, Row, excess, mean, ratio, scaled
+from specverify.checks.explaining.round_rules import ModelRows, Row, excess, mean, ratio, scaled, without
 from specverify.checks.explaining.wording import short
 from specverify.reference import Tokens
 
@@ -24,7 +24,6 @@ MOST_KEPT = 4
 """The largest k of a truncation to the k largest entries."""
 MOST_LEFT_OUT = 8
 """Only tokens below this number are tried as the one that a row leaves out."""
-WITHOUT = "without token"
 
 Observation = tuple[GivenDrafts, int, Any]
 """A round, the position in it, and the observed probability or law."""
@@ -44,6 +43,8 @@ class _Changed(NamedTuple):
     """Whether the result depends on the row alone, not on drafts or other positions."""
     is_pmf: bool = True
     """Whether the entries of the result sum to 1."""
+    leaves_out: bool = False
+    """Whether the result is the row without one fixed token, divided by its sum."""
 
 
 def _tempered(temperature: float, rows: Sequence[Row], drafts: Tokens, i: int) -> Row:
@@ -75,11 +76,11 @@ def _mean_with_next(rows: Sequence[Row], drafts: Tokens, i: int) -> Row:
 def _without_draft(rows: Sequence[Row], drafts: Tokens, i: int) -> Row:
     if i >= len(drafts):
         return rows[i]
-    return scaled([0 * mass if token == drafts[i] else mass for token, mass in enumerate(rows[i])])
+    return scaled(without(rows[i], drafts[i]))
 
 
 def _without_token(token: int, rows: Sequence[Row], drafts: Tokens, i: int) -> Row:
-    left = [0 * mass if other == token else mass for other, mass in enumerate(rows[i])]
+    left = without(rows[i], token)
     return scaled(left) if sum(left) > 0 else rows[i]
 
 
@@ -118,7 +119,12 @@ CHANGES = (
     _Changed("the mean of the rows of {m} at this and the next position", _mean_with_next, of_one_row=False),
     _Changed("{m} without the draft, divided by its sum again", _without_draft, of_one_row=False),
     *(
-        _Changed(f"{{m}} {WITHOUT} {token}, divided by its sum again", partial(_without_token, token), of_one_row=False)
+        _Changed(
+            f"{{m}} without token {token}, divided by its sum again",
+            partial(_without_token, token),
+            of_one_row=False,
+            leaves_out=True,
+        )
         for token in range(MOST_LEFT_OUT)
     ),
     _Changed("the row of {m} one position late (at the last draft its own row)", _late_inside, of_one_row=False),
@@ -139,6 +145,8 @@ class _ChangedModels(NamedTuple):
     """``change(rows, drafts)`` returns the rows of p and q that such a round uses."""
     is_pmf: bool
     """Whether the entries of each changed row sum to 1."""
+    leaves_out: bool
+    """Whether each changed row is the row without one fixed token."""
 
     def draws_bonus(self) -> bool:
         """Return whether the changed row of p is tried as the row from which a bonus token is drawn.
@@ -163,12 +171,12 @@ def _models(one: _Changed) -> Iterator[_ChangedModels]:
     def in_q(rows: ModelRows, drafts: Tokens) -> ModelRows:
         return rows._replace(q=changed(rows.q, drafts))
 
+    def in_both(rows: ModelRows, drafts: Tokens) -> ModelRows:
+        return in_p(in_q(rows, drafts), drafts)
+
     of_p, of_q = (one.words.format(m=m) for m in "pq")
-    yield _ChangedModels(of_p, "p", in_p, one.is_pmf)
-    yield _ChangedModels(of_q, "q", in_q, one.is_pmf)
-    yield _ChangedModels(
-        f"{of_p} and {of_q}", "p and q", lambda rows, drafts: in_p(in_q(rows, drafts), drafts), one.is_pmf
-    )
+    for rows, replaced, change in ((of_p, "p", in_p), (of_q, "q", in_q), (f"{of_p} and {of_q}", "p and q", in_both)):
+        yield _ChangedModels(rows, replaced, change, one.is_pmf, one.leaves_out)
 
 
 def deviating(seen: Sequence[Observation], part: str) -> list[float]:
@@ -201,8 +209,8 @@ def name_of_change(seen: Sequence[Observation], part: str) -> str:
         for model in models
         if all(_value_fits(given, part, i, value, model.change(given.rows, given.drafts)) for given, i, value in seen)
     ]
-    fitting.sort(key=lambda model: WITHOUT in model.rows, reverse=True)
-    if len(fitting) == 2 and [WITHOUT in model.rows for model in fitting] == [True, False]:
+    fitting.sort(key=lambda model: not model.leaves_out)
+    if len(fitting) == 2 and [model.leaves_out for model in fitting] == [True, False]:
         one, other = fitting
         fitting = [one._replace(rows=f"{one.rows}, or {other.rows}")] if one.replaced == other.replaced else []
     if len(fitting) != 1:

@@ -12,13 +12,13 @@ import numpy as np
 
 from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.round_readings import are_from_one_row, are_without_replacement
-from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
+from specverify.checks.explaining.round_rules import Row, excess, same_row
 from specverify.checks.explaining.tree_rules import (
     TreeRound,
-    bound_of,
     draws_from,
     follows_rejection,
     name_of_tree_rule,
+    outcome_of_tests,
 )
 from specverify.checks.explaining.wording import rows_apart, short
 from specverify.reference import Draft, LanguageModel, Pmf, Tokens
@@ -76,7 +76,7 @@ def rule_of_drafters(paths: Sequence[tuple[Sequence[PathDraw], Tokens]], trace: 
             for place in places:
                 made[place] = next(rest)
             tokens, pmfs = zip(*filter(None, made), strict=True)
-            left = tuple(item for item in items if item.high - item.low < 1 - NEAR)[number:]
+            left = _open_ones(items)[number:]
             rounds.append(TreeRound(Draft(tokens, (-1,) * count, pmfs), prompt, trace.target, left, new[:1]))
         if follows_rejection(rounds):
             return ""
@@ -94,21 +94,14 @@ def _wrong_end(rounds: Sequence[TreeRound]) -> str:
     """
     wrong = list[tuple[TreeRound, PathDraw, Row]]()
     for one in rounds:
-        level, items = one.level(0, range(len(one.draft.tokens))), list(one.items)
-        left, kept = level.p, False
-        for q, drafted in zip(level.q, level.tokens, strict=True):
-            bound = float(ratio(left[drafted], q[drafted]))
-            kept = bound > NEAR
-            if NEAR < bound < 1 - NEAR:
-                if not items or items[0].is_lookup or abs(bound_of(items[0]) - bound) > NEAR:
-                    return ""
-                kept = items.pop(0).low <= 0
-            if kept and one.emitted != (drafted,):
-                return ""
-            if kept:
-                break
-            left = excess(left, q)
-        if kept or (max(left) > 1 - NEAR and left[one.emitted[0]] > 1 - NEAR):
+        level = one.level(0, range(len(one.draft.tokens)))
+        tested = outcome_of_tests(level, one.items)
+        if tested is None:
+            return ""
+        kept, left, items = tested
+        if kept is not None and one.emitted != (level.tokens[kept],):
+            return ""
+        if kept is not None or (max(left) > 1 - NEAR and left[one.emitted[0]] > 1 - NEAR):
             continue
         if not items:
             return ""
@@ -144,7 +137,7 @@ def _certain_candidate(trace: Trace, text: Tokens) -> tuple[int, Pmf] | None:
 
 def _candidates_of(items: Sequence[PathDraw], most: int) -> list[tuple[int, Pmf]]:
     """Return (token, row) of the first draws of a path, of one program line; at most ``most`` draws."""
-    shown = [item for item in items if item.high - item.low < 1 - NEAR]
+    shown = _open_ones(items)
     same = takewhile(lambda item: item.place == shown[0].place and item.outcome is not None, shown)
     return [(item.outcome or 0, np.array(item.pmf)) for item in same][:most]
 
@@ -158,7 +151,7 @@ def has_several_drafters(items: Sequence[PathDraw], trace: Trace) -> bool:
     """
     if trace.draft is None or trace.target is None or len(trace.moments) != len(trace.queries):
         return False
-    shown, made = [item for item in items if item.high - item.low < 1 - NEAR], -1
+    shown, made = _open_ones(items), -1
     for i, item in enumerate(shown):
         begin = len(item.before)
         asked = [query for at, query in zip(trace.moments, trace.queries, strict=True) if made < at <= begin]
@@ -205,7 +198,7 @@ def _round_of(items: Sequence[PathDraw], new: Tokens, target: LanguageModel, pro
 
     ``items`` are the draws of the path, and ``new`` its new tokens after ``prompt``. ``target`` gives p.
     """
-    shown = [item for item in items if item.high - item.low < 1 - NEAR]
+    shown = _open_ones(items)
     count = 1
     alike = are_without_replacement if shown[1:] and are_without_replacement(*shown[:2]) else are_from_one_row
     while count < len(shown) and alike(shown[count - 1], shown[count]):
@@ -214,7 +207,12 @@ def _round_of(items: Sequence[PathDraw], new: Tokens, target: LanguageModel, pro
         return None
     tokens = tuple(item.outcome for item in shown[:count] if item.outcome is not None)
     pmfs = tuple(np.array(item.pmf) for item in shown[:count])
-    return TreeRound(Draft(tokens, (-1,) * count, pmfs), prompt, target, tuple(shown[count:]), new[:1])
+    return TreeRound(Draft(tokens, (-1,) * count, pmfs), prompt, target, shown[count:], new[:1])
+
+
+def _open_ones(items: Sequence[PathDraw]) -> tuple[PathDraw, ...]:
+    """Return the draws of a path without those that have a certain outcome."""
+    return tuple(item for item in items if item.high - item.low < 1 - NEAR)
 
 
 def _example(rounds: Sequence[TreeRound]) -> str:

@@ -20,7 +20,7 @@ from specverify.checks.explaining.engine_traces import (
     listed_tokens,
 )
 from specverify.checks.explaining.first_difference import CERTAIN, END, Difference
-from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row, scaled
+from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row, scaled, without
 from specverify.checks.explaining.wording import apart, listed, short, short_row
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import total_variation
@@ -169,8 +169,7 @@ def _left_out(row: Row, p: Row) -> int | None:
     gone = [token for token, (mass, ought) in enumerate(zip(row, p, strict=True)) if mass <= NEAR_LAW < ought]
     if len(gone) != 1 or max(row) > 1 - NEAR_LAW:
         return None
-    left = scaled([0.0 if token in gone else mass for token, mass in enumerate(p)])
-    return gone[0] if same_row(row, left, NEAR_LAW) else None
+    return gone[0] if same_row(row, scaled(without(p, *gone)), NEAR_LAW) else None
 
 
 def _wrong_draw(item: PathDraw, emitted: tuple[int, int], p: Row, q: Row) -> str:

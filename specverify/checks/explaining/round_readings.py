@@ -19,7 +19,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from specverify.checks.explaining.engine_paths import PathDraw
-from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row, scaled
+from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row, scaled, without
 from specverify.checks.explaining.row_names import NEAR, RowNames, named_rows, text_difference
 from specverify.checks.explaining.wording import apart, short, short_row
 from specverify.laws.draws import Decision
@@ -262,8 +262,8 @@ def are_without_replacement(one: PathDraw, other: PathDraw) -> bool:
     """
     if not one.place or one.place != other.place or one.outcome is None or len(one.pmf) != len(other.pmf):
         return False
-    left = [0.0 if token == one.outcome else mass for token, mass in enumerate(one.pmf)]
-    return one.pmf[one.outcome] < 1 - NEAR and same_row(scaled(left), other.pmf, NEAR)
+    left = scaled(without(one.pmf, one.outcome))
+    return one.pmf[one.outcome] < 1 - NEAR and same_row(left, other.pmf, NEAR)
 
 
 def are_candidates(one: PathDraw, other: PathDraw, moments: Sequence[int]) -> bool:

@@ -62,6 +62,11 @@ def scaled(row: Row) -> Row:
     return [value / total for value in row] if total > 0 else list(row)
 
 
+def without(row: Row, *tokens: int) -> Row:
+    """Return ``row`` with 0 at ``tokens``; it is not divided by its sum."""
+    return [0 * mass if token in tokens else mass for token, mass in enumerate(row)]
+
+
 def mean(rows: Sequence[Row]) -> Row:
     """Return the mean of the rows, entry by entry."""
     return [sum(column) / len(rows) for column in zip(*rows, strict=True)]
@@ -241,7 +246,7 @@ def _only(token: int, row: Row) -> Row:
 
 
 def _without_draft(rows: ModelRows, drafts: Tokens, i: int) -> Row:
-    return scaled([0 * mass if token == drafts[i] else mass for token, mass in enumerate(rows.p[i])])
+    return scaled(without(rows.p[i], drafts[i]))
 
 
 def _or_p(left: Row, p: Row) -> Row:

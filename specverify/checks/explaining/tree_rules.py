@@ -12,7 +12,7 @@ from itertools import accumulate, product
 from typing import NamedTuple
 
 from specverify.checks.explaining.engine_paths import PathDraw
-from specverify.checks.explaining.round_rules import Row, excess, ratio, scaled
+from specverify.checks.explaining.round_rules import Row, excess, ratio, scaled, without
 from specverify.reference import Draft, LanguageModel, Tokens
 from specverify.reference.trees import child_pmf, children
 
@@ -56,6 +56,17 @@ class TreeRound(NamedTuple):
         return TreeLevel(p, rows[0] if rows else (), rows, tuple(siblings), tokens)
 
 
+class OutcomeOfTests(NamedTuple):
+    """The result of the tests of the children of one node."""
+
+    kept: int | None
+    """The index of the accepted child in its level; None if all are rejected."""
+    left: Row
+    """The row r after the rejections; for an accepted child, the row with which it was tested."""
+    items: tuple[PathDraw, ...]
+    """The draws after the tests."""
+
+
 OfChild = Callable[[TreeLevel, int], Row]
 Update = Callable[[TreeLevel, Row, Row, int], Row]
 
@@ -63,7 +74,7 @@ Q_RULES: Mapping[str, OfChild] = {
     "": lambda level, i: level.q[i],
     "q of a later sibling is not renormalised after the siblings before it are removed": lambda level, i: level.whole_q,
     "q of a later sibling has no mass on the siblings before it, although it is drawn with replacement": (
-        lambda level, i: scaled(_without(level.whole_q, level.tokens[:i]))
+        lambda level, i: scaled(without(level.whole_q, *level.tokens[:i]))
     ),
 }
 RESIDUALS: Mapping[str, Update] = {
@@ -80,7 +91,7 @@ RESIDUALS: Mapping[str, Update] = {
         lambda level, r, q, i: left if sum(left := _difference(r, q)) > 0 else r
     ),
     "the residual after a rejected child is p without its token": lambda level, r, q, i: scaled(
-        _without(level.p, level.tokens[: i + 1])
+        without(level.p, *level.tokens[: i + 1])
     ),
     "the residual after a second rejected child is max(p - q, 0) again, not that of the residual": (
         lambda level, r, q, i: excess(level.p, q)
@@ -90,10 +101,6 @@ RESIDUALS: Mapping[str, Update] = {
 
 def _difference(r: Row, q: Row) -> Row:
     return [max(a - b, 0.0) for a, b in zip(r, q, strict=True)]
-
-
-def _without(row: Row, tokens: Tokens) -> Row:
-    return [0.0 if token in tokens else mass for token, mass in enumerate(row)]
 
 
 def name_of_tree_rule(rounds: Sequence[TreeRound]) -> str:
@@ -130,32 +137,45 @@ def _rule_predicts(one: TreeRound, q_rule: OfChild, residual: Update) -> bool:
 
     ``q_rule`` returns the q of a child, and ``residual`` the row r after a rejection.
     """
-    items, nodes = list(one.items), (-1,)
+    items, nodes = one.items, (-1,)
     for depth, token in enumerate(one.emitted):
         level = one.level(depth, children(one.draft.parents, nodes))
-        left: Row = level.p
-        kept = None
-        for i, (child, drafted) in enumerate(zip(level.nodes, level.tokens, strict=True)):
-            q = q_rule(level, i)
-            bound = float(ratio(left[drafted], q[drafted]))
-            accepted = bound > NEAR
-            if NEAR < bound < 1 - NEAR:
-                if not items or items[0].is_lookup or abs(bound_of(items[0]) - bound) > NEAR:
-                    return False
-                accepted = items.pop(0).low <= 0
-            if accepted:
-                kept = child if drafted == token else -1
-                break
-            left = residual(level, left, q, i)
-        if kept == -1:
+        tested = outcome_of_tests(level, items, q_rule, residual)
+        if tested is None:
             return False
+        kept, left, items = tested
         if kept is None:
             law = scaled(left if sum(left) > 0 else level.p)
             if max(law) > 1 - NEAR:
                 return bool(law[token] > 1 - NEAR)
             return bool(law[token] > NEAR and (not items or draws_from(items[0], law, token)))
-        nodes = (kept,)
+        if level.tokens[kept] != token:
+            return False
+        nodes = (level.nodes[kept],)
     return True
+
+
+def outcome_of_tests(
+    level: TreeLevel, items: Sequence[PathDraw], q_rule: OfChild = Q_RULES[""], residual: Update = RESIDUALS[""]
+) -> OutcomeOfTests | None:
+    """Return the result of the tests of the children in ``level``; None if a test differs from that of the rule.
+
+    ``items`` are the draws from the first of these tests on. By default the rule is recursive rejection; ``q_rule`` and
+    ``residual`` are its parts.
+    """
+    left, rest = level.p, list(items)
+    for i, drafted in enumerate(level.tokens):
+        q = q_rule(level, i)
+        bound = float(ratio(left[drafted], q[drafted]))
+        accepted = bound > NEAR
+        if NEAR < bound < 1 - NEAR:
+            if not rest or rest[0].is_lookup or abs(_bound_of(rest[0]) - bound) > NEAR:
+                return None
+            accepted = rest.pop(0).low <= 0
+        if accepted:
+            return OutcomeOfTests(i, left, tuple(rest))
+        left = residual(level, left, q, i)
+    return OutcomeOfTests(None, left, tuple(rest))
 
 
 def draws_from(item: PathDraw, law: Row, token: int) -> bool:
@@ -166,6 +186,5 @@ def draws_from(item: PathDraw, law: Row, token: int) -> bool:
     return bool(abs(item.low - ends[token]) < NEAR and abs(item.high - ends[token + 1]) < NEAR)
 
 
-def bound_of(item: PathDraw) -> float:
-    """Return the probability with which a coin accepts."""
+def _bound_of(item: PathDraw) -> float:
     return item.high if item.low <= 0 else item.low

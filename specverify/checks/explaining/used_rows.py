@@ -26,7 +26,6 @@ from specverify.reference import LanguageModel, Tokens
 MOST_ENDS = 500
 """The largest number of paths after the beginning of a round whose draws are read."""
 REPLACED, KEPT, FIRST = "replace", "kept", "first"
-NOT_OF_TARGET = "p is not the target's row"
 REJECTED_CHANGES = "p has other odds of the rejected draft alone"
 """The beginning of a sentence about a row of p that a rejected draft changes."""
 
@@ -147,12 +146,15 @@ def wrong_row_used(
     is_q = not is_p and all(row is not None and _is_drafted(row, rounds) for row in tested)
     when, others = _when(wrong, right)
     others += "; the bonus token is drawn from the right p" * (bool(bonuses) and not is_p)
-    said = f"{when}{_words_of(*drafted[0], None if is_p else tested[0], is_q=is_q)}{others}"
-    if not penalty:
-        return said
+    row_of_p = _words_of_rejected(wrong) if penalty else "p is not the target's row"
+    return f"{when}{_words_of(*drafted[0], row_of_p, None if is_p else tested[0], is_q=is_q)}{others}"
+
+
+def _words_of_rejected(wrong: Sequence[_Used]) -> str:
+    """Return the words for rows of p, ``wrong``, that differ only in the odds of the draft that was just rejected."""
     lower = all(used.row[used.rejected] < used.expected[used.rejected] for used in wrong if used.rejected is not None)
     still = ", as if a penalty still counted it" * lower
-    return said.replace(NOT_OF_TARGET, f"{REJECTED_CHANGES} (token {drafted[0][0].rejected}){still}", 1)
+    return f"{REJECTED_CHANGES} (token {wrong[0].rejected}){still}"
 
 
 def _only_rejected_changes(used: _Used) -> bool:
@@ -184,17 +186,18 @@ def _replaces_by_it(used: _Used, q: Row) -> bool:
     return max(residual) < 1 - NEAR_LAW and not same_row(residual, right, NEAR_LAW)
 
 
-def _words_of(used: _Used, q: Row, tested: Row | None, *, is_q: bool) -> str:
+def _words_of(used: _Used, q: Row, row_of_p: str, tested: Row | None, *, is_q: bool) -> str:
     """Return a sentence about the wrong row in the round that uses ``used``.
 
     ``q`` is the row that the draft is drawn from. ``tested`` is the row of q with which the draft is tested and
-    replaced, if p is the target's; None if the wrong row is that of p. With ``is_q``, the wrong row is that of q.
+    replaced, if p is the target's; None if the wrong row is that of p, which ``row_of_p`` describes. With ``is_q``, the
+    wrong row is that of q.
     """
     p, ought = rows_apart(used.row, used.expected)
     draft = f"draft {used.position + 1} of round {used.number}"
     after = f" after new token{'s' * (len(used.new) > 1)} {', '.join(map(str, used.new))}" if used.new else ""
     if tested is None:
-        return f"{NOT_OF_TARGET}: {draft} is tested and replaced as with p = {p}{after}, expected p = {ought}"
+        return f"{row_of_p}: {draft} is tested and replaced as with p = {p}{after}, expected p = {ought}"
     other, own = rows_apart(tested, q)
     if is_q:
         said = "q in the test is not the row that the draft was drawn from"
