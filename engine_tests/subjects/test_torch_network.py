@@ -130,6 +130,18 @@ def test_a_quantised_cache_is_refused():
         network(torch.tensor([[2]]), past_key_values=cache)
 
 
+class _Forgetful(DynamicCache):
+    """A cache that returns only its last two entries, although it has no window."""
+
+    def update(self, *args, **kwargs):
+        return [entries[:, :, -2:] for entries in super().update(*args, **kwargs)]
+
+
+def test_a_cache_that_loses_entries_without_a_window_is_refused():
+    with pytest.raises(ValueError, match="the cache returned 2 entries, expected 3"):
+        torch_network(lambda tokens: [0.25] * 4, 4)(torch.tensor([[0, 1, 3]]), past_key_values=_Forgetful())
+
+
 def test_caches_of_other_kinds_and_other_results(real):
     model = lambda tokens: [1 / (2 + len(tokens)), 1 - 1 / (2 + len(tokens))]  # noqa: E731
     whole = torch_network(model, 2, returns="logits")(torch.tensor([0, 1, 1]))

@@ -87,7 +87,8 @@ class Network(torch.nn.Module):
         The parameters are those of a causal model of transformers: ``input_ids`` ``[B, length]`` or ``[length]``,
         ``attention_mask`` ``[B, held + length]`` (1: visible) or ``[B or 1, heads or 1, length, held + length]``
         (bool, or 0 where visible), ``position_ids`` ``[B or 1, length]``. Raises ``ValueError`` for a mask of another
-        shape, a token outside the vocabulary, or a cache if the network has none.
+        shape, a token outside the vocabulary, a cache if the network has none, and a cache that rounds its entries, or
+        loses some without a window.
         """
         flat = input_ids.dim() == 1
         ids = [input_ids.tolist()] if flat else input_ids.tolist()
