@@ -78,6 +78,11 @@ class Conditions(NamedTuple):
     enumeration ends, and the incomplete law can still refute the subject. An enumeration with all uniforms at an end of
     their range stops after as many runs, and raises nothing."""
 
+    @property
+    def run_limit(self) -> int:
+        """Return the smaller of the limits ``runs`` and ``complete_within``."""
+        return self.runs if self.complete_within is None else min(self.runs, self.complete_within)
+
 
 class Case(NamedTuple):
     """One examination to make: a subject, a situation (the input), and the function that examines both."""

@@ -192,9 +192,8 @@ def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities
 
     Raises ``EnumerationTooLarge`` for an incomplete law if ``conditions`` require a complete one.
     """
-    within = conditions.complete_within
-    law = bearing.law(conditions if within is None else conditions._replace(runs=min(within, conditions.runs)))
-    if within is not None and law.missing > MOST_RARE:
+    law = bearing.law(conditions._replace(runs=conditions.run_limit))
+    if conditions.complete_within is not None and law.missing > MOST_RARE:
         raise EnumerationTooLarge(f"its law is not complete after {law.runs} runs")
     result = compare_laws(law, expected, what)
     parted = greedy_parting(bearing.setting, bearing.logits, law.probabilities, expected) if result.refuted else None

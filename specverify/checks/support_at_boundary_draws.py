@@ -142,7 +142,7 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
     are nearly tied. For each of the two values, at most ``conditions.complete_within`` paths are examined if it is set.
     """
     runs, edges = 0, list[Any]()
-    for result in at_boundaries(program, min(conditions.runs, conditions.complete_within or conditions.runs)):
+    for result in at_boundaries(program, conditions.run_limit):
         runs += result.law.runs
         if not result.outside:
             continue
