@@ -132,7 +132,10 @@ class OfRequest:
 
 
 def every_slot(drafts: Sequence[Draft]) -> list[int]:
-    """Return the schedule that verifies all drafts: the number of drafts of each request."""
+    """Return how many draft tokens of each request are verified: all of them.
+
+    ``drafts`` has the ``Draft`` of each request.
+    """
     return [len(draft.tokens) for draft in drafts]
 
 

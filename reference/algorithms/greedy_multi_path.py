@@ -59,11 +59,11 @@ def below(q: Pmf, order: list[int]) -> list[Any]:
 
 
 def selected_pmf(q: Pmf, order: list[int], lower: Any, mass: Any, count: int) -> Pmf:
-    """Return q', the law of the next token of the path that is selected among ``count`` drafted paths.
+    """Return q', the law of the next token of the selected path: the largest of ``count`` paths drafted from q.
 
-    ``order`` has the tokens in increasing order of p/q. ``mass`` is the probability under q of the text selected so
-    far. ``lower`` is the probability under q of all texts of the same length that are before it in the lexicographic
-    order.
+    Paths are compared at the first position where they differ; the token later in ``order`` is larger. ``order`` has
+    all tokens of this position by increasing p/q. ``mass`` is the probability under q of the part of the selected path
+    before this position, and ``lower`` that of all smaller sequences of the same length.
     """
     start = lower + mass * _like(below(q, order), q)
     end = start + mass * q

@@ -64,9 +64,10 @@ def try_at_random(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], d
 
 
 def acceptance(p: Pmf, pmfs: tuple[Pmf, ...]) -> Any:
-    """Return ``1 - prod TV(r_k, q_k)``, the acceptance at a position, for candidates with the laws q_k in ``pmfs``.
+    """Return the probability that a candidate of a position is accepted: ``1 - prod TV(r_k, q_k)``.
 
-    The formula holds if no q_k depends on the earlier candidates.
+    q_k is the law of candidate k, the k-th of ``pmfs``. r_k is the residual of p after the rejection of the candidates
+    before k; r_1 is p. The formula holds if no q_k depends on the earlier candidates.
     """
     owed, rejected = p, 1
     for q in pmfs:

@@ -50,7 +50,7 @@ class Rate(NamedTuple):
 
     @property
     def expected(self) -> float:
-        """Return min(p, q), the largest possible probability that the draft is emitted."""
+        """Return min(p, q), the largest possible probability that this token is drafted and emitted as a draft."""
         return min(self.p, self.q)
 
 

@@ -77,10 +77,12 @@ def _compare_drafts_with_q(program: EngineProgram, law: Law) -> Examination:
 
 
 def _laws_at_position(law: Law, place: int) -> tuple[dict[object, float], dict[object, float]]:
-    """Return the enumerated and the expected law of draft ``place`` (from 0), two mappings from outcome to probability.
+    """Return the enumerated and the expected law of one draft, as two mappings from outcome to probability.
 
-    An outcome is (drafts up to this one, reported rows of q up to its own), or None if the drafter makes fewer drafts.
-    In the expected law this draft is drawn from its reported q, and everything before it is as enumerated.
+    ``law`` is the enumerated law of all drafts of a round with their reported rows of q. ``place`` is the index of the
+    draft from 0. An outcome is the pair of the drafts 0 to ``place`` and their rows of q, or None if the drafter makes
+    fewer drafts. In the expected law, the drafts and rows before are as enumerated, and this draft is drawn from its
+    row.
     """
     seen: defaultdict[object, float] = defaultdict(float)
     histories: defaultdict[History, float] = defaultdict(float)

@@ -306,11 +306,12 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
 
 
 def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[bool]:
-    """Yield for each threshold of a new comparison: True if it lies inside ``cell``, False if it lies outside.
+    """Yield True for each threshold inside an interval, and False for each threshold outside.
 
-    ``cell`` is the interval of the uniform after an earlier comparison. A threshold at an end of ``cell`` is skipped,
-    because rounding decides on which side it lies. ``drawn`` states whether the outcome of the new comparison was
-    drawn. If it was not, the comparison followed from earlier ones, and thresholds inside are skipped too.
+    ``cell`` is the interval to which an earlier comparison restricted a uniform. ``thresholds`` are those of a new
+    comparison of the same uniform. If the two lines together yield both values, the uniform is used twice. A threshold
+    at an end of the interval is skipped, because rounding decides on which side it lies. ``drawn`` is False if earlier
+    comparisons already determine the outcome of the new comparison; then thresholds inside are skipped too.
     """
     for threshold in thresholds:
         if threshold < cell.low - ROUNDING or threshold > cell.high + ROUNDING:

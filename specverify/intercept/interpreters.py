@@ -589,7 +589,7 @@ class Gathered:
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of a draw from ``pmf`` that a decoder makes by calling ``draws.categorical`` itself.
 
-        ``named``, another source of draws, chooses the outcome; ``site`` names the decision.
+        The source of draws that was passed to the constructor chooses the outcome; ``site`` names the decision.
         """
         self.by_name.append(self._named.categorical(pmf, site))
         return self.by_name[-1]
@@ -623,9 +623,10 @@ class Gathered:
         return slot
 
     def outcome(self, pmf: Any, slot: _Slot, name: str) -> int:
-        """Return the outcome in ``slot`` of a draw from ``pmf``; the first time it is read, ``named`` chooses it.
+        """Return the outcome in ``slot`` of a draw from ``pmf``.
 
-        ``name`` is the name of the drawing call.
+        When it is read first, the source of draws that was passed to the constructor chooses it. ``name`` is the name
+        of the drawing call.
         """
         if slot.outcome is None:
             with nobody_answers():
@@ -641,11 +642,12 @@ class Gathered:
         slot.outcome, slot.number = outcome, _number_of(pmf, outcome)
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
-        """Return the result of a comparison on this path, an index that ``named`` chooses with the law ``pmf``.
+        """Return the result of a comparison on this path, an index with the law ``pmf``.
 
-        For one number, the thresholds divide the interval of ``uniform``, and the index is that of the part in which
-        the path continues. For several numbers it is 0 for true and 1 for false. ``lies(value)``, the index for a value
-        of the uniform, is stored as a constraint.
+        The source of draws that was passed to the constructor chooses it. If one number is compared, the thresholds
+        divide the interval of ``uniform``, and the index is that of the part in which the path continues. If several
+        numbers are compared, it is 0 for true and 1 for false. ``lies(value)``, the index for a value of the uniform,
+        is stored as a constraint.
         """
         answer, known = self._ask(pmf, uniform.draw.name), uniform.known
         self._asked = (known,)
@@ -684,8 +686,8 @@ class Gathered:
     def first(self, pmf: Any, runners: Sequence[Any]) -> int:
         """Return the index of the clock in ``runners`` that rings first on this path.
 
-        A clock is an exponential time computed from a uniform. ``named`` chooses the index with the law ``pmf``, and
-        the choice is stored as a constraint.
+        A clock is an exponential time computed from a uniform. ``pmf`` is the law of the index. The source of draws
+        that was passed to the constructor chooses the index, and the choice is stored as a constraint on the uniforms.
         """
         answer = self._ask(pmf, str(runners[0].known.site[:2]))
         known = tuple(runner.known for runner in runners)
@@ -699,7 +701,8 @@ class Gathered:
     def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
         """Return the index of the largest of ``scores``, or with ``first`` False of the smallest, on this path.
 
-        ``named`` chooses the index with the law ``pmf``, and the choice is stored as a constraint.
+        ``pmf`` is the law of the index. The source of draws that was passed to the constructor chooses the index, and
+        the choice is stored as a constraint on the uniforms of the scores.
         """
         answer, sign = self._ask(pmf, "a race"), -1.0 if first else 1.0
         known = tuple(uniform.known for score in scores for uniform in _uniforms(score))

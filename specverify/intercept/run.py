@@ -47,7 +47,10 @@ class InThread(threading.local):
 
 
 class Runs:
-    """The open blocks and patches of this process; the innermost is the last of each list."""
+    """The interception blocks that are open in this process, and the patches that are applied.
+
+    In each list, the innermost is the last.
+    """
 
     def __init__(self) -> None:
         """Start without open blocks and patches."""

@@ -228,9 +228,10 @@ def chain_grid_law(
 ) -> Law:
     """Return the law of the tokens of one round of a chain verifier: gamma drafts from q, then ``kernel``.
 
-    ``models`` are (target, draft), rational, and the round starts after ``prompt``. ``rule`` is the right verifier,
-    which gives the breakpoints. ``grid_law`` evaluates the kernel, and raises its errors, for each sequence of drafts,
-    with ``budget`` rows each.
+    ``models`` are (target, draft), both rational, and the round starts after ``prompt``. ``rule`` is a right verifier:
+    its acceptance probabilities and last draws give the values at which the outcome may change with a uniform. For each
+    sequence of drafts, ``grid_law`` evaluates the kernel between these values, for at most ``budget`` vectors of
+    uniforms. Its errors are raised.
     """
     check_callable(kernel, "the kernel", arguments=4)
     check_integer(gamma, "gamma", least=0)

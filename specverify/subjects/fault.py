@@ -1,4 +1,7 @@
-"""A failure that a script can show: wrong frequencies, a wrong value, a wrong cache, a changed object or an error."""
+"""A failure of a subject, stored as values from which a reproducing script is written.
+
+The failure is a wrong frequency of texts, a wrong value, a wrong cache, a changed object or an error.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ STANDARD_ERRORS = 6.0
 
 
 class NoScript(ValueError):  # noqa: N818 - reads as the sentence it is
-    """Raised if a script cannot show the failure; the message is the reason."""
+    """Raised if no script can be written that reproduces the failure; the message is the reason."""
 
 
 class Drafted(NamedTuple):

@@ -72,7 +72,10 @@ AnyCall: TypeAlias = Call | LogitsCall | BatchedCall
 
 
 def rows_of(call: Call | LogitsCall) -> Rows:
-    """Return the p, q and drafts of a call of one row, in float64. Raises ``ValueError`` for an invalid call."""
+    """Return the rows of p and q, in float64, and the drafts of a call that verifies one request (no batch).
+
+    Raises ``ValueError`` for an invalid call.
+    """
     if isinstance(call, LogitsCall):
         p_name, q_name, p, q = "target_logits", "draft_logits", call.target_logits, call.draft_logits
     else:

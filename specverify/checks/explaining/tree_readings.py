@@ -44,10 +44,11 @@ class TreeReading(NamedTuple):
 
 
 def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | None:
-    """Describe the rounds of a decode by ``here``; None if it drafts no tree, or cannot be read.
+    """Describe the rounds of one decode in words; None if no round drafts a tree, or its draws cannot be understood.
 
-    ``choices`` are the outcomes of its draws. Without a ``propose`` step, labelled draws of several drafts for one
-    position count as a tree.
+    ``here`` is the decoder in its scenario, and ``choices`` are the outcomes of the draws of the decode. A decoder
+    without the method ``propose`` does not return its drafts. Then draws with sites ``("draft", ...)`` count as a tree
+    if all of them are for one position.
     """
     replayed, state = Replayed(choices), here.decoder.init(here.prompt)
     words, fault, trees = list[str](), "", False

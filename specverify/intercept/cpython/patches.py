@@ -400,8 +400,8 @@ _POOLS = "concurrent.futures.thread"
 def threads_enter(block: Block, enter: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
     """Context manager: threads that are started while it is open, and tasks of thread pools, run inside ``enter()``.
 
-    ``enter()`` returns a context manager. ``block`` is the open interception block, which records the refusals of these
-    threads.
+    ``enter()`` returns a context manager. ``block`` is the open interception block. It records each refusal (the error
+    raised for an operation on symbolic numbers that is not supported) also if it is raised in these threads.
     """
     block.enter = enter
     with threads_replaced(), _pools_replaced() if _POOLS in sys.modules else nullcontext():
@@ -409,7 +409,7 @@ def threads_enter(block: Block, enter: Callable[[], AbstractContextManager[Any]]
 
 
 def _is_abandoned(block: Block) -> bool:
-    """Return whether errors in threads of ``block`` no longer matter: its run is over, or a refusal was raised."""
+    """Return whether errors in threads of ``block`` no longer matter: its run is over, or an operation was refused."""
     return block.over or bool(block.refusals)
 
 

@@ -167,10 +167,11 @@ def _share_below(smaller: int, number: int, bound: float) -> float:
 
 
 def place_of(runner: Runner) -> Place | None:
-    """Return the rank of the uniform of the clock ``runner`` among the uniforms of the clocks in its tree.
+    """Return the rank of the uniform of the clock ``runner`` among the uniforms of all clocks compared with it so far.
 
-    The clock that rings first has the largest uniform, or the smallest if clocks are functions of 1 - u. Returns None
-    if the known order does not determine the rank.
+    The law of the uniform follows from this rank. A clock is an exponential time computed from a uniform u. The clock
+    that rings first has the largest uniform, or the smallest if clocks are functions of 1 - u. Returns None if the
+    races so far do not determine the rank.
     """
     root = runner.root()
     number, later = len(list(root.all_behind())), len(list(runner.all_behind())) - 1
