@@ -25,10 +25,36 @@ from specverify.subjects.subject import Trace
 
 def test_the_round_of_a_wrong_token_is_read_off_the_questions_to_the_models():
     queries = (("draft", (0,)), ("draft", (0, 1)), ("target", (0,)), ("target", (0, 1)), ("draft", (0, 1, 3)))
-    trace = Trace((((0,), (1, 3, 2)),), queries, lambda tokens: np.eye(4)[(len(tokens) + 1) % 4])
+    trace = Trace((((0,), (1, 3, 2)),), queries, lambda tokens: np.eye(4)[(2 * len(tokens) - 1) % 4])
     assert round_around(trace, 0, (1, 2, 2)) == (
         "round from new token 1: drafted 1 3, 2 of 2 accepted (inferred from the tokens)"
     )
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        (2, "round from new token 3: drafted 2, 0 of 1 accepted (inferred from the tokens)"),  # so 1 is the bonus
+        (1, ""),  # 1 may be the bonus or a draft
+    ],
+)
+def test_a_bonus_with_whose_text_a_draft_network_is_queried_is_no_draft(choice, said):
+    draft = lambda tokens: np.eye(4)[{1: 0, 2: choice, 3: 2}[len(tokens)]]  # noqa: E731
+    queries = (("draft", (3,)), ("target", (3,)), ("target", (3, 0)), ("draft", (3, 0)), ("draft", (3, 0, 1)))
+    trace = Trace((((3,), (0, 1, 0)),), queries, draft)
+    assert round_around(trace, 0, (0, 1, 1)) == said
+
+
+def test_a_context_that_has_lost_the_tokens_before_the_fed_ones_is_named():
+    target = lambda tokens: np.eye(4)[int(tokens[0] == 3)]  # noqa: E731
+    queries = (("target", (3,)), ("target", (3, 0)), ("target", (1,)), ("target", (1, 2)))
+    trace = Trace((((3,), (0, 1, 0)),), queries, target, target)
+    said = "the context has lost all tokens before new token 2: p is computed after (1) alone and not after (3 0 1)"
+    assert wrong_row(trace, 0, (0, 1, 1)) == said
+    ambiguous = trace._replace(queries=(*queries, ("target", (0, 1))))
+    assert "lost" not in wrong_row(ambiguous, 0, (0, 1, 1))
+    right = trace._replace(queries=(*queries, ("target", (3, 0, 1))))
+    assert "lost" not in wrong_row(right, 0, (0, 1, 1))
 
 
 def traced(new, *, drawn):

@@ -201,20 +201,59 @@ def _round_around(trace: Trace, index: int, wanted: Tokens, *, bonus: bool) -> _
     wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), shorter)
     wrong -= _runs_on(trace, index, wanted)
     text = prompt + new
+    all_rounds = _rounds(_without_bonus(trace, len(prompt) + wrong) if bonus else trace, prompt)
     starts = [
-        (len(drafted[0]) - len(prompt), drafted)
-        for drafted in _rounds(_without_bonus(trace, len(prompt) + wrong) if bonus else trace, prompt)
+        (len(drafted[0]) - len(prompt), number)
+        for number, drafted in enumerate(all_rounds)
         if drafted[0] == text[: len(drafted[0])] and len(drafted[0]) - len(prompt) <= wrong
     ]
     if not starts:
         return None
-    begin, asked = max(starts, key=lambda item: item[0])
+    _, number = max(starts, key=lambda item: item[0])
+    begins = _possible_begins(trace, all_rounds, number, text)
+    if len(begins) != 1:
+        return None
+    asked = all_rounds[number][begins[0] :]
+    begin = len(asked[0]) - len(prompt)
+    if begin > wrong:
+        return None
     drafts = asked[-1][len(asked[0]) :]
     last = _certain_draft(trace, asked[-1])
     drafts = drafts if last is None else (*drafts, last)
     came = new[begin:]
     accepted = next((i for i, draft in enumerate(drafts) if came[i : i + 1] != (draft,)), len(drafts))
     return _InferredRound(begin, drafts, accepted, wrong)
+
+
+def _possible_begins(trace: Trace, all_rounds: Sequence[list[Tokens]], number: int, text: Tokens) -> list[int]:
+    """Return the indices of the queries with which round ``number`` may begin; the earlier queries are of old tokens.
+
+    A draft network returns a row for every token that it is fed, so it is queried for tokens too that the round before
+    emitted: the last accepted draft and the bonus. A begin is possible if the draft model can choose each token after
+    it. A later begin than the first query must have emitted tokens before it. It is excluded in two cases:
+
+    * The target is not queried before the round, so no token is emitted yet.
+    * The first query already has the last token of the round before, a replacement: it does not continue the drafts.
+
+    ``all_rounds`` are the draft-model queries of the request in rounds, ``text`` its prompt and new tokens, and
+    ``trace`` has the queries and the models.
+    """
+    asked = all_rounds[number]
+    if number:
+        before = all_rounds[number - 1][-1]
+        draft = _certain_draft(trace, before)
+        goes_on = asked[0][:-1] == before and draft in {None, asked[0][-1]}
+        decided = goes_on or _begins(before, asked[0])
+    else:
+        earlier = trace.queries[: trace.queries.index(("draft", asked[0]))]
+        decided = any(name == "target" and _begins(asked[0], queried) for name, queried in earlier)
+    last = len(asked) if decided else 1
+    return [
+        i
+        for i in range(last)
+        if _begins(text, asked[i])
+        and (trace.draft is None or all(trace.draft(longer[:-1])[longer[-1]] > 0 for longer in asked[i + 1 :]))
+    ]
 
 
 def _without_bonus(trace: Trace, length: int) -> Trace:
@@ -246,8 +285,10 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     served = [number for number, (_, asked) in enumerate(trace.queries) if asked == prompt]
     starts = served[:1] if sum(other == prompt for other, _ in trace.texts) == 1 else served[-1:]
     later = trace.queries[starts[0] : _end_of_request(trace, index, served[-1])] if served else ()
-    if stale := _stale_context(trace, trace.queries[starts[0] :] if served else (), text, len(prompt)):
-        return stale
+    behind = trace.queries[starts[0] :] if served else ()
+    context = _stale_context(trace, behind, text, len(prompt)) or _lost_context(trace, later, text, token, len(prompt))
+    if context:
+        return context
     if own_fault := _draft_or_cache(trace, later, text, (wanted[wrong], token), len(prompt)):
         return own_fault
     own = prompt[:1] if len(trace.texts) == 1 else prompt
@@ -545,6 +586,35 @@ def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Toke
             held = f"{KEPT}still holds the rejected draft {draft} in place of {text[j]} (new token {j - prompt + 1})"
             return f"{held}: p is computed after {_context(stale[0])} and not after {_context(text)}"
     return ""
+
+
+def _lost_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, token: int, prompt: int) -> str:
+    """Return the sentence that p is computed after the last tokens of ``text`` alone, as by an emptied cache.
+
+    Returns "" unless exactly one queried text explains the wrong ``token``. Three conditions must hold:
+
+    * The target is not queried with ``text``.
+    * The queried text is an end of ``text`` and begins no text of a request.
+    * ``token`` is the argmax of p after it.
+
+    Args:
+        trace: The texts and the models.
+        later: The queries (model, text) of the request.
+        text: The right text before the wrong token.
+        token: The wrong token.
+        prompt: The length of the prompt.
+    """
+    if trace.target is None or ("target", text) in later:
+        return ""
+    ends = {asked for name, asked in later if name == "target" and asked and text[-len(asked) :] == asked != text}
+    ends = {end for end in ends if not any(_begins(first + new, end) for first, new in trace.texts)}
+    fitting = [end for end in ends if _chosen(trace.target, end) == token]
+    if len(fitting) != 1:
+        return ""
+    number = len(text) - len(fitting[0]) - prompt
+    lost = f"new token {number + 1}" if number >= 0 else f"the last {len(fitting[0])} tokens"
+    where = f"p is computed after {_context(fitting[0])} alone and not after {_context(text)}"
+    return f"{KEPT}has lost all tokens before {lost}: {where}"
 
 
 def _padded_text(target: LanguageModel, text: Tokens, token: int, queried: Sequence[Tokens]) -> str:
