@@ -83,7 +83,10 @@ def is_unlikely(p: Pmf, token: int, rollback: float) -> bool:
 
 
 def rolls_back(p: Pmf, token: int, rollback: float) -> bool:
-    """Return whether the large model replaces ``token``: it is unlikely by ``rollback`` and not the argmax of p."""
+    """Return whether the large model replaces ``token``: it is not the argmax of p, and its surprise is too large.
+
+    The limit of the surprise is ``rollback``, see ``is_unlikely``.
+    """
     return is_unlikely(p, token, rollback) and token != argmax(p)
 
 

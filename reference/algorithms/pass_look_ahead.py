@@ -22,7 +22,11 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, look_ahead: int = 3) -> Parts:
-    """Return the decoder that drafts from the target's row, then from the ``look_ahead`` rows of the same pass."""
+    """Return the decoder that drafts 1 + ``look_ahead`` tokens from the rows of one forward pass of the target.
+
+    The first token is drawn from p. Each further token is drawn from the row of a look-ahead token, which is appended
+    to the text in this pass and does not read the drafts.
+    """
     length = constant(1 + look_ahead)
     first = dependent_head(checked_model(task.target, "target"))
     heads = (first, *look_ahead_heads(draft_model(task), look_ahead))

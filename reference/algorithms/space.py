@@ -44,9 +44,10 @@ def group_mask(k: int) -> Any:
 
 
 def position_ids(k: int, known: int) -> Any:
-    """Return the position of every new row, int64 ``[(k + 1)^2]``; the masks of a candidate follow it.
+    """Return the position in the text of every new input token of a forward pass, int64 ``[(k + 1)^2]``.
 
-    ``known`` is the number of known tokens.
+    The input has k + 1 candidates, each followed by k mask tokens at the next positions. ``known`` is the number of
+    known tokens.
     """
     group, place = np.divmod(np.arange((k + 1) ** 2), k + 1)
     return known - 1 + group + place

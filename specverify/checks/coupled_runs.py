@@ -34,7 +34,10 @@ SEED = 0x5EED
 
 
 class CoupledRuns(NamedTuple):
-    """The number of plain runs that agree with the enumerated path of their random numbers; the first that does not."""
+    """The result of ``coupled``, which runs a program in pairs: once plainly, and once examined by interception.
+
+    Both runs of a pair have the same random numbers, so both should have the same result.
+    """
 
     runs: int
     """Number of pairs of runs that gave the same result."""
@@ -115,9 +118,10 @@ def _examined_run(program: Callable[[Draws], Any], recorder: Recorder, place: in
 
 
 def plain_end(program: Callable[[Draws], Any], recorder: Recorder, place: int) -> Any:
-    """Return the result of ``program(recorder)``, run without examination, or the exception that it raises.
+    """Return the result of a plain run, ``program(recorder)``, or the exception that it raises.
 
-    ``place`` selects the seeds and the generator states of the run.
+    In a plain run the libraries draw their own numbers. ``place``, an integer, selects the seeds and the states of the
+    generators.
     """
     with seeded(place), generators_moved(place):
         return end_of(program, recorder)

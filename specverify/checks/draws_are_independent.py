@@ -291,7 +291,10 @@ def _nothing_twice(runs: int, draws: int) -> Examination:
 
 
 def _each(most: int, shares: int) -> int:
-    """Return how many paths to follow in each of ``shares`` groups, for about ``most`` paths in total."""
+    """Return how many paths to follow in each group of paths, for about ``most`` paths in total.
+
+    ``shares`` is the number of groups; the paths of a group have equal outcomes of their first two draws.
+    """
     return -(-most // shares)
 
 

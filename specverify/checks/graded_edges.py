@@ -77,9 +77,10 @@ def is_below(edge: float, look: Callable[[float], Look], numbers: int, least: fl
 
 
 def at_an_edge(refutation: Examination, probability: float) -> Examination:
-    """Return a refutation with the ``probability`` of its fault in its sentence and figures.
+    """Return a refutation with the ``probability`` of its fault added to its sentence and figures.
 
-    If the probability is 1, the fault is not confined to an end, and the refutation is returned unchanged.
+    The fault occurs if a random number is close to an end of its range, 0 or 1. A probability of 1 states that the
+    fault also occurs far from the ends; then the refutation is returned unchanged.
     """
     if probability >= 1:
         return refutation

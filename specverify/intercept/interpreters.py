@@ -129,8 +129,8 @@ class Coupled:
     A plain run is one in which the libraries draw their own numbers. A comparison of a symbolic number has the result
     that the recorded number gives. For a comparison of one uniform, the result is computed a second way: from the
     relative position of the number in its interval and the probabilities of the results. If the two disagree, an
-    interval or a probability is wrong, and a difference is recorded. ``named``, another source of draws, is used for
-    draws that the program makes by calling ``draws``.
+    interval or a probability is wrong, and a difference is recorded. A program may also draw by calling
+    ``draws.categorical`` itself; the source of draws ``named``, a parameter of the constructor, chooses these outcomes.
     """
 
     def __init__(self, recorder: Recorder, named: Draws, rng: np.random.Generator) -> None:
@@ -169,7 +169,7 @@ class Coupled:
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of a draw from ``pmf`` that a decoder makes by calling ``draws.categorical`` itself.
 
-        ``named``, another source of draws, chooses it; ``site`` names the decision.
+        The source of draws that was passed to the constructor chooses the outcome; ``site`` names the decision.
         """
         return self._named.categorical(pmf, site)
 
@@ -569,8 +569,8 @@ class _Near(Exception):  # noqa: N818 - reads as the sentence it is
 class Gathered:
     """A source of draws that follows one path, and collects the constraints on the symbolic numbers of the path.
 
-    ``named``, another source of draws, chooses the path. At the end, ``numbers`` draws values for the symbolic numbers
-    until every comparison has the result of the path.
+    Another source of draws, a parameter of the constructor, chooses the path. At the end, the method ``numbers`` draws
+    values for the symbolic numbers until every comparison has the same result as on the path.
     """
 
     def __init__(self, named: Draws) -> None:
@@ -674,8 +674,8 @@ class Gathered:
     def looked_up(self, of: Any, _bounds: Any, law: Any) -> int:
         """Return how many of ``_bounds`` are at or below the number ``of`` on this path.
 
-        ``named`` chooses this count with the law ``law``. The uniform of the number is confined to the interval that
-        ``law`` assigns to the count.
+        ``law`` is the pmf of this count. The source of draws that was passed to the constructor chooses the count, and
+        the uniform of the number is confined to the interval that ``law`` assigns to the count.
         """
         answer, known = self._ask(law, of.uniform.draw.name), of.uniform.known
         width = known.high - known.low

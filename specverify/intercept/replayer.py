@@ -25,9 +25,10 @@ from specverify.reference import Draws
 
 
 class Replayer(Recorder):
-    """Gives a program the random numbers of a list, in place of those that its libraries draw.
+    """A source of draws that gives a program the numbers of a list, in place of those that its libraries draw.
 
-    Draws that a decoder makes by calling ``draws.categorical`` itself are answered by ``named``.
+    A decoder may also draw by calling ``draws.categorical`` itself. The source of draws ``named``, a parameter of the
+    constructor, chooses these outcomes.
     """
 
     def __init__(self, named: Draws, numbers: Iterable[Item]) -> None:

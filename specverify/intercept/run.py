@@ -80,7 +80,7 @@ class Runs:
     def left_behind(self) -> dict[str, Any]:
         """Return the fields that are not empty, by name.
 
-        If no run is open, the last block failed to remove these entries.
+        When no interception block is open, there should be none: the last block should have removed all entries.
         """
         fields = {name: value for name, value in vars(self).items() if name != "thread" and value}
         stacks = {name: stack for name, stack in fields.pop("answers", {}).items() if stack}

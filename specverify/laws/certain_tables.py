@@ -189,9 +189,10 @@ def _point(vocabulary: int, token: int) -> list[int]:
 
 
 def _letter(plans: Sequence[str], tokens: Tokens) -> str:
-    """Return the letter of a plan that determines the rows of p and q after ``tokens``; ``a`` if there is none.
+    """Return the letter that states how p and q differ after ``tokens`` (see ``PLANNED``), for example ``d``.
 
-    If the first token is k, the letter is in the k-th of ``plans``, at the position after ``tokens``.
+    Each of ``plans`` is a string with one letter for each length of the text. Texts that begin with the token k follow
+    the k-th plan. After the end of the plan, and for another first token, the letter is ``a``.
     """
     plan = plans[tokens[0] - 1] if tokens and 0 < tokens[0] <= len(plans) else ""
     return plan[len(tokens) - 1] if 0 < len(tokens) <= len(plan) else "a"

@@ -57,7 +57,7 @@ as in ``Kernel``. The last uniform draws the token after the accepted drafts."""
 
 
 class GridRefused(ValueError):  # noqa: N818 - reads as the sentence it is
-    """Raised if the cells between the breakpoints need more rows than the budget permits."""
+    """Raised if the kernel would have to be evaluated for more vectors of uniforms than the budget permits."""
 
 
 class GridCell(NamedTuple):

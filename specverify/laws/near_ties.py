@@ -36,7 +36,7 @@ class Logits(NamedTuple):
 
     @property
     def bound(self) -> float:
-        """Return how far a logit may lie below the largest one so that a right pass may still choose its token."""
+        """Return how far a logit may be below the largest one if rounding may still make its token the argmax."""
         return 2 * math.atanh(self.rounding)
 
 

@@ -19,7 +19,7 @@ TABLES = {
 
 
 class Key(NamedTuple):
-    """The database key of a subject: together with the number of a block, it identifies the block."""
+    """The database key of a subject: together with the number of a block of samples, it identifies the block."""
 
     subject: str
     setting: str

@@ -55,7 +55,10 @@ class CacheUnderTest(NamedTuple):
 
 
 class CacheDifference(NamedTuple):
-    """The first difference between a cache and a list, after the same ``operations``; ``said`` describes it."""
+    """The first difference between a cache and a plain list of tokens after the same ``operations`` on both.
+
+    ``said`` describes the difference.
+    """
 
     operations: tuple[Operation, ...]
     said: str

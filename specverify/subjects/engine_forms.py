@@ -1,8 +1,9 @@
 """The form in which an engine takes prompts and returns new tokens, determined by a few calls.
 
 A prompt is passed as a tuple; if an engine raises ``TypeError`` or ``AttributeError``, as a list, an array, or a tensor
-``[length]`` or ``[1, length]``. If the rows of all these calls begin with the prompt and have a whole text after it,
-rows contain the prompt, and a later row that does not begin with it is an error.
+``[length]`` or ``[1, length]``. The rows that these first calls return show whether a row contains the prompt: this is
+so if all of them begin with their prompt and have a whole text after it. In later calls, a row that then does not begin
+with its prompt is an error.
 """
 
 from __future__ import annotations

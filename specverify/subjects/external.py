@@ -1,6 +1,7 @@
 """A user's decoder, named as ``package.module:attribute``.
 
-The attribute is an ``Algorithm`` row, or a function, recognised by its parameters:
+The attribute is an ``Algorithm``, as in the files of ``reference/algorithms``, or a function, recognised by its
+parameters:
 
   one_round(draws, target, draft, tokens) -> new tokens, at least one
   decode(draws, target, draft, prompt, *, horizon) -> new tokens

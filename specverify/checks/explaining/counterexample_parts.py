@@ -129,9 +129,9 @@ def lines_of_rows(seen: Mapping[Tokens, Mapping[str, Pmf]], shown: Sequence[Read
 
 
 def with_contexts(let: tuple[str, ...], contexts: Sequence[Context]) -> tuple[str, ...]:
-    """Return the lines ``let``, with further lines for those of ``contexts`` that have no line yet.
+    """Return the lines ``let`` of a counterexample, with a line added for each of ``contexts`` that has none yet.
 
-    A context is (text, row of p, row of q), and its line begins with "after" and the text.
+    A context is (text, row of p, row of q). Its line has the form ``after (0, 1): p = (0.5, 0.5)   q = (1, 0)``.
     """
     lines = list(let)
     for text, p, q in contexts:

@@ -116,7 +116,11 @@ class PathDraw(NamedTuple):
 
     @property
     def calls_lookup(self) -> bool:
-        """Return whether the random call, by its name, draws a token, or its uniform is looked up in sums."""
+        """Return whether the random call selects a token.
+
+        This is so if its name is that of a function that draws an index, such as ``multinomial``, or if its uniform is
+        looked up in the cumulative sums of a pmf.
+        """
         return self.call.rpartition(".")[2].partition(" ")[0] in LOOKUPS or bool(self.looked_up[1])
 
 

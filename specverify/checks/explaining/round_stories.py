@@ -28,9 +28,11 @@ NEAR = 1e-6
 
 
 def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
-    """Describe the rounds of a decode by ``here``, whose draws have the outcomes ``choices``.
+    """Describe the rounds of one decode, in which the draws have the outcomes ``choices``.
 
-    Returns "" without a ``propose`` step, for trees, and for large rounds.
+    ``here`` is the decoder in its scenario. Returns "" in three cases: the decoder has no method ``propose``, which
+    returns its drafts; the vocabulary is larger than ``LARGEST_VOCABULARY``; or the law of a round given its drafts
+    cannot be computed, for example for trees.
     """
     if here.decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return ""

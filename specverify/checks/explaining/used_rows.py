@@ -297,9 +297,10 @@ def _rows_used(
 
 
 def _accepts(engine: _Engine, end: _End, drafts: Tokens, new: Tokens) -> bool:
-    """Return whether the first round of ``end`` drafts ``drafts``, and all texts of ``end`` begin with ``new``.
+    """Return whether the path ``end`` begins with a round that drafts ``drafts``, and its texts begin with ``new``.
 
-    ``engine`` has the draws on each path.
+    ``end`` is a path from the beginning of a round to its end, with the possible texts. ``engine`` has the draws on
+    each path.
     """
     if any(text[: len(new)] != new for text, _ in end.texts):
         return False

@@ -58,7 +58,11 @@ def _table(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int
 
 
 def _share_seen(design: Design) -> float:
-    """Return the probability that a row of ``design`` shows its bit, that is, that the examined draw is made at all."""
+    """Return the probability that a row of the batch ``design`` makes the random draw that is examined in it.
+
+    For example, the replacement of a draft is drawn only if the draft is rejected. The rows are weighted by their
+    shares of the batch.
+    """
     share = 0.0
     for weight, kind in zip(design.shares, design.kinds, strict=True):
         kept = [float(p[0] / q[0]) for p, q in zip(kind.p, kind.q, strict=False)]

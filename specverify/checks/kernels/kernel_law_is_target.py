@@ -94,9 +94,10 @@ def _of_one_situation(rounds: KernelRounds, cells: Sequence[GridCell]) -> list[G
 
 
 def _mixes(rounds: KernelRounds, cells: Sequence[GridCell]) -> bool:
-    """Return whether the results of the rows in ``cells`` depend on the order of the rows.
+    """Return whether the results of a batch of rows depend on the order of the rows.
 
-    ``rounds`` is the kernel in one setting (gamma, vocabulary).
+    The rows have uniforms in ``cells``, boxes of uniforms. They are evaluated in two orders. ``rounds`` is the kernel
+    in one setting (gamma, vocabulary).
     """
     if not cells:
         return False

@@ -126,9 +126,9 @@ def law_bounds(plan: LawPlan, found: LawFound) -> Interval:
 
 
 def _observed(plan: LawPlan, found: LawFound) -> float:
-    """Return the total variation of the sampled shares from the law, on the cells of ``plan.bound``.
+    """Return the total variation between the shares of the samples and the law.
 
-    ``found`` has the counts so far.
+    Outcomes are first combined to the groups of ``plan.bound``. ``found`` has the counts of the samples so far.
     """
     shares = plan.bound.counts(found.counts) / found.samples
     outside = sum(found.impossible.values()) / found.samples

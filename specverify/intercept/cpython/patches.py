@@ -465,9 +465,10 @@ def _starting(start: Callable[..., Any]) -> Callable[..., Any]:
 @once
 @contextmanager
 def threads_replaced() -> Iterator[None]:
-    """Context manager: new threads run inside the open interception block, which records their refusals.
+    """Context manager: new threads run inside the open interception block.
 
-    ``threading`` then prints no traceback of a refusal.
+    If interception refuses an operation of such a thread, the block records the error, and ``threading`` prints no
+    traceback.
     """
 
     def excepthook(args: Any, hook: Any = threading.excepthook) -> None:

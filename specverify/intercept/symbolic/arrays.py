@@ -81,9 +81,10 @@ def _elements_of(array: Any) -> Any:
 
 
 def _forced(rule: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """Return the result of ``rule(*args, **named)`` as a Python number for the program.
+    """Return the result of ``rule(*args, **named)`` as an object that foreign code can use as a Python number.
 
-    An outcome is drawn now. A symbolic number becomes a symbolic float, which code can use as a Python float.
+    If the result is the outcome of a draw that was not made yet, the draw is made now. If the result is a symbolic
+    number, it is wrapped in a ``SymbolicFloat``.
     """
     return wrapped(with_foreign_line(lambda: number(rule(*args, **named))))
 

@@ -210,9 +210,9 @@ class Continuous(NamedTuple):
 
 
 class Extreme(NamedTuple):
-    """The element at index ``rank`` in the order of ``parts``: descending if ``largest``, else ascending.
+    """An order statistic: the number with index ``rank`` if ``parts`` are sorted by value.
 
-    At least one of the parts is symbolic.
+    The order is descending if ``largest``, else ascending. At least one of the parts is symbolic.
     """
 
     parts: tuple[Continuous | float, ...]

@@ -131,7 +131,10 @@ class Categorical(Deferred):
         return self.draw.origin is None or not self.draw.origin.looked_at
 
     def law(self) -> Law | None:
-        """Return ``outcomes()`` if ``pmf`` is still the law of the outcome (see ``alone``), else None."""
+        """Return every value with its probability; None if another outcome that was read determines this outcome.
+
+        This is so if the program has read another draw from the same generator state.
+        """
         return self.outcomes() if self.alone else None
 
     def outcomes(self) -> Law:

@@ -162,10 +162,10 @@ class Primitive(NamedTuple):
 
 
 def table(*families: Iterable[Primitive]) -> dict[str, Primitive]:
-    """Return name -> row for the rows in all ``families``, which are collections of rows.
+    """Return the table of primitives: name -> primitive, for the primitives of all ``families``.
 
     Raises:
-        ValueError: two rows have the same name, here or in a library.
+        ValueError: Two primitives have the same name, in this table or in a library.
     """
     every = [row for family in families for row in family]
     value = _one_each((row.name, row) for row in every)
@@ -175,7 +175,10 @@ def table(*families: Iterable[Primitive]) -> dict[str, Primitive]:
 
 
 def spelled(named: Mapping[str, Primitive], library: str) -> dict[str, Primitive]:
-    """Return the rows of ``named`` by their names in ``library``: ``torch``, ``jax``, ``math`` or ``python``."""
+    """Return the primitives of the table ``named`` by the names of their functions in a library.
+
+    ``library`` is ``torch``, ``jax``, ``math`` or ``python``. A primitive may have several functions or none.
+    """
     return _one_each((name, row) for row in named.values() for name in getattr(row, library))
 
 

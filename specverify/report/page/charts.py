@@ -19,7 +19,7 @@ Place: TypeAlias = Callable[[float], float]
 
 
 def panel(found: Panel, name: str) -> Markup:
-    """Return a panel of a report as HTML: a heading, and a table with small pictures or a curve.
+    """Return ``found``, a panel of a report, as HTML: a heading, and a table with small pictures or a curve.
 
     ``name`` is the id of the HTML element, unique on the page.
     """

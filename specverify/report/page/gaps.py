@@ -62,7 +62,10 @@ def _number(value: float) -> str:
 
 
 def _ends(rows: Sequence[Parting]) -> tuple[float, float]:
-    """Return the ends of the logarithmic scale that all rows share, as log10."""
+    """Return the ends, as log10, of the logarithmic scale on which the gaps of all ``rows`` are drawn.
+
+    A row is a first difference between two greedy texts; its gap is that between the logits of the two tokens.
+    """
     finite = [math.log10(max(value, LEAST)) for row in rows for value in (row.gap, row.bound) if math.isfinite(value)]
     return min(finite, default=0.0) - 1, max(finite, default=0.0) + 1
 
