@@ -19,16 +19,17 @@ def share(spare, weight):
     return spare / (spare + 1 - weight) if spare > 0 else 0.0
 
 
-def block_verifier(residual=excess, passes=share):
+def block_verifier(residual=excess, passes=share, weigh=lambda w, ratio: min(1.0, w * ratio)):
     """Return a verifier of blocks.
 
-    ``residual`` gives the row after a part of a block, ``passes`` the probability with which a part is accepted.
+    ``residual`` gives the row after a part of a block, ``passes`` the probability with which a part is accepted, and
+    ``weigh`` the next w from the w before it and p/q of the draft.
     """
 
     def verify(p, q, draft_tokens):
         gamma, weights = len(draft_tokens), [1.0]
         for i, token in enumerate(draft_tokens):
-            weights.append(min(1.0, weights[-1] * p[i, token] / q[i, token]))
+            weights.append(weigh(weights[-1], p[i, token] / q[i, token]))
         accepted = gamma if RNG.random() < weights[gamma] else 0
         for i in range(gamma - 1, 0, -1):
             spare = excess(weights[i], p[i], q[i]).sum()
@@ -41,9 +42,9 @@ def block_verifier(residual=excess, passes=share):
     return verify
 
 
-def message(verify):
+def message(verify, gamma=2):
     with pytest.raises(SpeculationRefuted) as refuted:
-        check_verifier(verify, gammas=(2,), checks=["law_is_target"], quick=True)
+        check_verifier(verify, gammas=(gamma,), checks=["law_is_target"], quick=True)
     return str(refuted.value)
 
 
@@ -69,6 +70,14 @@ def test_a_wrong_residual_of_a_block_is_named(residual, named):
 def test_a_wrong_test_of_a_block_is_named():
     said = message(block_verifier(passes=lambda spare, weight: weight))
     assert "but blocks are accepted otherwise: of the drafts" in said
+
+
+@pytest.mark.parametrize("gamma", [2, 3])
+def test_a_wrong_w_of_a_block_is_named_and_no_path_has_the_test_of_single_drafts(gamma):
+    said = message(block_verifier(weigh=lambda w, ratio: w * min(1.0, ratio)), gamma)
+    assert "blocks are verified with w = the product of min(1, p/q) over the accepted drafts, expected as in" in said
+    assert " by block verification)" in said
+    assert "= min(1, p/q)" not in said
 
 
 def test_a_verifier_of_single_drafts_is_not_compared_with_blocks():

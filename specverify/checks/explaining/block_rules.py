@@ -8,14 +8,17 @@ own rule: the number of accepted drafts, and the law of the token after them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from functools import partial
+from itertools import accumulate, pairwise
+from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from specverify.checks.explaining.given_drafts import GivenDrafts, error_of, expected, fits
-from specverify.checks.explaining.round_rules import Row, excess, scaled
+from specverify.checks.explaining.round_rules import Row, excess, ratio, scaled
 from specverify.checks.explaining.wording import apart, rows_apart, short
+from specverify.reference import Tokens
 from specverify.reference.verifiers.block_verification import capped_ratios, pass_probability
 
 RULE = "block verification (2403.10444)"
@@ -33,14 +36,18 @@ class BlockRound(NamedTuple):
     """Number of accepted drafts, if not all -> pmf of the next token."""
 
 
-def block_round(given: GivenDrafts) -> BlockRound:
+Weights = Callable[[list[Any], list[Any], Tokens], list[Any]]
+"""``weights(p, q, drafts)`` returns w after each number of accepted drafts; ``p`` and ``q`` are rows."""
+
+
+def block_round(given: GivenDrafts, weights_of: Weights = capped_ratios) -> BlockRound:
     """Return the acceptance probabilities and replacement pmfs of block verification for the round ``given``.
 
-    They are computed from the drafts of the round and its rows of p and q.
+    They are computed from the drafts of the round, its rows of p and q, and the w that ``weights_of`` returns.
     """
     gamma = len(given.drafts)
     p, q = ([np.asarray(row) for row in rows] for rows in (given.rows.p, given.rows.q))
-    weights = capped_ratios(p, q, given.drafts)
+    weights = weights_of(p, q, given.drafts)
     rejected, at_least = 1 - weights[gamma], [weights[gamma]]
     for i in reversed(range(1, gamma)):
         rejected *= 1 - pass_probability(weights[i], p[i], q[i])
@@ -52,22 +59,60 @@ def block_round(given: GivenDrafts) -> BlockRound:
 
 
 def block_fault(all_given: Sequence[GivenDrafts]) -> str:
-    """Return the sentence about the wrong half of a block verification; "" if both halves are right or both are wrong.
+    """Return the sentence about a wrong w or the wrong half of a block verification; "" if neither explains the rounds.
 
-    The two halves are the number of accepted drafts, and the law of the token after them. The sentence is returned if
-    the rounds ``all_given`` follow one half and not the other. Following a half counts only if it differs there from
-    the rule that tests single drafts.
+    A wrong w must explain all numbers of both halves. The two halves are the number of accepted drafts, and the law of
+    the token after them. A sentence about a half is returned if the rounds ``all_given`` follow the other half.
+    Following a half counts only if it differs there from the rule that tests single drafts.
     """
     rounds = [(given, block_round(given)) for given in all_given if given.drafts]
-    accepts = all(
-        fits(seen, block.accept[i], 4 * given.slack) for given, block in rounds for i, seen in enumerate(given.accept)
-    )
-    replaces = all(_replaces(given, block, i) for given, block in rounds for i in given.replace)
+    accepts, replaces = _halves(rounds)
+    if not (accepts and replaces):
+        for name, weights_of in _OTHER_WEIGHTS.items():
+            if all(_halves([(given, block_round(given, weights_of)) for given, _ in rounds])):
+                return _wrong_weights(name, rounds)
     if accepts and not replaces and _differ(rounds, "accept"):
         return _wrong_replacement(rounds)
     if replaces and not accepts and _differ(rounds, "replace"):
         return _wrong_acceptance(rounds)
     return ""
+
+
+def _halves(rounds: Sequence[tuple[GivenDrafts, BlockRound]]) -> tuple[bool, bool]:
+    """Return whether all ``rounds`` accept as by their block verification, and whether all draw the next token so."""
+    accepts = all(
+        fits(seen, block.accept[i], 4 * given.slack) for given, block in rounds for i, seen in enumerate(given.accept)
+    )
+    return accepts, all(_replaces(given, block, i) for given, block in rounds for i in given.replace)
+
+
+def _products(p: Sequence[Row], q: Sequence[Row], drafts: Tokens, *, each: bool) -> list[Any]:
+    """Return the products of p/q over the drafts; with ``each``, of min(1, p/q), else limited to 1 at the end."""
+    masses = [(p[i][token], q[i][token]) for i, token in enumerate(drafts)]
+    ratios = [one / other if other > 0 and not each else ratio(one, other) for one, other in masses]
+    return [min(1, product) for product in accumulate(ratios, mul, initial=1)]
+
+
+_OTHER_WEIGHTS: Mapping[str, Weights] = {
+    "the product of min(1, p/q) over the accepted drafts": partial(_products, each=True),
+    "min(1, the product of p/q over the accepted drafts)": partial(_products, each=False),
+}
+"""Name -> a wrong w."""
+
+
+def _wrong_weights(name: str, rounds: Sequence[tuple[GivenDrafts, BlockRound]]) -> str:
+    """Return the sentence that a program follows block verification with the wrong w called ``name``."""
+    right = f"expected as in {RULE} the product of p/q, limited to 1 after each draft"
+    said = f"blocks are verified with w = {name}, {right}"
+    observed = ((given, block, i) for given, block in rounds for i in range(len(given.accept)))
+    wrong = next((one for one in observed if not fits(one[0].accept[one[2]], one[1].accept[one[2]], 1e-6)), None)
+    return f"{said}: {_accepted(*wrong)}" if wrong else said
+
+
+def _accepted(given: GivenDrafts, block: BlockRound, i: int) -> str:
+    does, ought = apart(given.accept[i], block.accept[i])
+    behind = " after the drafts before it" if i else ""
+    return f"of the drafts {given.drafts}, draft {i + 1} is accepted with probability {does}{behind}, expected {ought}"
 
 
 def _replaces(given: GivenDrafts, block: BlockRound, i: int) -> bool:
@@ -130,12 +175,8 @@ def _wrong_acceptance(rounds: Sequence[tuple[GivenDrafts, BlockRound]]) -> str:
         for i, seen in enumerate(given.accept)
         if not fits(seen, block.accept[i], 4 * given.slack)
     )
-    does, ought = apart(given.accept[i], block.accept[i])
-    return (
-        f"the token after a partly accepted block is drawn as by {RULE}, but blocks are accepted otherwise: of the "
-        f"drafts {given.drafts}, draft {i + 1} is accepted with probability {does} after the drafts before it, "
-        f"expected {ought}"
-    )
+    half = f"the token after a partly accepted block is drawn as by {RULE}, but blocks are accepted otherwise"
+    return f"{half}: {_accepted(given, block, i)}"
 
 
 def _drafts(given: GivenDrafts, number: int) -> str:

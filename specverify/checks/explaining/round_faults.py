@@ -98,16 +98,21 @@ def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> Roun
     mine = (*rounds_given_drafts(here), *later)
     if not any(given.goes_on or any(is_wrong(given, part) for part in PARTS) for given in mine):
         return None
-    others: list[GivenDrafts] = []
-    for scenario in (*GENERIC, WIDE):
-        if scenario != here.scenario:
-            others += (given._replace(elsewhere=True) for given in _elsewhere(here._replace(scenario=scenario)))
     parameters = _parameters(here.variant.label)
-    fault = _named([*mine, *others], parameters)
+    fault = _named([*mine, *rounds_elsewhere(here)], parameters)
     if parameters and parameters.partition(",")[0] not in fault.sentence:
         fault = fault._replace(sentence=f"{fault.sentence} (under {parameters})")
     row = here.variant.label.partition(", ")[2]
     return fault._replace(sentence=f"{fault.sentence}, in {row}") if row.startswith("row") else fault
+
+
+def rounds_elsewhere(here: InScenario) -> list[GivenDrafts]:
+    """Return the rounds of the decoder ``here`` in the other scenarios, those that distinguish wrong formulas."""
+    result: list[GivenDrafts] = []
+    for scenario in (*GENERIC, WIDE):
+        if scenario != here.scenario:
+            result += (given._replace(elsewhere=True) for given in _elsewhere(here._replace(scenario=scenario)))
+    return result
 
 
 def _parameters(label: str) -> str:

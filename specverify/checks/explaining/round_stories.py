@@ -17,6 +17,7 @@ from specverify.checks.explaining.given_drafts import (
     round_given,
     rounds_given_drafts,
 )
+from specverify.checks.explaining.round_faults import rounds_elsewhere
 from specverify.checks.explaining.round_rules import Row, excess
 from specverify.checks.explaining.wording import apart, short
 from specverify.laws.draws import Decision, Narrated, NotAFunctionOfItsDraws, Replayed
@@ -37,7 +38,7 @@ def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
     if here.decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return ""
     decoder, replayed, told = here.decoder, Replayed(choices), list[str]()
-    rule = _block_rule if block_fault(rounds_given_drafts(here)) else _rule_of_drafts
+    rule = _block_rule if block_fault([*rounds_given_drafts(here), *rounds_elsewhere(here)]) else _rule_of_drafts
     state = decoder.init(here.prompt)
     with suppress(NotAFunctionOfItsDraws):
         while state.remaining > 0:
@@ -143,6 +144,8 @@ class _Rule(NamedTuple):
     """Number of accepted drafts, if not all -> pmf of the next token."""
     test: str
     residual: str
+    sure: tuple[str, str]
+    """What the rule states about a draft that it never accepts, and about one that it always accepts."""
 
 
 def _rule_of_drafts(given: GivenDrafts) -> _Rule:
@@ -153,13 +156,15 @@ def _rule_of_drafts(given: GivenDrafts) -> _Rule:
     places = range(len(given.drafts))
     accept = [expected_accept(given, i) for i in places]
     replace = {i: excess(given.rows.p[i], given.rows.q[i]) for i in places}
-    return _Rule(accept, replace, "min(1, p/q)", "norm(max(p - q, 0))")
+    sure = "never accepted, as p = 0", "always accepted, as p >= q"
+    return _Rule(accept, replace, "= min(1, p/q)", "norm(max(p - q, 0))", sure)
 
 
 def _block_rule(given: GivenDrafts) -> _Rule:
     """Return the same as ``_rule_of_drafts`` for block verification (2403.10444, Algorithm 2)."""
     block = block_round(given)
-    return _Rule(block.accept, block.replace, "block verification", "norm(max(w p - q, 0))")
+    sure = "never accepted by block verification", "always accepted by block verification"
+    return _Rule(block.accept, block.replace, "by block verification", "norm(max(w p - q, 0))", sure)
 
 
 def _round(here: InScenario, given: GivenDrafts, done: Round, decisions: Sequence[Decision], rule: _Rule) -> str:
@@ -195,11 +200,10 @@ def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], rule: _R
     if abs(does - ought) > NEAR:
         seen, said = apart(does, ought)
         if place and ought in {0, 1}:
-            always = "always accepted, as p >= q" if ought else "never accepted, as p = 0"
-            return f"{which} (u {sign} {seen}, {place}; expected {always})"
+            return f"{which} (u {sign} {seen}, {place}; expected {rule.sure[int(ought)]})"
         if place:
-            return f"{which} (u {sign} {seen}, {place}; expected u {sign} {said} = min(1, p/q))"
-        return f"{which} (P(accept) = {seen}, expected {said} = min(1, p/q))"
+            return f"{which} (u {sign} {seen}, {place}; expected u {sign} {said} {rule.test})"
+        return f"{which} (P(accept) = {seen}, expected {said} {rule.test})"
     if does in {0, 1}:
         return which
     return f"{which} (u {sign} {short(does)}{f', {place}' if place else ''})"
