@@ -211,3 +211,41 @@ def test_a_lookup_in_the_sums_of_all_tokens_gives_the_token(weights, outcome):
     ends = [Path((), 1.0, (index,), tuple(path(index))) for index, mass in enumerate(weights) if mass > 0]
     (item,) = with_pmfs(ends, draws_of(path(last)), 3, {})
     assert (item.outcome, item.is_lookup) == (outcome, True)
+
+
+RNG = np.random.default_rng()
+
+
+def strikes_first_guess(model, text, length):
+    """Decode with the tokens after the last earlier occurrence of the last token as drafts."""
+    text, end = list(text), len(text) + length
+    while len(text) < end:
+        same = [i for i in range(len(text) - 1) if text[i] == text[-1]]
+        guesses = text[same[-1] + 1 :][: min(2, end - len(text) - 1)] if same else []
+        rows = [np.asarray(model((*text, *guesses[:i])), dtype=float) for i in range(len(guesses) + 1)]
+        new = []
+        for p, guess in zip(rows, guesses, strict=False):
+            if RNG.random() >= p[guess]:
+                left = np.where(np.arange(len(p)) == guesses[0], 0, p)
+                new.append(int(RNG.choice(len(p), p=(left if left.any() else p) / (left.sum() or p.sum()))))
+                break
+            new.append(guess)
+        else:
+            new.append(int(RNG.choice(len(rows[-1]), p=rows[-1] / rows[-1].sum())))
+        text += new
+    return text[-length:]
+
+
+def test_a_draft_without_a_draw_has_no_number_and_its_replacement_is_drawn():
+    """A draft before it may be certain, so that it is not known to be the first one of its round."""
+    with pytest.raises(SpeculationRefuted) as refuted:
+        check_engine(
+            lambda scenario: lambda prompt: strikes_first_guess(scenario.target, prompt, scenario.horizon),
+            checks=["law_is_target"],
+            quick=True,
+        )
+    said = str(refuted.value)
+    assert ": the draft 2 after (2, 0, 0, 2, 1, 2, 1) is rejected and replaced by a draw from (0.2, 0, 0.8) = " in said
+    assert " = p without token 1 (" in said
+    assert "chosen without a draw" not in said
+    assert "q = " not in said

@@ -116,6 +116,8 @@ def program_counterexample(
     because, shown = _stories_of(heaviest, drawn[: len(heaviest)], readings)
     by_law = None if asked is None or trace is not None else (asked.texts[0][0], model_of_law(expected, size))
     rows_told = {**rows_of_request(program.rows(worst), trace, difference), **_rows_used(trace, shown)}
+    if trace and trace.queries and not trace.asked("draft"):  # the program has no draft model
+        rows_told = {text: {name: row for name, row in rows.items() if name != "q"} for text, rows in rows_told.items()}
     let = (described(program), *lines_of_rows(rows_told, shown)) if by_law is None else _let(program, worst, *by_law)
     example = Counterexample(
         let=let,

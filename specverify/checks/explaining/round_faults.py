@@ -52,6 +52,7 @@ from specverify.checks.explaining.round_rules import (
     RowFormula,
     excess,
     scaled,
+    without,
 )
 from specverify.checks.explaining.wording import apart, rows_apart, short, short_row
 from specverify.reference import Tokens
@@ -634,10 +635,13 @@ def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any, *, bri
     place = given.places.get((part, i), "")
     at = f" ({place})" if place else ""
     draft = f"draft {i + 1}, token {given.drafts[i]}" if i < len(given.drafts) else ""
+    guessed = bool(draft) and given.of_engine and ("draft", i) not in given.places
+    guessed = guessed and given.rows.q[i][given.drafts[i]] == 1
+    if guessed:  # a certain token before it may be an earlier draft of the round: it has no number
+        draft = f"the draft {given.drafts[i]} after {given.prefix + given.drafts[:i]}"
     if part == "accept":
         p, q = given.rows.p[i][given.drafts[i]], given.rows.q[i][given.drafts[i]]
         does, ought = apart(seen, said)
-        guessed = q == 1 and given.of_engine and ("draft", i) not in given.places
         which = f"{draft} (p = {short(p)}, q = {short(q)}{GUESSED if guessed else ''})"
         if briefly:
             return f"{which} with {does} instead of {ought}{at}"
@@ -653,9 +657,15 @@ def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any, *, bri
     if part == "replace":
         p, q = given.rows.p[i], given.rows.q[i]
         near = error_of(given, part, i)
-        row = next((name for name, row in (("p", p), ("q", q)) if not outside and fits(seen, row, near)), "")
+        known = [("p", p), ("q", q)]
+        if guessed:  # the residual is p without the draft
+            others = (token for token in range(size) if token != given.drafts[i])
+            rows = ((f"p without token {token}", scaled(without(p, token))) for token in others if p[token] > 0)
+            known += [(name, row) for name, row in rows if max(row) < 1]
+        row = next((name for name, row in known if not outside and fits(seen, row, near)), "")
         does += f" = {row}" if row else ""
-        return f"{draft}, is rejected and replaced by a draw from {does}{at}, expected {ought} = norm(max(p - q, 0))"
+        which = draft if guessed else f"{draft},"
+        return f"{which} is rejected and replaced by a draw from {does}{at}, expected {ought} = norm(max(p - q, 0))"
     if not given.drafts:
         return f"the token of a row without drafts is drawn from {does}{at}, expected {ought} = p"
     return f"after the last draft the bonus token is drawn from {does}{at}, expected {ought} = p"

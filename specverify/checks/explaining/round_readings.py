@@ -575,6 +575,7 @@ class _PathReader:
         elif item is not None and item.is_lookup and item.outcome is not None:
             cost = self._misfit(at, "draft", len(here), ("draft", here))
             if not known:
+                cost += LATE * self._is_before_last_token(item, text)
                 other = here in self.models.learned and not same_row(item.pmf, self.models.learned[here], NEAR)
                 cost += OTHER_DRAFT * other + LIKE_PLAIN * same_row(item.pmf, self.rows.p(here), NEAR)
                 yield self._with(drafted, item.outcome, item.pmf, at + 1, cost, place=item.place, drawn=True)
@@ -596,6 +597,13 @@ class _PathReader:
             yield self._with(drafted, token, _sure(token, self.size), at, late + UNLIKELY)
             said = f"{CHOSEN_DRAFT.format(len(drafted.tokens) + 1, token)} (q = {short(row[token])}), expected q = 1"
             yield self._with(drafted, token, row, at, late + OTHER_NUMBER, said)
+
+    def _is_before_last_token(self, item: PathDraw, text: Tokens) -> bool:
+        """Return whether the row of the last token of ``text`` is computed after the draw ``item``.
+
+        If so, the program cannot draw a draft after ``text`` by ``item``, because it does not have this token yet.
+        """
+        return len(text) > len(self.models.prompt) and self.first.get(("target", text[:-1]), 0) > len(item.before)
 
     def _may_draw(self, item: PathDraw) -> bool:
         """Return whether the comparison ``item`` of a uniform may be a draw of one of two tokens, not a test.
