@@ -31,9 +31,10 @@ from .trees import children, retrieve_indices
 
 
 class LinkedSiblings(NamedTuple):
-    """A tree as first children and next siblings, or a batch of trees: int64, -1 if there is none.
+    """A tree of drafts, or a batch of trees, in three int64 arrays ``[1 + nodes]`` or ``[B, 1 + nodes]``.
 
-    Each array is ``[1 + nodes]`` or ``[B, 1 + nodes]``, with row numbers within its own tree.
+    Entry 0 of an array belongs to the root and entry 1 + j to node j. Children and siblings are given by such numbers
+    of their own tree.
     """
 
     index: Any
@@ -45,9 +46,10 @@ class LinkedSiblings(NamedTuple):
 
 
 def path_indices(parents: Any) -> Any:
-    """Return the rows of every path as an array ``[paths, 1 + depth]`` of the library of ``parents`` ``[nodes]``.
+    """Return the row numbers along every path of a tree, from the root to a leaf: an array ``[paths, 1 + depth]``.
 
-    The values are those of ``trees.retrieve_indices``.
+    Row 0 is the root and row 1 + j is node j, as in ``trees.retrieve_indices``. ``parents`` ``[nodes]`` is the tree, an
+    array of NumPy or torch; the result is an array of the same library.
     """
     return _like(parents, retrieve_indices(parents.tolist()).tolist())
 

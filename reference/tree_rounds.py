@@ -30,7 +30,10 @@ from .types import (
 
 
 class Step(NamedTuple):
-    """The token emitted at one position, and whether it is a candidate; if so, the walk continues below it."""
+    """The token emitted at one position of a draft tree, and whether it is one of the drafted candidates there.
+
+    If so, verification continues with the children of this candidate; otherwise the round ends.
+    """
 
     token: int
     accepted: bool

@@ -26,7 +26,10 @@ Pool: TypeAlias = tuple[Tokens, ...]
 
 
 class Lookahead(NamedTuple):
-    """The window of guesses without the last known token, oldest row first, and the pool of n-grams."""
+    """The state of the drafter: the window of guessed tokens, oldest row first, and the pool of n-grams.
+
+    The rows do not contain the last known token.
+    """
 
     rows: tuple[Tokens, ...]
     pool: Pool = ()

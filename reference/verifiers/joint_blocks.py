@@ -54,9 +54,10 @@ def prefixes(target: LanguageModel, draft: LanguageModel, text: Tokens, block: T
 
 
 def stays(prefix: Prefix, count: int) -> Any:
-    """Return the probability that the tested ``prefix`` is kept; the module's docstring has the two formulas.
+    """Return the probability that the tested ``prefix`` is kept.
 
-    ``count`` is K, the number of drafted blocks.
+    The module's docstring has the formula for a whole block, and that for a shorter prefix. ``count`` is K, the number
+    of drafted blocks.
     """
     missing = (1 - _share(prefix.proposed, prefix.mass)) ** count
     drafted = 1 - (1 - prefix.proposed) ** count

@@ -74,6 +74,9 @@ def with_first(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 def with_parameters(
     function: Callable[..., Any], signature: inspect.Signature, parameters: Sequence[inspect.Parameter]
 ) -> Callable[..., Any]:
-    """Return ``function`` with ``signature``, but with other ``parameters``, as what ``inspect`` reads of it."""
+    """Set the signature that ``inspect.signature`` returns for ``function``, and return ``function``.
+
+    The signature is ``signature`` with ``parameters`` in place of its own parameters. Calls are not changed.
+    """
     function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # read first
     return function

@@ -16,7 +16,10 @@ MOST_SHOWN: Final = 3
 
 
 def check_edge(value: Any, name: str = "edge") -> None:
-    """Raise ``ValueError`` unless ``value``, the smallest probability at which an edge refutes, is in [0, 1)."""
+    """Raise ``ValueError`` unless ``value``, the smallest probability at which an edge refutes, is in [0, 1).
+
+    An edge is a fault that occurs only if a random number is very close to 0 or 1.
+    """
     check_number(value, name, "a probability of at least 0 and below 1", lambda number: 0 <= number < 1)
 
 

@@ -309,9 +309,10 @@ def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[
     """Yield True for each threshold inside an interval, and False for each threshold outside.
 
     ``cell`` is the interval to which an earlier comparison restricted a uniform. ``thresholds`` are those of a new
-    comparison of the same uniform. If the two lines together yield both values, the uniform is used twice. A threshold
-    at an end of the interval is skipped, because rounding decides on which side it lies. ``drawn`` is False if earlier
-    comparisons already determine the outcome of the new comparison; then thresholds inside are skipped too.
+    comparison of the same uniform. If both values occur for the lines of these two comparisons, on one path or several,
+    the uniform is used twice. A threshold at an end of the interval is skipped, because rounding decides on which side
+    it lies. ``drawn`` is False if earlier comparisons already determine the outcome of the new comparison; then
+    thresholds inside are skipped too.
     """
     for threshold in thresholds:
         if threshold < cell.low - ROUNDING or threshold > cell.high + ROUNDING:

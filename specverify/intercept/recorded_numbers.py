@@ -280,10 +280,10 @@ def _torch_normal(result: Any, mean: Any = 0.0, std: Any = 1.0, *_: Any) -> Iter
 
 
 def _torch_in_place(row: Callable[..., Iterator[Item]]) -> Callable[..., Iterator[Item]]:
-    """Return the rule of a torch method that fills its tensor in place, made of ``row``, the rule of the NumPy call.
+    """Return the rule for a torch method that fills a tensor in place, made from ``row``, the rule for a NumPy call.
 
-    The rule is called with the result, the filled tensor and the other arguments; it drops the tensor and converts the
-    result to an array of doubles.
+    A rule maps the recorded result and arguments of a call to an iterator of uniform numbers and outcomes. The returned
+    rule ignores the filled tensor among the arguments, and converts the result to an array of doubles for ``row``.
     """
     return lambda result, _, *parameters: row(_doubles(result), *parameters)
 

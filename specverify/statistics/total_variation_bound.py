@@ -1,4 +1,7 @@
-"""A bound on the total variation to the null that needs no asymptotics and no test."""
+"""A bound on the total variation between the law of a sampler and an expected law, from the sampled frequencies.
+
+The bound is valid for every number of samples (not only asymptotically), and needs no test.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from specverify.base.arguments import check_count, check_number, check_probabili
 
 
 def tv_certificate(tv_observed: float, samples: int, support_size: int, miss: float) -> float:
-    """Return an upper bound on TV(true law, null), valid with probability at least ``1 - miss`` for every true law.
+    """Return an upper bound on the total variation between the true law of a sampler and the expected law, the null.
+
+    The bound is valid with probability at least ``1 - miss``, for every true law.
 
     Args:
         tv_observed: Total variation between the null and the empirical law.

@@ -100,9 +100,10 @@ def dependence_gains(past: Any, left: Any, right: Any) -> Array:
 
 
 def evidence(logarithms: Any) -> Any:
-    """Return the logarithm of the mean e-value over the shrinkages.
+    """Return the logarithm of the mean of s e-values on the same samples.
 
-    ``logarithms`` ``[s, ...]`` are the logarithms of the e-values, with one entry of the first axis for each shrinkage.
+    The e-values differ in how far their estimates are shrunk (see the module). ``logarithms`` ``[s, ...]`` are their
+    logarithms; the first axis is that of the s shrinkages.
     """
     return log_mean(logarithms)
 

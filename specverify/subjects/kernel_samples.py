@@ -42,10 +42,10 @@ AT_ONCE = Calls()
 
 
 class KernelAnswer(NamedTuple):
-    """The result of one call of a kernel: the kind and the tokens of each row, in arrays of the kernel's library."""
+    """The result of one call of a kernel on a batch of a ``Design``, in arrays of the kernel's library."""
 
     kinds: Any
-    """``[rows]``: the kind of each row of the design."""
+    """``[rows]``: for each row, the index of its kind (drafts and pmfs) in ``Design.kinds``."""
     tokens: Any
     """``[rows, gamma + 1]``: -1 for padding, 0 to 2 for tokens with positive probability, 3 for others."""
 
@@ -154,9 +154,10 @@ def text_of(key: int, gamma: int) -> tuple[int, ...]:
 
 
 def bits_of(kernel: Kernel, design: Design, answer: KernelAnswer) -> Any:
-    """Return the bit that each row of ``answer`` shows: 0 or 1, or 2 if the bit cannot be read from the row.
+    """Return the outcome of the examined draw in each row of ``answer``: 0 or 1, or 2 if it was not made or is unknown.
 
-    ``design`` states for each kind of row which bit it shows.
+    ``design`` states for each kind of row which draw is examined (``RowKind.bit``), for example whether more than one
+    draft is accepted: 1 if so, else 0.
     """
     xp, (kinds, tokens) = kernel.xp, answer
     accepted = xp.sum(xp.astype(tokens >= 0, tokens.dtype), axis=1) - 1

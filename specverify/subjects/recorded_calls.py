@@ -27,7 +27,7 @@ TOLERANCES = {"float64": 1e-6, "float32": 1e-3, "float16": 2e-2, "bfloat16": 2e-
 
 
 class Call(NamedTuple):
-    """One verification of one row: p, q and drafts."""
+    """One call of a verifier for one request: the rows of p and q, and the drafts."""
 
     p: Any
     """Probabilities ``[gamma + 1, vocabulary]``."""
@@ -39,7 +39,7 @@ class Call(NamedTuple):
 
 
 class LogitsCall(NamedTuple):
-    """One verification of one row of logits, and the sampling parameters passed to the verifier."""
+    """One call of a verifier of logits for one request, with the sampling parameters passed to the verifier."""
 
     target_logits: Any
     """Logits of the target ``[gamma + 1, vocabulary]``; minus infinity forbids a token."""
@@ -55,7 +55,7 @@ class LogitsCall(NamedTuple):
 
 
 class BatchedCall(NamedTuple):
-    """One verification of several rows, each with its own p, q and drafts."""
+    """One call of a verifier for a batch of several requests, each with its own rows of p and q and its own drafts."""
 
     p: Any
     """Probabilities ``[rows, gamma + 1, vocabulary]``."""

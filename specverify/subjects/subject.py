@@ -332,11 +332,17 @@ class Subject(NamedTuple):
     """The form of the subject, such as "row" or "engine"; subjects of one kind have the same quick plan."""
 
     def of(self, kind: type[Kind]) -> tuple[Kind, ...]:
-        """Return the situations of the class ``kind``, such as ``Variant``, in the order of ``situations``."""
+        """Return the situations of the class ``kind``, such as ``Variant``, in the order of ``situations``.
+
+        A situation is the input of one examination, for example one call of a verifier.
+        """
         return tuple(situation for situation in self.situations if isinstance(situation, kind))
 
     def with_situations(self, kind: type[SubjectSituation], situations: Iterable[SubjectSituation]) -> Subject:
-        """Return the subject with ``situations`` in place of all its own situations of the class ``kind``."""
+        """Return the subject with ``situations`` in place of all its own situations of the class ``kind``.
+
+        A situation is the input of one examination, for example one call of a verifier.
+        """
         others = (situation for situation in self.situations if not isinstance(situation, kind))
         return self._replace(situations=(*others, *situations))
 

@@ -78,7 +78,7 @@ def certain_tree(parents: Tokens, like: Any, accepted: bool) -> TreeRows:
 def decided(
     verify: BareVerifier, form: Form, trees: Sequence[TreeRows], answered: Context, draws: Draws
 ) -> tuple[TreeAnswer, ...]:
-    """Return the answer of ``verify`` for each of ``trees``, from one call in the context ``answered(draws)``.
+    """Return the answer of ``verify`` for each of ``trees``, from one call inside ``answered(draws)``.
 
     ``form`` is the form of the verifier. The tokens of the answers are recorded with the call; their weights are not.
     """

@@ -179,7 +179,7 @@ def design(kind: str) -> tuple[list[str], set[tuple[Any, ...]]]:
 
 
 def main() -> None:
-    """Print the batches of every kind, and how many constellations they leave out."""
+    """Print the chosen batches of every kind, and how many combinations of events (see the module) they do not have."""
     for kind in DESIGNS:
         chosen, left = design(kind)
         lines = [f"# {kind}: {len(left)} constellations of the candidates are left out"]

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 
 class TestOfOthers(NamedTuple):
-    """The test of a rejection sampler in another project, with the sizes at which the survey ran the test."""
+    """The test of a rejection sampler in another project, with the sizes at which an earlier survey ran the test."""
 
     name: str
     samples: int
@@ -91,7 +91,10 @@ def alarms_table() -> str:
 
 
 def texts_listed(name: str) -> str:
-    """Return how many texts the e-process of the survey needed to refute the bug ``name``; "" if it is not listed."""
+    """Return how many texts an earlier survey needed to refute the bug ``name`` by its e-process, in words.
+
+    "" if the survey has no such number for the bug.
+    """
     if name not in TEXTS:
         return ""
     least, most = TEXTS[name]

@@ -211,7 +211,7 @@ def is_drawn_from_q(
     """Return whether, on some path, token x is drawn from ``seen`` and then tested with the bound p(x)/seen(x).
 
     If so, the program uses the row ``seen`` as q. ``p`` is the row of the target. ``engine`` yields all paths, and
-    ``known`` is the cache of ``with_pmfs``.
+    ``known`` is the cache that ``with_pmfs`` fills: the intervals of the uniform of each draw.
     """
     for path in engine:
         drawn = with_pmfs(engine, draws_of(path.decisions), len(seen), known)

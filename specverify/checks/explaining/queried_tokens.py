@@ -39,7 +39,7 @@ class QueriedTokens:
     ) -> None:
         """Store all paths of the engine, and ``trace_of``, which returns the model queries of a path.
 
-        ``size`` is the vocabulary size, and ``cells`` the cache of ``with_pmfs``.
+        ``size`` is the vocabulary size. ``cells`` is the cache that ``with_pmfs`` fills: the intervals of each uniform.
         """
         self._engine, self._trace_of, self._size, self._cells = engine, trace_of, size, cells
         self._known = dict[Outcomes, dict[int, int]]()

@@ -71,7 +71,10 @@ class _Engine:
     """The enumerated paths of an engine, sorted by their outcomes, with a cache of the draws on each path."""
 
     def __init__(self, engine: KeptPaths, size: int, cells: dict[tuple[int, ...], Any]) -> None:
-        """Store the paths. ``size`` is the vocabulary size, and ``cells`` the cache of ``with_pmfs``."""
+        """Store the paths of the engine.
+
+        ``size`` is the vocabulary size. ``cells`` is the cache that ``with_pmfs`` fills: the intervals of each uniform.
+        """
         self._engine, self.size, self._cells = engine, size, cells
         self._paths = sorted(engine, key=lambda path: path.choices)
         self._drawn = dict[tuple[int, ...], Sequence[PathDraw]]()

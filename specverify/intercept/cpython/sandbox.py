@@ -319,9 +319,9 @@ def _operations() -> Any:
 
 
 class _CallInC(NamedTuple):
-    """How ``probed`` lists the calls of one C function.
+    """Data about one C function that may draw random numbers: how ``probed`` records its calls.
 
-    ``kind`` is the field of ``Found`` to which a call is added, and ``call`` the text that is added.
+    ``kind`` is the field of ``Found`` (a list of calls) to which a call is added, and ``call`` the text that is added.
     """
 
     kind: str

@@ -170,7 +170,7 @@ class _KeyStreams(Streams):
     """The states from which one run drew numbers: each is a tuple of the number of the run, a key and a position."""
 
     def told_apart(self, state: Any) -> Any:
-        """Return the part of ``state`` that is the same in every run: all but the number of the run."""
+        """Return the part of ``state`` that identifies a draw when runs are compared: all but the number of the run."""
         return state and state[0][1:]
 
 

@@ -131,7 +131,7 @@ Rule: TypeAlias = Callable[..., Any]
 
 
 class Primitive(NamedTuple):
-    """An operation: one row of the table. ``family`` is its kind.
+    """One operation of the table of primitives, with its rules. ``family`` is its kind.
 
     ``scalar``, ``vector`` and ``outcome`` are its rules for symbolic numbers, noise vectors and outcomes. ``result``
     determines the dtype of the result, and ``rounding`` what is rounded in 16 bits.
@@ -233,7 +233,7 @@ _VECTORS = _Basis(vectors.add, vectors.multiply, vectors.divide, vectors.negativ
 
 
 def _exact(name: str, scalar: Rule, vector: Rule | Blank, **more: Any) -> Primitive:
-    """Return the table row of ``name``, arithmetic such as ``add``: exact on integers, rounded once on floats.
+    """Return the primitive ``name``, arithmetic such as ``add``: exact on integers, rounded once on floats.
 
     ``scalar`` and ``vector`` are its rules for symbolic numbers and noise vectors; ``more`` are further fields of this
     ``Primitive``.
@@ -242,7 +242,7 @@ def _exact(name: str, scalar: Rule, vector: Rule | Blank, **more: Any) -> Primit
 
 
 def _composed(name: str, formula: Callable[[_Basis, Any], Any], **more: Any) -> Primitive:
-    """Return the table row of ``name``, a function of one number that ``formula`` computes from basic operations.
+    """Return the primitive ``name``, a function of one number that ``formula`` computes from basic operations.
 
     ``formula(x, value)`` calls the operations ``x``, on scalars or on noise vectors. ``more`` are further fields of
     this ``Primitive``.
@@ -300,7 +300,7 @@ def _by_law(law: str, x: _Basis, value: Any) -> Any:
 
 
 def _smooth(name: str, **more: Any) -> Primitive:
-    """Return the table row of ``name``, a monotone function with an entry in ``steps.RULES``.
+    """Return the primitive ``name``, a monotone function with an entry in ``steps.RULES``.
 
     ``more`` are further fields of this ``Primitive``.
     """
@@ -309,7 +309,7 @@ def _smooth(name: str, **more: Any) -> Primitive:
 
 
 def _clamp(name: str, scalar: Rule, vector: Rule, **more: Any) -> Primitive:
-    """Return the table row of ``name``, a clamp, which gives its bound a positive probability.
+    """Return the primitive ``name``, a clamp, which gives its bound a positive probability.
 
     ``scalar`` is the rule for symbolic numbers, ``vector`` that for noise vectors; ``more`` are further fields.
     """
@@ -317,7 +317,7 @@ def _clamp(name: str, scalar: Rule, vector: Rule, **more: Any) -> Primitive:
 
 
 def _whole_part(name: str, scalar: Rule, **more: Any) -> Primitive:
-    """Return the table row of ``name``, a rounding to integers or a sign.
+    """Return the primitive ``name``, a rounding to integers or a sign.
 
     ``scalar`` is the rule for a symbolic number; ``more`` are further fields of this ``Primitive``.
     """
@@ -427,7 +427,7 @@ ELEMENTWISE = table(
 
 
 def applied(name: str, *operands: Any) -> Any:
-    """Return the operation ``name`` of the table, applied to ``operands``.
+    """Return the element-wise operation ``name`` of the table of primitives, applied to ``operands``.
 
     If all operands are plain numbers, NumPy computes it without warnings.
     """
@@ -465,10 +465,10 @@ def towards_zero(element: Symbolic, place: str = "") -> Any:
 
 
 def applied_to_many(name: str, *operands: Any) -> Many:
-    """Return the operation ``name`` of the table, applied to arrays, at least one of which is a noise vector.
+    """Return the operation ``name`` of the table of primitives, applied to arrays of which one is a noise vector.
 
-    A noise vector is an array of symbolic random numbers. Raises ``RuleDeclined`` if the row of the table has no rule
-    for noise vectors.
+    A noise vector is an array of symbolic random numbers. Raises ``RuleDeclined`` if the primitive has no rule for
+    noise vectors.
     """
     rule = ELEMENTWISE[name].vector if name in ELEMENTWISE else Blank("there is no rule for it")
     if isinstance(rule, Blank):
@@ -486,10 +486,10 @@ def _spread(operand: Any, shape: tuple[int, ...]) -> Any:
 
 
 class Operations:
-    """The operations of the table as methods: ``x.add(left, right)``."""
+    """The element-wise operations of the table of primitives as methods, for example ``x.add(left, right)``."""
 
     def __init__(self, apply: Rule) -> None:
-        """Make an object whose method ``name`` calls ``apply(name, *operands)``, for every operation of the table."""
+        """Store ``apply``. The method with the name of an operation calls ``apply(name, *operands)``."""
         self._apply = apply
 
     def __getattr__(self, name: str) -> Rule:
@@ -540,7 +540,7 @@ def _next_whole(bound: Any) -> Any:
 
 
 def result(name: str, *operands: Any) -> Any:
-    """Return the operation or comparison ``name`` of the table, applied to ``operands``."""
+    """Return the operation or comparison ``name`` of the table of primitives, applied to ``operands``."""
     return answered(name, *operands) if name in COMPARISONS else applied(name, *operands)
 
 
@@ -635,9 +635,9 @@ def _parts(value: Symbolic) -> tuple[Continuous | Joined | float, ...]:
 
 
 def _compare(name: str, rule: Callable[..., Any], vector: Blank | Callable[..., Any], **more: Any) -> Primitive:
-    """Return the row of the comparison ``name`` of two operands.
+    """Return the primitive ``name``, a comparison of two operands.
 
-    ``rule`` compares symbolic numbers, ``vector`` noise vectors; ``more`` are further fields of the row.
+    ``rule`` compares symbolic numbers, ``vector`` noise vectors; ``more`` are further fields of this ``Primitive``.
     """
     numbers = getattr(operator, more["python"][0])
     return Primitive(name, Family.COMPARISON, rule, vector, getattr(np, name), Result.BOOLS, numbers=numbers, **more)
@@ -655,7 +655,7 @@ def _crossed(
 
 
 def _ask(name: str, rule: Callable[..., Any], **more: Any) -> Primitive:
-    """Return the table row of ``name``, a test of one number such as ``isnan``.
+    """Return the primitive ``name``, a test of one number such as ``isnan``.
 
     ``rule`` is the rule for a symbolic number; ``more`` are further fields of this ``Primitive``.
     """
@@ -696,7 +696,7 @@ _NOT_READ = Blank("it does not read the elements, so it needs no rule for outcom
 
 
 def _logic(name: str, rule: Rule, **more: Any) -> Primitive:
-    """Return the table row of ``name``, an operation on bools that ``rule`` computes.
+    """Return the primitive ``name``, an operation on bools that ``rule`` computes.
 
     ``more`` are further fields of this ``Primitive``.
     """
@@ -704,7 +704,7 @@ def _logic(name: str, rule: Rule, **more: Any) -> Primitive:
 
 
 def _folding(name: str, pair: str, of_counts: type[Count | Product], vector: Rule | Blank, **more: Any) -> Primitive:
-    """Return the table row of ``name``, a reduction that applies the operation ``pair`` to one element after another.
+    """Return the primitive ``name``, a reduction that applies the operation ``pair`` to one element after another.
 
     The result for counts (non-negative integers) is a symbolic outcome of the class ``of_counts``. ``vector`` is the
     rule for noise vectors; ``more`` are further fields.
@@ -714,7 +714,7 @@ def _folding(name: str, pair: str, of_counts: type[Count | Product], vector: Rul
 
 
 def _extreme(name: str, *, largest: bool, **more: Any) -> Primitive:
-    """Return the table row of ``name``, the maximum of elements, or the minimum if ``largest`` is False.
+    """Return the primitive ``name``, the maximum of elements, or the minimum if ``largest`` is False.
 
     ``more`` are further fields of this ``Primitive``.
     """
@@ -723,7 +723,7 @@ def _extreme(name: str, *, largest: bool, **more: Any) -> Primitive:
 
 
 def _place(name: str, *, largest: bool, **more: Any) -> Primitive:
-    """Return the table row of ``name``, the index of the maximum, or of the minimum if ``largest`` is False.
+    """Return the primitive ``name``, the index of the maximum, or of the minimum if ``largest`` is False.
 
     ``more`` are further fields of this ``Primitive``.
     """
@@ -732,7 +732,7 @@ def _place(name: str, *, largest: bool, **more: Any) -> Primitive:
 
 
 def _scan(name: str, of: Primitive, numbers: Rule, **more: Any) -> Primitive:
-    """Return the table row of ``name``, which applies the reduction ``of`` to every prefix of a row of elements.
+    """Return the primitive ``name``, which applies the reduction ``of`` to every prefix of a row of elements.
 
     ``numbers`` computes the result for plain numbers; ``more`` are further fields of this ``Primitive``.
     """
@@ -747,7 +747,7 @@ def _in_order(
 
 
 def _ordering(name: str, ranks: Rule, vector: Rule | Blank = _NO_VECTOR, **more: Any) -> Primitive:
-    """Return the table row of ``name``, an operation that sorts a row: values at some ranks, and their indices.
+    """Return the primitive ``name``, an operation that sorts a row: values at some ranks, and their indices.
 
     ``ranks(length, argument)`` returns these ranks for a row of the given length; ``argument`` is that of the call,
     such as k. ``vector`` is the rule for noise vectors; ``more`` are further fields.
@@ -811,7 +811,7 @@ ROWS = table(
 
 
 def _movement(name: str, family: Family = Family.VIEW, outcome: Blank = _MOVES, **more: Any) -> Primitive:
-    """Return the table row of ``name``, which only moves elements: the library itself computes the positions.
+    """Return the primitive ``name``, which only moves elements: the library itself computes the positions.
 
     ``family`` is the kind of movement, ``outcome`` the reason why outcomes need no rule, and ``more`` are further
     fields of this ``Primitive``.
@@ -872,16 +872,17 @@ OF_TORCH, OF_JAX, OF_MATH, OF_PYTHON = (spelled(PRIMITIVES, each) for each in ("
 
 
 def names_of(named: dict[str, Primitive], *families: Family) -> dict[str, str]:
-    """Return the operations of the given ``families``: name in a library -> name in the table.
+    """Return the primitives of the given ``families``: name of the function in a library -> name of the primitive.
 
-    ``named`` has the rows of the table by their names in the library.
+    ``named`` maps the names of the library's functions to primitives.
     """
     return {name: row.name for name, row in named.items() if row.family in families}
 
 
 def with_rule(named: dict[str, Primitive], column: str) -> dict[str, Primitive]:
-    """Return those of the rows ``named`` that have a rule in ``column``, by their names in the library.
+    """Return the entries of ``named`` whose primitive has a rule of one kind.
 
-    ``column`` is the field ``scalar``, ``vector`` or ``outcome`` of a row.
+    ``named`` maps the names of a library's functions to primitives. ``column`` is the field of ``Primitive`` with this
+    kind of rules: ``scalar``, ``vector`` or ``outcome``.
     """
     return {name: row for name, row in named.items() if not isinstance(getattr(row, column), Blank)}

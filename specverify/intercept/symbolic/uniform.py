@@ -56,9 +56,9 @@ ALIKE = 1e-6
 
 
 class Runner:
-    """A clock of a race: its rate, and its position in the forest of known orders.
+    """A clock of a race: its rate, and what is known about the order in which it and other clocks ring.
 
-    A clock rings before its descendants.
+    The known order is stored as trees of clocks: a clock rings before its descendants.
     """
 
     __slots__ = ("after", "behind", "flipped", "known", "rate", "told")
@@ -83,7 +83,7 @@ class Runner:
             yield from runner.all_behind()
 
     def root(self) -> Runner:
-        """Return the clock that is known to ring first in the tree that contains this clock."""
+        """Return the clock that is known to ring before all others whose order relative to this clock is known."""
         return self if self.after is None else self.after.root()
 
     def put_behind(self, other: Runner) -> None:
@@ -153,9 +153,10 @@ class Place(NamedTuple):
 
 
 def alike(runner: Runner) -> bool:
-    """Return whether all clocks in the tree of ``runner`` ring in the order of their uniforms.
+    """Return whether the clock ``runner``, and all clocks in its tree, ring in the order of their uniforms.
 
-    True if these clocks have one rate and are all functions of u, or all of 1 - u.
+    The tree has the clocks whose order was compared (see ``Runner``). True if these clocks have one rate and are all
+    functions of u, or all of 1 - u.
     """
     return all((each.rate, each.flipped) == (runner.rate, runner.flipped) for each in runner.root().all_behind())
 
