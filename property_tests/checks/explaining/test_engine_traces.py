@@ -250,3 +250,17 @@ def test_the_text_of_a_wrong_row_is_named_rather_than_its_numbers():
     assert named(quoted, "a wrong row") == ("a wrong row", False)
     assert named(quoted, quoted.fault, other) == (quoted.fault, False)
     assert named(quoted, "") == (missing, False)
+
+
+def test_the_sibling_in_the_text_of_a_certain_row_is_named():
+    target = lambda tokens: np.eye(4)[len(tokens) % 4]  # noqa: E731
+    queries = (("draft", (0, 1)), ("target", (0,)), ("target", (0, 1)), ("target", (0, 1, 2)))
+    trace = Trace((((0,), (2, 3)),), queries, target, target)
+    said = "p of new token 2 is not computed after (0, 2)"
+    behind = ", but after (0, 1, 2), which also has 1, another draft for the place of 2"
+    assert row_not_computed([trace], (2,), {3: 1.0}) == said + behind
+    assert row_not_computed([trace], (2,), {1: 1.0}) == said
+    two = trace._replace(queries=(*queries, ("target", (0, 1, 1, 2))))
+    assert row_not_computed([two], (2,), {3: 1.0}) == said
+    undrafted = trace._replace(queries=queries[1:])
+    assert row_not_computed([undrafted], (2,), {3: 1.0}) == f"{said}, but after (0, 1, 2) (another text)"

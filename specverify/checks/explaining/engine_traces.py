@@ -72,12 +72,14 @@ def row_not_computed(traces: Sequence[Trace | None], before: Tokens, seen: Mappi
     """Return the sentence that the target is never queried with the text of a wrong token; "" if it is.
 
     The text of a token is the prompt with all tokens before it. If one other text is queried instead, the sentence adds
-    it. There are two ways to find this other text:
+    it. There are three ways to find this other text:
 
     * On all paths, the first query with the text without its last token is followed by a query with the other text.
     * The other text is the only text of the same length that is queried on all paths.
 
-    It is added only if p after it is the observed law ``seen``, and this law is uncertain.
+    * The other text is the only wrong one that is queried on all paths and ends with the last token of the text.
+
+    It is added only if p after it is the observed law ``seen``. In the first two ways, this law must be uncertain.
 
     Args:
         traces: The queries of several paths, or None.
@@ -96,8 +98,11 @@ def row_not_computed(traces: Sequence[Trace | None], before: Tokens, seen: Mappi
     same = set.intersection(*({other for other in queried if len(other) == len(text)} for queried in asked))
     instead = next((kind.pop() for kind in (following, same) if len(kind) == 1), ())
     said = ""
+    fed = _texts_with_last_token(fitting, text)
     if instead and _has_law(fitting[0], instead, seen):
         said = f"{BUT_AFTER}{instead}{text_difference(instead, text, ())}"
+    elif len(fed) == 1 and _has_law(fitting[0], fed[0], seen, certain=True):
+        said = f"{BUT_AFTER}{fed[0]}{_other_draft(fitting[0], fed[0], text) or text_difference(fed[0], text, ())}"
     return f"p of new token {len(before) + 1} is not computed after {text}{said}"
 
 
@@ -108,12 +113,41 @@ def _asked_behind(trace: Trace, text: Tokens) -> Tokens:
     return next(iter(asked[at:]), ())
 
 
-def _has_law(trace: Trace, text: Tokens, seen: Mapping[int, Any]) -> bool:
-    """Return whether p after ``text`` is the law ``seen`` of a token, and not certain. ``trace`` has the target."""
+def _texts_with_last_token(traces: Sequence[Trace], text: Tokens) -> list[Tokens]:
+    """Return the texts with which the target is queried on all paths ``traces`` and that end as ``text`` does.
+
+    Such a query is made where the program feeds the last token of ``text``. Texts that an emitted text begins with are
+    left out, because they are right. The result is [] if ``text`` is a prompt.
+    """
+    if text == traces[0].texts[0][0]:
+        return []
+    shared = set.intersection(*(set(trace.asked("target")) for trace in traces))
+    right = [prompt + new for trace in traces for prompt, new in trace.texts]
+    return [asked for asked in shared if asked[-1:] == text[-1:] and not any(_begins(one, asked) for one in right)]
+
+
+def _other_draft(trace: Trace, asked: Tokens, text: Tokens) -> str:
+    """Return words about another draft for a place of ``text`` that the queried text ``asked`` has too; "" if none.
+
+    The other draft must be the first token that is inserted in ``text``, and the draft model must be queried with it.
+    ``trace`` has the queries.
+    """
+    extra = _inserted(asked, text, trace.texts[0][0])
+    start = next((i for i, pair in enumerate(zip(asked, text, strict=False)) if pair[0] != pair[1]), len(text))
+    if not extra or ("draft", (*text[:start], asked[start])) not in trace.queries:
+        return ""
+    return f", which also has {asked[start]}, another draft for the place of {text[start]}"
+
+
+def _has_law(trace: Trace, text: Tokens, seen: Mapping[int, Any], *, certain: bool = False) -> bool:
+    """Return whether p after ``text`` is the law ``seen`` of a token. ``trace`` has the target.
+
+    Unless ``certain``, the result is False for a law that is certain.
+    """
     if trace.target is None:
         return False
     row = trace.target(text).tolist()
-    if max(row) > CERTAIN:
+    if max(row) > CERTAIN and not certain:
         return False
     return same_row(row, [float(seen.get(token, 0)) for token in range(len(row))], NEAR_LAW)
 
