@@ -57,7 +57,7 @@ class Recorder:
     boundary = None
 
     def __init__(self, named: Draws) -> None:
-        """Start without records. ``named`` answers a decoder that calls ``draws.categorical`` itself."""
+        """Start without records. ``named`` chooses the outcomes if a decoder calls ``draws.categorical`` itself."""
         self._named = named
         self.records: list[Record] = []
         self.keys: list[Any] = []

@@ -37,7 +37,7 @@ class InThread(threading.local):
     """The state of interception in one thread: the block that it has entered, and whether interception is suspended."""
 
     def __init__(self) -> None:
-        """Start without an open block."""
+        """Start outside of any interception block."""
         self.block: Block | None = None
         """The block that the thread has entered."""
         self.silent: list[int] = []
@@ -53,7 +53,7 @@ class Runs:
     """
 
     def __init__(self) -> None:
-        """Start without open blocks and patches."""
+        """Start with no open interception block and no applied patch."""
         self.blocks: list[Block] = []
         self.patched: set[str] = set()
         """Names of the context managers of ``patches.once`` that are entered."""
@@ -89,10 +89,10 @@ class Runs:
 
 
 class Process:
-    """Facts about this process that remain valid until the process is searched again."""
+    """Data about this process, such as its random generators, which remain valid until it is searched again."""
 
     def __init__(self) -> None:
-        """Start without facts: every field is empty."""
+        """Start with every field empty; searches of the process and the front ends fill them."""
         self.methods: dict[type, dict[str, Callable[..., Any]]] = {}
         """Type of generator -> replacements of its methods inside a block. Front ends fill it in, subclasses first."""
         self.aliases: list[Any] = []

@@ -97,10 +97,11 @@ def _is_from_q(heaviest: HeaviestPaths, seen: Sequence[Any], p: Sequence[Any]) -
 
 
 def _too_few_draws(heaviest: HeaviestPaths, before: Tokens, p: Sequence[Any]) -> str:
-    """Return the sentence that ``before`` and the next token come from too few draws; "" if they do not.
+    """Return the sentence that a program makes too few draws for its first tokens; "" if it makes enough.
 
-    The first path of ``heaviest`` is examined. ``p`` is the expected law of the next token, the first wrong one. A
-    token that is certain in the expected law, given those before it, needs no draw.
+    The tokens are ``before`` and the one after them, which is the first wrong one; ``p`` is its expected law. A token
+    that is certain in the expected law, given those before it, needs no draw, and each other token needs one. Only the
+    first path of ``heaviest`` is examined.
     """
     number = len(before) + 1
     needed = sum(_is_open(heaviest.expected, before[:i]) for i in range(number))

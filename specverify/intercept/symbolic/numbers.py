@@ -111,7 +111,7 @@ class SymbolicInt(SymbolicFloat):
         return 1
 
     def bit_length(self) -> int:
-        """Return the bit length of the integer, which is read."""
+        """Return the bit length of the integer; it gets a plain value now."""
         return self.__int__().bit_length()
 
     def __str__(self) -> str:
@@ -121,7 +121,7 @@ class SymbolicInt(SymbolicFloat):
         return format(self.__int__(), shape)
 
     def to_bytes(self, *args: Any, **kwargs: Any) -> bytes:
-        """Return the bytes of the integer, which is read."""
+        """Return the bytes of the integer; it gets a plain value now."""
         return self.__int__().to_bytes(*args, **kwargs)
 
 

@@ -295,9 +295,10 @@ def _value(known: Known, times: dict[Runner, float], rng: np.random.Generator) -
 
 
 def _rung(root: Runner, rng: np.random.Generator) -> dict[Runner, float] | None:
-    """Return a ring time, drawn by ``rng``, for ``root`` and each clock of the tree below it.
+    """Return a ring time, drawn by ``rng``, for the clock ``root`` and each clock that is known to ring after it.
 
-    The times are drawn again until any two are well separated. Returns None if this fails ``_TRIES`` times.
+    The times are drawn again until any two have a relative distance above ``APART``. Returns None if this fails
+    ``_TRIES`` times.
     """
     for _ in range(_TRIES):
         times: dict[Runner, float] = {}
