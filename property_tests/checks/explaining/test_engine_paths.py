@@ -249,3 +249,32 @@ def test_a_draft_without_a_draw_has_no_number_and_its_replacement_is_drawn():
     assert " = p without token 1 (" in said
     assert "chosen without a draw" not in said
     assert "q = " not in said
+
+
+def cut(row):
+    least = sorted(row)[-2]
+    return [mass if mass >= least else 0.0 for mass in row]
+
+
+def cuts_rows(model, draft, text, length):
+    """Decode with one draft a round; both models are cut to their two largest entries."""
+    text, end = list(text), len(text) + length
+    while len(text) < end:
+        p, q = (cut([float(mass) for mass in one(tuple(text))]) for one in (model, draft))
+        p, q = ([mass / sum(row) for mass in row] for row in (p, q))
+        token = random.choices(range(len(q)), q)[0]
+        if random.random() * q[token] >= p[token]:
+            token = random.choices(range(len(p)), [max(a - b, 0) for a, b in zip(p, q, strict=True)])[0]
+        text.append(token)
+    return text[-length:]
+
+
+def test_a_law_of_a_truncated_p_is_named_before_the_row_of_the_drafts():
+    with pytest.raises(SpeculationRefuted) as refuted:
+        check_engine(
+            lambda s: lambda prompt: cuts_rows(s.target, s.draft, prompt, s.horizon),
+            checks=["law_is_target"],
+            quick=True,
+        )
+    said = ": every new token has the law of p cut to its 2 largest entries (as by top-k or top-p), expected p"
+    assert said in str(refuted.value)

@@ -247,6 +247,25 @@ def only_change(seen: tuple[float, ...], rows: tuple[tuple[str, tuple[float, ...
     return fitting[0] if len(fitting) == 1 else ""
 
 
+def change_of_all(pairs: Sequence[tuple[Row, Row]], near: float) -> str:
+    """Return words for the only change of p that gives every observed row; "" if no change or several changes do.
+
+    ``pairs`` has (observed row, row of p) for each text. A pair shows a change only if the observed row has at least
+    ``LEAST_OPEN`` entries strictly between 0 and 1 and differs from p; without such a pair the result is "". Entries
+    may differ by the rounding error ``near``.
+    """
+
+    def fits_change(words: str, seen: Row, row: Row) -> bool:
+        changed = dict(changes_of(tuple(row)))[words]
+        return all(abs(a - b) < near for a, b in zip(seen, changed, strict=True))
+
+    shown = [row for seen, row in pairs if changed_row(seen, {"p": row}, near)]
+    if not shown:
+        return ""
+    fitting = [words for words, _ in changes_of(tuple(shown[0])) if all(fits_change(words, *pair) for pair in pairs)]
+    return fitting[0].format(m="p") if len(fitting) == 1 else ""
+
+
 @lru_cache(maxsize=1024)
 def changes_of(row: tuple[float, ...]) -> tuple[tuple[str, tuple[float, ...]], ...]:
     """Return (words, changed row) for each change, such as a temperature, that can be computed from ``row`` alone."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from specverify.base.verdict import Counterexample
+from specverify.checks.explaining.changed_rows import change_of_all
 from specverify.checks.explaining.counterexample_parts import (
     EVIDENCE,
     MOST_TREE_PATHS,
@@ -29,6 +30,7 @@ from specverify.checks.explaining.engine_rounds import (
     EngineRounds,
     engine_rounds,
     is_by_other_text,
+    is_of_draft_row,
     model_of_law,
     without_other_cause,
     without_unseen_row,
@@ -72,6 +74,9 @@ PROCESSED = "p as in the call without speculation"
 """Follows the name of a case whose rows of p are processed, for example by a temperature."""
 COMPARED_TEXTS = 64
 """The largest number of texts at which the rows of the target are compared with the expected law."""
+
+MOST_LAWS = 500
+"""The largest number of next tokens whose laws are compared with a changed p."""
 
 
 def program_counterexample(
@@ -132,6 +137,7 @@ def program_counterexample(
     model = _after(trace.texts[0][0], trace.target) if trace and trace.target else model_of_law(expected, size)
     named = or_none(token_without_draw, program, engine) or _fault_of(rounds, engine, drawn, (model, size), cells)
     named, proved = _or_fault_of_queries((rounds, named), program, engine, traces, difference, (size, cells))
+    named = or_none(_or_changed_p, named, law, expected, size) or named
     if not named:
         paths_drawn = HeaviestPaths(
             engine, expected, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells
@@ -148,6 +154,24 @@ def program_counterexample(
     let = with_contexts(example.let, own.contexts if trace else ())  # else the prompt of these texts is not known
     sure = program.is_probe and (own.named or proved or REJECTED_CHANGES in named)
     return example._replace(let=let, fault=named, rows=(difference.fault, *difference.rows), sure=sure)
+
+
+def _or_changed_p(named: str, law: Mapping[Any, Any], expected: Mapping[Any, Any], size: int) -> str:
+    """Return the sentence that ``law`` is the law of a changed p, for example cut by top-k; ``named`` if it is not.
+
+    The law of each next token must have the same change, compared with the law in ``expected``. Both laws map texts to
+    probabilities. Returns ``named`` also if it names another fault than the row of a draft, which may be changed like
+    p, and if there are more than ``MOST_LAWS`` next tokens. ``size`` is the vocabulary size.
+    """
+    if named and not is_of_draft_row(named):
+        return named
+    befores = {text[:length] for text in law for length in range(len(text))}
+    if not size or len(befores) > MOST_LAWS:
+        return named
+    seen, p = model_of_law(law, size), model_of_law(expected, size)
+    pairs = [(seen(before).tolist(), p(before).tolist()) for before in befores if seen(before).any()]
+    words = change_of_all(pairs, NEAR_LAW)
+    return f"every new token has the law of {words}, expected p" if words else named
 
 
 def _with_queried_tokens(

@@ -113,9 +113,14 @@ def _draft_row(read: Sequence[tuple[Reading, Models]]) -> str:
     if the sentence of a path does not name the row.
     """
     faults = [reading.fault for reading, _ in read if reading.fault]
-    drawn = [fault for fault in faults if re.match(r"draft \d+ is drawn from ", fault)]
+    drawn = [fault for fault in faults if is_of_draft_row(fault)]
     named = [fault for fault in drawn if " = (" in fault.partition(", expected")[0]]
     return named[0] if named and len(named) == len(drawn) and 2 * len(drawn) > len(faults) else ""
+
+
+def is_of_draft_row(fault: str) -> bool:
+    """Return whether the sentence ``fault`` states that a draft is drawn from a wrong row."""
+    return bool(re.match(r"draft \d+ is drawn from ", fault))
 
 
 def _is_unshown(best: Sequence[Reading | None]) -> bool:
