@@ -77,6 +77,15 @@ DEEP_TREE: Final = (-1, -1, 0, 0, 2, 2, 4, 4)
 """Parents of a tree with four levels of two nodes; the second node of each level is a leaf."""
 TREE_SCENARIOS: Final = tuple(Scenario(open_after(level + 1), 3, (0,), 5, seed=30) for level in range(5))
 """Scenarios with one open row: at one level of ``DEEP_TREE``, or at the token after the tree."""
+LATE_TREE: Final = (-1, -1, 1, 1, 3, 3)
+"""Parents of a tree with three levels of two nodes; the first node of each level is a leaf, so every longer path begins
+with a rejection at each level."""
+LATE_SCENARIOS: Final = (
+    Scenario(open_after(1, 2), 3, (0,), 5, seed=30),
+    Scenario(open_after(1, 2, 3), 3, (0,), 4, seed=30),
+)
+"""Scenarios with open rows at two or three levels of ``LATE_TREE``. They have more paths than those of one open row,
+but only they show what a rejection at one level changes at the next."""
 WIDE_TREE: Final = (-1,) * 4
 """Parents of a tree with one level of four nodes: the fourth is tested on the residual of p after three rejections."""
 WIDE: Final = Scenario(open_after(1), 4, (0,), 2, seed=38)

@@ -45,7 +45,15 @@ import numpy as np
 from specverify.base.callables import first_line
 from specverify.base.prefixes import common_length
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.laws.deep_scenarios import DEEP_TREE, ONE_ROW_SCENARIOS, TREE_SCENARIOS, WIDE, WIDE_TREE
+from specverify.laws.deep_scenarios import (
+    DEEP_TREE,
+    LATE_SCENARIOS,
+    LATE_TREE,
+    ONE_ROW_SCENARIOS,
+    TREE_SCENARIOS,
+    WIDE,
+    WIDE_TREE,
+)
 from specverify.laws.scenarios import SCENARIOS, Scenario
 from specverify.reference import Claim, Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, Verifier
 from specverify.reference.drafters.tree import Pick, independent, most_likely, tree_drafter, without_replacement
@@ -114,8 +122,9 @@ def tree_subject(verify: BareVerifier, name: str, form: Form, trees: tuple[Token
     * The deepest of these shapes is also examined by sampling.
     * If ``verify`` takes a batch of trees, each shape is examined as one tree of a batch. The first shape is also
       examined in a batch of this tree alone.
-    * If ``verify`` takes one tree per call and ``trees`` is None, three more shapes are examined: ``DEEP_TREE``,
-      ``WIDE_TREE``, and a single draft with p and q nearly equal. A shape on which ``verify`` raises is left out.
+    * If ``verify`` takes one tree per call and ``trees`` is None, four more shapes are examined: ``DEEP_TREE``,
+      ``LATE_TREE``, ``WIDE_TREE``, and a single draft with p and q nearly equal. A shape on which ``verify`` raises is
+      left out.
     """
     drafting = DRAFTING[_drafts(form)]
     shapes = trees or (drafting.trees[1:2] if form.batched else drafting.trees)
@@ -148,8 +157,8 @@ def _drafts(form: Form) -> Drafts:
 
 
 def _deep(verify: BareVerifier, form: Form) -> Cases:
-    result = ((DEEP_TREE, TREE_SCENARIOS), (WIDE_TREE, (WIDE,)), ((-1,), ONE_ROW_SCENARIOS))
-    made = ((_variant(verify, form, shape), where) for shape, where in result)
+    deep = ((DEEP_TREE, TREE_SCENARIOS), (LATE_TREE, LATE_SCENARIOS), (WIDE_TREE, (WIDE,)), ((-1,), ONE_ROW_SCENARIOS))
+    made = ((_variant(verify, form, shape), where) for shape, where in deep)
     return tuple(case for variant, scenarios in made for case in where_it_runs(variant, scenarios))
 
 
