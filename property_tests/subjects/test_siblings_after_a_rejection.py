@@ -26,7 +26,8 @@ def verifier(wrong_after: int) -> Any:
     """
 
     def verify(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-        node, path, rejected = -1, [], 0
+        node, rejected = -1, 0
+        path: list[int] = []
         while True:
             left, here = p[node + 1], 0
             for child in (index for index, parent in enumerate(parents) if parent == node):
