@@ -37,6 +37,8 @@ def test_beside_a_refutation_the_undecided_checks_are_listed_without_their_reaso
     assert "the reason" in str(alone)
     assert isinstance(beside, SpeculationRefuted)
     assert str(beside).endswith("it: not decided: acceptance is optimal")
+    behind = unknown._replace(statement="where it steps is not known: see law_is_target")
+    assert str(fault_of(plan, [refuted, behind])).endswith("not decided: acceptance is optimal (see law is target)")
     assert "the reason" not in str(beside)
 
 

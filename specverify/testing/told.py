@@ -14,6 +14,8 @@ from specverify.subjects.subject import UnusableSubject
 
 _ANSWER = re.compile(r"(returned \w+) .*(?=, expected )", re.DOTALL)
 """Matches a result of the wrong kind in a message; it differs in each call."""
+_SEE = re.compile(r": (see \w+)$")
+"""Matches the end of a reason that refers to the verdict of another check."""
 
 
 def failure_message(group: Sequence[Verdict]) -> str:
@@ -25,9 +27,17 @@ def failure_message(group: Sequence[Verdict]) -> str:
 
 
 def not_decided(unknown: Sequence[Verdict]) -> str:
-    """Return the line with the checks that stay UNKNOWN beside a refutation, without their reasons; "" if none does."""
-    names = ", ".join(verdict.check.replace("_", " ") for verdict in unknown)
+    """Return the line with the checks that stay UNKNOWN beside a refutation; "" if none does.
+
+    Their reasons are left out, except the name of another check whose verdict is the reason.
+    """
+    names = ", ".join(_with_other_check(verdict).replace("_", " ") for verdict in unknown)
     return f"{unknown[0].subject}: not decided: {names}" if unknown else ""
+
+
+def _with_other_check(verdict: Verdict) -> str:
+    other = _SEE.search(verdict.statement)
+    return f"{verdict.check} ({other.group(1)})" if other else verdict.check
 
 
 def grouped(wrong: Sequence[Verdict]) -> list[list[Verdict]]:

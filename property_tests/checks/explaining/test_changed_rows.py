@@ -72,8 +72,14 @@ def of_mean(p, q, draft_tokens):
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"accept": lambda p, q, x: right(tempered(p), q, x)}, "with p at temperature 0.8 in place of p, expected min"),
-        ({"accept": lambda p, q, x: right(p, tempered(q), x)}, "with q at temperature 0.8 in place of q, expected min"),
+        (
+            {"accept": lambda p, q, x: right(tempered(p), q, x)},
+            "with p at a further temperature of 0.8 in place of p, expected min",
+        ),
+        (
+            {"accept": lambda p, q, x: right(p, tempered(q), x)},
+            "with q at a further temperature of 0.8 in place of q, expected min",
+        ),
         (
             {"accept": lambda p, q, x: right(largest(p), q, x)},
             "with p cut to its 2 largest entries (as by top-k or top-p) in place of p, expected min(1, p/q)",
@@ -117,7 +123,7 @@ def test_a_mean_over_positions_is_named():
 
 def test_a_row_that_no_change_or_more_than_one_gives_has_no_name():
     p = (0.5, 0.3, 0.2)
-    assert changed_row(tempered(np.array(p)).tolist(), {"p": p}, 1e-9) == "p at temperature 0.8"
+    assert changed_row(tempered(np.array(p)).tolist(), {"p": p}, 1e-9) == "p at a further temperature of 0.8"
     assert changed_row((0.4, 0.4, 0.2), {"p": p}, 1e-9) == ""
     assert changed_row((0.5, 0.3, 0.2), {"p": p, "q": p}, 1e-9) == ""
     assert changed_row((0.6, 0.4), {"p": (0.6, 0.4)}, 1e-9) == ""
@@ -141,7 +147,10 @@ def engine(scenario, accept=right, from_q=False):
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"accept": lambda p, q, x: right(tempered(p), q, x)}, "min(1, p/q) with p at temperature 0.8 in place of p"),
+        (
+            {"accept": lambda p, q, x: right(tempered(p), q, x)},
+            "min(1, p/q) with p at a further temperature of 0.8 in place of p",
+        ),
         ({"accept": lambda p, q, x: p[x] >= q[x]}, "drafts are accepted whenever p >= q, and never else, expected"),
         ({"from_q": True}, "a rejected draft is replaced by a draw from q, expected norm(max(p - q, 0)): in place of"),
     ],

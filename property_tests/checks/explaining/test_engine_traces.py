@@ -49,8 +49,8 @@ def test_a_context_that_has_lost_the_tokens_before_the_fed_ones_is_named():
     target = lambda tokens: np.eye(4)[int(tokens[0] == 3)]  # noqa: E731
     queries = (("target", (3,)), ("target", (3, 0)), ("target", (1,)), ("target", (1, 2)))
     trace = Trace((((3,), (0, 1, 0)),), queries, target, target)
-    said = "the context has lost all tokens before new token 2: p is computed after (1) alone and not after (3 0 1)"
-    assert wrong_row(trace, 0, (0, 1, 1)) == said
+    said = "the target's context has lost all tokens before new token 2: p is computed after (1) alone and not after "
+    assert wrong_row(trace, 0, (0, 1, 1)) == f"{said}(3 0 1)"
     ambiguous = trace._replace(queries=(*queries, ("target", (0, 1))))
     assert "lost" not in wrong_row(ambiguous, 0, (0, 1, 1))
     right = trace._replace(queries=(*queries, ("target", (3, 0, 1))))
@@ -110,8 +110,8 @@ def test_a_context_with_a_rejected_draft_whose_replacement_is_known_is_named():
     queries = (("draft", (0,)), ("target", (0,)), ("draft", (0, 1)), ("target", (0, 3, 3)))
     trace = Trace((((0,), (1, 2)),), queries, draft, target)
     assert wrong_row(trace, 0, (1, 1)) == (
-        "the context still holds the rejected draft 3 in place of 1 (new token 1): p is computed after (0 3 3) and not "
-        "after (0 1)"
+        "the target's context still holds the rejected draft 3 in place of 1 (new token 1): p is computed after "
+        "(0 3 3) and not after (0 1)"
     )
     before = trace._replace(queries=(*queries[:2], queries[3], queries[2]))  # a test of drafts, and no stale context
     assert "still holds" not in wrong_row(before, 0, (1, 1))
@@ -149,10 +149,10 @@ def test_a_context_with_a_rejected_draft_in_the_place_of_a_token_is_named():
     draft = lambda tokens: np.eye(4)[3]  # noqa: E731
     queries = (("target", (0,) * 9), ("draft", (0,) * 9), ("target", (*(0,) * 9, 3)))
     trace = Trace((((0,) * 9, (1, 2)),), queries, draft, target)
-    said = "the context still holds the rejected draft 3 in place of 1 (new token 1): the choice of p after "
+    said = "the target's context still holds the rejected draft 3 in place of 1 (new token 1): the choice of p after "
     assert wrong_row(trace, 0, (1, 1)) == f"{said}(... 0 0 0 0 0 0 0 3)"
     other = trace._replace(draft=lambda tokens: np.eye(4)[0])
-    assert wrong_row(other, 0, (1, 1)).startswith("the context holds 3 in place of 1 (new token 1): ")
+    assert wrong_row(other, 0, (1, 1)).startswith("the target's context holds 3 in place of 1 (new token 1): ")
     right = trace._replace(queries=(*trace.queries, ("target", (*(0,) * 9, 1))))
     assert "context" not in wrong_row(right, 0, (1, 1))
 

@@ -280,7 +280,9 @@ def test_one_wrong_number_in_replacement_and_bonus_is_named_once():
     sentence = fault_of_rounds(in_scenario(both)).sentence
     assert sentence.startswith("each token that is not a draft is drawn from norm(max(p - q, 0)^2), expected")
     of_bonus = fault_of_rounds(in_scenario(verifier(bonus=lambda p: squared(p[-1])))).sentence
-    assert of_bonus.startswith("the bonus token is drawn from p at temperature 0.5, expected p after the last draft")
+    assert of_bonus.startswith(
+        "the bonus token is drawn from p at a further temperature of 0.5, expected p after the last draft"
+    )
     apart = verifier(replace=lambda p, q: squared(p - q), bonus=lambda p: p[-1] ** 3)
     assert "each token that is not a draft" not in fault_of_rounds(in_scenario(apart)).sentence
 

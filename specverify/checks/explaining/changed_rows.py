@@ -101,7 +101,7 @@ def _rolled(rows: Sequence[Row], drafts: Tokens, i: int) -> Row:
 
 
 CHANGES = (
-    *(_Changed(f"{{m}} at temperature {value:g}", partial(_tempered, value)) for value in TEMPERATURES),
+    *(_Changed(f"{{m}} at a further temperature of {value:g}", partial(_tempered, value)) for value in TEMPERATURES),
     *(
         _Changed(f"{{m}} cut to its {count} largest entries (as by top-k or top-p)", partial(_top, count))
         for count in range(1, MOST_KEPT + 1)
@@ -138,7 +138,7 @@ class _ChangedModels(NamedTuple):
     """A round in which the rows of p, of q, or of both are changed."""
 
     rows: str
-    """The name of the changed rows, for example "p at temperature 0.5"."""
+    """The name of the changed rows, for example "p at a further temperature of 0.5"."""
     replaced: str
     """The rows that the changed rows replace: "p", "q" or "p and q"."""
     change: Callable[[ModelRows, Tokens], ModelRows]

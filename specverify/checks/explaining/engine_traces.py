@@ -14,7 +14,7 @@ from specverify.checks.explaining.wording import ends_of, short_row
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Trace
 
-KEPT = "the context "
+KEPT = "the target's context "
 """The beginning of a sentence about a token that the context of a row should not contain."""
 OF_DRAFT_MODEL = "the token after accepted drafts is the draft model's"
 """The beginning of the sentence about a bonus for which p is not computed."""
@@ -197,7 +197,7 @@ def round_around(trace: Trace, index: int, wanted: Tokens, *, bonus: bool = Fals
     said = f"round from new token {one.begin + 1}: drafted {listed_tokens(one.drafts)}, {kept}"
     number = one.wrong - one.begin
     if _runs_on(trace, index, wanted) and number < one.accepted:
-        return f"{said}: draft {number + 1} is the end token {trace.eos}, and the tokens after it are emitted too"
+        return f"{said}: the end token {trace.eos} is draft {number + 1}, and the tokens after it are emitted too"
     return f"{said} (inferred from the tokens)"
 
 

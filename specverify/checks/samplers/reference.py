@@ -199,7 +199,7 @@ def _example(found: ReferenceFound, view: str) -> Counterexample:
     """
     told = farthest_told(_tally(found, view))
     let = (f"{found.samples} samples of each",)
-    return Counterexample(let, f"they differ most in: {view}", told, fault=told[0] if told else "")
+    return Counterexample(let, f"they differ most in the counts of {view}", told, fault=told[0] if told else "")
 
 
 def _tally(found: ReferenceFound, view: str) -> Tally:
