@@ -118,12 +118,13 @@ def of_engine(program: EngineProgram) -> LawBearing:
         with program.open() as run:
             return program_counterexample(program, run, law, expected, KeptPaths(run, paths_of_opened(program.open)))
 
+    notes = [*(() if program.watch else (NOT_EXAMINED,)), *program.not_examined]
     return LawBearing(
         law=partial(enumerated, program),
         target=program.target or program.law,
         declared=program.target and program.law,
         explain=explain,
-        covered=lambda law: {} if program.watch else {"notes": [NOT_EXAMINED]},
+        covered=lambda law: {"notes": notes} if notes else {},
         name=program.name,
         setting=program.name,
         selects=True,

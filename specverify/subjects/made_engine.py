@@ -143,6 +143,12 @@ QUICK = QUICK_PLANNED | {*MANY_ROWS, SAMPLES_OF_ONE_PROMPT, SHARED_BEGINNING, EN
 """Batches of the quick plan, beside those that its list names."""
 
 
+NO_ENDS = (
+    "no text with an end was examined (scenario.eos is None): if the engine ends texts, let it end them at "
+    "scenario.eos and return Made(..., stops=True)"
+)
+
+
 class WithVocabulary(NamedTuple):
     """A factory (``make``) of an engine that needs a larger vocabulary than the smallest scenarios have."""
 
@@ -306,6 +312,7 @@ def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS)
         trace=partial(_traced, make, scenario),
         most_paths=MOST_PATHS,
         probe=partial(_probe, make, like._replace(observer=None)),
+        not_examined=() if like.stops else (NO_ENDS,),
     )
     if like.plain is None and like.allowed is None:
         program = program._replace(logits=Logits(partial(_logits, scenario), rounding=0.0))

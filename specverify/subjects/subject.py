@@ -256,6 +256,8 @@ class EngineProgram(NamedTuple):
     """Returns the same engine in a setting whose law tells wrong rules apart; it explains a refutation. None: none."""
     is_probe: bool = False
     """Whether this is such a setting."""
+    not_examined: tuple[str, ...] = ()
+    """Sentences about what no program of this engine shows; they are notes of the verdict on its law."""
     source: Any = None
     """The data from which the engine's ``Reproducer`` writes a script of the call; used by nothing else."""
 
