@@ -1,4 +1,4 @@
-"""A verifier that takes q or the drafts first gets its arguments in its own order."""
+"""A verifier that takes q or the drafts first, or by name, gets its arguments in its own way."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ OTHERWISE = [
     lambda draft_probs, target_probs, draft_ids: (target_probs, draft_probs, draft_ids),
     lambda draft_tokens, draft_probs, target_probs: (target_probs, draft_probs, draft_tokens),
     lambda drafted_ids, target_logits, draft_logits, temperature: (target_logits, draft_logits, drafted_ids),
+    lambda *, p, q, draft_tokens: (p, q, draft_tokens),
+    lambda draft_tokens, *, draft_probs, target_probs: (target_probs, draft_probs, draft_tokens),
+    lambda p, draft_ids, *, q: (p, q, draft_ids),
 ]
 
 
@@ -44,6 +47,14 @@ def test_the_law_is_examined_in_another_order_too():
     check_verifier(drafts_first(residual), checks=["law_is_target"], quick=True)
     with pytest.raises(SpeculationRefuted, match="replaced by a draw from p"):
         check_verifier(drafts_first(unchanged_p), checks=["law_is_target"], quick=True)
+
+
+def test_the_law_is_examined_if_rows_are_passed_by_name():
+    def by_name(draft_tokens, *, draft_probs, target_probs):
+        return drafts_first(unchanged_p)(draft_tokens, draft_probs, target_probs)
+
+    with pytest.raises(SpeculationRefuted, match="replaced by a draw from p"):
+        check_verifier(by_name, checks=["law_is_target"], quick=True)
 
 
 def test_a_subject_of_the_command_line_is_reordered_too():

@@ -23,20 +23,24 @@ _TOKENS, _ROWS = (
 def in_named_order(verify: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``verify`` as a call with p, q and the drafts in this order, as far as the names of its parameters tell.
 
-    Returns ``verify`` unchanged if the names do not show another order.
+    Those that are keyword-only are passed by name. Returns ``verify`` unchanged if all three are positional and the
+    names do not show another order.
     """
     signature = signature_of(verify)
     if signature is None:
         return verify
     taken = list(signature.parameters.values())
     roles = [_role(item.name) for item in taken[:3]]
-    if set(roles) != set(ORDER) or tuple(roles) == ORDER:
+    positional = sum(item.kind is not item.KEYWORD_ONLY for item in taken[:3])
+    if set(roles) != set(ORDER) or (tuple(roles) == ORDER and positional == len(ORDER)):
         return verify
     places = [ORDER.index(role) for role in roles]
+    names = [item.name for item in taken[positional:3]]
 
     @wraps(verify)
     def reordered(*given: Any, **named: Any) -> Any:
-        return verify(*(given[place] for place in places), *given[3:], **named)
+        here = [given[place] for place in places]
+        return verify(*here[:positional], *given[3:], **dict(zip(names, here[positional:], strict=True)), **named)
 
     first = [taken[roles.index(role)] for role in ORDER]
     return with_parameters(
