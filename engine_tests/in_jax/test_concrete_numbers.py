@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
 
+from reference import Sampled
 from specverify.intercept.jax import calls
+from specverify.intercept.jax.arrays import made_array
 from specverify.intercept.jax.operations import computed_by_numpy
 
 RNG = np.random.default_rng(5)
 FLOATS = jnp.asarray(RNG.normal(size=(3, 4)).astype(np.float32))
 INTS = jnp.asarray(RNG.integers(-9, 9, size=(3, 4), dtype=np.int32))
+WORDS = jnp.asarray(RNG.integers(0, 2**32, size=(3, 2), dtype=np.uint32))
 ROWS = jnp.asarray([[2, 0], [1, 3]])
 CASES = {
     "movement": lambda: (FLOATS.T, FLOATS[::-1], FLOATS[1:, ::2], jnp.concatenate([FLOATS, FLOATS[:1]]), FLOATS[None]),
@@ -28,6 +33,12 @@ CASES = {
     "orders and scans": lambda: (lax.cummax(INTS, 1), lax.cummin(INTS, 0, reverse=True), jnp.searchsorted(INTS[0], 2)),
     "divisions": lambda: (FLOATS / (FLOATS + 9), FLOATS / (FLOATS[:, :1] + 9), FLOATS / 7, jax.jit(_seventh)(FLOATS)),
     "reductions": lambda: (lax.reduce_or_p.bind(INTS, axes=(0,)), (INTS > 0).all(1), lax.reduce_max(INTS[:, :0], (1,))),
+    "words": lambda: (
+        WORDS >> 9,
+        WORDS >> jnp.uint32(40),
+        lax.bitcast_convert_type(WORDS >> 9 | 0x3F800000, jnp.float32),
+    ),
+    "unstacked": lambda: (*lax.unstack(WORDS), *lax.unstack(FLOATS, axis=1)),
     "subnormal numbers": lambda: (jnp.float32(1e-30) * jnp.float32(1e-12), jnp.float32(-1) * jnp.float32(0)),
 }
 
@@ -46,9 +57,11 @@ def test_the_bits_are_those_of_jax(name, monkeypatch):
         if result is not None:
             wanted = primitive.bind(*operands, **parameters)
             computed.append(primitive.name)
-            assert result.aval == wanted.aval
-            assert result.weak_type == wanted.weak_type
-            assert np.asarray(result).tobytes() == np.asarray(wanted).tobytes()
+            pairs = zip(result, wanted, strict=True) if primitive.multiple_results else [(result, wanted)]
+            for each, expected in pairs:
+                assert each.aval == expected.aval
+                assert each.weak_type == expected.weak_type
+                assert np.asarray(each).tobytes() == np.asarray(expected).tobytes()
         return result
 
     monkeypatch.setattr(calls, "computed_by_numpy", beside)
@@ -59,6 +72,56 @@ def test_the_bits_are_those_of_jax(name, monkeypatch):
     assert ("mul" in computed) == (name in {"counts", "single operations on floats"})
     assert ("div" in computed) == (name == "divisions")
     assert computed or name == "subnormal numbers"
+
+
+INDICES = [0, -1, 5, -7, True, slice(None), slice(3, 0, -2), slice(1, 9), None, Ellipsis, (), (0, 1), (None, 0),
+           (Ellipsis, 0), (0, None, slice(0, 2)), (0, 0, 0), (0, jnp.asarray(1)), jnp.asarray(2), jnp.asarray(9),
+           jnp.asarray(True), jnp.asarray([0, 1])]  # fmt: skip
+ARRAYS = [FLOATS, INTS, WORDS, FLOATS[0, 0], FLOATS[:, :0], FLOATS > 0, FLOATS.astype(jnp.bfloat16),
+          made_array(np.arange(3.0, dtype=np.float32), weak_type=True)]  # fmt: skip
+
+
+def test_elements_of_concrete_arrays_are_those_that_jax_takes():
+    by_numpy = 0
+    for array, index in itertools.product(ARRAYS, INDICES):
+        result = calls._taken_by_numpy(array, index)
+        if result is not None:
+            wanted = calls._REWRITING_TAKE(array, index)
+            by_numpy += 1
+            assert result.aval == wanted.aval
+            assert np.asarray(result).tobytes() == np.asarray(wanted).tobytes()
+    assert 0 < by_numpy < len(ARRAYS) * len(INDICES)
+
+
+def test_an_index_of_another_type_has_a_result_of_its_own():
+    calls._forget()
+    with calls.answered_by(None):
+        shapes = [FLOATS[index].shape for index in (1, True, jnp.asarray(1), jnp.asarray(True), (1,), 1)]
+        filled = [bool(jnp.isnan(FLOATS.at[jnp.asarray(9)].get(mode="fill")).all()) for _ in range(2)]
+    assert shapes == [(4,), (1, 3, 4), (4,), (1, 3, 4), (4,), (4,)]
+    assert filled == [True, True]
+
+
+def test_the_known_part_of_a_function_is_evaluated_once_and_effects_every_time(monkeypatch):
+    computed, called = [], []
+    original = calls.computed_by_numpy
+
+    def counted(primitive, *rest):
+        computed.append(primitive.name)
+        return original(primitive, *rest)
+
+    @jax.jit
+    def function(x, key):
+        jax.pure_callback(lambda _: called.append(0) or np.float32(0), jax.ShapeDtypeStruct((), jnp.float32), x)
+        return (x > 0).sum() + 0 * jax.random.bits(key, dtype="uint8").astype(jnp.int32)
+
+    monkeypatch.setattr(calls, "computed_by_numpy", counted)
+    calls._forget()
+    for _ in range(3):
+        with calls.answered_by(Sampled(np.random.default_rng(0))):
+            function(INTS, jax.random.PRNGKey(0))
+    assert computed.count("reduce_sum") == 1
+    assert len(called) == 3
 
 
 def test_a_function_with_two_operations_on_floats_is_compiled():

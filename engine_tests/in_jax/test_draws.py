@@ -17,7 +17,8 @@ from specverify.intercept import caller
 from specverify.intercept.audit import audited
 from specverify.intercept.distributions import Boundary
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.refusals import NeedsValue
+from specverify.intercept.jax.operations import FUNCTIONS
+from specverify.intercept.refusals import Declined, NeedsValue
 from test_support.jax.answers import law_of
 
 KEY = jax.random.PRNGKey(7)
@@ -48,6 +49,30 @@ def test_what_names_rest_on_is_so_in_jax_itself():
     assert (np.asarray(jax.random.fold_in(KEY, 2)) == parts[2]).all()
     rows = np.asarray(jax.vmap(lambda key: jax.random.bits(key, (2,)))(parts))
     assert (rows == np.array([jax.random.bits(part, (2,)) for part in parts])).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("ends", [(0.0, 1.0), (1e-30, 1.0), (-2.0, 5.0), (0.25, 0.5)])
+def test_uniforms_have_the_steps_of_their_traced_function(ends, dtype, monkeypatch):
+    """The rule for the whole function gives the same symbolic numbers as its operations one by one."""
+    low, high = ends
+
+    def law_by(rule):
+        used = []
+        monkeypatch.setitem(FUNCTIONS, "_uniform", lambda *asked: used.append(0) or rule(*asked))
+        numbers = law_of(lambda: _below(low, high, dtype))
+        assert used
+        return numbers
+
+    with jax.enable_x64(dtype == "float64"):
+        whole = law_by(FUNCTIONS["_uniform"])
+        assert whole == law_by(lambda *_: Declined("one by one"))
+    assert len(whole) > 1
+
+
+def _below(low, high, dtype):
+    numbers = jax.random.uniform(KEY, (2,), dtype, minval=low, maxval=high)
+    return tuple(bool(number < bound) for number in numbers for bound in (low, low + (high - low) / 3, high))
 
 
 def test_one_key_is_one_number_and_its_parts_are_independent():

@@ -137,6 +137,10 @@ class Process:
         """Content of an array of NumPy -> the array of JAX with this content."""
         self.jax_places: dict[Any, tuple[Any, list[Any]]] = {}
         """Operation that moves elements -> its equation, and the places from which the elements of its results come."""
+        self.jax_keys: dict[Any, Any] = {}
+        """(Seed, settings of JAX) -> the key with this seed."""
+        self.jax_known_parts: dict[Any, Any] = {}
+        """Traced function and the content of its known arguments -> the part that depends only on them."""
 
 
 RUNS, PROCESS = Runs(), Process()

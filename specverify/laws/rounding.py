@@ -184,7 +184,13 @@ def collected() -> _SeenLookups:
 def saw(dtype: Any) -> None:
     """Record that numbers of a NumPy or torch dtype contribute to a decision."""
     if _COLLECTING:
-        seen, epsilon = _COLLECTING[-1], spacing(dtype)
+        saw_spacing(spacing(dtype))
+
+
+def saw_spacing(epsilon: float) -> None:
+    """Record that floats with the spacing ``epsilon`` at 1 contribute to a decision."""
+    if _COLLECTING:
+        seen = _COLLECTING[-1]
         seen.epsilon = max(seen.epsilon, epsilon)
 
 

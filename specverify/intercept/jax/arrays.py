@@ -9,12 +9,14 @@ symbolic number becomes a symbolic float.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import jax
 import numpy as np
 from jax._src import core
-from jax._src.array import ArrayImpl
+from jax._src.interpreters import pxla
+from jax.sharding import SingleDeviceSharding
 
 from specverify.intercept.cpython import patches
 from specverify.intercept.cpython.patches import array, asarray, empty
@@ -166,6 +168,11 @@ def concrete(value: Any) -> Any:
     return constant(numbers.reshape(value.elements.shape), weak_type=value.aval.weak_type)
 
 
+def key_data(array: Any) -> Any:
+    """Return the words of ``array``, a JAX array of keys, as a JAX array; an array of numbers is returned itself."""
+    return getattr(array, "_base_array", array)
+
+
 LARGE = 4096
 """An array with more elements is not kept."""
 _MOST_CONSTANTS = 20_000
@@ -191,12 +198,14 @@ def constant(numbers: np.ndarray[Any, Any], *, weak_type: bool = False) -> Any:
 
 def made_array(numbers: np.ndarray[Any, Any], *, weak_type: bool) -> Any:
     """Return a new JAX array of ``numbers``, in the dtype of ``numbers``; with ``weak_type`` this dtype is weak."""
-    with core.eval_context():
-        result = jax.device_put(np.ascontiguousarray(numbers).reshape(numbers.shape))
-    if not weak_type:
-        return result
-    weak = core.ShapedArray(numbers.shape, result.dtype, weak_type=True)
-    return ArrayImpl(weak, result.sharding, [result], committed=False)
+    aval = core.ShapedArray(numbers.shape, numbers.dtype, weak_type=weak_type)
+    device = pxla.get_default_device()
+    return pxla.batched_device_put(
+        aval, _sharding(device), [np.ascontiguousarray(numbers).reshape(numbers.shape)], [device], committed=False
+    )
+
+
+_sharding = cache(SingleDeviceSharding)
 
 
 def collapsed(values: Sequence[Any]) -> list[Any]:

@@ -9,8 +9,8 @@ its trace. ``draws`` chooses the results of random primitives. All bits of one k
 in another way raises ``NeedsValue``.
 
 JAX computes with concrete values, and the results are cached, because the runs of an enumeration repeat most
-computations. JAX arrays are immutable, so an array with the same content may replace another. Arrays of 32-bit words
-are not cached: keys are such arrays, and keys differ in every run.
+computations. JAX arrays are immutable, so an array with the same content may replace another. Keys are cached too: the
+keys of a run's calls are taken from a few.
 
 Rules compute with symbolic numbers. Loops and conditions are followed as in Python, so a random condition is drawn
 where the program branches on it. If a primitive has no rule, every random element is drawn and JAX computes, so the
@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -34,6 +34,7 @@ import jax
 import numpy as np
 from jax._src import core, dtypes, sharding_impls, source_info_util
 from jax._src.interpreters import partial_eval
+from jax._src.numpy import indexing
 
 from specverify.intercept.caller import caller
 from specverify.intercept.cpython.patches import asarray, empty, once, replaced
@@ -47,6 +48,7 @@ from specverify.intercept.jax.arrays import (
     elements_of,
     has_no_value,
     is_settled,
+    key_data,
 )
 from specverify.intercept.jax.draws import MOST, JaxDraws
 from specverify.intercept.jax.operations import (
@@ -57,6 +59,7 @@ from specverify.intercept.jax.operations import (
     ROWS,
     SEVERAL,
     computed_by_numpy,
+    drawing_function,
     moved,
     numpy_rule,
     rounds,
@@ -69,9 +72,7 @@ from specverify.intercept.symbolic.uniform import refusal
 from specverify.laws import rounding
 from specverify.reference import Draws
 
-# Known numbers
-
-# Inside
+# Traced functions
 
 
 DRAWS = {"random_bits", "random_gamma", "rng_bit_generator", "rng_uniform", "prng_random_bits"}
@@ -112,7 +113,7 @@ def _once_for(memory: dict[int, tuple[Any, Answer]], closed: Any, answer: Callab
 
 def _draws(closed: Any) -> bool:
     def answer(equations: Sequence[Any]) -> bool:
-        return any(each.primitive.name in {*DRAWS, CALLS_BACK} or draws_inside(each.params) for each in equations)
+        return any(map(_is_repeated, equations))
 
     return _once_for(PROCESS.jax_drawing, closed, answer)
 
@@ -178,7 +179,7 @@ def _only_combines_arguments(closed: Any) -> bool:
     return equation.primitive.name not in _COMPILED or _only_combines_arguments(equation.params["jaxpr"])
 
 
-# Known
+# Results on concrete numbers
 
 
 _MOST_KNOWN = 50_000
@@ -215,6 +216,7 @@ def _forget() -> None:
         PROCESS.jax_arrays,
         PROCESS.jax_ours,
         PROCESS.jax_places,
+        PROCESS.jax_known_parts,
     )
     for memory in memories:
         memory.clear()
@@ -243,7 +245,7 @@ def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equati
 def _operand_key(operand: Any) -> Hashable | None:
     """Return a hashable value that identifies the content of an operand, as part of a cache key.
 
-    None if the operand must not be cached, because it is large or may be a random key.
+    None if the operand must not be cached, because it is large, or a key whose uses JAX counts.
     """
     if id(operand) in PROCESS.jax_ours:
         return id(operand)
@@ -261,16 +263,87 @@ def _standing_for(array: Any) -> Any:
     """
     if id(array) in PROCESS.jax_ours or not isinstance(array, jax.Array):
         return array
-    kind = array.dtype
-    if jax.dtypes.issubdtype(kind, jax.dtypes.extended) or kind == np.uint32 or array.size > LARGE:
+    numbers, kind = key_data(array), array.dtype
+    if numbers.size > LARGE or (numbers is not array and jax.config.jax_debug_key_reuse):
         return array
-    content = (kind, array.weak_type, array.shape, array.sharding, asarray(array).tobytes())
+    content = (kind, numbers.weak_type, numbers.shape, numbers.sharding, asarray(numbers).tobytes())
     result = PROCESS.jax_arrays.setdefault(content, array)
     PROCESS.jax_ours[id(result)] = result
     return result
 
 
-# Evaluation
+# Indexing
+
+
+def _index_key(index: Any) -> Hashable | None:
+    """Return a hashable value that identifies ``index``, what is in the brackets of an array; None if it is symbolic.
+
+    Numbers are kept with their types, because ``array[1]`` and ``array[True]`` differ.
+    """
+    if isinstance(index, tuple):
+        told = tuple(map(_index_key, index))
+        return None if None in told else told
+    if isinstance(index, slice):
+        ends = index.start, index.stop, index.step
+        return (slice, *ends) if all(type(end) in {int, type(None)} for end in ends) else None
+    if index is None or index is Ellipsis or type(index) in {int, bool}:
+        return type(index), index
+    return _operand_key(index) if isinstance(index, jax.Array) and not isinstance(index, core.Tracer) else None
+
+
+def _indexed(array: Any, index: Any, **named: Any) -> Any:
+    """Replace JAX's ``rewriting_take``, which returns ``array[index]`` and takes about a millisecond.
+
+    For concrete arrays NumPy takes the elements, and the result is cached.
+    """
+    if named or isinstance(array, core.Tracer) or core.trace_ctx.trace is not TRACE:
+        return _REWRITING_TAKE(array, index, **named)
+    told, place = _operand_key(array), _index_key(index)
+    if told is None or place is None:
+        return _REWRITING_TAKE(array, index)
+    key = _indexed, bool(jax.config.jax_enable_x64), told, place
+    before = PROCESS.jax_computed.get(key)
+    if before is None:
+        result = _taken_by_numpy(array, index)
+        result = _REWRITING_TAKE(array, index) if result is None else result
+        before = PROCESS.jax_computed[key] = _standing_for(result)
+        if len(PROCESS.jax_computed) > _MOST_KNOWN:
+            _forget()
+    rounding.saw(before.dtype)
+    return before
+
+
+def _taken_by_numpy(array: Any, index: Any) -> Any | None:
+    """Return ``array[index]`` of concrete numbers; None if the two libraries may differ, as they do outside the array.
+
+    The index has integers, slices, ``None`` and an ellipsis.
+    """
+    parts = index if isinstance(index, tuple) else (index,)
+    if key_data(array) is not array or getattr(array, "committed", False):
+        return None
+    if any(isinstance(part, bool) or (isinstance(part, jax.Array) and not _is_scalar(part)) for part in parts):
+        return None
+    try:
+        taken = asarray(array)[tuple(int(part) if isinstance(part, jax.Array) else part for part in parts)]
+    except IndexError:
+        return None
+    return constant(asarray(taken, dtype=array.dtype), weak_type=array.weak_type)
+
+
+def _is_scalar(array: Any) -> bool:
+    return array.ndim == 0 and np.dtype(array.dtype).kind in "iu"
+
+
+_REWRITING_TAKE = indexing.rewriting_take
+
+
+@once
+@contextmanager
+def indexing_cached() -> Iterator[None]:
+    """Context manager: while it is open, the elements and parts of concrete arrays are cached."""
+    with replaced(indexing, {"rewriting_take": _indexed}):
+        yield
+
 
 # Evaluation
 
@@ -467,14 +540,10 @@ def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> A
             "key-of-random-number",
             f"a key at {caller()} is made of a random number that has no value: split a key instead",
         )
-    call = f"jax.random.{next((name for name in RUNS.jax_functions if name not in _INNER), 'bits').strip('_')}"
-    result = RUNS.jax[-1].bits(keys, call, parameters["bit_width"], parameters["shape"])
+    result = RUNS.jax[-1].bits(keys, drawing_function(), parameters["bit_width"], parameters["shape"])
     if not isinstance(result, np.ndarray):
         return result
     return _lazy(result, _results(primitive, operands, parameters)[0])
-
-
-_INNER = {"_where", "clip"}
 
 
 # Functions that JAX has traced
@@ -490,28 +559,27 @@ def _called(closed: Any, operands: Sequence[Any]) -> list[Any]:
     debug: Any = getattr(jaxpr, "debug_info", None)
     ours = debug is not None and of_jax(str(debug.func_src_info))
     if ours:
-        result: Any = _as_one(str(debug.func_name), jaxpr, operands)
-        if isinstance(result, list):
-            return result
         RUNS.jax_functions.append(str(debug.func_name))
     try:
-        return followed(jaxpr, consts, operands, lines=not ours)
+        result: Any = _as_one(jaxpr, operands) if ours else None
+        return result if isinstance(result, list) else followed(jaxpr, consts, operands, lines=not ours)
     finally:
         if ours:
             RUNS.jax_functions.pop()
 
 
-def _as_one(name: str, jaxpr: Any, operands: Sequence[Any]) -> Any:
-    """Return the results of JAX's function ``name`` on symbolic ``operands`` by a rule for the whole function.
+def _as_one(jaxpr: Any, operands: Sequence[Any]) -> Any:
+    """Return the results of a function of JAX itself on ``operands`` by a rule for the whole function.
 
-    ``jaxpr`` is its traced form. Returns ``Declined`` if there is no such rule, or if no operand is symbolic; the
-    caller then evaluates the function step by step.
+    ``jaxpr`` is its traced form. Returns ``Declined`` if there is no such rule, or if no operand is symbolic and
+    nothing is drawn; the caller then evaluates the function step by step.
     """
+    name = str(jaxpr.debug_info.func_name)
     rule = FUNCTIONS.get(name)
-    if rule is None or not any(isinstance(operand, SymbolicTracer) for operand in operands):
+    if rule is None or not (_draws(jaxpr) or any(isinstance(operand, SymbolicTracer) for operand in operands)):
         return Declined(f"there is no rule for {name} as a whole")
     (aval,) = (variable.aval for variable in jaxpr.outvars)
-    result = rule(list(operands), aval)
+    result = rule(dict(zip(jaxpr.debug_info.arg_names or (), operands, strict=False)), aval)
     return result if is_declined(result) else collapsed([_lazy(result, aval)])
 
 
@@ -521,22 +589,76 @@ def followed(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], *, line
     ``consts`` are the constants of the function. ``lines`` states whether a draw is reported at the line from which its
     equation was traced.
     """
-    values: dict[Any, Any] = {}
+    known = _known_part(jaxpr, [*consts, *operands])
+    values = dict(known.values)
 
     def value(variable: Any) -> Any:
         return variable.val if isinstance(variable, core.Literal) else values[variable]
 
-    values.update(zip(jaxpr.constvars, consts, strict=True))
-    values.update(zip(jaxpr.invars, operands, strict=True))
-    for equation in jaxpr.eqns:
-        given = [value(variable) for variable in equation.invars]
-        if lines:
-            with lines_of(equation):
-                result = _of_equation(equation, given)
-        else:
-            result = _of_equation(equation, given)
-        values.update(zip(equation.outvars, result, strict=False))
+    reached: list[Any] = []
+    with lines_of(reached) if lines else nullcontext():
+        for equation in known.rest:
+            reached.append(equation)
+            given = [value(variable) for variable in equation.invars]
+            values.update(zip(equation.outvars, _of_equation(equation, given), strict=False))
     return [_array(value(variable), variable.aval) for variable in jaxpr.outvars]
+
+
+class _KnownPart(NamedTuple):
+    """The part of a traced function that depends only on arguments with known content."""
+
+    jaxpr: Any
+    """The function; the cache keeps it, so that its identity stays unique."""
+    values: dict[Any, Any]
+    """Variable of the function -> its value."""
+    rest: tuple[Any, ...]
+    """The other equations of the function, in order."""
+    epsilon: float
+    """The coarsest spacing of the floats that were computed."""
+
+
+def _known_part(jaxpr: Any, operands: Sequence[Any]) -> _KnownPart:
+    """Return the known part of the traced function ``jaxpr``, from the cache if it was evaluated before.
+
+    ``operands`` are the constants and the arguments of the function. Symbolic operands and keys count as unknown, and
+    so do draws, calls of Python and equations with effects.
+    """
+    variables = [*jaxpr.constvars, *jaxpr.invars]
+    told = [None if _is_unknown(operand) else _operand_key(operand) for operand in operands]
+    key = id(jaxpr), bool(jax.config.jax_enable_x64), *told
+    before = PROCESS.jax_known_parts.get(key)
+    if before is None:
+        before = _evaluated(
+            jaxpr, {each: value for each, value, of in zip(variables, operands, told, strict=True) if of}
+        )
+        if len(PROCESS.jax_known_parts) >= _MOST_KNOWN:
+            _forget()
+        PROCESS.jax_known_parts[key] = before
+    rounding.saw_spacing(before.epsilon)
+    return before._replace(values={**before.values, **dict(zip(variables, operands, strict=True))})
+
+
+def _is_unknown(operand: Any) -> bool:
+    """Return whether ``operand`` is symbolic, a key, or an array of 32-bit words, which may be the data of keys."""
+    return isinstance(operand, SymbolicTracer) or getattr(key_data(operand), "dtype", None) == np.uint32
+
+
+def _evaluated(jaxpr: Any, values: dict[Any, Any]) -> _KnownPart:
+    """Return the known part of ``jaxpr``; ``values`` are those of the known constants and arguments."""
+    rest = []
+    with rounding.collected() as seen:
+        for equation in jaxpr.eqns:
+            inputs = [each.val if isinstance(each, core.Literal) else values.get(each) for each in equation.invars]
+            if equation.effects or any(each is None for each in inputs) or _is_repeated(equation):
+                rest.append(equation)
+            else:
+                values.update(zip(equation.outvars, _of_equation(equation, inputs), strict=False))
+    return _KnownPart(jaxpr, values, tuple(rest), seen.epsilon)
+
+
+def _is_repeated(equation: Any) -> bool:
+    """Return whether ``equation`` is evaluated in every run: it draws, calls Python, or calls a function that does."""
+    return equation.primitive.name in {*DRAWS, CALLS_BACK} or draws_inside(equation.params)
 
 
 def _array(value: Any, aval: Any) -> Any:
@@ -652,9 +774,9 @@ def drawing_asks(equation: Any) -> bool:
 
 
 @contextmanager
-def lines_of(equation: Any) -> Iterator[None]:
-    """Context manager: while it is open, ``caller`` returns the line of ``equation``, if the line is known."""
-    RUNS.lines.append(lambda: line_of(equation))
+def lines_of(reached: Sequence[Any]) -> Iterator[None]:
+    """Context manager: while it is open, ``caller`` returns the line of the last equation in ``reached``, if known."""
+    RUNS.lines.append(lambda: line_of(reached[-1]))
     try:
         yield
     finally:
@@ -683,7 +805,7 @@ def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[Callabl
     """
     RUNS.jax.append(JaxDraws(draws, forced_uniform))
     try:
-        with meshes_set(), core.set_current_trace(TRACE):
+        with meshes_set(), indexing_cached(), core.set_current_trace(TRACE):
             yield lambda: core.set_current_trace(TRACE)
     except NeedsValue as refusal:
         raise refusal.at(caller(refusal.__traceback__)) from None

@@ -27,9 +27,10 @@ from specverify.intercept.caller import caller, draw_line
 from specverify.intercept.cpython import generator_states
 from specverify.intercept.cpython.patches import empty
 from specverify.intercept.distributions import Forced, boundary_of
+from specverify.intercept.jax.arrays import key_data
 from specverify.intercept.recorded_numbers import Item
 from specverify.intercept.refusals import Declined, NeedsValue
-from specverify.intercept.run import mode
+from specverify.intercept.run import PROCESS, mode
 from specverify.intercept.streams import Streams
 from specverify.intercept.symbolic.continuous import MOST_OUTCOMES, Continuous, force_integer, whole_number
 from specverify.intercept.symbolic.deferred import Categorical, Deferred
@@ -163,7 +164,19 @@ class Bits(Deferred):
 
 MOST = 100_000
 """Limit of numbers drawn by one call; each is an object."""
+_KEYS = 8
+"""Number of keys that the same call gets in different runs."""
 WAY_OUT = "split the key, and draw once from each part"
+
+
+def _key_of(seed: int) -> Any:
+    """Return ``jax.random.PRNGKey(seed)``; it is made once for each setting of JAX."""
+    config = jax.config
+    settings = config.jax_default_prng_impl, config.jax_enable_custom_prng, config.jax_default_device
+    result = PROCESS.jax_keys.get((seed, settings))
+    if result is None or result.is_deleted() or config.jax_debug_key_reuse:
+        result = PROCESS.jax_keys[seed, settings] = jax.random.PRNGKey(seed)
+    return result
 
 
 class _KeyStreams(Streams):
@@ -189,15 +202,16 @@ class JaxDraws:
         self._given = 0
 
     def key(self) -> Any:
-        """Return a new key for a call of the program, different in every call and in every run.
+        """Return a new key for a call of the program, different in every call and from that of the preceding run.
 
-        If the run repeats a recorded run without interception, it gets the keys of that run instead.
+        The keys of different runs are taken from ``_KEYS``, so that what JAX computes of them can be cached. If the run
+        repeats a recorded run without interception, it gets the keys of that run instead.
         """
         coupled = mode().coupled
         if coupled is not None:
             return coupled.key()
         self._given += 1
-        return jax.random.PRNGKey(self._world * 1_000_003 + self._given)
+        return _key_of(self._world % _KEYS * 1_000_003 + self._given)
 
     def bits(self, keys: Any, call: str, width: int, shape: tuple[int, ...]) -> Any:
         """Return the random bits of ``keys`` as an array: symbolic elements, or plain numbers if values are fixed.
@@ -215,7 +229,7 @@ class JaxDraws:
                 f"{call} at {caller()} draws {count} random numbers, and no more than {MOST} are followed of JAX: "
                 "examine it at a smaller vocabulary",
             )
-        kind, data, place = str(keys.dtype), np.asarray(jax.random.key_data(keys)), draw_line()
+        kind, data, place = str(keys.dtype), np.asarray(key_data(keys)), draw_line()
         by_place = kind == "key<fry>" and jax.config.jax_threefry_partitionable
         coupled, word = mode().coupled, 0
         words = None

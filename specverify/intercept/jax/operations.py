@@ -28,9 +28,10 @@ from specverify.intercept import audit
 from specverify.intercept.caller import caller
 from specverify.intercept.cpython.patches import array as new_array
 from specverify.intercept.cpython.patches import asarray, empty
-from specverify.intercept.jax.arrays import concrete, elements_of, made_array
+from specverify.intercept.jax.arrays import SymbolicTracer, concrete, elements_of, made_array
 from specverify.intercept.jax.draws import Bits
 from specverify.intercept.refusals import Declined, NeedsValue, is_declined
+from specverify.intercept.run import RUNS
 from specverify.intercept.symbolic import rows
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, any_symbolic, is_whole
 from specverify.intercept.symbolic.deferred import Count, Deferred, Product, Truth, is_count, is_open, known, number
@@ -501,7 +502,7 @@ def _product(operands: list[Any], parameters: dict[str, Any], result: Any) -> An
 _SUMS = "reduce_sum"
 
 
-def _floor_divided(operands: list[Any], result: Any) -> Any:
+def _floor_divided(operands: dict[str, Any], result: Any) -> Any:
     """Handle ``jax.numpy.floor_divide`` of a continuous random number by a positive number.
 
     Returns ``Declined`` for other operands, and for a number that was clamped or rounded to a grid.
@@ -515,11 +516,53 @@ def _floor_divided(operands: list[Any], result: Any) -> Any:
             return declined
         return whole_part(FLOOR.name, applied("divide", left, float(known(right))), caller())
 
-    return _whole(each(one, operands))
+    return _whole(each(one, [operands["x1"], operands["x2"]]))
 
 
-FUNCTIONS: dict[str, Callable[[list[Any], Any], Any]] = {"floor_divide": _floor_divided}
-"""Compiled function of ``jax.numpy`` -> handler, called with the operands and JAX's description of the result."""
+def _is_scalar(operand: Any) -> bool:
+    return not isinstance(operand, SymbolicTracer) and getattr(operand, "shape", ()) == ()
+
+
+_WORDS = {np.dtype("float32"): 32, np.dtype("float64"): 64}
+"""Dtype -> bits of the random word of which ``jax.random.uniform`` makes one number."""
+
+
+def _uniforms(operands: dict[str, Any], result: Any) -> Any:
+    """Return the numbers of ``jax.random.uniform`` between ``minval`` and ``maxval``.
+
+    JAX fills a significand with random bits, subtracts 1, and moves the number between the ends. Declined for several
+    keys or ends, for 16-bit floats, and if the run gives uniforms fixed values.
+    """
+    width, draws = _WORDS.get(result.dtype), RUNS.jax[-1]
+    scalars = operands.keys() == {"key", "minval", "maxval"} and all(map(_is_scalar, operands.values()))
+    if width is None or draws.boundary is not None or not scalars:
+        return Declined("there is no rule for these uniform numbers as a whole")
+    low, high = (asarray(operands[end]).astype(result.dtype).item() for end in ("minval", "maxval"))
+    scale = float(result.dtype.type(high) - result.dtype.type(low))
+    info = np.finfo(result.dtype)
+    one = int(np.asarray(1.0, result.dtype).view(f"uint{width}"))
+    rounding.saw(result.dtype)
+
+    def number_of(word: Bits) -> Any:
+        significand = word.shifted(width - info.nmant).placed_under(one).as_float(result.dtype)
+        moved_up = _algebra(
+            _ALGEBRA["add"], _algebra(_ALGEBRA["mul"], _algebra(_ALGEBRA["sub"], significand, 1.0), scale), low
+        )
+        return _algebra(_ALGEBRA["max"], low, moved_up)
+
+    words = draws.bits(operands["key"], drawing_function(), width, result.shape)
+    return rows.each(number_of, words)
+
+
+def drawing_function() -> str:
+    """Return the public name of the function of JAX that is being evaluated, such as ``jax.random.gumbel``."""
+    name = next((name for name in RUNS.jax_functions if name not in _INNER), "bits")
+    return f"jax.random.{name.strip('_')}"
+
+
+_INNER = {"_where", "clip"}
+FUNCTIONS: dict[str, Callable[[dict[str, Any], Any], Any]] = {"floor_divide": _floor_divided, "_uniform": _uniforms}
+"""Compiled function of JAX -> handler, called with the operands by name and JAX's description of the result."""
 ROWS: dict[str, Handler] = {
     **{name: accumulating(name) for name in names_of(OF_JAX, Family.ACCUMULATION)},
     "dot_general": _product,
@@ -702,6 +745,14 @@ def _iota(parameters: dict[str, Any]) -> Any:
     return np.broadcast_to(np.arange(shape[axis], dtype=parameters["dtype"]).reshape(places), shape)
 
 
+def _unstack(parameters: dict[str, Any], array: Any) -> list[Any]:
+    return list(np.moveaxis(array, parameters["axis"], 0))
+
+
+def _shift_right(parameters: dict[str, Any], words: Any, by: Any) -> Any:
+    return np.where(by < words.dtype.itemsize * 8, words >> by, 0)
+
+
 _BY_NUMPY: dict[str, NumpyRule] = {
     **{name: _rule_of(row) for name, row in _OF_TABLE.items()},
     "broadcast_in_dim": _broadcast,
@@ -716,8 +767,16 @@ _BY_NUMPY: dict[str, NumpyRule] = {
     "gather": _gather,
     "iota": _iota,
     "convert_element_type": lambda parameters, array: array,
+    "unstack": _unstack,
+    "shift_right_logical": _shift_right,
+    "bitcast_convert_type": lambda parameters, array: array.view(parameters["new_dtype"]),
 }
-_KINDS_OF_OPERANDS = {**{name: _kinds_of(row) for name, row in _OF_TABLE.items()}, "convert_element_type": "biu"}
+_KINDS_OF_OPERANDS = {
+    **{name: _kinds_of(row) for name, row in _OF_TABLE.items()},
+    "convert_element_type": "biu",
+    "shift_right_logical": "u",
+    "bitcast_convert_type": "uif",
+}
 """Primitive -> kinds of dtype of its operands; for the others any of ``_PLAIN``."""
 _ROUNDING = {name for name, row in _OF_TABLE.items() if "f" in _kinds_of(row)}
 """Primitives that NumPy computes on floats, with one rounding at most."""
@@ -725,6 +784,7 @@ _CONDITIONS: dict[str, Callable[[Sequence[Any], Any, dict[str, Any]], bool]] = {
     "iota": lambda operands, result, parameters: result.dtype == np.int32 and not operands,
     "select_n": lambda operands, result, parameters: operands[0].dtype == np.bool_ and len(operands) == 3,
     "reshape": lambda operands, result, parameters: parameters.get("dimensions") is None,
+    "bitcast_convert_type": lambda operands, result, parameters: operands[0].dtype.itemsize == result.dtype.itemsize,
     **dict.fromkeys(DIVISIONS, lambda operands, result, parameters: operands[1].shape == result.shape),
     **{
         name: lambda operands, result, parameters: 0 not in operands[0].shape
@@ -769,15 +829,16 @@ def _is_ordinary(array: Any) -> bool:
 
 
 def computed_by_numpy(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any | None:
-    """Return the result of ``primitive`` on concrete ``operands`` as a JAX array; None if JAX must compute it.
+    """Return the result of ``primitive`` on concrete ``operands``: a JAX array, or a list of several.
 
-    ``parameters`` are those of the primitive.
+    ``parameters`` are those of the primitive. Returns None if JAX must compute the result.
     """
     if primitive.name not in _BY_NUMPY or any(getattr(operand, "committed", False) for operand in operands):
         return None
     avals = [core.typeof(operand) for operand in operands]
-    aval, _ = primitive.abstract_eval(*avals, **parameters)
-    rule = numpy_rule(primitive, avals, [aval], parameters)
+    described, _ = primitive.abstract_eval(*avals, **parameters)
+    results = described if primitive.multiple_results else [described]
+    rule = numpy_rule(primitive, avals, results, parameters)
     if rule is None:
         return None
     arrays = [asarray(operand, dtype=each.dtype) for operand, each in zip(operands, avals, strict=True)]
@@ -785,4 +846,8 @@ def computed_by_numpy(primitive: Any, operands: list[Any], parameters: dict[str,
         numbers = rule(parameters, *arrays)
     if rounds(primitive, avals) and not all(map(_is_ordinary, (*arrays, numbers))):
         return None
-    return made_array(asarray(numbers, dtype=aval.dtype).reshape(aval.shape), weak_type=aval.weak_type)
+    made = [
+        made_array(asarray(each, dtype=aval.dtype).reshape(aval.shape), weak_type=aval.weak_type)
+        for each, aval in zip(numbers if primitive.multiple_results else [numbers], results, strict=True)
+    ]
+    return made if primitive.multiple_results else made[0]
