@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 
 class Block:
@@ -88,6 +89,39 @@ class Runs:
         return fields | ({"answers": stacks} if stacks else {}) | ({"thread": inside} if inside else {})
 
 
+class JaxCaches:
+    """Results of programs of JAX, which all runs share."""
+
+    def __init__(self) -> None:
+        """Start with every cache empty."""
+        self.drawing: dict[int, tuple[Any, bool]] = {}
+        """Identity -> a traced function, and whether it draws. Keeping the function keeps its identity unique."""
+        self.halves: dict[int, tuple[Any, frozenset[Any]]] = {}
+        """Identity -> a traced function, and the 16-bit floating values in it."""
+        self.exact: dict[int, tuple[Any, tuple[str, ...] | None]] = {}
+        """Identity -> a traced function, and its operations on floats; None if NumPy does not compute them all."""
+        self.lines: dict[int, tuple[Any, str]] = {}
+        """Identity -> an equation of a traced function, and the line from which it was traced."""
+        self.arrays: dict[Any, Any] = {}
+        """Content -> the one array of JAX that stands for all arrays with this content."""
+        self.ours: dict[int, Any] = {}
+        """Identity -> each array of ``arrays``."""
+        self.computed: dict[Any, Any] = {}
+        """Computation on known numbers -> the result of JAX."""
+        self.constants: dict[Any, Any] = {}
+        """Content of an array of NumPy -> the array of JAX with this content."""
+        self.places: dict[Any, tuple[Any, list[Any]]] = {}
+        """Operation that moves elements -> its equation, and the places from which the elements of its results come."""
+        self.keys: dict[Any, Any] = {}
+        """(Seed, settings of JAX) -> the key with this seed."""
+        self.first_of: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        """Traced function -> the first with the same content; None if it is the first."""
+        self.by_content: dict[Any, Any] = {}
+        """Content -> the first traced function with this content."""
+        self.known_parts: dict[Any, Any] = {}
+        """Traced function and the content of its known arguments -> the part that depends only on them."""
+
+
 class Process:
     """Data about this process, such as its random generators, which remain valid until it is searched again."""
 
@@ -119,28 +153,8 @@ class Process:
         """Device of torch -> the generator of the noise that fills the memory under symbolic tensors."""
         self.operations: dict[int, Any] = {}
         """Identity of an operation of torch -> what is known of the operation."""
-        self.jax_drawing: dict[int, tuple[Any, bool]] = {}
-        """Identity -> a traced function, and whether it draws. Keeping the function keeps its identity unique."""
-        self.jax_halves: dict[int, tuple[Any, frozenset[Any]]] = {}
-        """Identity -> a traced function, and the 16-bit floating values in it."""
-        self.jax_exact: dict[int, tuple[Any, tuple[str, ...] | None]] = {}
-        """Identity -> a traced function, and its operations on floats; None if NumPy does not compute them all."""
-        self.jax_lines: dict[int, tuple[Any, str]] = {}
-        """Identity -> an equation of a traced function, and the line from which it was traced."""
-        self.jax_arrays: dict[Any, Any] = {}
-        """Content -> the one array of JAX that stands for all arrays with this content."""
-        self.jax_ours: dict[int, Any] = {}
-        """Identity -> each array of ``jax_arrays``."""
-        self.jax_computed: dict[Any, Any] = {}
-        """Computation on known numbers -> the result of JAX."""
-        self.jax_constants: dict[Any, Any] = {}
-        """Content of an array of NumPy -> the array of JAX with this content."""
-        self.jax_places: dict[Any, tuple[Any, list[Any]]] = {}
-        """Operation that moves elements -> its equation, and the places from which the elements of its results come."""
-        self.jax_keys: dict[Any, Any] = {}
-        """(Seed, settings of JAX) -> the key with this seed."""
-        self.jax_known_parts: dict[Any, Any] = {}
-        """Traced function and the content of its known arguments -> the part that depends only on them."""
+        self.jax = JaxCaches()
+        """What was computed of programs of JAX."""
 
 
 RUNS, PROCESS = Runs(), Process()

@@ -185,14 +185,14 @@ def constant(numbers: np.ndarray[Any, Any], *, weak_type: bool = False) -> Any:
     """
     settings = jax.config.jax_enable_x64, jax.config.jax_default_device
     content = None if numbers.size > LARGE else (settings, numbers.dtype, weak_type, numbers.shape, numbers.tobytes())
-    result = PROCESS.jax_constants.get(content)
+    result = PROCESS.jax.constants.get(content)
     if result is not None and not result.is_deleted():
         return result
     result = made_array(numbers, weak_type=weak_type)
     if content is not None:
-        if len(PROCESS.jax_constants) >= _MOST_CONSTANTS:
-            PROCESS.jax_constants.clear()
-        PROCESS.jax_constants[content] = result
+        if len(PROCESS.jax.constants) >= _MOST_CONSTANTS:
+            PROCESS.jax.constants.clear()
+        PROCESS.jax.constants[content] = result
     return result
 
 

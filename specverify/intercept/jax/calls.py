@@ -64,6 +64,7 @@ from specverify.intercept.jax.operations import (
     numpy_rule,
     rounds,
 )
+from specverify.intercept.jax.same_functions import same_functions
 from specverify.intercept.refusals import Declined, NeedsValue, is_declined
 from specverify.intercept.run import PROCESS, RUNS
 from specverify.intercept.symbolic.deferred import known, single
@@ -115,7 +116,7 @@ def _draws(closed: Any) -> bool:
     def answer(equations: Sequence[Any]) -> bool:
         return any(map(_is_repeated, equations))
 
-    return _once_for(PROCESS.jax_drawing, closed, answer)
+    return _once_for(PROCESS.jax.drawing, closed, answer)
 
 
 def halves_inside(parameters: dict[str, Any]) -> frozenset[Any]:
@@ -132,7 +133,7 @@ def _halves(closed: Any) -> frozenset[Any]:
         result = {str(getattr(each.aval, "dtype", "")) for equation in equations for each in equation.outvars}
         return frozenset(result & _HALVES).union(*(halves_inside(equation.params) for equation in equations))
 
-    return _once_for(PROCESS.jax_halves, closed, answer)
+    return _once_for(PROCESS.jax.halves, closed, answer)
 
 
 def is_exact(closed: Any) -> bool:
@@ -141,7 +142,7 @@ def is_exact(closed: Any) -> bool:
     True only if the function has at most one operation on floats. A division must be its only operation, of one
     argument by another.
     """
-    names = _once_for(PROCESS.jax_exact, closed, _roundings)
+    names = _once_for(PROCESS.jax.exact, closed, _roundings)
     return names is not None and len(names) <= 1 and (DIVISIONS.isdisjoint(names) or _only_combines_arguments(closed))
 
 
@@ -153,7 +154,7 @@ def _roundings(equations: Sequence[Any]) -> tuple[str, ...] | None:
     result: list[str] = []
     for equation in equations:
         if equation.primitive.name in _COMPILED:
-            names = _once_for(PROCESS.jax_exact, equation.params["jaxpr"], _roundings)
+            names = _once_for(PROCESS.jax.exact, equation.params["jaxpr"], _roundings)
             if names is None:
                 return None
             result += names
@@ -193,7 +194,7 @@ def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, A
     primitive, or None.
     """
     key = _key(primitive, operands, parameters, equation)
-    before = None if key is None else PROCESS.jax_computed.get(key)
+    before = None if key is None else PROCESS.jax.computed.get(key)
     if before is None:
         result = computed_by_numpy(primitive, operands, parameters)
         result = primitive.bind(*operands, **parameters) if result is None else result
@@ -202,8 +203,8 @@ def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, A
         before = (equation, results, tuple(dtypes))
         if key is not None:
             before = (equation, [_standing_for(each) for each in results], tuple(dtypes))
-            PROCESS.jax_computed[key] = before
-            if len(PROCESS.jax_computed) > _MOST_KNOWN:
+            PROCESS.jax.computed[key] = before
+            if len(PROCESS.jax.computed) > _MOST_KNOWN:
                 _forget()
     for dtype in before[2]:
         rounding.saw(dtype)
@@ -212,11 +213,12 @@ def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, A
 
 def _forget() -> None:
     memories: tuple[dict[Any, Any], ...] = (
-        PROCESS.jax_computed,
-        PROCESS.jax_arrays,
-        PROCESS.jax_ours,
-        PROCESS.jax_places,
-        PROCESS.jax_known_parts,
+        PROCESS.jax.computed,
+        PROCESS.jax.arrays,
+        PROCESS.jax.ours,
+        PROCESS.jax.places,
+        PROCESS.jax.known_parts,
+        PROCESS.jax.by_content,
     )
     for memory in memories:
         memory.clear()
@@ -247,13 +249,13 @@ def _operand_key(operand: Any) -> Hashable | None:
 
     None if the operand must not be cached, because it is large, or a key whose uses JAX counts.
     """
-    if id(operand) in PROCESS.jax_ours:
+    if id(operand) in PROCESS.jax.ours:
         return id(operand)
     if not isinstance(operand, jax.Array):
         result = asarray(operand)
         return type(operand).__name__, str(result.dtype), result.shape, result.tobytes()
     result = _standing_for(operand)
-    return id(result) if id(result) in PROCESS.jax_ours else None
+    return id(result) if id(result) in PROCESS.jax.ours else None
 
 
 def _standing_for(array: Any) -> Any:
@@ -261,14 +263,14 @@ def _standing_for(array: Any) -> Any:
 
     An array that must not be cached is returned itself.
     """
-    if id(array) in PROCESS.jax_ours or not isinstance(array, jax.Array):
+    if id(array) in PROCESS.jax.ours or not isinstance(array, jax.Array):
         return array
     numbers, kind = key_data(array), array.dtype
     if numbers.size > LARGE or (numbers is not array and jax.config.jax_debug_key_reuse):
         return array
     content = (kind, numbers.weak_type, numbers.shape, numbers.sharding, asarray(numbers).tobytes())
-    result = PROCESS.jax_arrays.setdefault(content, array)
-    PROCESS.jax_ours[id(result)] = result
+    result = PROCESS.jax.arrays.setdefault(content, array)
+    PROCESS.jax.ours[id(result)] = result
     return result
 
 
@@ -302,12 +304,12 @@ def _indexed(array: Any, index: Any, **named: Any) -> Any:
     if told is None or place is None:
         return _REWRITING_TAKE(array, index)
     key = _indexed, bool(jax.config.jax_enable_x64), told, place
-    before = PROCESS.jax_computed.get(key)
+    before = PROCESS.jax.computed.get(key)
     if before is None:
         result = _taken_by_numpy(array, index)
         result = _REWRITING_TAKE(array, index) if result is None else result
-        before = PROCESS.jax_computed[key] = _standing_for(result)
-        if len(PROCESS.jax_computed) > _MOST_KNOWN:
+        before = PROCESS.jax.computed[key] = _standing_for(result)
+        if len(PROCESS.jax.computed) > _MOST_KNOWN:
             _forget()
     rounding.saw(before.dtype)
     return before
@@ -367,7 +369,9 @@ class AnsweringTrace(core.Trace):  # type: ignore[misc]  # jax is looked at with
 
         ``params`` are the parameters of the primitive.
         """
-        result = computed(primitive, list(tracers), params)
+        calls = primitive.name in LOOPS or primitive.name in _CALLS
+        parameters = same_functions(params, _operand_key) if calls else params
+        result = computed(primitive, list(tracers), parameters)
         return result if primitive.multiple_results else result[0]
 
     def process_custom_jvp_call(self, _primitive: Any, fun: Any, _jvp: Any, tracers: Sequence[Any], /, **_: Any) -> Any:
@@ -499,14 +503,14 @@ def _places(
     None.
     """
     key = _key(primitive, operands, parameters, equation)
-    before = None if key is None else PROCESS.jax_places.get(key)
+    before = None if key is None else PROCESS.jax.places.get(key)
     if before is not None:
         return before[1]
     results = [asarray(each) for each in compute()]
     if key is not None:
-        if len(PROCESS.jax_places) >= _MOST_KNOWN:
+        if len(PROCESS.jax.places) >= _MOST_KNOWN:
             _forget()
-        PROCESS.jax_places[key] = equation, results
+        PROCESS.jax.places[key] = equation, results
     return results
 
 
@@ -626,14 +630,14 @@ def _known_part(jaxpr: Any, operands: Sequence[Any]) -> _KnownPart:
     variables = [*jaxpr.constvars, *jaxpr.invars]
     told = [None if _is_unknown(operand) else _operand_key(operand) for operand in operands]
     key = id(jaxpr), bool(jax.config.jax_enable_x64), *told
-    before = PROCESS.jax_known_parts.get(key)
+    before = PROCESS.jax.known_parts.get(key)
     if before is None:
         before = _evaluated(
             jaxpr, {each: value for each, value, of in zip(variables, operands, told, strict=True) if of}
         )
-        if len(PROCESS.jax_known_parts) >= _MOST_KNOWN:
+        if len(PROCESS.jax.known_parts) >= _MOST_KNOWN:
             _forget()
-        PROCESS.jax_known_parts[key] = before
+        PROCESS.jax.known_parts[key] = before
     rounding.saw_spacing(before.epsilon)
     return before._replace(values={**before.values, **dict(zip(variables, operands, strict=True))})
 
@@ -785,11 +789,11 @@ def lines_of(reached: Sequence[Any]) -> Iterator[None]:
 
 def line_of(equation: Any) -> str:
     """Return file and line of the foreign code from which an equation was traced; "" if unknown."""
-    result = PROCESS.jax_lines.get(id(equation))
+    result = PROCESS.jax.lines.get(id(equation))
     if result is None:
         frame = source_info_util.user_frame(equation.source_info.traceback)
         line = "" if frame is None else f"{Path(frame.file_name).name}:{frame.start_line}"
-        result = PROCESS.jax_lines[id(equation)] = (equation, line)  # it is kept, so that no other one gets its number
+        result = PROCESS.jax.lines[id(equation)] = (equation, line)  # it is kept, so that no other one gets its number
     return result[1]
 
 

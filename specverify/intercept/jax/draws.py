@@ -173,9 +173,9 @@ def _key_of(seed: int) -> Any:
     """Return ``jax.random.PRNGKey(seed)``; it is made once for each setting of JAX."""
     config = jax.config
     settings = config.jax_default_prng_impl, config.jax_enable_custom_prng, config.jax_default_device
-    result = PROCESS.jax_keys.get((seed, settings))
+    result = PROCESS.jax.keys.get((seed, settings))
     if result is None or result.is_deleted() or config.jax_debug_key_reuse:
-        result = PROCESS.jax_keys[seed, settings] = jax.random.PRNGKey(seed)
+        result = PROCESS.jax.keys[seed, settings] = jax.random.PRNGKey(seed)
     return result
 
 
