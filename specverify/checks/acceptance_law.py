@@ -114,12 +114,12 @@ def describe_rate(rate: Rate) -> str:
 
 
 def _of_position(rounding: Rounding) -> float:
-    """Return the largest difference between an emission rate and min(p, q) that rounding can cause.
+    """Return the largest difference between ``Rate.emitted`` and min(p, q) of one draft that rounding can cause.
 
-    ``rounding`` is the rounding observed in the runs. Only two decisions at the draft's position count: the acceptance
-    test, and the draw of a token from p.
+    ``rounding`` is the rounding observed in the runs. Rounding of two random decisions counts: the acceptance test in
+    ``Rate.emitted``, and the draw of the token from p in the expected law. All earlier decisions cancel, because
+    the rate, p and q are conditional on the tokens before the draft.
     """
-    # The acceptance test, and the draw of a token from p; errors of earlier decisions cancel in the quotient.
     return allowed(rounding._replace(decisions=2))
 
 

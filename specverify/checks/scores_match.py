@@ -59,9 +59,10 @@ def _first_difference(name: str, run: Run, expected: Expected) -> str | None:
 
 @lru_cache(maxsize=4)
 def _plain(watch: Watch) -> Expected:
-    """Return the values that a plain call, without speculation, returns at each position of each text.
+    """Return the scores, logits and similar values that the engine returns if it decodes without speculation.
 
-    ``watch`` opens the observed engine.
+    The result has these values by name, for each text that was recorded without speculation and each of its positions
+    (``Expected``). ``watch`` opens the engine with its recorded runs.
     """
     result: dict[Tokens, Mapping[str, Any]] = {}
     for run in seen_in(watch).plain:

@@ -34,7 +34,8 @@ class Replayer(Recorder):
     def __init__(self, named: Draws, numbers: Iterable[Item]) -> None:
         """Store ``numbers``, which replace the drawn numbers in order; an empty ``Item()`` keeps the drawn number.
 
-        ``named`` is the source of draws for a program that itself calls ``draws``.
+        ``named`` chooses the outcomes for a decoder that draws by calling ``draws.categorical``, where ``draws`` is the
+        decoder's own parameter; such draws take no numbers from the list.
         """
         super().__init__(named)
         self._left = deque(numbers)

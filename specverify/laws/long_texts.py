@@ -87,7 +87,11 @@ class StateClass(NamedTuple):
 
 
 class Rounds(NamedTuple):
-    """The rounds of a decoder after one prompt, as an acyclic graph."""
+    """The rounds of a decoder after one prompt, as an acyclic graph.
+
+    A node is a class of states between rounds. An edge is one path of a round, from the state before it to the state
+    after it.
+    """
 
     nodes: tuple[StateClass, ...]
     """Nodes in topological order; the first is the state after the prompt."""

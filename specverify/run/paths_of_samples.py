@@ -131,9 +131,10 @@ def _cause(here: ExplainedSampler, tally: Mapping[str, Any]) -> Counterexample |
 
 
 def _after_end(paths: _FollowedPaths, expected: Mapping[Tokens, float]) -> str:
-    """Return the sentence that a text continues after its end, with the program line of the last draw; "" if none does.
+    """Return a message about the first sampled text with tokens after its end; "" if there is none.
 
-    A text of ``expected`` has ended if no longer text of ``expected`` begins with it.
+    A text has reached its end when the tokens so far are a text of ``expected``, and no other text of ``expected``
+    begins with them. The message has these tokens, the token that follows, and the line of the sampler's last draw.
     """
     begun = {text[:length] for text in expected for length in range(len(text))}
     for path in paths.engine:

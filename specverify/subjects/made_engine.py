@@ -424,7 +424,11 @@ def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> M
 
 
 def _with_values(call: Callable[..., Any], scenario: Scenario) -> Callable[..., Any]:
-    """Return ``call`` as one that passes the horizon and seeds to its arguments for them."""
+    """Return ``call`` with its required arguments for the number of new tokens and for seeds filled in.
+
+    The number of new tokens is the horizon of ``scenario``; each call gets new seeds. The result takes the other
+    arguments only, such as the prompt.
+    """
     return with_seeds(with_length(call, scenario.horizon))
 
 

@@ -31,7 +31,7 @@ _Entries = list[list[int]]
 MOST_POSITIONS = 2**16
 """More positions than the tokens of any scenario; some loops read their limit from the config of a network."""
 HIDDEN = -1000
-"""Values of an additive attention mask below this one hide an entry."""
+"""Values of an additive attention mask at or below this one hide an entry."""
 
 
 class NetworkOutput(NamedTuple):

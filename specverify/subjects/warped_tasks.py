@@ -12,15 +12,15 @@ from specverify.reference import LanguageModel, Pmf, Tokens
 
 
 class Processed(NamedTuple):
-    """A model under sampling parameters or a penalty: a call returns the processed pmf ``[vocabulary]``."""
+    """A model with sampling parameters or a penalty: a call returns the pmf ``[vocabulary]`` after they are applied."""
 
     bare: Callable[[Tokens], Any]
-    """The unprocessed logits or pmf ``[vocabulary]`` after the same tokens, which the subject gets."""
+    """Logits or pmf ``[vocabulary]`` after the same tokens, before parameters are applied; the subject gets these."""
     pmfs: LanguageModel
-    """The processed pmf, which the subject's law must follow."""
+    """The pmfs after the parameters are applied, which the subject's law must follow."""
 
     def __call__(self, tokens: Tokens, /) -> Pmf:
-        """Return the processed pmf after ``tokens``."""
+        """Return the pmf of the token after ``tokens``, with the sampling parameters or the penalty applied."""
         return self.pmfs(tokens)
 
 

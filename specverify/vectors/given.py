@@ -20,7 +20,10 @@ FINEST = 24
 
 
 class GivenUniforms:
-    """Answers every draw by inverse CDF from the uniform that belongs to the site of the draw."""
+    """Draws by inverse CDF, with a given uniform number for each random decision of a round.
+
+    ``site`` is the name of a decision, such as ``("accept", 2)``. The function ``uniform`` maps it to the number.
+    """
 
     def __init__(self, uniform: Callable[[Site], Fraction]) -> None:
         """Store ``uniform``: the function from a site to its uniform, in [0, 1)."""

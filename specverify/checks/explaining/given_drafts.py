@@ -406,9 +406,10 @@ def values_of(given: GivenDrafts, part: str) -> Iterator[tuple[int, Any]]:
 
 
 def expected(given: GivenDrafts, part: str, i: int, rows: ModelRows) -> Any:
-    """Return the value that the rule gives for one part of the round ``given`` at position ``i``.
+    """Return what speculative sampling (2211.17192, Algorithm 1) gives for one part of a round at position ``i``.
 
-    ``part`` is "accept" (a probability), "replace" or "bonus" (a pmf). ``rows`` are the rows of p and q to use.
+    ``part`` is "accept" (the result is min(1, p/q)), "replace" (norm(max(p - q, 0))) or "bonus" (p). ``given`` has the
+    drafts. p and q are from ``rows``, which may be the models' rows or others that a wrong program may have used.
     """
     if part == "accept":
         return ratio(rows.p[i][given.drafts[i]], rows.q[i][given.drafts[i]])
@@ -430,7 +431,7 @@ def fits(seen: Any, said: Any, most: float) -> bool:
 
 
 def is_wrong(given: GivenDrafts, part: str) -> bool:
-    """Return whether one part of the round ``given`` differs from the rule by more than rounding.
+    """Return whether one part of the round ``given`` differs from speculative sampling by more than rounding.
 
     ``part`` is "accept", "replace" or "bonus".
     """
@@ -453,6 +454,6 @@ def error_of(given: GivenDrafts, part: str, i: int) -> float:
 
 
 def expected_accept(given: GivenDrafts, i: int) -> Any:
-    """Return the probability with which the rule accepts draft ``i`` of the round ``given``."""
+    """Return min(1, p/q), the right probability that draft ``i`` of the round ``given`` is accepted."""
     token = given.drafts[i]
     return ratio(given.rows.p[i][token], given.rows.q[i][token])

@@ -5,9 +5,9 @@ drawn when it is read. Every front end passes object arrays of elements, with ax
 itself cannot hold unread outcomes, so NumPy's front end draws the results.
 
 The rules of the table (``primitives``) take one row of elements, and an ``Ask``: the operation and line for a refusal.
-They draw no more elements than they need: a sum of 0 and 1 is read from the left up to a bound, a product up to the
-first 0. An index, such as the result of ``argmax``, is drawn when it is read; if it is never read, the race does not
-take place.
+They draw no more elements than they need. If a sum of non-negative integers is compared with a bound, terms are drawn
+from the left until the partial sum reaches the bound. The factors of a product are drawn up to the first 0. An index,
+such as the result of ``argmax``, is drawn when it is read; if it is never read, nothing is drawn.
 """
 
 from __future__ import annotations

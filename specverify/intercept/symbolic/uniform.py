@@ -206,7 +206,10 @@ class RungTime(NamedTuple):
         return self._later(bound)
 
     def _later(self, at: float) -> float:
-        """Return the probability that exp(-E) is below ``at``."""
+        """Return the probability that exp(-E) is below ``at``, given whether the clock was the first of the race.
+
+        exp(-E) is the uniform of the clock before the race: u, or 1 - u if ``flipped``.
+        """
         if not 0 < at < 1:
             return float(at >= 1)
         more = self.share - 1

@@ -157,10 +157,10 @@ def _watched(parts: EngineParts, setup: Setup) -> Iterator[Watched]:
 
 
 class _Forced:
-    """Draws that fix the uniform of every acceptance test to 0 or, if ``uniform`` >= 1/2, to the largest float below 1.
+    """Draws in which all acceptance tests use one extreme random number; ``inner`` makes all other draws.
 
-    A uniform of 0 accepts every draft of positive probability. The largest one accepts only drafts whose acceptance
-    probability is 1. All other draws are made by ``inner``.
+    If the parameter ``uniform`` is below 1/2, the number is 0: every draft with a positive acceptance probability is
+    accepted. Otherwise it is the largest float below 1: only drafts with acceptance probability 1 are accepted.
     """
 
     def __init__(self, inner: Draws, uniform: float) -> None:
