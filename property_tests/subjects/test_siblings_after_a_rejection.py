@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from specverify.base.verdict import Status
 from specverify.checks import check_named
@@ -13,6 +14,8 @@ from specverify.run.verify import Checklist, run_check
 from specverify.subjects.forms import Drafts, Form
 from specverify.subjects.subject import Variant
 from specverify.subjects.tree_verifier import tree_subject
+
+pytestmark = pytest.mark.usefixtures("unexplained")
 
 RNG = np.random.default_rng()
 NEVER = 9

@@ -48,6 +48,7 @@ def test_a_right_sampler_holds_in_every_respect(seed):
         (boxes.one_uniform_for_both, "samples_fit_law", 300),
         (boxes.impossible_sometimes, "samples_are_supported", 1000),
         (boxes.two_rows_share_a_stream, "rows_are_independent", 1000),
+        (boxes.all_rows_alike, "rows_are_independent", 1000),
         (boxes.both_halves_alike, "rows_are_independent", 2000),
         (boxes.seed_ignored, "calls_are_independent", 1000),
         (boxes.neighbours_by_seed_and_row, "calls_are_independent", 1000),
@@ -69,6 +70,12 @@ def test_dependent_samples_accuse_no_law(start):
     assert found["calls_are_independent"] is Status.REFUTED
     assert found["samples_fit_law"] is Status.UNKNOWN
     assert found["samples_are_supported"] is Status.UNKNOWN
+
+
+def test_rows_that_share_all_their_numbers_accuse_no_law():
+    found = statuses(check_sampler(boxes.all_rows_alike, law=LAW, **QUICK))
+    assert found["rows_are_independent"] is Status.REFUTED
+    assert found["samples_fit_law"] is Status.UNKNOWN
 
 
 def test_no_wrong_sampler_holds_whose_law_is_beyond_the_tv():

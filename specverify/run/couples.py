@@ -73,8 +73,7 @@ def watch(
 
     def seen(batch: Batch) -> None:
         nonlocal in_rows, in_calls, number
-        for answer in batch:
-            in_rows = couples_seen(rows, in_rows, *couples_in(answer, _lag(number, len(answer))))
+        in_rows = couples_seen(rows, in_rows, *_of_two_calls(batch, _lag(number, len(batch[0]))))
         number += 1
         in_calls = couples_seen(calls, in_calls, *batch)
 
@@ -89,6 +88,17 @@ def watch(
         return in_calls.couples if alone else min(in_rows.couples, in_calls.couples)
 
     return Watch(seen, statuses, couples, verdicts, lambda: (in_rows, in_calls))
+
+
+def _of_two_calls(batch: Batch, lag: int) -> tuple[Sequence[Tokens], Sequence[Tokens]]:
+    """Return pairs of rows with the distance ``lag`` from each call of ``batch``: the first rows, and the second rows.
+
+    The pairs come alternately from the two calls. The test compares each pair with the next one, so a random number
+    that all rows of a call share is noticed too.
+    """
+    pairs = zip(*(zip(*couples_in(answer, lag), strict=True) for answer in batch), strict=True)
+    chosen = [pair for of_both in pairs for pair in of_both]
+    return [first for first, _ in chosen], [second for _, second in chosen]
 
 
 def _lag(number: int, rows: int) -> int:

@@ -120,12 +120,12 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
 
 
 def _without_plan(check: Check, cases: Sequence[Case], most: int) -> list[Case]:
-    """Return at most ``most`` of the ``cases`` of ``check``, for a kind of subject that the plan does not list.
+    """Return about ``most`` of the ``cases`` of ``check``, for a kind of subject that the plan does not list.
 
     * First, at most ``most`` / 2 cases of one generic scenario, one for each variant of the subject (its options).
     * Then one case of each of ``_first_scenarios``: variant 1 in the first scenario, variant 2 in the second, etc.
-    * Then, if the check is ``law_is_target``, the cases of ``_of_special_variants``.
-    * The rest are evenly spaced in ``cases``.
+    * Then, if the check is ``law_is_target``, the cases of ``_of_special_variants``, all of them.
+    * The rest, up to ``most`` cases, are evenly spaced in ``cases``.
 
     If the cases have no scenarios, such as those of a drafter, all are evenly spaced.
     """
@@ -140,7 +140,7 @@ def _without_plan(check: Check, cases: Sequence[Case], most: int) -> list[Case]:
         first += _of_special_variants(by_scenario)
     chosen = {name_of_case(case): case for case in first}
     chosen |= {name_of_case(case): case for case in spread(cases, max(most - len(chosen), 1))}
-    return list(chosen.values())[:most]
+    return list(chosen.values())[: max(most, len(first))]
 
 
 def _of_special_variants(scenarios: Mapping[str, Sequence[Case]]) -> list[Case]:

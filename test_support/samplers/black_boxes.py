@@ -48,6 +48,11 @@ def two_rows_share_a_stream(seed, n):
     return [rows[i // 2] for i in range(n)]
 
 
+def all_rows_alike(seed, n):
+    """Planted bug: all rows of a call use the same random numbers; the law of each row is right."""
+    return right(seed, 1) * n
+
+
 def both_halves_alike(seed, n):
     rows = right(seed, (n + 1) // 2)
     return [*rows, *rows][:n]

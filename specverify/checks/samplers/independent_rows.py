@@ -6,9 +6,9 @@ or half a call apart), or the same row of two calls. The possible texts of a row
 first sample, and couples are counted by the cells of their two rows. ``statistics.unknown_laws`` describes the evidence
 against independence.
 
-If independence is not refuted, the dependence is bounded. Two successive couples (a, b) and (c, d) give one sample of
-each of two laws: (a, b) has the joint law, and (c, b) the product of the two marginal laws. The distance between the
-two laws is bounded from these samples.
+If independence is not refuted, the dependence is bounded. Two successive couples (a, b) and (c, d), which come from
+different calls, give one sample of each of two laws: (a, b) has the joint law, and (c, b) the product of the two
+marginal laws. The distance between the two laws is bounded from these samples.
 """
 
 from __future__ import annotations
