@@ -14,6 +14,7 @@ from reference import Sampled
 from specverify.intercept.jax import calls
 from specverify.intercept.jax.arrays import made_array
 from specverify.intercept.jax.operations import computed_by_numpy
+from test_support.jax.answers import law_of
 
 RNG = np.random.default_rng(5)
 FLOATS = jnp.asarray(RNG.normal(size=(3, 4)).astype(np.float32))
@@ -100,6 +101,28 @@ def test_an_index_of_another_type_has_a_result_of_its_own():
         filled = [bool(jnp.isnan(FLOATS.at[jnp.asarray(9)].get(mode="fill")).all()) for _ in range(2)]
     assert shapes == [(4,), (1, 3, 4), (4,), (1, 3, 4), (4,), (4,)]
     assert filled == [True, True]
+
+
+def test_a_result_that_is_computed_while_the_caches_are_cleared_is_not_used_again():
+    """Its key has identities of arrays that later arrays may have."""
+
+    def key():
+        return calls._key(jax.lax.neg_p, [FLOATS], {}, None)
+
+    memory = {}
+    assert calls._remembered(memory, key(), lambda: calls._forget() or [1]) == [1]
+    assert calls._remembered(memory, key(), lambda: [2]) == [2]
+    assert calls._remembered(memory, key(), lambda: [3]) == [2]
+
+
+def test_laws_are_right_with_caches_of_a_few_entries(monkeypatch):
+    def program():
+        coins = [jax.random.uniform(key) < FLOATS[0, 0] * 0 + 0.25 for key in jax.random.split(jax.random.PRNGKey(0))]
+        return tuple(bool(coin) for coin in coins)
+
+    monkeypatch.setattr(calls, "_MOST_KNOWN", 3)
+    expected = {(True, True): 1 / 16, (True, False): 3 / 16, (False, True): 3 / 16, (False, False): 9 / 16}
+    assert law_of(program) == pytest.approx(expected)
 
 
 def test_the_known_part_of_a_function_is_evaluated_once_and_effects_every_time(monkeypatch):

@@ -87,5 +87,5 @@ def test_a_loop_over_a_local_function_is_examined_without_a_second_compilation()
 
 def results_of_scans():
     """Return the number of cached results of scans, which JAX has compiled."""
-    applied = [key[0] for key in PROCESS.jax.computed if isinstance(key[0], tuple)]
+    applied = [what for _, what, *_ in PROCESS.jax.computed if isinstance(what, tuple)]
     return sum(primitive is lax.scan_p for primitive, *_ in applied)

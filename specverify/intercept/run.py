@@ -108,6 +108,10 @@ class JaxCaches:
         """Identity -> each array of ``arrays``."""
         self.computed: dict[Any, Any] = {}
         """Computation on known numbers -> the result of JAX."""
+        self.indexed: dict[Any, Any] = {}
+        """Concrete array and index -> the array of the elements there."""
+        self.clearings = 0
+        """How often the caches that contain identities of arrays were cleared."""
         self.constants: dict[Any, Any] = {}
         """Content of an array of NumPy -> the array of JAX with this content."""
         self.places: dict[Any, tuple[Any, list[Any]]] = {}

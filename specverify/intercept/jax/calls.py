@@ -194,34 +194,55 @@ def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, A
     primitive, or None.
     """
     key = _key(primitive, operands, parameters, equation)
-    before = None if key is None else PROCESS.jax.computed.get(key)
-    if before is None:
+
+    def compute() -> tuple[Any, list[Any], tuple[Any, ...]]:
         result = computed_by_numpy(primitive, operands, parameters)
         result = primitive.bind(*operands, **parameters) if result is None else result
         results = list(result) if primitive.multiple_results else [result]
         dtypes = {getattr(each, "dtype", None) for each in results} | halves_inside(parameters)
-        before = (equation, results, tuple(dtypes))
-        if key is not None:
-            before = (equation, [_standing_for(each) for each in results], tuple(dtypes))
-            PROCESS.jax.computed[key] = before
-            if len(PROCESS.jax.computed) > _MOST_KNOWN:
-                _forget()
-    for dtype in before[2]:
+        return equation, results if key is None else [_standing_for(each) for each in results], tuple(dtypes)
+
+    _, results, dtypes = _remembered(PROCESS.jax.computed, key, compute)
+    for dtype in dtypes:
         rounding.saw(dtype)
-    return list(before[1])
+    return list(results)
+
+
+def _remembered(memory: dict[Any, Answer], key: Hashable | None, compute: Callable[[], Answer]) -> Answer:
+    """Return the entry of ``memory``, a cache, for ``key``; ``compute()`` makes it. With None nothing is cached."""
+    if key is None:
+        return compute()
+    before = memory.get(key)
+    if before is None:
+        before = compute()
+        if len(memory) >= _MOST_KNOWN:
+            _forget()
+        memory[key] = before
+    return before
 
 
 def _forget() -> None:
+    """Clear the caches that contain identities of arrays.
+
+    A later array may have the same identity, so keys from before the clearing are not used again (see ``_keyed``).
+    """
     memories: tuple[dict[Any, Any], ...] = (
         PROCESS.jax.computed,
         PROCESS.jax.arrays,
         PROCESS.jax.ours,
+        PROCESS.jax.indexed,
         PROCESS.jax.places,
         PROCESS.jax.known_parts,
         PROCESS.jax.by_content,
     )
     for memory in memories:
         memory.clear()
+    PROCESS.jax.clearings += 1
+
+
+def _keyed(what: Hashable, operands: Sequence[Hashable | None]) -> Hashable:
+    """Return the cache key of ``what`` is computed from ``operands``, given by keys of their content."""
+    return PROCESS.jax.clearings, what, bool(jax.config.jax_enable_x64), *operands
 
 
 def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> Hashable | None:
@@ -237,7 +258,7 @@ def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equati
         if None in told or (equation is not None and equation.effects):
             return None
         what: Hashable = id(equation) if equation is not None else (primitive, *parameters.items())
-        key = what, bool(jax.config.jax_enable_x64), *told
+        key = _keyed(what, told)
         hash(key)
     except TypeError:
         return None
@@ -303,16 +324,14 @@ def _indexed(array: Any, index: Any, **named: Any) -> Any:
     told, place = _operand_key(array), _index_key(index)
     if told is None or place is None:
         return _REWRITING_TAKE(array, index)
-    key = _indexed, bool(jax.config.jax_enable_x64), told, place
-    before = PROCESS.jax.computed.get(key)
-    if before is None:
+
+    def compute() -> Any:
         result = _taken_by_numpy(array, index)
-        result = _REWRITING_TAKE(array, index) if result is None else result
-        before = PROCESS.jax.computed[key] = _standing_for(result)
-        if len(PROCESS.jax.computed) > _MOST_KNOWN:
-            _forget()
-    rounding.saw(before.dtype)
-    return before
+        return _standing_for(_REWRITING_TAKE(array, index) if result is None else result)
+
+    result = _remembered(PROCESS.jax.indexed, _keyed("index", (told, place)), compute)
+    rounding.saw(result.dtype)
+    return result
 
 
 def _taken_by_numpy(array: Any, index: Any) -> Any | None:
@@ -503,15 +522,7 @@ def _places(
     None.
     """
     key = _key(primitive, operands, parameters, equation)
-    before = None if key is None else PROCESS.jax.places.get(key)
-    if before is not None:
-        return before[1]
-    results = [asarray(each) for each in compute()]
-    if key is not None:
-        if len(PROCESS.jax.places) >= _MOST_KNOWN:
-            _forget()
-        PROCESS.jax.places[key] = equation, results
-    return results
+    return _remembered(PROCESS.jax.places, key, lambda: (equation, [asarray(each) for each in compute()]))[1]
 
 
 def _lazy(elements: Any, aval: Any) -> SymbolicTracer:
