@@ -640,17 +640,13 @@ def _known_part(jaxpr: Any, operands: Sequence[Any]) -> _KnownPart:
     """
     variables = [*jaxpr.constvars, *jaxpr.invars]
     told = [None if _is_unknown(operand) else _operand_key(operand) for operand in operands]
-    key = id(jaxpr), bool(jax.config.jax_enable_x64), *told
-    before = PROCESS.jax.known_parts.get(key)
-    if before is None:
-        before = _evaluated(
-            jaxpr, {each: value for each, value, of in zip(variables, operands, told, strict=True) if of}
-        )
-        if len(PROCESS.jax.known_parts) >= _MOST_KNOWN:
-            _forget()
-        PROCESS.jax.known_parts[key] = before
-    rounding.saw_spacing(before.epsilon)
-    return before._replace(values={**before.values, **dict(zip(variables, operands, strict=True))})
+
+    def compute() -> _KnownPart:
+        return _evaluated(jaxpr, {each: value for each, value, of in zip(variables, operands, told, strict=True) if of})
+
+    part = _remembered(PROCESS.jax.known_parts, _keyed(id(jaxpr), told), compute)
+    rounding.saw_spacing(part.epsilon)
+    return part._replace(values={**part.values, **dict(zip(variables, operands, strict=True))})
 
 
 def _is_unknown(operand: Any) -> bool:
