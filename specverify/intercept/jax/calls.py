@@ -644,7 +644,7 @@ def _known_part(jaxpr: Any, operands: Sequence[Any]) -> _KnownPart:
     def compute() -> _KnownPart:
         return _evaluated(jaxpr, {each: value for each, value, of in zip(variables, operands, told, strict=True) if of})
 
-    part = _remembered(PROCESS.jax.known_parts, _keyed(id(jaxpr), told), compute)
+    part: _KnownPart = _remembered(PROCESS.jax.known_parts, _keyed(id(jaxpr), told), compute)
     rounding.saw_spacing(part.epsilon)
     return part._replace(values={**part.values, **dict(zip(variables, operands, strict=True))})
 
