@@ -52,6 +52,8 @@ from specverify.statistics.unknown_laws import evidence
 from specverify.subjects.sampler import drawn
 from specverify.subjects.subject import UnusableSubject
 
+OF_CALLS = ("batches", "difference", "expected")
+"""Fields of the evidence of independence that compare the shares of two calls."""
 GRACE = 60.0
 """Seconds, beyond the time limit of its answers, after which a process that samples a block counts as hanging."""
 
@@ -178,7 +180,9 @@ def sample_block(campaign: Campaign, subject: CampaignSubject, index: int) -> St
 
 def _plain(found: IndependenceFound) -> Mapping[str, Any]:
     tables = {name: getattr(found, name).tolist() for name in ("joint", "straight", "crossed")}
-    return {"evidence": float(evidence(found.evidence)), **tables}
+    of_calls = {name: getattr(found, name) for name in OF_CALLS}
+    between = float(evidence(found.between))
+    return {"evidence": float(evidence(found.evidence)), "between": between, **of_calls, **tables}
 
 
 def judged(
@@ -256,7 +260,9 @@ def _joined(total: IndependenceFound, found: Mapping[str, Any]) -> IndependenceF
     """Return the evidence ``total`` of one test of independence, combined with that of one more block.
 
     ``found`` has the evidence of this block, with the fields of ``IndependenceFound`` as keys (see ``_plain``). The
-    e-values are multiplied, by adding their logarithms, and the counts are added.
+    e-values are multiplied, by adding their logarithms, and the counts are added. Blocks of older versions have no
+    fields on the shares of calls.
     """
-    tables = (getattr(total, name) + np.array(found[name]) for name in ("joint", "straight", "crossed"))
-    return IndependenceFound(total.evidence + found["evidence"], *tables)
+    tables = {name: getattr(total, name) + np.array(found[name]) for name in ("joint", "straight", "crossed")}
+    numbers = {name: getattr(total, name) + found.get(name, 0) for name in ("evidence", "between", *OF_CALLS)}
+    return IndependenceFound(**tables, **numbers)

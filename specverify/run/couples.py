@@ -17,12 +17,17 @@ from specverify.checks.samplers.independent_rows import (
     couples_seen,
     independence_status,
     independence_verdict,
+    shares_seen,
 )
 from specverify.reference import Tokens
 
 Batch = tuple[Sequence[Tokens], Sequence[Tokens]]
 """The rows of two calls with different seeds, equally many each."""
 LAGS = 8
+CONFIRMING_COUPLES = 128
+"""Number of couples after which copied rows would have been detected."""
+CONFIRMING_BATCHES = 8
+"""Number of batches after which a random number that the rows of a call share would have been detected."""
 
 
 class Watch(NamedTuple):
@@ -33,8 +38,8 @@ class Watch(NamedTuple):
 
     seen: Callable[[Batch], None]
     statuses: Callable[[], Sequence[Status]]
-    couples: Callable[[], int]
-    """Returns the number of couples counted so far, the smaller one of the two tests."""
+    confirming: Callable[[], bool]
+    """Returns whether the tests have seen enough to detect a dependence that makes a right law look wrong."""
     verdicts: Callable[[Sequence[str]], Sequence[Verdict]]
     """``verdicts(notes)`` returns the two verdicts; the notes are added to the one on calls."""
     found: Callable[[], tuple[IndependenceFound, IndependenceFound]]
@@ -74,20 +79,29 @@ def watch(
     def seen(batch: Batch) -> None:
         nonlocal in_rows, in_calls, number
         in_rows = couples_seen(rows, in_rows, *_of_two_calls(batch, _lag(number, len(batch[0]))))
+        in_rows = shares_seen(rows, in_rows, *batch)
         number += 1
         in_calls = couples_seen(calls, in_calls, *batch)
 
     def verdicts(notes: Sequence[str]) -> Sequence[Verdict]:
         of_calls = independence_verdict(name, calls, in_calls, notes)
-        return [of_calls] if alone else [independence_verdict(name, rows, in_rows, []), of_calls]
+        if alone:
+            return [of_calls]
+        of_rows = independence_verdict(name, rows, in_rows, [])
+        if of_rows.status is Status.REFUTED and of_calls.status is Status.REFUTED:
+            said = f"rows of two calls: not decided, because {of_rows.statement}"
+            of_calls = of_calls._replace(status=Status.UNKNOWN, statement=said, counterexample=None)
+        return [of_rows, of_calls]
 
     def statuses() -> Sequence[Status]:
         return [_status(rows, in_rows, alone), independence_status(calls, in_calls)]
 
-    def couples() -> int:
-        return in_calls.couples if alone else min(in_rows.couples, in_calls.couples)
+    def confirming() -> bool:
+        if in_calls.couples < CONFIRMING_COUPLES:
+            return False
+        return alone or (in_rows.couples >= CONFIRMING_COUPLES and in_rows.batches >= CONFIRMING_BATCHES)
 
-    return Watch(seen, statuses, couples, verdicts, lambda: (in_rows, in_calls))
+    return Watch(seen, statuses, confirming, verdicts, lambda: (in_rows, in_calls))
 
 
 def _of_two_calls(batch: Batch, lag: int) -> tuple[Sequence[Tokens], Sequence[Tokens]]:

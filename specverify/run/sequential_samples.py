@@ -43,8 +43,6 @@ PILOT = 1000
 OF_COUPLES = 4
 """The dependence to detect is this multiple of the ``tv`` of the law, because four rows give one sample of it."""
 POSITIONS = 4
-CONFIRMING = 128
-"""Number of couples after which copied rows would have been detected."""
 
 
 class SamplingPlan(NamedTuple):
@@ -131,7 +129,8 @@ def sampled_verdicts(
     repeats = _repeats(sampler, next(seeds), min(FIRST_CALL, plan.largest_call))
     done, calls, course = 0, 0, Course()
     while done < judge.most_samples and not is_decided(judge, watched):
-        size = _size(calls, plan.largest_call, judge.most_samples - done)
+        steps = 0 if _is_doubtful(judge, watched) else calls  # what is left to test needs calls, and not rows
+        size = _size(steps, plan.largest_call, judge.most_samples - done)
         answers = answered(sampler, next(seeds), size), answered(sampler, next(seeds), size)
         batch = answers[0].tokens, answers[1].tokens
         for answer in answers:
@@ -150,17 +149,23 @@ def is_decided(judge: Judge, watched: Watch) -> bool:
     Sampling stops in four cases:
 
     * The law holds, and no test of independence is undecided.
-    * Independence is refuted, of the program's samples or of the reference sampler's.
+    * The rows of a call are dependent, of the program's samples or of the reference sampler's.
     * An outcome of probability 0 was sampled.
-    * The law is refuted, and ``CONFIRMING`` pairs of rows were tested for independence. With fewer tests the samples
-      could still be copies of each other, which deviate from a right law too.
+    * The law, or the independence of two calls, is refuted, and enough pairs of rows and enough calls were tested for
+      independence. With fewer tests the rows of a call could still be copies of each other, or share a random number;
+      such samples deviate from a right law too.
     """
-    couples, law = watched.statuses(), judge.status()
-    if Status.REFUTED in couples or judge.dependent() or judge.impossible():
+    (rows, calls), law = watched.statuses(), judge.status()
+    if rows is Status.REFUTED or judge.dependent() or judge.impossible():
         return True
-    if law is Status.REFUTED:
-        return watched.couples() >= CONFIRMING
-    return law is Status.HOLDS and Status.UNKNOWN not in couples
+    if _is_doubtful(judge, watched):
+        return watched.confirming()
+    return law is Status.HOLDS and Status.UNKNOWN not in (rows, calls)
+
+
+def _is_doubtful(judge: Judge, watched: Watch) -> bool:
+    """Return whether a refutation depends on the independence of the rows of a call, by ``judge`` or ``watched``."""
+    return Status.REFUTED in (watched.statuses()[1], judge.status())
 
 
 def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequence[Verdict]:

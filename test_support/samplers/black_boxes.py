@@ -53,6 +53,14 @@ def all_rows_alike(seed, n):
     return right(seed, 1) * n
 
 
+def rows_use_one_number_in_two_ways(seed, n):
+    """Planted bug: the rows of a call share one uniform per token; odd rows read it against another order of tokens."""
+    uniforms = np.random.default_rng(seed).random(2)
+    orders = np.array([0, 1, 2, 3]), np.array([1, 2, 3, 0])
+    rows = [tuple(order[np.searchsorted(np.cumsum(P[order]), uniforms)].tolist()) for order in orders]
+    return [rows[i % 2] for i in range(n)]
+
+
 def both_halves_alike(seed, n):
     rows = right(seed, (n + 1) // 2)
     return [*rows, *rows][:n]

@@ -6,6 +6,10 @@ or half a call apart), or the same row of two calls. The possible texts of a row
 first sample, and couples are counted by the cells of their two rows. ``statistics.unknown_laws`` describes the evidence
 against independence.
 
+A number that all rows of a call share need not show in couples: each row may use it in another way. So the shares of
+the cells in two calls with different seeds are compared too. If the rows of each call are independent samples of one
+law, the first rows of a call say nothing about its other rows that the rows of the other call do not say.
+
 If independence is not refuted, the dependence is bounded. Two successive couples (a, b) and (c, d), which come from
 different calls, give one sample of each of two laws: (a, b) has the joint law, and (c, b) the product of the two
 marginal laws. The distance between the two laws is bounded from these samples.
@@ -24,7 +28,13 @@ from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
 from specverify.reference import Tokens
 from specverify.statistics.confidence_sequences import TWO_SAMPLES, tv_sequence
 from specverify.statistics.e_processes import Array
-from specverify.statistics.unknown_laws import NO_COUPLES_YET, dependence_gains, evidence
+from specverify.statistics.unknown_laws import (
+    NO_COUPLES_YET,
+    NOTHING_YET,
+    dependence_gains,
+    evidence,
+    two_sample_gains,
+)
 
 CELLS = 4
 FULL = 0.98
@@ -65,11 +75,30 @@ class IndependenceFound(NamedTuple):
     crossed: Array = np.zeros((CELLS, CELLS), dtype=np.int64)
     waiting: tuple[tuple[int, int], ...] = ()
     """A pair that waits for the next pair."""
+    between: Array = NOTHING_YET
+    """Log-evidence ``[s]`` that the shares of the cells differ between two calls, which a shared number explains."""
+    batches: int = 0
+    """The number of batches, of two calls each, whose shares were compared; 0 in the test of rows of two calls."""
+    difference: float = 0.0
+    """The total variation between the shares of two calls, summed over the batches."""
+    expected: float = 0.0
+    """What ``difference`` would be on average if the rows were independent."""
 
     @property
     def couples(self) -> int:
         """Return the number of couples (pairs of rows) counted."""
         return int(self.joint.sum())
+
+    @property
+    def log_evidence(self) -> float:
+        """Return the logarithm of the e-value against independence.
+
+        It is the mean of two e-values if shares of calls were compared: of the couples, and of the shares.
+        """
+        of_couples = float(evidence(self.evidence))
+        if not self.batches:
+            return of_couples
+        return float(np.logaddexp(of_couples, evidence(self.between)) - math.log(2))
 
 
 def cells_of(outcomes: Sequence[Tokens], weights: Sequence[float]) -> CellOf:
@@ -102,8 +131,39 @@ def couples_seen(
     np.add.at(joint, (x, y), 1)
     np.add.at(straight, (x[::2], y[::2]), 1)
     np.add.at(crossed, (x[1::2], y[::2]), 1)
-    return IndependenceFound(
-        found.evidence + dependence_gains(found.joint, x, y), joint, straight, crossed, tuple(cells[number:])
+    return found._replace(
+        evidence=found.evidence + dependence_gains(found.joint, x, y),
+        joint=joint,
+        straight=straight,
+        crossed=crossed,
+        waiting=tuple(cells[number:]),
+    )
+
+
+def shares_seen(
+    plan: IndependencePlan, found: IndependenceFound, one: Sequence[Tokens], other: Sequence[Tokens]
+) -> IndependenceFound:
+    """Return the evidence ``found`` with the shares of the cells in two calls with different seeds compared.
+
+    ``one`` and ``other`` are the rows of the two calls, equally many. The law of each call is estimated from its first
+    rows, and judged by the next rows, as many again, until the call ends. ``plan`` maps rows to cells.
+    """
+    counts = [np.eye(CELLS)[[plan.cell(tokens) for tokens in rows]].cumsum(axis=0) for rows in (one, other)]
+    rows, between = len(one), found.between
+    known = 1
+    while known < rows:
+        until = min(2 * known, rows)
+        past = [held[known - 1] for held in counts]
+        fresh = [held[until - 1] - held[known - 1] for held in counts]
+        between = between + two_sample_gains(*past, *fresh)
+        known = until
+    shares = [held[-1] / rows for held in counts]
+    pooled = (shares[0] + shares[1]) / 2
+    return found._replace(
+        between=between,
+        batches=found.batches + 1,
+        difference=found.difference + float(np.abs(shares[0] - shares[1]).sum() / 2),
+        expected=found.expected + float(np.sqrt(pooled * (1 - pooled) / (math.pi * rows)).sum()),
     )
 
 
@@ -122,7 +182,7 @@ def independence_status(plan: IndependencePlan, found: IndependenceFound) -> Sta
     REFUTED: the rows are dependent. HOLDS: the dependence is at most ``plan.tv``. NOT_APPLICABLE: the output is nearly
     constant. UNKNOWN: more samples would decide.
     """
-    if evidence(found.evidence) >= -math.log(plan.alarm):
+    if found.log_evidence >= -math.log(plan.alarm):
         return Status.REFUTED
     if _is_constant(found):
         return Status.NOT_APPLICABLE
@@ -138,9 +198,16 @@ def independence_verdict(name: str, plan: IndependencePlan, found: IndependenceF
     bound = _dependence(plan, found)
     same = np.trace(found.joint) / max(couples, 1)
     shares = found.joint.sum(axis=1) @ found.joint.sum(axis=0) / max(couples, 1) ** 2
-    alike = f"{same:.3f} of {couples} couples are alike, {shares:.3f} would be"
+    alike = f"{same:.3f} of {couples} couples are alike, {shares:.3f} would be if they were not"
+    if found.batches and evidence(found.between) > evidence(found.evidence):
+        pairs, each = found.batches, "" if found.batches == 1 else f", mean of {found.batches} pairs of calls"
+        alike = (
+            f"the shares of tokens in two calls differ by {found.difference / pairs:.3f} (total variation{each}), "
+            f"{found.expected / pairs:.3f} would be expected: the rows of a call share a random number, or calls have "
+            "different laws"
+        )
     statement = {
-        Status.REFUTED: f"{plan.what} are dependent: {alike} if they were not",
+        Status.REFUTED: f"{plan.what} are dependent: {alike}",
         Status.HOLDS: f"{plan.what}: dependence of total variation {bound:.3f} at most, in {CELLS} x {CELLS} cells",
         Status.NOT_APPLICABLE: f"{plan.what}: hardly anything varies in {couples} couples, so nothing can depend",
         Status.UNKNOWN: f"{plan.what}: {couples} couples leave a dependence of {bound:.3f} possible, "
