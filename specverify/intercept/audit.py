@@ -249,7 +249,7 @@ def place() -> str:
 def record_comparison(
     questions: list[AnsweredQuestion], draw: Draw, thresholds: Sequence[float], cell: Cell | None, where: str = ""
 ) -> None:
-    """Record that the program compares the uniform of ``draw`` with ``thresholds``; report it if it decides twice.
+    """Record a comparison of the uniform of ``draw`` with ``thresholds``; report a uniform that decides twice.
 
     ``questions`` are the earlier comparisons of the same uniform. ``cell`` is the interval in which the uniform lies
     after the new comparison. It is None if the earlier comparisons already determine the result. The new comparison is
@@ -350,8 +350,8 @@ class Racer(NamedTuple):
 def raced(racers: Sequence[Racer], where: str = "") -> None:
     """Record that ``racers`` take part in a race (argmax or argmin of noisy scores); report noise that decides twice.
 
-    A uniform is reported if it is in two entries of the race, has been compared with a number before, or was in an
-    earlier race in which the weights had other ratios. ``where`` is the line, by default the current one.
+    A uniform is reported in three cases: it is in two entries of the race, it was compared with a number before, or it
+    was in an earlier race in which the weights had other ratios. ``where`` is the line, by default the current one.
     """
     if mode().audit is None:
         return
@@ -377,9 +377,9 @@ def placed(race: Raced, rank: Hashable, where: str = "") -> str:
     """Record that a number which took part in a race is compared with a plain number.
 
     ``race`` is this earlier race (an argmax or argmin of noisy scores). ``rank`` is the rank of the number among the
-    entries of the race, and ``where`` the line that compares, by default the current one. If this line compares numbers
-    of different ranks on different paths, the audit cannot decide whether randomness is reused: returns the reason for
-    a refusal then, else "".
+    entries of the race, and ``where`` the line that compares, by default the current one. The result is "", unless this
+    line compares numbers of different ranks on different paths. In that case the audit cannot decide whether randomness
+    is reused, and the result is the reason for a refusal.
     """
     audit: Audit | None = mode().audit
     if audit is None:

@@ -222,8 +222,8 @@ Parameters: TypeAlias = Mapping[str, Any]
 class Distribution(NamedTuple):
     """A law that is a monotone function of one uniform or exponential number.
 
-    ``numpy``, ``torch`` and ``python`` map the names of the methods of each library that draw from the law to the
-    parameters (names and defaults) of these methods.
+    ``numpy``, ``torch`` and ``python`` have the methods of each library that draw from the law: they map the name of a
+    method to its parameters (names and defaults).
     """
 
     image: Callable[..., Any]

@@ -88,10 +88,11 @@ class Parted(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class _Rest:
-    """The relative position ``at`` of a uniform number in the interval to which comparisons have confined this number.
+    """The position of a uniform number inside the interval to which comparisons have confined the number.
 
-    The position is 0 at the start of the interval and 1 at the end. ``width`` is the width of the interval. From the
-    first comparison on that involves other numbers too, such as a race, ``width`` is 0 and the position is not updated.
+    ``at`` is the relative position: 0 at the start of the interval, 1 at its end. ``width`` is the width of the
+    interval. A comparison that involves other numbers too, such as a race, sets ``width`` to 0; then the position is no
+    longer updated.
     """
 
     __slots__ = ("at", "width")
@@ -276,10 +277,10 @@ class Coupled:
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
         """Return the result of a comparison of ``uniform`` as an index, computed from its value in the plain run.
 
-        For a comparison of one number, the thresholds divide the interval of this number, and the index is that of the
-        part that contains the value. For a comparison of several numbers, the index is 0 for true and 1 for false.
-        ``pmf`` has the probability of each index, and ``lies(value)`` returns the index for a value. A difference is
-        recorded if the index does not agree with ``pmf``.
+        A comparison of one number divides its interval at the compared bounds, and the index is that of the part that
+        contains the value. For a comparison of several numbers, the index is 0 for true and 1 for false. ``pmf`` has
+        the probability of each index, and ``lies(value)`` returns the index for a value. A difference is recorded if
+        the index does not agree with ``pmf``.
         """
         value, known = self.value(uniform), uniform.known
         result = lies(value)
@@ -635,7 +636,7 @@ class Gathered:
         return slot.outcome
 
     def agree(self, outcome: int, pmf: Any, slot: _Slot, _name: str) -> None:
-        """Store ``outcome``, that of an earlier draw, in ``slot``, as both draws have the same outcome.
+        """Store ``outcome`` in ``slot``: the draw of ``slot`` has the same outcome as an earlier draw.
 
         Both draws were made from one generator state in the same way. ``pmf`` is the law of the outcome.
         """
@@ -644,10 +645,10 @@ class Gathered:
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
         """Return the result of a comparison on this path, an index with the law ``pmf``.
 
-        The source of draws that was passed to the constructor chooses it. If one number is compared, the thresholds
-        divide the interval of ``uniform``, and the index is that of the part in which the path continues. If several
-        numbers are compared, it is 0 for true and 1 for false. ``lies(value)``, the index for a value of the uniform,
-        is stored as a constraint.
+        The source of draws passed to the constructor chooses the index. A comparison of one number divides the interval
+        of ``uniform`` at the compared bounds, and the index is that of the part in which the path continues. If several
+        numbers are compared, the index is 0 for true and 1 for false. ``lies(value)`` returns the index for a value of
+        the uniform. The constraint that ``lies`` gives the chosen index is stored.
         """
         answer, known = self._ask(pmf, uniform.draw.name), uniform.known
         self._asked = (known,)
@@ -658,8 +659,8 @@ class Gathered:
     def holds(self, uniforms: Sequence[Any], _of: Any, _bound: float, *, or_equal: bool) -> int:
         """Store ``uniforms``, the numbers of one comparison, so that ``cell`` can attach the constraint to all of them.
 
-        ``cell`` calls this method indirectly. The parameters are those of ``Coupled.holds``; the result 0 or 1 is not
-        used.
+        ``cell`` calls this method indirectly. The parameters, also ``or_equal``, are those of ``Coupled.holds``; the
+        result 0 or 1 is not used.
         """
         self._asked = tuple(uniform.known for uniform in uniforms)
         return int(or_equal)
@@ -701,8 +702,8 @@ class Gathered:
     def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
         """Return the index of the largest of ``scores``, or with ``first`` False of the smallest, on this path.
 
-        ``pmf`` is the law of the index. The source of draws that was passed to the constructor chooses the index, and
-        the choice is stored as a constraint on the uniforms of the scores.
+        ``pmf`` is the law of the index. The source of draws passed to the constructor chooses the index. The choice is
+        stored as a constraint on the uniforms in the scores.
         """
         answer, sign = self._ask(pmf, "a race"), -1.0 if first else 1.0
         known = tuple(uniform.known for score in scores for uniform in _uniforms(score))

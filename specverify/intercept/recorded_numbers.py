@@ -176,7 +176,7 @@ def _beta(result: Any, a: float, b: float, *_: Any) -> Iterator[Item]:
 
 
 def _trials(result: Any, p: Any, *_: Any) -> Iterator[Item]:
-    """Yield, for each geometric number in ``result``, the interval of the uniform from which it was computed.
+    """Yield an item for each geometric number in ``result``: the interval of the uniform that gives the number.
 
     ``p`` is the probability of success. A smaller number of trials comes from a larger uniform.
     """

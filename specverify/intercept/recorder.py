@@ -106,7 +106,7 @@ class Recorder:
         return None
 
     def keep(self, record: Record) -> None:
-        """Append ``record`` to ``records``."""
+        """Append ``record`` to the list ``records``."""
         self.records.append(record)
 
     def call_it(self, _generator: Any, _name: str) -> None:

@@ -237,7 +237,7 @@ def open_block() -> Iterator[Block]:
 
 
 def refused(error: Exception) -> None:
-    """Record ``error``, a refusal, in the innermost open block."""
+    """Record ``error``, a refusal, in the innermost open block (the record of a run), if there is one."""
     if RUNS.blocks:
         RUNS.blocks[-1].refusals.append(error)
 

@@ -50,7 +50,7 @@ class InThread(threading.local):
 class Runs:
     """The interception blocks that are open in this process, and the patches that are applied.
 
-    In each list, the innermost is the last.
+    A list among the fields ends with the entry of the innermost block.
     """
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class Runs:
 
 
 class JaxCaches:
-    """Results of programs of JAX, which all runs share."""
+    """Caches of results that JAX computed; all runs of the process share the caches."""
 
     def __init__(self) -> None:
         """Start with every cache empty."""

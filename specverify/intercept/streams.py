@@ -88,11 +88,11 @@ class Streams:
     ) -> Draw:
         """Return the draw at ``site`` from the generator state ``state`` (None: one that never occurs again).
 
-        ``way`` is the drawing function with its weights: draws with equal state and way have the same value. If the
-        outcome is computed from a number that another function returns directly, as ``choice`` computes it from that of
-        ``random``, ``source`` is the way of this other function. If it is the winner of a race, ``races`` is True and
-        ``source`` identifies the noise. Raises ``NeedsValue`` if an earlier request drew from the same state, and the
-        caller does not choose the seed.
+        ``way`` is the drawing function with its weights: draws with equal state and way have the same value. Some
+        functions compute their outcome from the number that another function returns directly, as ``choice`` does from
+        that of ``random``. Then ``source`` is the way of this other function. If it is the winner of a race, ``races``
+        is True and ``source`` identifies the noise. Raises ``NeedsValue`` if an earlier request drew from the same
+        state, and the caller does not choose the seed.
         """
         for noted in RUNS.noted:
             noted.append((site, self.told_apart(state)))

@@ -84,7 +84,7 @@ class Everything:
 
 
 class _AreOf(dict[type, bool]):
-    """A dictionary from a type to whether it is a subclass of one of ``kinds``; entries are computed on demand."""
+    """Map a type to True if it is a subclass of one of ``kinds``, else to False; entries are computed on demand."""
 
     def __init__(self, kinds: tuple[type, ...]) -> None:
         self._kinds = kinds
@@ -130,9 +130,10 @@ def _answered_methods(everything: Everything) -> list[Any]:
 
 
 def _held_by_libraries() -> Counter[int]:
-    """Return how many global names in the modules of ``random`` and NumPy refer to each object, by its identity.
+    """Count, for each object, the global names in the modules of ``random`` and NumPy that refer to the object.
 
-    These references are subtracted when references in foreign code are counted.
+    The keys of the result are identities (``id``). These references are subtracted when references in foreign code are
+    counted.
     """
     modules = [sys.modules[name] for name in _LIBRARIES if name in sys.modules]
     return Counter(id(item) for module in modules for item in vars(module).values())
@@ -166,7 +167,10 @@ def exchanged(aliases: list[Alias]) -> Iterator[None]:
 
 
 def _answer_of(item: Any) -> Any:
-    """Return the intercepted form of ``item``, a method bound to a generator; None if it has none or is that form."""
+    """Return the intercepted form of ``item``, a method bound to a generator.
+
+    Returns None if there is no intercepted form, or if ``item`` is an intercepted method already.
+    """
     owner = item.__self__
     kind = next((kind for kind in PROCESS.methods if issubclass(type(owner), kind)), None)
     answer = None if kind is None else PROCESS.methods[kind].get(item.__name__)
@@ -176,7 +180,7 @@ def _answer_of(item: Any) -> Any:
 
 
 def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> Iterator[tuple[AliasPlace, Any]]:
-    """Yield every changeable reference to one of ``items``, as a pair (place of the reference, item).
+    """Yield (place of the reference, item) for every reference to one of ``items`` that can be changed.
 
     ``everything`` lists the objects of the process. References from the lists ``items``, ``everything`` and ``apart``
     themselves are skipped, because they are part of this search.

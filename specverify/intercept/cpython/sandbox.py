@@ -198,8 +198,8 @@ def _later_datetime(shift: dt.timedelta) -> type:
 def look_around() -> None:
     """Search the process for generators, bound methods of generators, clocks and sources of random bytes.
 
-    They are stored in ``PROCESS``, where blocks and replays find them. The search takes tenths of a second if many
-    modules are loaded.
+    The results are stored in ``PROCESS``, where blocks and replays find them. The search takes tenths of a second if
+    many modules are loaded.
     """
     watch_outside()
     PROCESS.generators.clear()  # so that those that nobody else holds any more are not found again

@@ -49,7 +49,10 @@ class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at wit
         return self.elements
 
     def item(self, *place: Any) -> Any:
-        """Return the element at ``place``, a number or a symbolic float; an outcome not yet drawn is drawn now."""
+        """Return the element at the index ``place``: a number or a symbolic float.
+
+        An outcome not yet drawn is drawn.
+        """
         element = self.elements.item(*place)
         return wrapped(element) if isinstance(element, SYMBOLIC) else _number(known(element), self.dtype)
 

@@ -241,7 +241,10 @@ def _forget() -> None:
 
 
 def _keyed(what: Hashable, operands: Sequence[Hashable | None]) -> Hashable:
-    """Return the cache key of ``what`` is computed from ``operands``, given by keys of their content."""
+    """Return the key under which the caches store the result of a computation.
+
+    ``what`` identifies the computation, and ``operands`` are the keys of its operands (see ``_operand_key``).
+    """
     return PROCESS.jax.clearings, what, bool(jax.config.jax_enable_x64), *operands
 
 
@@ -280,7 +283,7 @@ def _operand_key(operand: Any) -> Hashable | None:
 
 
 def _standing_for(array: Any) -> Any:
-    """Return the first array that was seen with the same content as ``array``, which then identifies the content.
+    """Return the array that represents the content of ``array`` in cache keys: the first array seen with this content.
 
     An array that must not be cached is returned itself.
     """
@@ -299,7 +302,7 @@ def _standing_for(array: Any) -> Any:
 
 
 def _index_key(index: Any) -> Hashable | None:
-    """Return a hashable value that identifies ``index``, what is in the brackets of an array; None if it is symbolic.
+    """Return a hashable value that identifies ``index``, the expression in ``array[index]``; None if it is symbolic.
 
     Numbers are kept with their types, because ``array[1]`` and ``array[True]`` differ.
     """
@@ -840,7 +843,7 @@ _TRACE_STATE_CLEAN = core.trace_state_clean
 @once
 @contextmanager
 def meshes_set() -> Iterator[None]:
-    """Context manager: while it is open, ``jax.set_mesh`` works although JAX's calls are intercepted."""
+    """Context manager: while it is open, ``jax.set_mesh`` works although JAX is intercepted."""
     with replaced(core, {"trace_state_clean": _is_outside_of_jit}):
         yield
 

@@ -191,7 +191,7 @@ class JaxDraws:
     """Chooses the results of all random calls of JAX in one run."""
 
     def __init__(self, draws: Draws, forced: Forced) -> None:
-        """Let ``draws`` choose the results of random calls.
+        """Make ``draws`` choose the results of random calls.
 
         ``forced`` gives uniforms fixed values (see ``boundary_of``); with None they are symbolic.
         """

@@ -101,7 +101,10 @@ def _whole(elements: np.ndarray[Any, Any]) -> Any:
 
 
 def arithmetic(primitive: str) -> Handler:
-    """Return the handler of ``primitive``, an arithmetic operation on symbolic numbers, random bits and outcomes."""
+    """Return the handler of ``primitive``, an arithmetic operation on symbolic numbers, random bits and outcomes.
+
+    A handler computes a primitive whose operands are symbolic, or returns ``Declined``.
+    """
     name, of_outcomes = _ALGEBRA.get(primitive), _NUMPY.get(primitive)
     no_rule = Declined(f"there is no rule for {primitive} of random numbers")
     clamps = primitive in names_of(OF_JAX, Family.CLAMP)
@@ -203,7 +206,8 @@ def _rest(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
     """Handle ``rem``: return the remainder of the division of each element of the first operand by the second.
 
     For random bits the remainder is an outcome, drawn when it is read. For a symbolic number it has the sign of the
-    dividend. For an unread outcome it is computed when the outcome is read.
+    dividend. For an unread outcome it is computed when the outcome is read. ``parameters`` are those of the primitive,
+    and ``result`` is JAX's description of the result.
     """
 
     def one(left: Any, right: Any) -> Any:
@@ -265,7 +269,10 @@ _RELATIONS = names_of(OF_JAX, Family.COMPARISON)
 
 
 def comparing(primitive: str) -> Handler:
-    """Return the handler of ``primitive``, a comparison; its result is symbolic until it is read."""
+    """Return the handler of ``primitive``, a comparison; its result is symbolic until it is read.
+
+    A handler computes a primitive whose operands are symbolic, or returns ``Declined``.
+    """
     name, totally = _RELATIONS[primitive], primitive.endswith("_to")
 
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
@@ -297,7 +304,10 @@ def _is_finite(operands: list[Any], parameters: dict[str, Any], result: Any) -> 
 
 
 def choosing(name: str) -> Handler:
-    """Return the handler of ``name``, a selection between operands by a condition, such as ``select_n``."""
+    """Return the handler of ``name``, a selection between operands by a condition, such as ``select_n``.
+
+    A handler computes a primitive whose operands are symbolic, or returns ``Declined``.
+    """
     rule: Any = OF_JAX[name].scalar
 
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
@@ -315,7 +325,7 @@ def _of_unknown(element: Any, to: Any, *, into_floats: bool) -> Any:
 
 
 def _converted(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-    """Handle ``convert_element_type``: convert each element to the dtype of the result; nothing is drawn.
+    """Handle ``convert_element_type``: convert the elements of the operand to the dtype of ``result``, without a draw.
 
     * A symbolic number: unchanged for floats. For integers, its integer part as an outcome, or as a symbolic integer if
       it has very many values. For bool, an outcome: 1 if it is not 0.
@@ -371,7 +381,7 @@ def _row_of(name: str) -> Callable[..., Any]:
 
 
 def reducing(name: str) -> Handler:
-    """Return the handler of ``name``, a reduction over axes."""
+    """Return the handler (the implementation for symbolic arrays) of the primitive ``name``, a reduction over axes."""
     rule, of_bools = _row_of(name), OF_JAX[name].result is Result.BOOLS
 
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
@@ -384,7 +394,7 @@ def reducing(name: str) -> Handler:
 
 
 def scanning(name: str) -> Handler:
-    """Return the handler of ``name``, a scan such as ``cumsum``."""
+    """Return the handler (implementation for symbolic arrays) of the primitive ``name``, a scan such as ``cumsum``."""
     rule = _row_of(name)
 
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
@@ -395,7 +405,7 @@ def scanning(name: str) -> Handler:
 
 
 def ordering(name: str) -> Handler:
-    """Return the handler of ``name``: ``sort`` or ``top_k``.
+    """Return the handler (the implementation for symbolic arrays) of the primitive ``name``: ``sort`` or ``top_k``.
 
     ``sort`` orders one array, and moves the elements of further arrays in the same way.
     """
@@ -437,7 +447,8 @@ _PLACES_BACK = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mo
 def accumulating(name: str) -> Handler:
     """Return the handler of ``name``, a scatter that adds updates to a target array.
 
-    The rule is for floats of 32 bits or more, with a symbolic number among them.
+    The handler is the implementation for symbolic arrays. It applies to floats of 32 bits or more, with a symbolic
+    number among them.
     """
     rule = _row_of(name)
 
@@ -474,8 +485,8 @@ def _follows_sums(result: Any, *operands: Any) -> bool:
 def _product(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
     """Handle ``dot_general``: each element of the result is a sum of products. Factors that are outcomes are drawn.
 
-    Returns ``Declined`` for operands to which the rule does not apply (see ``_follows_sums``), and for too many
-    products.
+    ``parameters`` are those of the primitive. Returns ``Declined`` for operands to which the rule does not apply (see
+    ``_follows_sums``), and for too many products.
     """
     if not _follows_sums(result, *operands):
         return _NO_SUMS
@@ -505,7 +516,8 @@ _SUMS = "reduce_sum"
 def _floor_divided(operands: dict[str, Any], result: Any) -> Any:
     """Handle ``jax.numpy.floor_divide`` of a continuous random number by a positive number.
 
-    Returns ``Declined`` for other operands, and for a number that was clamped or rounded to a grid.
+    ``operands`` has them by name, and ``result`` is JAX's description of the result. Returns ``Declined`` for other
+    operands, and for a number that was clamped or rounded to a grid.
     """
     wide = np.dtype(result.dtype).kind == "f" and np.dtype(result.dtype).itemsize >= rows.NARROWEST
     declined = Declined("only a continuous random number in floats is divided by a positive number")
@@ -530,8 +542,9 @@ _WORDS = {np.dtype("float32"): 32, np.dtype("float64"): 64}
 def _uniforms(operands: dict[str, Any], result: Any) -> Any:
     """Return the numbers of ``jax.random.uniform`` between ``minval`` and ``maxval``.
 
-    JAX fills a significand with random bits, subtracts 1, and moves the number between the ends. Declined for several
-    keys or ends, for 16-bit floats, and if the run gives uniforms fixed values.
+    JAX fills a significand with random bits, subtracts 1, and moves the number between the ends. ``operands`` has the
+    arguments by name, and ``result`` is JAX's description of the result. Declined for several keys or ends, for 16-bit
+    floats, and if the run gives uniforms fixed values.
     """
     width, draws = _WORDS.get(result.dtype), RUNS.jax[-1]
     scalars = operands.keys() == {"key", "minval", "maxval"} and all(map(_is_scalar, operands.values()))

@@ -41,6 +41,7 @@ def _first_of(function: Any, key_of: Callable[[Any], Hashable | None]) -> Any:
     """Return the first traced function that had the content of ``function``; ``function`` itself if it is the first.
 
     ``PROCESS.jax.first_of`` keeps the result as long as ``function`` lives; None stands for ``function`` itself.
+    ``key_of`` returns a hashable value that identifies the content of an array, or None.
     """
     try:
         before = PROCESS.jax.first_of[function]
@@ -56,7 +57,7 @@ def _first_of(function: Any, key_of: Callable[[Any], Hashable | None]) -> Any:
 
 
 def _content(function: Any, key_of: Callable[[Any], Hashable | None]) -> Hashable:
-    """Return a hashable value that is equal for traced functions with the same place in the code and equations.
+    """Return a hashable value, equal for traced functions with the same line of definition and the same equations.
 
     Raises ``_Unlike`` if the function has effects or constants without a key, and ``TypeError`` if a parameter is not
     hashable.

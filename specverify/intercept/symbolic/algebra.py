@@ -271,7 +271,7 @@ def check_not_equal(dtype: str) -> None:
 
 
 def maximum(left: Operand, right: Operand) -> Operand:
-    """Return the larger of two operands, plain or symbolic numbers.
+    """Return the larger of ``left`` and ``right``, plain or symbolic numbers.
 
     If the known intervals determine which operand is larger, this operand is returned. Otherwise the result is a new
     symbolic number.
@@ -294,7 +294,7 @@ def size(value: Symbolic) -> Operand:
 
 
 def minimum(left: Operand, right: Operand) -> Operand:
-    """Return the smaller of two operands; see ``maximum``."""
+    """Return the smaller of ``left`` and ``right``, plain or symbolic numbers; see ``maximum``."""
     return negative(maximum(negative(left), negative(right)))
 
 

@@ -67,7 +67,7 @@ _ASK = Ask()
 def _reduced(name: str, array: Any, axis: Any, keepdims: Any) -> Any:
     """Return the reduction ``name`` (a row of the table of primitives) of the elements of ``array`` along ``axis``.
 
-    With ``axis`` None all elements are reduced to one.
+    With ``axis`` None all elements are reduced to one. ``keepdims`` keeps the reduced axis, with length 1.
     """
     axes = axis if axis is None or isinstance(axis, tuple) else (axis,)
     rule: Any = PRIMITIVES[name].scalar
@@ -90,7 +90,7 @@ def _forced(rule: Callable[..., Any], *args: Any, **named: Any) -> Any:
 
 
 def place_of_extreme(name: str, array: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    """Return the indices of the largest or smallest elements along an axis.
+    """Return the indices of the largest or smallest elements of ``array`` along ``axis``.
 
     ``name`` is ``argmax`` or ``argmin`` of NumPy; the other parameters are those of that function.
     """
@@ -103,7 +103,8 @@ def place_of_extreme(name: str, array: Any, axis: Any = None, out: Any = None, *
 def best(name: str, array: Any, axis: Any, keepdims: Any, **more: Any) -> Any:
     """Return the largest (``name`` "max") or smallest ("min") elements of ``array`` along ``axis``, still symbolic.
 
-    ``more`` are further arguments of the NumPy call; raises ``NeedsValue`` if there are any.
+    ``keepdims`` keeps the axis, with length 1. ``more`` are further arguments of the NumPy call; raises ``NeedsValue``
+    if there are any.
     """
     more = {name: value for name, value in more.items() if value not in (None, np._NoValue)}  # noqa: SLF001
     if more:
@@ -154,14 +155,20 @@ def partitioned(a: Any, kth: Any, axis: Any = -1, **_: Any) -> Any:
 
 
 def searched(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    """Return the insertion indices of the values ``v`` in the sorted array ``a``, as ``np.searchsorted`` does."""
+    """Return the insertion indices of the values ``v`` in the sorted array ``a``, as ``np.searchsorted`` does.
+
+    ``side`` and ``sorter`` are the parameters of that function.
+    """
     bounds = np.asarray(a)[... if sorter is None else sorter].tolist()
     places = [_looked_up(bounds, value, side) for value in as_objects(v).flat]
     return np.array(places, dtype=np.int64).reshape(np.shape(v))[()]
 
 
 def digitized(x: Any, bins: Any, right: bool = False) -> Any:
-    """Return the index of the bin of each number in ``x``, as ``np.digitize`` does; ``bins`` may decrease."""
+    """Return the index of the bin of each number in ``x``, as ``np.digitize`` does; ``bins`` may decrease.
+
+    ``right`` is the parameter of that function: whether a bin contains its right end.
+    """
     edges = np.asarray(bins).tolist()
     if len(edges) > 1 and edges[0] > edges[-1]:
         return len(edges) - searched(edges[::-1], x, "left" if right else "right")
@@ -200,7 +207,10 @@ class SymbolicArray(np.ndarray[Any, Any]):
         return on_elements(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Call a NumPy function: by a rule if it compares elements with each other (sort, argmax), else NumPy's own."""
+        """Call the NumPy function ``func``: by a rule if it compares elements (sort, argmax), else NumPy's own.
+
+        The parameters are those that NumPy passes.
+        """
         try:
             if func in _FUNCTIONS:
                 return _FUNCTIONS[func](*args, **kwargs)
@@ -225,15 +235,15 @@ class SymbolicArray(np.ndarray[Any, Any]):
         return _lazy(best("min", self, axis, keepdims, out=out, **more))
 
     def argsort(self, axis: Any = -1, *_: Any, **__: Any) -> Any:
-        """Return the indices that sort the array. They are random: drawn by their joint law."""
+        """Return the indices that sort the array along ``axis``. They are random: drawn by their joint law."""
         return argsorted(self, axis)
 
     def sort(self, axis: Any = -1, *_: Any, **__: Any) -> None:
-        """Sort the elements in place, as symbolic numbers; nothing is drawn."""
+        """Sort the elements along ``axis`` in place, as symbolic numbers; nothing is drawn."""
         self[...] = in_order(self, axis)
 
     def partition(self, _kth: Any, axis: Any = -1, *_: Any, **__: Any) -> None:
-        """Sort the elements in place, which is a valid partition."""
+        """Sort the elements along ``axis`` in place, which is a valid partition."""
         self.sort(axis)
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
@@ -300,8 +310,8 @@ MASK = "where"
 def on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     """Apply a ufunc to the elements of ``inputs``, by the rule in the table of primitives.
 
-    ``method`` is the method of the ufunc, such as ``__call__`` or ``reduce``. A refusal gets the name and the line of
-    the ufunc.
+    ``method`` is the method of the ufunc, such as ``__call__`` or ``reduce``, and ``kwargs`` are its keyword arguments.
+    A refusal gets the name and the line of the ufunc.
     """
     try:
         return _on_elements(ufunc, method, inputs, kwargs)
@@ -499,7 +509,10 @@ class VectorArray(SymbolicArray):
     """Whether another array shares the memory and would see a write to this one."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Apply a ufunc to the noise vector; if there is no vector rule, to each element."""
+        """Apply ``ufunc`` to the noise vector; if there is no vector rule, to each element.
+
+        The parameters are those that NumPy passes.
+        """
         for value in inputs:
             rounding.saw(getattr(value, "dtype", None))
         single = any(isinstance(value, SymbolicFloat) for value in inputs)
@@ -513,7 +526,10 @@ class VectorArray(SymbolicArray):
         return SymbolicArray.__array_ufunc__(self, ufunc, method, *map(taken_out, inputs), **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Call a NumPy function: as a method of this class if there is one, else on an object array of the elements."""
+        """Call the NumPy function ``func``: as a method of this class if there is one, else on an object array.
+
+        The parameters are those that NumPy passes.
+        """
         if func in _METHODS and args and isinstance(args[0], VectorArray):
             return _METHODS[func](*args, **kwargs)
         given = tuple(taken_out(value) for value in args)

@@ -2,8 +2,8 @@
 
 A NumPy array of floats cannot hold symbolic numbers. So during interception ``np.empty`` and similar functions return a
 ``Buffer``: an ordinary array, until a random number is written into it. From then on the symbolic numbers are stored in
-a separate object array, which all its views share. The original memory then holds values that differ in every run, so
-that a replay detects code that reads them.
+a separate object array, which all its views share. The memory of the ordinary array then holds values that differ in
+every run, so that a replay detects code that reads them.
 
 NumPy dispatches on arrays, but converts a list to an array of objects without dispatching. So during interception each
 function receives an array of symbolic numbers in place of a list of them, or of a single one.
@@ -191,7 +191,7 @@ class Buffer(np.ndarray[Any, Any]):
     _beside: Beside | None
 
     def __array_finalize__(self, other: Any) -> None:
-        """Give a view the symbolic elements of its base; called by NumPy for every new array."""
+        """Give a view the symbolic elements of its base ``other``; called by NumPy for every new array."""
         beside = getattr(other, "_beside", None)
         self._beside = beside if beside is not None and self.size and beside.has(self) else None
 
@@ -247,7 +247,7 @@ class Buffer(np.ndarray[Any, Any]):
         beside.elements[np.ravel(places)] = np.broadcast_to(written, np.shape(places)).ravel()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = (), **kwargs: Any) -> Any:
-        """Apply a ufunc to the elements of buffers.
+        """Apply ``ufunc`` to the elements of the buffers in ``inputs``; ``method`` is its method, such as ``__call__``.
 
         If symbolic results are written into the array ``out``, it stores them as its symbolic elements.
         """
@@ -259,7 +259,7 @@ class Buffer(np.ndarray[Any, Any]):
         return out[0] if len(out) == 1 else out or result
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Call a NumPy function on the elements of buffers.
+        """Call the NumPy function ``func`` on the elements of buffers, in place of the buffers.
 
         Raises ``NeedsValue`` if the function writes into a buffer that holds symbolic numbers.
         """

@@ -410,8 +410,8 @@ class Joined(NamedTuple):
         """Return whether the number is below ``bound``; unless earlier comparisons determine this, the result is drawn.
 
         ``or_equal`` includes equality. The result is False if ``bound`` is NaN. ``place`` is the line that compares, by
-        default the current one. Raises ``NeedsValue`` if the probability is not known with enough precision, or if one
-        of its uniforms has been in a race (an argmax or argmin of random numbers).
+        default the current one. Raises ``NeedsValue`` if the probability is not known with enough precision, or if a
+        uniform in this number has been in a race (an argmax or argmin of random numbers).
         """
         uniforms = self.uniforms()
         low, high = self._ends([(0.0, 1.0)] * len(uniforms))

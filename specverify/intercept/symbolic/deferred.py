@@ -290,14 +290,17 @@ class OutcomeNumber:
         return np.array(number_in(self), dtype=dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Apply a ufunc to the integer that this number stands for; the integer is drawn.
+        """Apply ``ufunc`` to the integer that this number stands for; the integer is drawn now.
 
         The integer is passed as a Python number, so the result has the dtype of the other operand.
         """
         return getattr(ufunc, method)(*_read(inputs), **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Call a NumPy function with the integer, which is drawn."""
+        """Call the NumPy function ``func`` with the integer that this number stands for; the integer is drawn now.
+
+        The parameters are those that NumPy passes.
+        """
         return func(*_read(args), **dict(zip(kwargs, _read(tuple(kwargs.values())), strict=True)))
 
 

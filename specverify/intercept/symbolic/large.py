@@ -101,8 +101,8 @@ class DrawAmongMany:
             site: Name of the draw.
             draw: Record of the generator state.
             law: ``law()`` returns the pmf ``[outcomes]``.
-            settle: Called with None when the program compares or indexes with the outcome without reading it, and with
-                the outcome when the program reads it.
+            settle: Called with the outcome when the program reads it. Called with None when the program compares it or
+            uses it as an index without reading it.
             recorded: ``recorded(coupled, pmf)`` returns the outcome if ``coupled`` repeats a plain run, in which the
                 library has drawn it.
         """

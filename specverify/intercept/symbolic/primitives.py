@@ -118,7 +118,7 @@ class RoundedParts(Enum):
 
 
 class Blank(NamedTuple):
-    """A missing rule in a row of the table, with the reason why it is missing."""
+    """The mark of a missing rule in a row of the table, with the reason why there is no rule."""
 
     reason: str
 
@@ -233,7 +233,7 @@ _VECTORS = _Basis(vectors.add, vectors.multiply, vectors.divide, vectors.negativ
 
 
 def _exact(name: str, scalar: Rule, vector: Rule | Blank, **more: Any) -> Primitive:
-    """Return the primitive ``name``, arithmetic such as ``add``: exact on integers, rounded once on floats.
+    """Return the primitive ``name``, arithmetic such as ``add``: exact for integers, rounded once for floats.
 
     ``scalar`` and ``vector`` are its rules for symbolic numbers and noise vectors; ``more`` are further fields of this
     ``Primitive``.
@@ -264,7 +264,7 @@ NEARLY = 1e-6
 
 
 def _between_0_and_1(x: _Basis, value: Any) -> Any:
-    """Return ``value`` limited to [0, 1] if it exceeds an end by rounding only; otherwise unchanged.
+    """Return ``value`` limited to [0, 1] if the value exceeds an end by rounding only; otherwise ``value`` unchanged.
 
     ``x`` has the basic operations, for scalars or for noise vectors.
     """

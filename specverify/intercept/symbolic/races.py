@@ -311,7 +311,7 @@ def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
 def _alike(scores: Sequence[Any], *, flipped: bool) -> list[Clock] | None:
     """Return a clock of rate 1 for each score, or None if a comparison has narrowed the interval of a uniform.
 
-    The scores are the same function of their uniforms u. A clock rings at -log u, or with ``flipped`` at -log(1 - u). A
+    All scores are the same function of their uniforms u. A clock rings at -log u, or with ``flipped`` at -log(1 - u). A
     plain number gets a clock that never rings.
     """
     known = [score.uniform.known for score in scores if isinstance(score, Continuous)]
@@ -418,9 +418,9 @@ def star_of(runners: Sequence[Runner]) -> Runner | None:
     """Return the clock that rang first in the earlier race of ``runners``, or None.
 
     In a race, exponential clocks ring, one for each random number that is compared. Clocks of ``runners`` that have not
-    raced are ignored. The result may be a clock of that race that is not in ``runners``. Returns None if several clocks
-    may have rung first, if also the order of the others is partly known, or if the clocks took part in a further
-    comparison.
+    raced are ignored. The result may be a clock of that race that is not in ``runners``. Returns None in three cases:
+    several clocks may have rung first; the order of the others is partly known too; or the clocks took part in a
+    further comparison.
     """
     roots = {runner.root(): None for runner in runners if runner.after is not None or runner.behind}
     if len(roots) != 1:
@@ -488,8 +488,8 @@ def ranked(
 ) -> int:
     """Return the index of the entry with the given ``rank`` among ``entries``, of which at least one is symbolic.
 
-    Rank 0 is the largest entry, or with ``largest`` False the smallest. Other parameters and errors are those of
-    ``winner``.
+    Rank 0 is the largest entry, or with ``largest`` False the smallest. ``first_of_ties``, ``place`` and the errors are
+    those of ``winner``.
     """
     if any(not isinstance(entry, SYMBOLIC) and isnan(entry) for entry in entries):
         raise NeedsValue("equal-numbers", "the order of random numbers and NaN is requested")
@@ -502,7 +502,7 @@ def ranked(
 def ranked_from_either_end(
     entries: Sequence[Any], rank: int, *, largest: bool = True, first_of_ties: bool = False, place: str = ""
 ) -> int:
-    """Return the index of the entry at ``rank``, as ``ranked`` does with the same parameters.
+    """Return the index of the entry at ``rank``; the parameters are those of ``ranked``.
 
     Rank 0 is the largest entry, or with ``largest`` False the smallest. If counting from rank 0 is refused, the ranks
     are counted from the other end, unless two plain numbers are equal (then the refusal stands).

@@ -146,7 +146,7 @@ def moved(move: Callable[..., Any], arrays: Sequence[Elements], fill: Any = None
 def moved_apart(move: Callable[..., Sequence[Any]], arrays: Sequence[Elements], fill: Any = None) -> list[Elements]:
     """Return the elements of ``arrays`` after ``move``, a library function that only moves elements.
 
-    ``move`` returns several arrays, and so does this function. Otherwise the parameters are those of ``moved``, whose
+    ``move`` returns several arrays, and so does this function. ``arrays`` and ``fill`` are those of ``moved``, whose
     ``move`` returns one array.
     """
     pool, places, first = [single(fill).reshape(1)], [], 1

@@ -413,7 +413,7 @@ def add(left: Any, right: Any) -> Many:
 
 
 def negative(value: Many) -> Many:
-    """Return the negative of a noise vector, an array of symbolic random numbers."""
+    """Return the negative of ``value``, a noise vector (an array of symbolic random numbers)."""
     return value._replace(numbers=-value.numbers).then(Steps("times", -1.0))
 
 
@@ -494,17 +494,17 @@ def _nonnegative(value: Many) -> Many:
 
 
 def log(value: Many) -> Many:
-    """Return the logarithms of a noise vector, an array of symbolic random numbers."""
+    """Return the logarithms of ``value``, a noise vector (an array of symbolic random numbers)."""
     return _nonnegative(value)._replace(numbers=np.log(value.numbers)).then(LOGS)
 
 
 def exp(value: Many) -> Many:
-    """Return the exponentials of a noise vector, an array of symbolic random numbers."""
+    """Return the exponentials of ``value``, a noise vector (an array of symbolic random numbers)."""
     return value._replace(numbers=np.exp(value.numbers)).then(EXPS)
 
 
 def by_rule(name: str, value: Many) -> Many:
-    """Return the monotone function ``name`` of ``steps.RULES``, applied to a noise vector."""
+    """Return the monotone function ``name`` of ``steps.RULES``, applied to the noise vector ``value``."""
     return value._replace(numbers=RULES[name].of(value.numbers)).then(Steps(name))
 
 
@@ -526,7 +526,7 @@ def minimum(left: Any, right: Any) -> Many:
 
 
 def clip(value: Many, low: Any, high: Any) -> Many:
-    """Return the noise vector limited to ``[low, high]``."""
+    """Return the noise vector ``value`` limited to ``[low, high]``."""
     return minimum(maximum(value, low), high)
 
 

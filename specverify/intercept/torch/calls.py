@@ -288,7 +288,10 @@ def _stored_if_it_is(tensor: Any) -> Any:
 
 
 def _on_meta(args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
-    """Return whether the arguments of a call place its result on the meta device, where nothing is drawn."""
+    """Return whether the arguments ``args`` and ``named`` of a call place its result on the meta device.
+
+    Nothing is drawn on the meta device.
+    """
     place = named.get("device")
     if place is not None:
         return torch.device(place).type == "meta"

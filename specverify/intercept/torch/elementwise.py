@@ -145,7 +145,9 @@ def arithmetic(name: str) -> Handler:
 
 
 def clamping(name: str) -> Handler:
-    """Return the handler of ``name``, a clamp, which gives the bound itself a positive probability.
+    """Return the handler (the implementation for symbolic tensors) of ``name``, a clamp.
+
+    A clamp gives the bound itself a positive probability.
 
     The handler declines for 16-bit floats, in which numbers near the bound are rounded to the bound and add to this
     probability.
@@ -163,7 +165,10 @@ def clamping(name: str) -> Handler:
 
 
 def whole_parts(name: str) -> Handler:
-    """Return the handler of ``name``, such as ``floor`` or ``sign``: an integer result is drawn when it is read."""
+    """Return the handler of ``name``, such as ``floor`` or ``sign``, for symbolic numbers.
+
+    An integer result is an outcome that is drawn when it is read.
+    """
 
     def handler(tensor: Any, *operands: Any, **more: Any) -> Any:
         if not holds(SYMBOLIC, tensor) or more.get("decimals"):
@@ -182,7 +187,7 @@ def whole_parts(name: str) -> Handler:
 
 
 def choosing(name: str) -> Handler:
-    """Return the handler of ``name``, a selection by a condition such as ``where``."""
+    """Return the handler (implementation for symbolic tensors) of ``name``, a choice by a condition like ``where``."""
     rule: Any = PRIMITIVES[name].scalar
 
     def handler(condition: Any, left: Any = None, right: Any = None) -> Any:
@@ -198,7 +203,10 @@ def choosing(name: str) -> Handler:
 
 
 def comparing(name: str) -> Handler:
-    """Return the handler of ``name``, a comparison; its result is drawn when it is read."""
+    """Return the handler (implementation for symbolic tensors) of ``name``, a comparison.
+
+    The result is drawn when it is read.
+    """
 
     def handler(left: Any, right: Any) -> Any:
         if hang_on_draws(left, right) and only_source((left, right)) is not None:
@@ -212,7 +220,7 @@ def comparing(name: str) -> Handler:
 
 
 def element_test(name: str) -> Handler:
-    """Return the handler of ``name``, a test of each element such as ``isnan``."""
+    """Return the handler (implementation for symbolic tensors) of ``name``, a test of elements such as ``isnan``."""
 
     def ask(place: str, element: Any) -> Any:
         return Truth(lambda: int(answered(name, number(element), place=place)))
@@ -226,7 +234,7 @@ def element_test(name: str) -> Handler:
 
 
 def of_bools(name: str) -> Handler:
-    """Return the handler of ``name``, a logical operation on bools such as ``logical_and``."""
+    """Return the handler of ``name``, a logical operation such as ``logical_and``, for tensors of undrawn bools."""
     row: Any = PRIMITIVES[name]
 
     def one(*elements: Any) -> Any:
@@ -246,7 +254,7 @@ def of_bools(name: str) -> Handler:
 
 
 def _without_nan(tensor: Any, *given: Any, **named: Any) -> Any:
-    """Handle ``nan_to_num``: plain numbers are replaced as usual.
+    """Handle ``nan_to_num``: plain numbers in ``tensor`` are replaced as usual.
 
     Symbolic numbers stay unchanged, because they are neither NaN nor infinite.
     """
@@ -297,12 +305,15 @@ def _log_of_total(tensor: Any, dim: Any, keepdim: bool = False) -> Any:
 
 
 def _filled_at(tensor: Any, dim: int, index: Any, value: Any) -> Any:
-    """Handle ``index_fill``: the elements at the places ``index`` along ``dim`` are replaced by ``value``."""
+    """Handle ``index_fill``: replace the elements of ``tensor`` at the indices ``index`` along ``dim`` by ``value``."""
     return tensor.masked_fill(torch.zeros(tensor.shape, dtype=torch.bool).index_fill(dim, index, value=True), value)
 
 
 def _with_product(product: Handler) -> Handler:
-    """Return the handler of an operation such as ``addmm``, which adds a tensor and the ``product`` of two others."""
+    """Return the handler of an operation such as ``addmm``, which adds a tensor and the ``product`` of two others.
+
+    A handler is the implementation for symbolic tensors.
+    """
 
     def handler(tensor: Any, left: Any, right: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         result = product(left, right)

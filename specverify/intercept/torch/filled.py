@@ -360,7 +360,7 @@ _FULL = {torch.full, torch.full_like, torch.Tensor.new_full}
 def made(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Return the tensor that a constructor ``func``, such as ``torch.tensor``, makes if it is given symbolic numbers.
 
-    Returns ``Declined`` for any other call.
+    ``args`` and ``kwargs`` are its arguments. Returns ``Declined`` for any other call.
     """
     if func in _FULL:
         like = func(args[0], *(_zeros(value) for value in args[1:]), **{name: _zeros(kwargs[name]) for name in kwargs})
@@ -429,7 +429,7 @@ _OTHERS = (aten.as_strided_, aten.resize_, aten.resize_as_, aten.set_)
 
 
 def _reshaping(in_place: Any, function: Any) -> Callable[..., Any]:
-    """Return the handler of ``in_place``, an in-place change of shape such as ``transpose_``.
+    """Return the handler (implementation for filled tensors) of ``in_place``, an in-place change of shape.
 
     ``function`` is the function that returns a view with the new shape, such as ``transpose``.
     """

@@ -473,7 +473,7 @@ def _initial_normal_(run: TorchDraws, tensor: Any, mean: float = 0.0, std: float
 def _poisson(run: TorchDraws, input: Any, generator: Any = None) -> Any:
     """Replace ``torch.poisson``: return a Poisson number for each mean in ``input``, drawn by ``run``.
 
-    The law is truncated where float64 cannot represent the remaining probability.
+    ``generator`` is the real generator. The law is truncated where float64 cannot represent the remaining probability.
     """
     rates = look_at(input)
     check_numbers("torch.poisson", rates.shape)

@@ -385,7 +385,7 @@ class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]  # as torch
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Return the result of the operation, after recording it if it draws."""
+        """Return the result of the operation ``func``, after recording it if it draws random numbers."""
         named = dict(kwargs or {})
         if torch.Tag.nondeterministic_seeded not in func.tags:
             return func(*args, **named)

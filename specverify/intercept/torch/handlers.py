@@ -64,7 +64,7 @@ _NO_ROW = Declined("there is no row of numbers to put in an order")
 
 
 def _ask(name: str, dtype: torch.dtype | None = None) -> Ask:
-    """Return an ``Ask`` with the operation ``name`` and the current line, for an outcome that is drawn later.
+    """Return the ``Ask`` of an outcome that is drawn later: the operation ``name`` and the current line, for a refusal.
 
     ``dtype`` is the dtype of the result of the operation.
     """
@@ -82,7 +82,7 @@ def _axes(tensor: Any, dim: Any) -> list[int] | None:
 
 
 def reducing(name: str) -> Handler:
-    """Return the handler of ``name``, a sum, a product, ``any`` or ``all``."""
+    """Return the handler (implementation for symbolic tensors) of ``name``, a sum, a product, ``any`` or ``all``."""
     row: Any = OF_TORCH[name]
 
     def handler(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Any:
@@ -97,7 +97,7 @@ def reducing(name: str) -> Handler:
 
 
 def scanning(name: str) -> Handler:
-    """Return the handler of ``name``, a cumulative sum, product, maximum or minimum."""
+    """Return the handler of ``name``, a cumulative sum, product, maximum or minimum, for symbolic tensors."""
     row: Any = OF_TORCH[name]
     pairs = gives_pairs(getattr(aten, name))
 
@@ -141,7 +141,10 @@ def _total_of(dtype: torch.dtype, wanted: torch.dtype | None) -> torch.dtype:
 
 
 def extremes(name: str) -> Handler:
-    """Return the handler of ``name``, a maximum or minimum that returns elements, their indices, or both."""
+    """Return the handler of ``name``, a maximum or minimum that returns elements, their indices, or both.
+
+    A handler is the implementation for symbolic tensors.
+    """
     row: Any = OF_TORCH[name]
     of_places, pairs = row.result is Result.PLACES, gives_pairs(getattr(aten, name))
 
@@ -183,7 +186,7 @@ def order_alone(name: str) -> Handler:
 
 
 def joining(name: str) -> Handler:
-    """Return the handler of ``name``, which concatenates or stacks tensors."""
+    """Return the handler (implementation for symbolic tensors) of ``name``, which concatenates or stacks tensors."""
     join: Any = OF_TORCH[name].scalar
     return joined(join)
 
@@ -192,7 +195,7 @@ def joining(name: str) -> Handler:
 
 
 def ordering(name: str) -> Handler:
-    """Return the handler of ``name``, a sort or an operation that selects elements by rank (``topk``)."""
+    """Return the handler of ``name``, a sort or ``topk`` (a selection by rank), for symbolic tensors."""
     rule: Any = OF_TORCH[name].scalar
     packet = getattr(aten, name)
     pairs = gives_pairs(packet)

@@ -203,7 +203,9 @@ def _totals(row: Any) -> Handler:
 
 
 def _extremes(row: Any) -> Handler:
-    """Return the handler of the maximum or minimum of noise vectors, or of their indices; results stay symbolic.
+    """Return the handler of the maximum or minimum of noise vectors, or of their indices.
+
+    The results stay symbolic.
 
     ``row`` is the row of the operation in the table of primitives.
     """
@@ -362,7 +364,7 @@ def _has_wide(tensors: list[Any]) -> bool:
 
 
 def _elements(tensors: list[Any]) -> list[Any]:
-    """Return the elements of those ``tensors`` that store them one by one."""
+    """Return the elements of those ``tensors`` that store their elements one by one, not as a noise vector."""
     return [element for tensor in tensors if _is_few(tensor) for element in elements_of(tensor).flat]
 
 

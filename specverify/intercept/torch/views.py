@@ -39,7 +39,10 @@ from specverify.intercept.torch.tensors import (
 
 
 def taking(function: Any, *, view: bool) -> Callable[..., Any]:
-    """Return the handler of ``function``, which selects elements of a tensor, as a ``view`` of it or as a copy."""
+    """Return the handler of ``function``, which selects elements of a symbolic tensor.
+
+    Its result is a view of the tensor if ``view`` is true, else a copy.
+    """
 
     def handler(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(tensor, SymbolicTensor) or not _may_be_read(args, tensor):
@@ -260,9 +263,11 @@ def moving(function: Any) -> Callable[..., Any]:
 
 
 def padding(function: Any) -> Callable[..., Any]:
-    """Return the handler of ``function``, such as ``triu`` or a padding, which keeps elements and fills the rest.
+    """Return the handler of ``function``, such as ``triu`` or a padding, for symbolic tensors.
 
-    The rest gets a constant: the argument ``value`` of the operation, or 0 if it has none.
+    The operation keeps some elements and fills the rest.
+
+    The fill value is a constant: the argument ``value`` of the operation, or 0 if it has none.
     """
 
     def handler(*args: Any, **kwargs: Any) -> Any:
@@ -286,7 +291,7 @@ _MOST_PADDED = 1 << 20
 
 
 def joined(join: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the handler of ``cat`` or ``stack`` of symbolic tensors; ``join`` is the function of NumPy."""
+    """Return the handler of ``cat`` or ``stack`` for symbolic tensors; ``join`` is the function of NumPy."""
 
     def handler(tensors: Any, dim: int = 0) -> Any:
         template = next(item for item in tensors if isinstance(item, SymbolicTensor))
