@@ -39,7 +39,8 @@ def examine(drafting: Drafting, conditions: Conditions) -> Examination:
     """Compare, for each i, P(the first i drafts are accepted) with the largest value of any lossless rule.
 
     A smaller or larger probability refutes; if rounding may explain it, the result is unknown. Decoders of trees are
-    passed to ``examine_tree``. ``drafting`` is a decoder in a scenario, with its drafting step.
+    passed to ``examine_tree``. ``conditions`` limits the enumeration, and ``drafting`` is a decoder in a scenario, with
+    its drafting step.
     """
     situation, propose = drafting
     if situation.variant.best is not None:

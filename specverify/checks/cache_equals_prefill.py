@@ -85,8 +85,8 @@ _examined = examine_runs(fault, "every cache is that of the kept tokens")
 def examine(observable: Observable, conditions: Conditions) -> Examination:
     """Search every recorded run of ``observable`` for a forward pass with a wrong cache or a wrong input.
 
-    The result is unknown if no forward pass was recorded. Caches of a dtype coarser than float32 are not compared; if
-    no cache was compared, the result states it.
+    ``conditions`` has the settings of the check. The result is unknown if no forward pass was recorded. Caches of a
+    dtype coarser than float32 are not compared; if no cache was compared, the result states it.
     """
     result = _examined(observable, conditions)
     forwards = [forward for run in seen_in(observable.watch).runs for forward in run.seen.forwards]

@@ -50,7 +50,10 @@ stays below a twentieth of this at a vocabulary of 150 000; a cumulative sum in 
 
 
 class Finding(NamedTuple):
-    """The result of comparing the law of a verifier call with the rule: held, refuted or unknown, with a sentence."""
+    """The result of comparing the law of a verifier call with the rule, as a sentence (``statement``).
+
+    The law is right if it is neither ``refuted`` nor ``unknown``.
+    """
 
     statement: str
     refuted: bool = False
@@ -63,7 +66,8 @@ class Part(NamedTuple):
     """A conditional probability in the law of a call, with bounds for rounding.
 
     A part is either the probability that a draft is accepted (a scalar) or the law of the last token
-    (``[vocabulary]``). ``found`` is the computed value, and ``allowed`` are the bounds.
+    (``[vocabulary]``). ``found`` is the computed value, and ``allowed`` are the bounds. ``position`` is the number of
+    accepted drafts before it, and ``weight`` the probability that the call gets there.
     """
 
     position: int

@@ -241,9 +241,9 @@ def enumerated(program: EngineProgram, conditions: Conditions) -> Law:
     """Return the law of the output of the engine ``program``, by enumeration; cached for all checks.
 
     ``conditions`` has the largest number of runs and the number of processes. A program that almost surely has more
-    paths gets a quarter of the runs: its law stays incomplete, but can still show a wrong program. If the law must be
-    complete within few runs, and the known estimate of the number of paths is twice as large, no run is made and
-    ``EnumerationTooLarge`` is raised.
+    paths gets a quarter of the runs: its law stays incomplete, but can still show a wrong program. If ``conditions``
+    require a complete law within few runs, and the estimated number of paths is twice as large, ``EnumerationTooLarge``
+    is raised without a run.
     """
     runs, within = conditions.runs, conditions.complete_within
     if within is not None and program.most_paths < math.inf:

@@ -110,8 +110,8 @@ def coupled(
 def _examined_run(program: Callable[[Draws], Any], recorder: Recorder, place: int) -> tuple[Coupled, Any]:
     """Return (interpreter of the draws, result or error) of an examined run with the random numbers of ``recorder``.
 
-    ``program`` is run on the path of the enumeration on which these numbers lie. ``place`` selects the numbers that the
-    recorder lacks.
+    ``program`` is run on the path of the enumeration on which these numbers lie. ``place``, an integer, selects values
+    for numbers that are missing in the record.
     """
     examined = Coupled(recorder, Tape(place), np.random.default_rng(place))
     return examined, end_of(program, examined)

@@ -41,7 +41,7 @@ _examined = examine_runs(fault, "every row was processed with its own prefix")
 def examine(observable: Observable, conditions: Conditions) -> Examination:
     """Search every recorded run of ``observable`` for a row whose processor received wrong tokens.
 
-    The result is unknown if the rows were not recorded.
+    The result is unknown if the rows were not recorded. ``conditions`` has the settings of the check.
     """
     if any(len(run.seen.rows) != len(run.seen.forwards) for run in seen_in(observable.watch).runs):
         said = "the inputs of its logits processors are not reported, expected one entry per forward pass"

@@ -228,9 +228,9 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
 def _numbers_for(program: EngineProgram, replays: Replays, cases: int, conditions: Conditions) -> _RunNumbers:
     """Return how many coupled and fed runs of an engine program to make.
 
-    They are about a tenth of the runs that ``replays`` made, and few if the program makes all of its draws by its
-    argument ``draws``. ``cases`` is the number of programs of the subject, and ``conditions`` has the largest number of
-    replays.
+    If the program makes all of its draws by its argument ``draws``, a few runs suffice. Otherwise the number is about a
+    tenth of the runs that ``replays`` made. ``cases`` is the number of programs of the subject, and ``conditions`` has
+    the largest number of replays.
     """
     if replays.by_name:
         return BY_NAME
@@ -264,7 +264,7 @@ def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> 
 
 
 def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: bool = True) -> tuple[Replays, Found]:
-    """Search a foreign program for hidden randomness: replay it ``number`` times in a changed environment.
+    """Search the foreign program ``run`` for hidden randomness: replay it ``number`` times in a changed environment.
 
     A replay has other generator states, clocks and system bytes. Returns (replays, calls that may draw without
     interception); the second is empty without ``probe``. No replay is made if there is such a call, or if an operation

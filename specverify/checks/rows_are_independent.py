@@ -86,7 +86,7 @@ def _examine(program: EngineProgram, situation: InScenario, conditions: Conditio
 
 
 def _off(law: Law, expected: Probabilities) -> str:
-    """Return a clause with the total variation of each row's own law from the expected one."""
+    """Return a clause that states, for each row of the batch, the total variation of its law from the expected law."""
     off = []
     for row in range(len(next(iter(expected)))):
         marginal: dict[Any, Any] = {}

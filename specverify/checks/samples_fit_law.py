@@ -24,7 +24,9 @@ class FitRow(NamedTuple):
     """One line of the statistics table: a sampled setting tested against one law.
 
     ``against`` names the law. ``cells`` is the number of cells of the test; one of them holds ``pooled`` rare outcomes.
-    ``as_expected``: the verdict is FITS, or, for a declared bias against the target's law, REFUTED.
+    ``statistic`` is the value of the test, ``tv_observed`` the total variation in the sample, and ``tv_detectable`` the
+    one that the test detects. ``as_expected``: the verdict is FITS, or, for a declared bias against the target's law,
+    REFUTED.
     """
 
     subject: str

@@ -72,10 +72,10 @@ def called_in(
     absent: str = NO_VERIFIER,
     more: tuple[Scenario, ...] = (),
 ) -> ExaminedPart:
-    """Return the part of a check that calls a verifier in the scenarios with two drafts.
+    """Return the part of a check that examines a verifier in the scenarios with two drafts.
 
-    These have a horizon of 3, more than two tokens, and neither greedy decoding nor an end-of-text token. Variants that
-    verify one sequence differ only in gamma. Of these, only the one with the largest gamma is examined.
+    These scenarios have a horizon of 3, a vocabulary of more than two tokens, and neither greedy decoding nor an
+    end-of-text token. Of the variants that verify one sequence, only the one with the largest gamma is examined.
 
     Args:
         keep: Returns whether a scenario with two drafts is examined.

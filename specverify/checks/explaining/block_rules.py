@@ -79,7 +79,11 @@ def block_fault(all_given: Sequence[GivenDrafts]) -> str:
 
 
 def _halves(rounds: Sequence[tuple[GivenDrafts, BlockRound]]) -> tuple[bool, bool]:
-    """Return whether all ``rounds`` accept as by their block verification, and whether all draw the next token so."""
+    """Return two bools about ``rounds``, each a pair (round, its block verification).
+
+    The first states whether every round accepts drafts with the probabilities of block verification, the second whether
+    every round draws the next token with its pmf.
+    """
     accepts = all(
         fits(seen, block.accept[i], 4 * given.slack) for given, block in rounds for i, seen in enumerate(given.accept)
     )
@@ -87,7 +91,10 @@ def _halves(rounds: Sequence[tuple[GivenDrafts, BlockRound]]) -> tuple[bool, boo
 
 
 def _products(p: Sequence[Row], q: Sequence[Row], drafts: Tokens, *, each: bool) -> list[Any]:
-    """Return the products of p/q over the drafts; with ``each``, of min(1, p/q), else limited to 1 at the end."""
+    """Return the product of p/q over the first i drafts, limited to 1, for each i.
+
+    With ``each``, every factor is limited to 1 instead of the product.
+    """
     masses = [(p[i][token], q[i][token]) for i, token in enumerate(drafts)]
     ratios = [one / other if other > 0 and not each else ratio(one, other) for one, other in masses]
     return [min(1, product) for product in accumulate(ratios, mul, initial=1)]
@@ -101,7 +108,10 @@ _OTHER_WEIGHTS: Mapping[str, Weights] = {
 
 
 def _wrong_weights(name: str, rounds: Sequence[tuple[GivenDrafts, BlockRound]]) -> str:
-    """Return the sentence that a program follows block verification with the wrong w called ``name``."""
+    """Return the sentence that ``rounds`` follow block verification with the wrong w called ``name``; "" if not.
+
+    ``rounds`` has pairs (round, block verification of this round).
+    """
     right = f"expected as in {RULE} the product of p/q, limited to 1 after each draft"
     said = f"blocks are verified with w = {name}, {right}"
     observed = ((given, block, i) for given, block in rounds for i in range(len(given.accept)))

@@ -1,4 +1,4 @@
-"""Formulas of wrong rounds in which one row of p or q is changed: tempered, truncated, averaged, or of another place.
+"""Formulas of wrong rounds in which a row of p or q is changed: tempered, truncated, averaged, or of another position.
 
 A round has three parts: test, replacement and bonus. A changed row is named as the fault of a part if the part follows
 speculative sampling with this row in all observations, and if no other changed row explains them.
@@ -135,7 +135,7 @@ CHANGES = (
 
 
 class _ChangedModels(NamedTuple):
-    """A round in which the rows of p, of q, or of both are changed."""
+    """A possible fault of a round: it uses changed rows in place of those of p, of q, or of both."""
 
     rows: str
     """The name of the changed rows, for example "p at a further temperature of 0.5"."""
@@ -221,11 +221,12 @@ def name_of_change(seen: Sequence[Observation], part: str) -> str:
 
 
 def changed_row(seen: Row, rows: Mapping[str, Row], near: float) -> str:
-    """Return the name of the only change of one of ``rows`` (name -> row) that gives the row ``seen``; "" if none does.
+    """Return the name of the one change (name of the row and change) of one of ``rows`` that gives the row ``seen``.
 
-    The changes are temperatures, truncations such as top-k, and permutations of the tokens. Entries may differ by the
-    rounding error ``near``. Returns "" also if ``seen`` has fewer than three entries, or fewer than ``LEAST_OPEN``
-    entries strictly between 0 and 1: too many changes give such a row.
+    ``rows`` maps names to rows. Returns "" if no change or several changes fit. The changes are temperatures,
+    truncations such as top-k, and permutations of the tokens. Entries may differ by the rounding error ``near``. It
+    returns "" also if ``seen`` has fewer than three entries, or fewer than ``LEAST_OPEN`` entries strictly between 0
+    and 1: too many changes give such a row.
     """
     if len(seen) < 3 or sum(OPEN < mass < 1 - OPEN for mass in seen) < LEAST_OPEN:
         return ""
@@ -301,7 +302,7 @@ def _value_fits(given: GivenDrafts, part: str, i: int, value: Any, rows: ModelRo
 
 
 def _flattened(rows: ModelRows, drafts: Tokens, i: int) -> Row:
-    """Return the law of a replacement that is drawn from the residuals of position ``i`` and all later ones together.
+    """Return the law of a replacement that a wrong program draws from all residuals from position ``i`` on.
 
     A wrong program flattens the array of these residuals, draws one entry with the probabilities max(p - q, 0), and
     keeps only the token of the entry. ``rows`` are the rows of p and q along ``drafts``.

@@ -53,7 +53,7 @@ def described(here: InScenario | EngineProgram) -> str:
 
 
 def readable(value: Any) -> str:
-    """Format a probability: a rational unchanged, a float with six digits."""
+    """Format the probability ``value``: a rational unchanged, a float with six digits."""
     return str(value) if isinstance(value, (Fraction, int)) else f"{value:.6g}"
 
 

@@ -130,13 +130,19 @@ def _sentence_of_end(one: TreeRound, item: PathDraw, expected: Row) -> str:
 
 
 def _certain_candidate(trace: Trace, text: Tokens) -> tuple[int, Pmf] | None:
-    """Return (token, row) of a candidate after ``text`` that needs no draw; None if the row of q is not certain."""
+    """Return (token, row of q) of the candidate after ``text`` if the row is one-hot, so that it needs no draw.
+
+    None if the row is not one-hot. ``trace`` has the draft model.
+    """
     row = np.zeros(1) if trace.draft is None else trace.draft(text)
     return (int(row.argmax()), row) if row.max() > 1 - NEAR else None
 
 
 def _candidates_of(items: Sequence[PathDraw], most: int) -> list[tuple[int, Pmf]]:
-    """Return (token, row) of the first draws of a path, of one program line; at most ``most`` draws."""
+    """Return (token, pmf) of each of the first draws on a path, as long as they come from one program line.
+
+    ``items`` are the draws of the path. At most ``most`` draws are returned.
+    """
     shown = _open_ones(items)
     same = takewhile(lambda item: item.place == shown[0].place and item.outcome is not None, shown)
     return [(item.outcome or 0, np.array(item.pmf)) for item in same][:most]
@@ -211,7 +217,7 @@ def _round_of(items: Sequence[PathDraw], new: Tokens, target: LanguageModel, pro
 
 
 def _open_ones(items: Sequence[PathDraw]) -> tuple[PathDraw, ...]:
-    """Return the draws of a path without those that have a certain outcome."""
+    """Return the draws ``items`` of a path without those that have a certain outcome."""
     return tuple(item for item in items if item.high - item.low < 1 - NEAR)
 
 

@@ -160,8 +160,9 @@ def _or_changed_p(named: str, law: Mapping[Any, Any], expected: Mapping[Any, Any
     """Return the sentence that ``law`` is the law of a changed p, for example cut by top-k; ``named`` if it is not.
 
     The law of each next token must have the same change, compared with the law in ``expected``. Both laws map texts to
-    probabilities. Returns ``named`` also if it names another fault than the row of a draft, which may be changed like
-    p, and if there are more than ``MOST_LAWS`` next tokens. ``size`` is the vocabulary size.
+    probabilities. Returns ``named`` also if there are more than ``MOST_LAWS`` next tokens. If ``named`` states a fault,
+    it is returned too, unless it is the fault of the row of a draft, which may be changed like p. ``size`` is the
+    vocabulary size.
     """
     if named and not is_of_draft_row(named):
         return named
@@ -251,10 +252,10 @@ def _or_fault_of_queries(
     difference: Difference,
     size_and_cells: tuple[int, dict[tuple[int, ...], Any]],
 ) -> tuple[str, bool]:
-    """Return (sentence, whether it fits all first rounds) about a fault that is not only one of roles of draws.
+    """Return (sentence, whether it fits all first rounds) about a fault in the use of rows or of several candidates.
 
-    The faults are a wrong rule for several candidates of one position, and a row of p that is computed for another
-    text. Returns the known sentence if there is no such fault, or if it names a rule or a row.
+    There are two such faults: a wrong rule for several candidates of one position, and a row of p that is computed for
+    another text. If there is neither, or if the known sentence names a rule or a row, the known sentence is returned.
 
     Args:
         known: The rounds, and the sentence about their fault or "".

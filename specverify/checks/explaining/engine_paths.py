@@ -118,8 +118,8 @@ class PathDraw(NamedTuple):
     def calls_lookup(self) -> bool:
         """Return whether the random call selects a token.
 
-        This is so if its name is that of a function that draws an index, such as ``multinomial``, or if its uniform is
-        looked up in the cumulative sums of a pmf.
+        Two kinds of calls do: a function that draws an index, such as ``multinomial``, and a uniform that the program
+        looks up in the cumulative sums of a pmf.
         """
         return self.call.rpartition(".")[2].partition(" ")[0] in LOOKUPS or bool(self.looked_up[1])
 
@@ -157,8 +157,9 @@ def with_pmfs(
     """Return ``drawn``, the draws of a path, with the pmf of each token that is looked up by a uniform.
 
     The entries of the pmf are the lengths of the intervals in which the uniform lies on the paths with the same earlier
-    decisions. A pmf without its last zeros, as JAX's draws have it, is filled to the size of the vocabulary. A lookup
-    in as many sums as there are tokens has the tokens as its indices, unless the entries are sorted from the largest.
+    decisions. A pmf without its last zeros, as JAX's draws have it, is filled to the size of the vocabulary. The index
+    of a lookup is a token if the uniform is looked up in as many sums as there are tokens, unless the entries are
+    sorted from the largest.
 
     Args:
         engine: Yields all paths.

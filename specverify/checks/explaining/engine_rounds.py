@@ -163,7 +163,7 @@ def _begins_with_test(items: Sequence[PathDraw]) -> bool:
 
 
 def _is_test(item: PathDraw) -> bool:
-    """Return whether a draw is a coin, as an accept test is."""
+    """Return whether the draw ``item`` is a coin, as an accept test is."""
     return not item.is_lookup and item.high - item.low < 1 - NEAR
 
 

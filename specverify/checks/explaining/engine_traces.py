@@ -107,7 +107,7 @@ def row_not_computed(traces: Sequence[Trace | None], before: Tokens, seen: Mappi
 
 
 def _asked_behind(trace: Trace, text: Tokens) -> Tokens:
-    """Return the text of the target query after the first one with ``text`` in ``trace``; () if there is none."""
+    """Return the text of the first target query after the one with ``text`` in ``trace``; () if there is none."""
     asked = trace.asked("target")
     at = asked.index(text) + 1 if text in asked else len(asked)
     return next(iter(asked[at:]), ())
@@ -127,10 +127,10 @@ def _texts_with_last_token(traces: Sequence[Trace], text: Tokens) -> list[Tokens
 
 
 def _other_draft(trace: Trace, asked: Tokens, text: Tokens) -> str:
-    """Return words about another draft for a place of ``text`` that the queried text ``asked`` has too; "" if none.
+    """Return words about a draft that was replaced in ``text``, but not in the queried text ``asked``; "" if none.
 
-    The other draft must be the first token that is inserted in ``text``, and the draft model must be queried with it.
-    ``trace`` has the queries.
+    The draft must be the first of the tokens that ``asked`` has in addition to ``text``, and the draft model must be
+    queried with it. ``trace`` has the queries.
     """
     extra = _inserted(asked, text, trace.texts[0][0])
     start = next((i for i, pair in enumerate(zip(asked, text, strict=False)) if pair[0] != pair[1]), len(text))

@@ -99,10 +99,11 @@ def accept_rule(observed: Sequence[Accepted]) -> str:
 
 
 def _limited_ratio(observed: Sequence[Accepted]) -> str:
-    """Return a description of the rule that limits min(1, p/q) from below or from above; "" if it does not fit.
+    """Return a description of the rule that limits min(1, p/q) from below or from above; "" if it does not.
 
-    Drafts in at least two rows of p, with different q, must be accepted with the limit instead of p/q. If all of them
-    have p = 0, another rule may make an exception of p = 0, so the description states this case first.
+    ``observed`` has drafts with their acceptance probabilities. Drafts in at least two rows of p, with different q,
+    must be accepted with the limit instead of p/q. If all of them have p = 0, another rule may make an exception of p =
+    0, so the description states this case first.
     """
     rules = [(min(1.0, one.p / one.q), one) for one in observed if one.q > 0]
     wrong = [(rule, one) for rule, one in rules if abs(rule - one.seen) > 8 * one.slack + OPEN]
@@ -296,10 +297,10 @@ def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
 
 
 def _error(family: _ReplaceFamily, one: Replaced, law: Sequence[float], number: float) -> float:
-    """Return the rounding error of the free number that a formula gives for an observation.
+    """Return the rounding error of the free number that the formula ``family`` gives for an observation.
 
-    ``family`` is the formula, and ``number`` the free number that it gives for the observation ``one`` with the law
-    ``law``. The error is the change of the number if the entries of the law change by their rounding errors.
+    ``number`` is that free number, for the observation ``one`` with the law ``law``. The error is the change of the
+    number if the entries of the law change by their rounding errors.
     """
     moved = [[*law[:token], mass + one.slack, *law[token + 1 :]] for token, mass in enumerate(law) if mass > OPEN]
     return sum(abs(family.solve(one.p, one.q, other) - number) for other in moved)

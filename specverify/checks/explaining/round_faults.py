@@ -370,9 +370,10 @@ def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
 def _without_number(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
     """Return the only known acceptance rule that gives the acceptances ``seen``; "" if none or several do.
 
-    Called if every wrong acceptance in ``seen`` is 0 or 1, as with a rule that uses no random number, such as "accept
-    if p is at least q". For at least ``LEAST_OPEN_DRAFTS`` different drafts, the right probability min(1, p/q) must be
-    strictly between 0 and 1. If no known rule fits, a rule with a threshold is searched (``step_rule``).
+    The function is called if every wrong acceptance probability in ``seen`` is 0 or 1. A rule without a random number
+    gives such values, for example "accept if p is at least q". For at least ``LEAST_OPEN_DRAFTS`` different drafts, the
+    right probability min(1, p/q) must be strictly between 0 and 1. If no known rule fits, a rule with a threshold is
+    searched (``step_rule``).
     """
     open_ones = {
         (given.rows.p[i], given.drafts[i])
@@ -528,7 +529,7 @@ def _only_fault_of_parameters(all_given: Sequence[GivenDrafts]) -> str:
 def _tells(all_given: Sequence[GivenDrafts], parts: Sequence[str] = PARTS) -> bool:
     """Return whether a wrong value in the rounds ``all_given`` has an entry strictly between 0 and 1.
 
-    Entries 0 and 1 alone would fit too many formulas. Only the ``parts`` ("accept", "replace", "bonus") count.
+    If all wrong values are 0 or 1, too many formulas fit them. Only the ``parts`` ("accept", "replace", "bonus") count.
     """
     for given in all_given:
         for part in parts:

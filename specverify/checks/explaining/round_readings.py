@@ -187,7 +187,7 @@ class _RoundReading(NamedTuple):
         return self.cost + more >= self.below
 
     def record(self, end: str, row: Row, place: str, fault: str) -> ReadRound:
-        """Return the completed round.
+        """Return this reading as a ``ReadRound``, with its last token.
 
         ``end`` is the role of its last token, ``row`` the row that this token is drawn from, and ``place`` the program
         line. ``fault`` is the first deviation from the rule, or "".
@@ -388,10 +388,10 @@ class _PathReader:
         return best
 
     def _search(self, at: int, text: Tokens, rejected: tuple[Tokens, ...], below: float) -> Reading | None:
-        """Return the reading of the draws from index ``at`` on that has the lowest cost.
+        """Return the interpretation (reading) of the draws from index ``at`` on that has the lowest cost.
 
-        All readings of the next round are tried, and the rest of the path after this round is read by ``_read``. The
-        parameters and the result are those of ``_read``. The search ends early after ``MOST_READINGS`` rounds.
+        All interpretations of the next round are tried, and the rest of the path after this round is read by ``_read``.
+        The parameters and the result are those of ``_read``. The search ends early after ``MOST_READINGS`` rounds.
         """
         best: Reading | None = None
         for step in self._rounds(at, text, rejected, below):
@@ -441,7 +441,7 @@ class _PathReader:
         return cost
 
     def _rounds(self, at: int, text: Tokens, rejected: tuple[Tokens, ...], below: float) -> Iterator[_Alternative]:
-        """Yield the ways to read the draws from index ``at`` on as one round after ``text``.
+        """Yield each way to interpret the draws from index ``at`` on as one round after ``text``.
 
         Each of the texts ``rejected`` ends in a draft that an earlier round rejected. Each deviation from the rule has
         a cost; ways with a total cost of ``below`` or more may be left out.
@@ -461,7 +461,7 @@ class _PathReader:
                 yield from self._dropped(drafted, now)
 
     def _without_draft(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
-        """Yield the ways to read draw ``at`` as a token that is drawn from p in a round without drafts.
+        """Yield each way to interpret draw ``at`` as a token that is drawn from p in a round without drafts.
 
         ``now`` is the round as far as it is read.
         """
@@ -484,7 +484,7 @@ class _PathReader:
             )
 
     def _dropped(self, drafted: _DraftReading, kept: _RoundReading) -> Iterator[_Alternative]:
-        """Yield the ways to read a round in which the last draft of ``drafted`` is discarded without a test.
+        """Yield each way to interpret a round in which the last draft of ``drafted`` is discarded without a test.
 
         ``drafted`` are the drafts of the round. ``kept`` is the same round if this draft is not discarded.
         """
@@ -507,11 +507,11 @@ class _PathReader:
             yield from self._without_draft(drafted.next, now)
 
     def _drafts(self, at: int, text: Tokens, rejected: tuple[Tokens, ...], below: float) -> Iterator[_DraftReading]:
-        """Yield the ways to read the draws from index ``at`` on as the drafts of a round after ``text``.
+        """Yield each way to interpret the draws from index ``at`` on as the drafts of a round after ``text``.
 
         Each of the texts ``rejected`` ends in a draft that an earlier round rejected. A program with a fault may use
         the last of these drafts as the first draft of this round. Each deviation from speculative sampling has a cost;
-        only ways with a total cost less than ``below`` are yielded.
+        only interpretations with a total cost less than ``below`` are yielded.
         """
         open_ones = [_DraftReading((), (), at), *self._kept_draft(at, text, rejected)]
         while open_ones:
@@ -666,7 +666,7 @@ class _PathReader:
         )  # fmt: skip
 
     def _decided(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
-        """Yield the ways to read the remaining tests and the last token of a round, from draw ``at`` on.
+        """Yield each way to interpret the remaining tests and the last token of a round, from draw ``at`` on.
 
         ``now`` is the round as far as it is read.
         """
@@ -710,7 +710,7 @@ class _PathReader:
         return self.first.get(("draft", text), len(test.before) + 1) <= len(test.before)
 
     def _replaced(self, at: int, now: _RoundReading, p: Row, q: Row) -> Iterator[_Alternative]:
-        """Yield the ways to read draw ``at`` as the token that replaces the rejected draft of a round.
+        """Yield each way to interpret draw ``at`` as the token that replaces the rejected draft of a round.
 
         ``now`` is the round as far as it is read. ``p`` and ``q`` are the rows of the target and the draft model for
         the rejected draft.
@@ -749,7 +749,7 @@ class _PathReader:
     def _tests(
         self, at: int, here: Tokens, token: int, q: Row, now: _RoundReading
     ) -> Iterator[tuple[int, bool, float, str, str, float]]:
-        """Yield the ways to read draw ``at`` as the test of a draft, and those in which no draw tests the draft.
+        """Yield each way to interpret draw ``at`` as the test of a draft, and those without a test of the draft.
 
         A yielded tuple is (index after the test, whether it accepts, cost, words, fault, P(accept)).
 
@@ -800,7 +800,7 @@ class _PathReader:
         return all(self.first.get((model, text), made) > made for model in ("target", "draft"))
 
     def _bonus(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
-        """Yield the ways to read the end of a round whose drafts are all tested: with a bonus token, and without.
+        """Yield each way to interpret the end of a round whose drafts are all tested: with a bonus token, and without.
 
         ``at`` is the index of the next draw, and ``now`` is the round as far as it is read.
         """
@@ -833,7 +833,7 @@ class _PathReader:
     def _token(
         self, at: int, here: Tokens, rule: Row, name: str, now: _RoundReading
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield the ways to read the token after the text ``here``: as the outcome of draw ``at``, or without a draw.
+        """Yield each way to interpret the token after ``here``: as the outcome of draw ``at``, or without a draw.
 
         A yielded tuple is (token, index of the next draw, cost, sentence about a wrong row or "", program line).
 
@@ -882,7 +882,7 @@ class _PathReader:
     def _undrawn_token(
         self, at: int, here: Tokens, rule: Row, name: str, now: _RoundReading
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield the ways to read the token after the text ``here`` as a token that no draw produced.
+        """Yield each way to interpret the token after the text ``here`` as a token that no draw produced.
 
         Three cases are distinguished: p or the residual gives the token probability 1; it is the last token of the
         path, whose draw may never be read; or the program chooses it without a draw, which is a deviation. The
@@ -932,7 +932,7 @@ class _PathReader:
     def _by_widths(
         self, item: PathDraw, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield one way to read ``item``, a draw without a known pmf, as a draw from a wrong row.
+        """Yield one way to interpret ``item``, a draw without a known pmf, as a draw from a wrong row.
 
         ``rule`` is the right row. The wrong row is the first known one that fits the intervals of the uniform. If none
         fits, the sentence states the lengths of these intervals. The other parameters and the yielded tuple are those
@@ -959,9 +959,9 @@ class _PathReader:
     ) -> Iterator[_Alternative]:  # fmt: skip
         """Yield a round that emits ``new`` after ``text``; nothing if the path has other tokens there.
 
-        Exception: a last round that accepts all its drafts is also yielded, as a deviation, if the text of the path
-        ends just before the last draft. ``all_accepted`` are the drafts if all are accepted, else None. ``at`` is the
-        index of the next draw. The other parameters become fields of ``_Alternative``.
+        There is one exception: if the text of the path ends just before the last draft, a last round that accepts all
+        drafts is yielded too, as a deviation. ``all_accepted`` are the drafts if all are accepted, else None. ``at`` is
+        the index of the next draw. The other parameters become fields of ``_Alternative``.
         """
         after = text + new
         kept = after[: len(self.final)]

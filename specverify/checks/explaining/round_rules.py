@@ -42,7 +42,7 @@ def _excess(p: tuple[Any, ...], q: tuple[Any, ...]) -> Row:
 
 
 def same_row(one: Row, other: Row, near: float) -> bool:
-    """Return whether two rows have equal length and differ by less than ``near`` in every entry."""
+    """Return whether the rows ``one`` and ``other`` have equal length and differ by less than ``near`` everywhere."""
     return len(one) == len(other) and all(abs(a - b) < near for a, b in zip(one, other, strict=True))
 
 

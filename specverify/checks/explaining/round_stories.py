@@ -136,7 +136,10 @@ def _without_draft(here: InScenario, start: State, token: int) -> str:
 
 
 class _Rule(NamedTuple):
-    """The probabilities that a rule gives for one round with known drafts, and the formulas that stand for them."""
+    """The probabilities that a rule gives for one round with known drafts, and the formulas that stand for them.
+
+    ``test`` is the formula of the acceptance probability, ``residual`` that of the pmf of a replacement.
+    """
 
     accept: Sequence[Any]
     """P(draft i is accepted | the earlier drafts are accepted)."""
@@ -161,7 +164,7 @@ def _rule_of_drafts(given: GivenDrafts) -> _Rule:
 
 
 def _block_rule(given: GivenDrafts) -> _Rule:
-    """Return the same as ``_rule_of_drafts`` for block verification (2403.10444, Algorithm 2)."""
+    """Return ``_rule_of_drafts(given)`` with block verification (2403.10444, Algorithm 2) in place of single tests."""
     block = block_round(given)
     sure = "never accepted by block verification", "always accepted by block verification"
     return _Rule(block.accept, block.replace, "by block verification", "norm(max(w p - q, 0))", sure)

@@ -21,7 +21,7 @@ class RowNames:
     def __init__(
         self, p: LanguageModel, q: LanguageModel | None, prompt: Tokens, asked: Sequence[Tokens], size: int
     ) -> None:
-        """Keep the models of the path; ``q`` is None if the draft model is unknown.
+        """Keep the models ``p`` and ``q`` of the path; ``q`` is None if the draft model is unknown.
 
         The path begins after ``prompt``. ``asked`` are the texts with which a model was queried, and ``size`` is the
         vocabulary size.

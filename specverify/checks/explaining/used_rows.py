@@ -93,7 +93,7 @@ class _Engine:
         return [_End(path, begin, _texts_of(path)) for path in same]
 
     def draws(self, end: _End) -> list[PathDraw]:
-        """Return the uncertain draws of a path from the beginning of a round on."""
+        """Return the uncertain draws of the path ``end``, from the beginning of its round on."""
         path = end.path
         if path.choices not in self._drawn:
             self._drawn[path.choices] = with_pmfs(self._engine, draws_of(path.decisions), self.size, self._cells)
@@ -161,7 +161,7 @@ def _words_of_rejected(wrong: Sequence[_Used]) -> str:
 
 
 def _only_rejected_changes(used: _Used) -> bool:
-    """Return whether the row differs from the target's only in the odds of the draft that was just rejected."""
+    """Return whether the row ``used`` differs from the target's only in the odds of the draft rejected just before."""
     token = used.rejected
     return token is not None and token == other_in_one_token(used.row, used.expected)
 
@@ -192,9 +192,9 @@ def _replaces_by_it(used: _Used, q: Row) -> bool:
 def _words_of(used: _Used, q: Row, row_of_p: str, tested: Row | None, *, is_q: bool) -> str:
     """Return a sentence about the wrong row in the round that uses ``used``.
 
-    ``q`` is the row that the draft is drawn from. ``tested`` is the row of q with which the draft is tested and
-    replaced, if p is the target's; None if the wrong row is that of p, which ``row_of_p`` describes. With ``is_q``, the
-    wrong row is that of q.
+    ``q`` is the row that the draft is drawn from. If the wrong row is one of q, ``is_q`` is true and ``tested`` is the
+    row of q with which the draft is tested and replaced. If it is one of p, ``tested`` is None and ``row_of_p``
+    describes the wrong row.
     """
     p, ought = rows_apart(used.row, used.expected)
     draft = f"draft {used.position + 1} of round {used.number}"
@@ -210,7 +210,7 @@ def _words_of(used: _Used, q: Row, row_of_p: str, tested: Row | None, *, is_q: b
 
 
 def _other_q(used: _Used, q: Row) -> Row | None:
-    """Return the row of q with which a draft is tested and replaced if p is the target's row; None if there is none.
+    """Return the row of q with which the draft of ``used`` is tested and replaced, if p is the target's row; or None.
 
     ``q`` is the row that the draft is drawn from. With ``used.row`` as p, the round follows the rule.
     """
@@ -242,9 +242,10 @@ def _bonuses(rounds: Sequence[ReadRound], model: LanguageModel) -> list[bool]:
 
 
 def _when(wrong: Sequence[_Used], right: Sequence[_Used]) -> tuple[str, str]:
-    """Return words for the rounds with a wrong row, and words for the others; "" and "" if no words separate them.
+    """Return words for the rounds with a wrong row, and words for the rounds with a right one.
 
-    ``wrong`` and ``right`` are the rows used in rounds of several paths.
+    Both are "" if no words separate the two groups. ``wrong`` and ``right`` are the rows used in rounds of several
+    paths.
     """
     every = (*wrong, *right)
     if all((used.before == REPLACED) != used.is_right for used in every):
@@ -323,11 +324,11 @@ def _law_of_next(ends: Sequence[_End], at: int, size: int) -> Row | None:
 
 
 def _drawn_row(engine: _Engine, used: _Used) -> Row | None:
-    """Return the row that a draft is drawn from, if it is tested by the rule with ``used.row`` as p; else None.
+    """Return the row that the draft in the round ``used`` is drawn from, if the draft is tested with ``used.row`` as p.
 
-    On all paths of the round in ``engine``, the draft x must be drawn from the same row q and tested with min(1,
-    p(x)/q(x)), at least once with a bound below 1. The replacement then follows the rule too, because the law of the
-    token is p.
+    None if it is not. On all paths of the round in ``engine``, the draft x must be drawn from the same row q and
+    accepted with probability min(1, p(x)/q(x)), which must be below 1 at least once. The replacement then follows the
+    rule too, because the law of the token is p.
     """
     at, shown = used.position, False
     if len(used.ends) > MOST_ENDS:

@@ -10,14 +10,14 @@ MOST_DIGITS = 15
 
 
 def short(value: Any, digits: int = 3) -> str:
-    """Format a number: an integer unchanged, another number with ``digits`` significant digits."""
+    """Format the number ``value``: an integer unchanged, another number with ``digits`` significant digits."""
     if isinstance(value, (Fraction, int)) and value == int(value):
         return str(value)
     return f"{float(value):.{digits}g}"
 
 
 def apart(one: Any, other: Any) -> tuple[str, str]:
-    """Format two numbers with just enough digits to show that they differ."""
+    """Format the numbers ``one`` and ``other`` with just enough digits to show that they differ."""
     if one == other:
         return short(one), short(other)
     for digits in range(3, MOST_DIGITS):
@@ -28,12 +28,12 @@ def apart(one: Any, other: Any) -> tuple[str, str]:
 
 
 def short_row(row: Sequence[Any]) -> str:
-    """Format a pmf as ``(0.5, 0.5)``."""
+    """Format the pmf ``row`` as ``(0.5, 0.5)``."""
     return "(" + ", ".join(short(value) for value in row) + ")"
 
 
 def rows_apart(one: Sequence[Any], other: Sequence[Any]) -> tuple[str, str]:
-    """Format two rows as ``(0.5, 0.5)`` with just enough digits to show that they differ."""
+    """Format the rows ``one`` and ``other`` as ``(0.5, 0.5)`` with just enough digits to show that they differ."""
     for digits in range(3, MOST_DIGITS):
         texts = tuple("(" + ", ".join(short(value, digits) for value in row) + ")" for row in (one, other))
         if texts[0] != texts[1]:
@@ -58,7 +58,10 @@ def listed(items: Sequence[Any]) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the lines of a table with the heading ``head``; each column is as wide as its widest entry."""
+    """Return the lines of a table with the heading ``head`` and the lines ``rows``.
+
+    Each column is as wide as its widest entry.
+    """
     widths = [max(len(line[column]) for line in (head, *rows)) for column in range(len(head))]
     return tuple(
         "  ".join(entry.ljust(width) for entry, width in zip(line, widths, strict=True)).rstrip()

@@ -231,7 +231,7 @@ def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -
     wrong = [row for row in rows if row.emitted != row.ought]
 
     def wrong_prefix_row(tokens: Tokens) -> KernelRow | None:
-        """Return a row that differs from the rule and whose emitted tokens are a prefix of ``tokens``; None if none.
+        """Return a row that differs from the rule and whose emitted tokens are a prefix of ``tokens``, or None.
 
         Such a row contributes to a too large probability of ``tokens``.
         """

@@ -48,8 +48,8 @@ def _with_last_number(number: LastNumber) -> Recipe:
 def _unscaled(case: DraftCase, at: int, _coin: float, last: float) -> float:
     """Return the uniform ``last`` divided by the sum of the residual at position ``at``, but below 1.
 
-    With this number, a look-up in the normalised residual gives the same token as a wrong look-up of ``last`` in the
-    residual that was not divided by its sum. ``case`` has the rows of p and q.
+    A right kernel looks the uniform up in the residual divided by its sum. With the returned number, it emits the token
+    that a wrong kernel emits, which looks ``last`` up in the residual itself. ``case`` has the rows of p and q.
     """
     total = float(np.maximum(np.asarray(case.p[at]) - np.asarray(case.q[at]), 0).sum())
     return min(last / total, BELOW_ONE) if total > 0 else last

@@ -48,8 +48,8 @@ def first_wrong_token(tally: Tally) -> str:
 def _beginnings(tally: Tally, texts: list[Any], length: int) -> tuple[dict[Tokens, Any], dict[Tokens, Any]]:
     """Return the observed and the expected counts of token number ``length`` of a text.
 
-    ``counts[before][token]`` counts the texts that begin with ``before`` and continue with ``token``, or with ``END``
-    if they end there. ``texts`` are the outcomes of ``tally``.
+    Each result maps ``before`` -> token -> count: the number of texts that begin with the tokens ``before`` and
+    continue with the token, or with ``END`` if they end there. ``texts`` are the outcomes of ``tally``.
     """
     results: tuple[dict[Tokens, Any], dict[Tokens, Any]] = (
         defaultdict(lambda: defaultdict(float)),

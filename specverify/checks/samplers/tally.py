@@ -16,7 +16,10 @@ SHOWN = 12
 
 
 class Tally(NamedTuple):
-    """Observed and expected counts of ``k`` outcomes, from equally many samples."""
+    """Observed and expected counts of ``k`` outcomes, from equally many samples.
+
+    ``name(i)`` returns the outcome number i, and ``samples`` is the number of samples.
+    """
 
     name: Callable[[int], object]
     seen: Array
