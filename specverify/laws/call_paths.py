@@ -70,7 +70,7 @@ class CallPath(NamedTuple):
 
 
 class _OneRun:
-    """Answers the draws of one run with outcomes that are given beforehand, so that a path can be repeated.
+    """A source of draws that answers one run with given outcomes, so that a path can be repeated.
 
     Draws over few outcomes get ``choices`` in order, and when these are used up, their first possible outcome. Draw
     number i over a large vocabulary gets ``outcomes[i]`` if there is such an entry, else a likely outcome.
@@ -182,7 +182,7 @@ def _weight(answered: _OneRun) -> float:
 
 
 def _next(choices: tuple[int, ...], questions: tuple[Question, ...]) -> tuple[tuple[int, ...], tuple[Question, ...]]:
-    """Return the outcomes of the draws with few outcomes on the next path, in depth-first order, and these draws.
+    """Return the outcomes of the next path in depth-first order, and its draws, for draws with few outcomes.
 
     ``choices`` are the outcomes on the current path, and ``questions`` its draws, each as the pmf and the name of the
     draw. After the last path both results are ().

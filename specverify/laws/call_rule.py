@@ -32,7 +32,11 @@ from specverify.reference import Tokens
 
 
 class PmfRow(NamedTuple):
-    """A row of probabilities (p or q at one position), with a bound on the errors of its entries in the program."""
+    """A row of probabilities (p or q at one position), with a bound on the errors of its entries in the program.
+
+    ``pmf`` is the row, ``off`` the error of each entry, and ``doubtful`` marks the entries that may be 0 in the
+    program.
+    """
 
     pmf: Any
     """``[vocabulary]``, float64: the row that the program receives or shall compute; its sum is 1 up to rounding."""

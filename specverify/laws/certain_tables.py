@@ -199,7 +199,10 @@ def _letter(plans: Sequence[str], tokens: Tokens) -> str:
 
 
 def _planned(rng: random.Random, vocabulary: int, letter: str) -> tuple[list[int], list[int]]:
-    """Return weights of p and q over ``vocabulary`` tokens for one ``letter`` of a plan (see ``PLANNED``)."""
+    """Return weights of p and q over ``vocabulary`` tokens for one ``letter`` of a plan (see ``PLANNED``).
+
+    ``rng`` draws the weights.
+    """
     tokens = [token for token in range(vocabulary) if token != END]
     if letter in _RANKED:
         q = [0] * vocabulary

@@ -78,10 +78,10 @@ class GridCell(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """The result of evaluating a kernel in some cells of its uniforms; ``settled`` has the cells with one outcome.
+    """The result of evaluating a kernel in some cells of its uniforms.
 
-    ``others`` has the cells with several outcomes. Each of them is halved, with its parts in ``halves``, or is too
-    small to be halved and also listed in ``unsettled``.
+    ``settled`` has the cells with one outcome, ``others`` the cells with several outcomes. Each of them is halved, with
+    its parts in ``halves``, or is too small to be halved and also listed in ``unsettled``.
     """
 
     settled: tuple[tuple[GridCell, Tokens], ...]
@@ -267,7 +267,8 @@ def chain_breakpoints(
     """Return the thresholds of a chain verifier for ``draft``: acceptance probabilities, and sums for the last draw.
 
     ``p`` and ``q`` are the rows of each position, ``rule`` the right verifier. The sums are those of all subsets of the
-    row from which the last token is drawn: an inverse CDF steps at some of them, whatever its order.
+    row from which the last token is drawn. An inverse CDF changes its token at some of these sums, whatever the order
+    of the tokens is.
     """
     if not (len(draft) <= len(q) and len(draft) < len(p)):
         raise ValueError(

@@ -72,8 +72,8 @@ class Behind(NamedTuple):
 class CallLaw(NamedTuple):
     """The law of the tokens that a call emits: for each sequence of accepted drafts, the law of the token after it.
 
-    ``faults`` are outcomes with which the call fails, ``missing`` is the probability of the paths that were not
-    followed, and ``runs`` the number of runs.
+    ``behind`` maps the accepted drafts to that law. ``faults`` are outcomes with which the call fails, ``missing`` is
+    the probability of the paths that were not followed, and ``runs`` the number of runs.
     """
 
     behind: Mapping[Tokens, Behind]

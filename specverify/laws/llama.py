@@ -89,7 +89,7 @@ def next_logits(model: Llama) -> Callable[[Tokens], Array]:
 
 
 def all_logits(model: Llama, tokens: Tokens) -> Array:
-    """Return the float64 logits ``[tokens, vocabulary]`` after each of ``tokens`` (at least one)."""
+    """Return the float64 logits ``[tokens, vocabulary]`` of ``model`` after each of ``tokens`` (at least one)."""
     weights = {name: value.astype(np.float64) for name, value in model.weights.items()}
     hidden = weights["model.embed_tokens.weight"][list(tokens)]
     for layer in range(model.sizes.layers):

@@ -58,7 +58,10 @@ def pmfs_of(vocabulary: int, kind: str) -> SearchStrategy[Pmf]:
 
 
 def pmf_pairs(vocabulary: int) -> SearchStrategy[PmfPair]:
-    """Return a strategy of pairs (p, q) of rational pmfs: independent, equal, disjoint, or nested either way."""
+    """Return a strategy of pairs (p, q) of rational pmfs over ``vocabulary`` tokens.
+
+    The pmfs of a pair are independent, equal, disjoint, or nested either way.
+    """
     check_integer(vocabulary, "the vocabulary")
     return _pmf_pairs(vocabulary)
 
@@ -80,15 +83,18 @@ def prompts(vocabulary: int, longest: int = 4) -> SearchStrategy[Tokens]:
 
 
 def table_models(vocabulary: int) -> SearchStrategy[LanguageModel]:
-    """Return a strategy of language models ``tokens -> pmf``, whose rows are drawn when their context first occurs.
+    """Return a strategy of language models ``tokens -> pmf [vocabulary]``.
 
-    A row depends on all tokens of its context.
+    A row is drawn when its context first occurs, and depends on all tokens of the context.
     """
     return _tables(pmfs(vocabulary), "row")
 
 
 def table_pairs(vocabulary: int) -> SearchStrategy[tuple[LanguageModel, LanguageModel]]:
-    """Return a strategy of language models (target, draft); after each text their two rows are one of ``pmf_pairs``."""
+    """Return a strategy of language models (target, draft) over ``vocabulary`` tokens.
+
+    After each text the rows of the two models are a pair of ``pmf_pairs``.
+    """
     check_integer(vocabulary, "the vocabulary")
     return _table_pairs(vocabulary)
 
@@ -102,7 +108,7 @@ def _table_pairs(vocabulary: int) -> SearchStrategy[tuple[LanguageModel, Languag
 def tasks(vocabulary: int, shortest: int = 0, longest: int = 4) -> SearchStrategy[Task]:
     """Return a strategy of tasks: the models of ``table_pairs``, a horizon, and any set of end tokens, also none.
 
-    The horizon is between ``shortest`` and ``longest``.
+    The models have ``vocabulary`` tokens. The horizon is between ``shortest`` and ``longest``.
     """
     check_integer(vocabulary, "the vocabulary")
     check_integer(shortest, "the shortest horizon", least=0)

@@ -334,11 +334,11 @@ def estimated_paths(
 
 
 def has_more_paths(program: Callable[[Draws], Any], number: int, seed: int = 0) -> bool:
-    """Return whether ``program`` almost surely has more than ``number`` paths; it runs at most ``PROBES`` times.
+    """Return whether ``program`` almost surely has more than ``number`` paths; it makes at most ``PROBES`` runs.
 
     A random run takes a path with probability 1 / (product of its branching factors). If there are at most ``number``
-    paths, the product exceeds ``2 * number`` with probability at most 1/2. The result is True if the product exceeds
-    this number in every run. Raises what the program raises.
+    paths, the product exceeds ``2 * number`` with probability at most 1/2. ``seed`` selects the runs. The result is
+    True if the product exceeds this number in every run. Raises what the program raises.
     """
     check_seed(seed)
     rng = np.random.default_rng(seed)

@@ -21,19 +21,28 @@ RowPair = tuple[Any, Any]
 
 
 def just_below(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
-    """Return (p, q) with an empty residual: p is one float below q at every possible token."""
+    """Return (p, q) with an empty residual: p is one float below q at every possible token.
+
+    The pmfs have ``vocabulary`` entries of ``dtype``, drawn by ``rng``.
+    """
     q = _pmf(rng, vocabulary).astype(dtype)
     return np.nextafter(q, dtype(0)), q
 
 
 def just_above(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
-    """Return (p, q) without rejections: p is one float above q at every possible token."""
+    """Return (p, q) without rejections: p is one float above q at every possible token.
+
+    The pmfs have ``vocabulary`` entries of ``dtype``, drawn by ``rng``.
+    """
     q = _pmf(rng, vocabulary).astype(dtype)
     return np.where(q > 0, np.nextafter(q, dtype(1)), q), q
 
 
 def two_softmaxes(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
-    """Return (p, q), one softmax computed in two ways: as a quotient, and as exp of a difference of logarithms."""
+    """Return (p, q), one softmax computed in two ways: as a quotient, and as exp of a difference of logarithms.
+
+    The pmfs have ``vocabulary`` entries of ``dtype``; ``rng`` draws the logits.
+    """
     possible = _pmf(rng, vocabulary) > 0
     logits = np.array([rng.gauss(0, 2) for _ in range(vocabulary)], dtype=dtype)[possible]
     weights = np.exp(logits - logits.max())
@@ -46,7 +55,7 @@ def below_in_float32(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair
     """Return (p, q) in ``dtype``, float64 or float32, whose float32 values are neighbours.
 
     Rounded to float32, p is one float below q at every possible token except one, where they are equal. In float64 they
-    differ by less than a float32 spacing.
+    differ by less than a float32 spacing. ``rng`` draws the ``vocabulary`` entries.
     """
     while True:
         wanted = _pmf(rng, vocabulary).astype(np.float32)
@@ -78,7 +87,7 @@ def rounded_pair(shape: str, vocabulary: int, seed: int, dtype: Any) -> tuple[La
 
 
 def _pmf(rng: random.Random, vocabulary: int) -> Any:
-    """Return a pmf in which at least two tokens are possible.
+    """Return a pmf over ``vocabulary`` tokens, drawn by ``rng``, in which at least two tokens are possible.
 
     Token 0 has probability 0, and in half of the cases the last token too if the vocabulary has more than three tokens.
     """

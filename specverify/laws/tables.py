@@ -30,14 +30,14 @@ def rational_pmf(weights: Weights) -> Pmf:
 
 
 def generic(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return weights of p and q in which all tokens are possible."""
+    """Return weights of p and q over ``vocabulary`` tokens, drawn by ``rng``; all tokens are possible."""
     return _positive(rng, vocabulary), _positive(rng, vocabulary)
 
 
 def peaked(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
     """Return weights of p and q, each with one heavy token; in three of four cases the token is the same.
 
-    Entropy is then low, and many drafts in a row are accepted.
+    Entropy is then low, and many drafts in a row are accepted. ``rng`` draws the weights ``[vocabulary]``.
     """
     heavy = rng.randrange(vocabulary)
     other = heavy if rng.random() < 0.75 else rng.randrange(vocabulary)
@@ -45,12 +45,15 @@ def peaked(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
 
 
 def zeros(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return weights of p and q with about half of the entries 0, independently of each other."""
+    """Return weights of p and q, drawn by ``rng``, with about half of the ``vocabulary`` entries 0, independently."""
     return _sparse(rng, vocabulary), _sparse(rng, vocabulary)
 
 
 def disjoint(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return weights of p and q with disjoint supports: every draft must be rejected."""
+    """Return weights of p and q with disjoint supports: every draft must be rejected.
+
+    ``rng`` draws the weights ``[vocabulary]``.
+    """
     side = [rng.random() < 0.5 for _ in range(vocabulary)]
     side[rng.randrange(vocabulary)] ^= len(set(side)) == 1
     weights = _positive(rng, vocabulary)
@@ -60,28 +63,37 @@ def disjoint(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
 
 
 def equal(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return equal weights of p and q: no draft may be rejected."""
+    """Return equal weights ``[vocabulary]`` of p and q, drawn by ``rng``: no draft may be rejected."""
     weights = _sparse(rng, vocabulary)
     return weights, weights
 
 
 def point_target(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return weights of a one-hot p (temperature 0) and a q in which all tokens are possible."""
+    """Return weights of a one-hot p (temperature 0) and a q in which all tokens are possible.
+
+    ``rng`` draws the weights ``[vocabulary]``.
+    """
     return _point(rng, vocabulary), _positive(rng, vocabulary)
 
 
 def point_draft(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return weights of a p in which all tokens are possible, and of a one-hot q (a deterministic drafter)."""
+    """Return weights of a p in which all tokens are possible, and of a one-hot q (a deterministic drafter).
+
+    ``rng`` draws the weights ``[vocabulary]``.
+    """
     return _positive(rng, vocabulary), _point(rng, vocabulary)
 
 
 def ties(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return weights of p and q that are uniform or have two values, so that the argmax is tied."""
+    """Return weights of p and q that are uniform or have two values, so that the argmax is tied.
+
+    ``rng`` draws the weights ``[vocabulary]``.
+    """
     return _tied(rng, vocabulary), _tied(rng, vocabulary)
 
 
 def nearly_equal(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return weights of p and q that differ by at most 2^-30, at two tokens.
+    """Return weights ``[vocabulary]`` of p and q, drawn by ``rng``, that differ by at most 2^-30, at two tokens.
 
     A rule that confuses p with q has another exact law, but nearly the same law in float32.
     """
@@ -99,8 +111,8 @@ SHAPES: dict[str, Callable[[random.Random, int], tuple[Weights, Weights]]] = {
 def numbers_of_row(shape: str, vocabulary: int, seed: int, tokens: Tokens) -> random.Random:
     """Return the seeded random generator from which the rows of p and q after ``tokens`` are drawn.
 
-    Its seed contains the tokens as Python integers, so a text of NumPy integers has the same rows as the equal text of
-    Python integers.
+    ``shape``, ``vocabulary`` and ``seed`` are those of ``table_pair``. The seed of the generator contains the tokens as
+    Python integers, so a text of NumPy integers has the same rows as the equal text of Python integers.
     """
     return random.Random(f"{shape}/{vocabulary}/{seed}/{tuple(map(int, tokens))}")
 
