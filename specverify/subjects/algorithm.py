@@ -89,9 +89,9 @@ PROMPT = (0, 1, 0, 2, 0, 1)
 def float_task(vocabulary: int, temperature: float, horizon: int, top_k: int | None = None) -> Task:
     """Return a task of ``horizon`` new tokens with float64 tables of pmfs for target and draft model.
 
-    The tables are a softmax at ``temperature``. The target is truncated to ``top_k`` tokens (None: all). The draft
-    model is a mixture of the target and another such table, so with ``top_k`` it also drafts tokens of target
-    probability 0.
+    The tables, over ``vocabulary`` tokens, are a softmax at ``temperature``. The target is truncated to ``top_k``
+    tokens (None: all). The draft model is a mixture of the target and another such table, so with ``top_k`` it also
+    drafts tokens of target probability 0.
     """
     target = softmax_table(vocabulary, temperature, seed=1, top_k=top_k)
     other = softmax_table(vocabulary, temperature, seed=2, top_k=top_k)

@@ -84,8 +84,8 @@ def answering_calls(
 ) -> tuple[Answering, ...]:
     """Return one ``Answering`` for a user's calls with and without speculation, whose prompt is not known.
 
-    ``plain`` is the call without speculation, or the law of its texts. ``names`` are the values that the calls return
-    with the tokens.
+    ``speculative`` is the call with speculation, and ``plain`` the call without speculation, or the law of its texts.
+    ``names`` are the values that the calls return with the tokens.
     """
     fast = partial(_called, with_seeds(speculative), names)
     if isinstance(plain, Mapping):

@@ -222,10 +222,11 @@ def takes_tensors(verify: BareVerifier, given: tuple[Any, ...]) -> bool:
 def _attempted(
     verify: BareVerifier, attempt: Attempt, convert: Convert, answers: dict[Convert, list[Any]] | None = None
 ) -> _Attempted:
-    """Call the verifier a few times on arrays from ``convert``; return its first error or refusal, if there is one.
+    """Call ``verify`` a few times on arrays from ``convert``; return its first error or refusal, if there is one.
 
-    A refusal (an operation on random numbers that interception does not support) is returned only if every call ends
-    with one. ``answers[convert]`` receives the tokens of each answer, or None if they are not numbers.
+    ``attempt(verify, convert)`` makes a call. A refusal (an operation on random numbers that interception does not
+    support) is returned only if every call ends with one. ``answers[convert]`` receives the tokens of each answer, or
+    None if they are not numbers.
     """
     told = {} if answers is None else answers
     told[convert] = []

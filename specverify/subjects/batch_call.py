@@ -62,7 +62,7 @@ def arguments_of(verify: BareVerifier, form: Form, setting: Setting = ()) -> Arg
 
 @lru_cache(maxsize=256)
 def takes_lengths(verify: BareVerifier) -> bool:
-    """Return whether a verifier takes the number of drafts of each row: ``lengths``, or a fourth required parameter.
+    """Return whether ``verify`` takes the number of drafts of each row: ``lengths``, or a fourth required parameter.
 
     Sampling parameters such as ``temperature`` do not count.
     """
@@ -166,7 +166,7 @@ def certain_row(count: int, accepted: int, vocabulary: int, first: int) -> Certa
 
 
 def _point_masses(vocabulary: int) -> Any:
-    """Return two one-hot pmfs, on the first and on the last token."""
+    """Return two one-hot pmfs ``[vocabulary]``, on the first and on the last token."""
     result = np.zeros((2, vocabulary))
     result[0, 0] = result[1, -1] = 1.0
     return result

@@ -78,8 +78,9 @@ def two_row_program(
 def certain_batches(verify: BareVerifier, arguments: Arguments, gamma: int) -> tuple[EngineProgram, ...]:
     """Return programs that each verify a batch of three rows whose outcomes have probability 1.
 
-    Every pair of rows has every pair of outcomes: the number of accepted drafts, of ``gamma`` drafts or, if ``verify``
-    takes lengths, of 0 to ``gamma`` drafts. In one of the ragged batches no row has drafts.
+    The outcome of a row is its numbers of drafts and of accepted drafts. It has ``gamma`` drafts or, if ``verify``
+    takes lengths, 0 to ``gamma``. Every pair of rows gets every pair of outcomes in some batch. ``arguments`` describes
+    the arguments of ``verify``. In one of the batches with several lengths no row has drafts.
     """
     counts = range(gamma + 1) if takes_lengths(verify) else (gamma,)
     outcomes = [(count, accepted) for count in counts for accepted in range(count + 1)]
@@ -114,8 +115,8 @@ def crowd_together(verify: BareVerifier, arguments: Arguments, task: Task, promp
 
     There is one row for each position of ``prompt``; its text before the drafts is the prompt with token 1 at this
     position. The number of drafts of a row is the horizon of ``task`` minus 1. If ``verify`` takes lengths and there
-    are more than two rows, the first and the last have no drafts. The outcome is the tuple of the texts of all rows, in
-    order.
+    are more than two rows, the first and the last have no drafts. ``arguments`` describes the arguments of ``verify``.
+    The outcome is the tuple of the texts of all rows, in order.
     """
     last = len(prompt) - 1
     without = {0, last} if takes_lengths(verify) and last > 1 else set[int]()

@@ -307,9 +307,9 @@ def _holds_row(item: Any) -> bool:
 
 
 def _is_whole(item: Any) -> bool:
-    """Return whether an item is one whole number, such as a token id.
+    """Return whether an item is a single whole number, such as a token id.
 
-    A symbolic number, which has no value yet, gets none here.
+    A symbolic number, which has no value yet, is not forced to a value.
     """
     if hasattr(item, "dtype"):
         return math.prod(getattr(item, "shape", ())) == 1 and "int" in str(item.dtype)

@@ -77,7 +77,7 @@ def given_seeds(seeds: Sequence[int]) -> Iterator[None]:
 
 
 def with_seed_named(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``function`` as a call that passes seeds to its optional seed arguments, such as ``seed=None``.
+    """Return a function that calls ``function`` with seeds for its optional seed arguments, such as ``seed=None``.
 
     Returns ``function`` itself if it has no such argument.
     """
@@ -125,9 +125,9 @@ def _next_seed() -> int:
 
 
 def with_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``function`` as a call that passes the next seeds to its required seed arguments.
+    """Return a function that calls ``function`` with the next seeds for its required seed arguments.
 
-    The returned call does not take these arguments. Returns ``function`` itself if it has none. Raises
+    The returned function does not take these arguments. Returns ``function`` itself if it has none. Raises
     ``UnusableSubject`` if a parameter object cannot be made from a seed alone.
     """
     signature = signature_of(function)
@@ -155,7 +155,7 @@ def with_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def with_length(function: Callable[..., Any], horizon: int) -> Callable[..., Any]:
-    """Return ``function`` as a call that passes ``horizon`` to its required arguments for the number of new tokens.
+    """Return a function that calls ``function`` with ``horizon`` for its required arguments for the number of tokens.
 
     These are the arguments with one of the names ``LENGTH_NAMES``. The returned call does not take them. Returns
     ``function`` itself if it has none.

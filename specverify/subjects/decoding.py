@@ -136,7 +136,8 @@ def seeds_of(seed: int, number: int) -> Sequence[int]:
 class Row(NamedTuple):
     """One examination of an engine by samples: the function that samples texts, and what they are compared with.
 
-    They are compared with a known law, or with texts of the same call without speculation.
+    The texts are compared with a known law, or with texts of the same call without speculation. ``detect`` is the total
+    variation that the samples must detect.
     """
 
     texts: Texts
@@ -151,7 +152,7 @@ class Row(NamedTuple):
 
 
 def row_subject(name: str, summary: str, row: Row) -> Subject:
-    """Return the subject ``name`` that is examined only by the samples of ``row``."""
+    """Return the subject ``name``, described by ``summary``, that is examined only by the samples of ``row``."""
     subject = Subject(name, summary, frozenset({Claim.LOSSLESS}), rational=False)
     sample = partial(_counts, row.texts)
     if row.law is None:

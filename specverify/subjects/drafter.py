@@ -102,7 +102,7 @@ def proposed(answer: Any) -> Proposed:
 
 
 def _is_row(answer: Any) -> bool:
-    """Return whether the result of a drafter is one row of numbers: tokens without pmfs."""
+    """Return whether ``answer``, the result of a drafter, is one row of numbers: tokens without pmfs."""
     if not isinstance(answer, (tuple, list)):
         return bool(getattr(answer, "ndim", 0) == 1)
     return all(item is not None and not isinstance(item, str) and np.ndim(item) == 0 for item in answer)

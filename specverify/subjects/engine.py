@@ -114,7 +114,7 @@ def program_of(
     *,
     one_text: bool = False,
 ) -> EngineProgram:
-    """Return the call ``speculative`` as a program: its random draws can be chosen, so that its law can be enumerated.
+    """Return the call ``speculative`` as the program ``name``: its draws can be chosen, so its law can be enumerated.
 
     The expected law is that of ``plain``, a call or a law. Forward passes of ``models`` are cached, and ``observer``
     records the runs. Both calls may return the texts of several prompts, unless ``one_text`` is set or an observer is

@@ -81,7 +81,7 @@ def read_answer_rows(answer: Any, number: int | None = None) -> AnswerRows:
 
 
 def without_beside(answer: Any) -> Any:
-    """Return the tokens of a pair (tokens, mapping of other values); any other value unchanged."""
+    """Return the tokens in ``answer`` if it is a pair (tokens, mapping of other values); any other value unchanged."""
     if type(answer) is tuple and len(answer) == 2 and isinstance(answer[1], Mapping) and answer[1]:
         first, beside = answer
         named = all(isinstance(key, str) for key in beside) and not any(value_at(beside, path) for path in TOKENS)
@@ -101,7 +101,7 @@ def elements_of_row(row: Any) -> list[Any]:
 
 
 def grows(answer: Any) -> bool:
-    """Return whether the value is a stream of at least two pieces, each of which extends the piece before it."""
+    """Return whether ``answer`` is a stream of at least two pieces, each of which extends the piece before it."""
     if not isinstance(answer, Stream) or len(answer.pieces) < 2:
         return False
     pieces = [_numbers(_piece(piece)) for piece in answer.pieces]
@@ -190,7 +190,7 @@ def _row_in_entry(item: Any) -> Any:
 
 
 def _piece(piece: Any) -> list[Any]:
-    """Return the token ids in one item that an engine yields: one token, or a chunk of new tokens."""
+    """Return the token ids in ``piece``, one item that an engine yields: one token, or a chunk of new tokens."""
     if _is_row(piece) and not _is_single(piece):
         return elements_of_row(_row_in_entry(piece))
     return [piece]
@@ -203,7 +203,7 @@ def _is_row(item: Any) -> bool:
 
 
 def _is_single(item: Any) -> bool:
-    """Return whether a value is an array of one number, which is read as that number."""
+    """Return whether ``item`` is an array of one number, which is read as that number."""
     return _dimensions(item) is not None and item.ndim > 0 and sum(item.shape) == len(item.shape)
 
 

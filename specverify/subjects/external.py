@@ -77,7 +77,7 @@ def verifier_subject_of(
     gammas: tuple[int, ...] | None = None,
     trees: tuple[Tokens, ...] | None = None,
 ) -> Subject:
-    """Return the subject of a verifier.
+    """Return the subject of the verifier ``verify``.
 
     * ``name``: The verifier as ``module:attribute``. It is the name of the subject, with ``form=`` before it if
       ``form`` is not the one that the verifier's parameters determine.
@@ -96,7 +96,7 @@ def verifier_subject_of(
 
 
 def verifier_form(function: ForeignFunction, name: str) -> Form | None:
-    """Return the form that a verifier's parameters determine; None if they determine none.
+    """Return the form that the parameters of the verifier ``function`` determine; None if they determine none.
 
     Raises ``UnusableSubject``, naming the verifier ``name``, for a verifier of trees: the parameters do not show how
     its trees are drawn.
@@ -115,7 +115,7 @@ def verifier_form(function: ForeignFunction, name: str) -> Form | None:
 
 
 def decode_subject(function: ForeignFunction, name: str) -> Subject:
-    """Return the subject of a decoding function, which claims to be lossless.
+    """Return the subject ``name`` of a decoding function, which claims to be lossless.
 
     If the function has the form of a verifier, returns the subject of the verifier.
     """

@@ -29,7 +29,10 @@ Maker = Callable[[int | None], Any]
 
 
 def with_generator(verify: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``verify`` as a call that passes a new generator or key itself; ``verify`` unchanged if it takes none."""
+    """Return a function that calls ``verify`` with a new random generator or key each time.
+
+    Returns ``verify`` unchanged if it takes none.
+    """
     signature = signature_of(verify)
     if signature is None:
         return verify
@@ -96,7 +99,10 @@ def _takes_key(name: str, function: Callable[..., Any]) -> bool:
 
 
 def _key(seed: int | None) -> Any:
-    """Return a new JAX key: in an intercepted run from its draws, otherwise from NumPy's legacy generator."""
+    """Return a new JAX key: in an intercepted run from its draws, otherwise from NumPy's legacy generator.
+
+    ``seed`` is the seed of the key; None: a random one.
+    """
     answers = sys.modules.get("specverify.intercept.jax.calls")
     if seed is None and answers is not None and (result := answers.fresh_key()) is not None:
         return result

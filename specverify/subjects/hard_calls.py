@@ -234,7 +234,10 @@ def _made(spec: HardCall) -> Call | LogitsCall:
 
 
 def _drafts(rng: np.random.Generator, p: Any, q: Any) -> Any:
-    """Return drafts that q can draw: if possible one is the last token, one has p = 0, and one may be accepted."""
+    """Return drafts that q can draw, chosen by ``rng`` from the rows ``p`` and ``q``.
+
+    If possible, one draft is the last token, one has p = 0, and one may be accepted.
+    """
     gamma = len(q) - 1
     at_end = int(rng.integers(gamma))
     result = []

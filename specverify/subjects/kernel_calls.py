@@ -81,7 +81,10 @@ def arguments_of(kernel: Kernel, batch: KernelBatch, random: tuple[Any, ...]) ->
 
 
 def _flat(kernel: Kernel, values: Any, lengths: Any) -> Any:
-    """Return the first ``lengths[b]`` entries of every row b of ``values``, concatenated."""
+    """Return the first ``lengths[b]`` entries of every row b of ``values``, concatenated.
+
+    ``kernel`` determines the library of the arrays.
+    """
     if (lengths == values.shape[1]).all():
         return values.reshape(-1, *values.shape[2:])
     return values[as_given(kernel, np.arange(values.shape[1]) < lengths[:, None], "bool")]

@@ -26,7 +26,10 @@ EITHER = (TWO + THREE) / 2
 
 
 class RowKind(NamedTuple):
-    """One kind of batch row: its drafts, its pmfs over three tokens, and the random bit that it shows."""
+    """A kind of row of a batch: ``p`` and ``q`` over three tokens, the ``drafts``, and the bit that its result shows.
+
+    A result shows a random number of the kernel as one bit, for example whether a draft is accepted.
+    """
 
     name: str
     p: Any
@@ -111,7 +114,7 @@ def accepted_with(chance: float, *, then: Any = TWO) -> tuple[Any, Any]:
 
 
 def bits(gamma: int) -> list[RowKind]:
-    """Return kinds of rows with ``gamma`` drafts that each show one random number of the kernel as a bit.
+    """Return kinds of rows with ``gamma`` drafts, whose results each show one random number of the kernel as a bit.
 
     There is one kind for each random number that tests a draft, one for the random number that draws the replacement,
     and one for the random number that draws the bonus token.

@@ -149,7 +149,7 @@ def _breakpoints(kernel: Kernel, gamma: int, case: DraftCase) -> list[Any]:
 def _batch(
     kernel: Kernel, cases: Sequence[DraftCase], gamma: int, ids: tuple[int, ...], vocabulary: int
 ) -> KernelBatch:
-    """Return a batch with one row for each of ``cases``, in a vocabulary of ``vocabulary`` tokens.
+    """Return a batch for ``kernel`` with one row for each of ``cases``, in a vocabulary of ``vocabulary`` tokens.
 
     A row has room for ``gamma`` drafts; the padding after its drafts must not affect the result. ``ids`` are the ids of
     the three tokens with positive probability.

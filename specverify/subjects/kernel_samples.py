@@ -99,7 +99,10 @@ def _spread(kernel: Kernel, counts: Any, order: Any, turn: int) -> Any:
 
 
 def _lengths(design: Design, kinds: Any) -> Any:
-    """Return the number of drafts of each row as a NumPy array; ``kinds`` has the index of the kind of each row."""
+    """Return the number of drafts of each row as a NumPy array.
+
+    ``kinds`` has the index of each row's kind in ``design``.
+    """
     lengths = design.batch.lengths
     if (lengths == lengths[0]).all():
         return np.full(kinds.shape[0], lengths[0])
@@ -136,7 +139,7 @@ def counted(kernel: Kernel, design: Design, samples: int, seed: int, calls: Call
 
 
 def binned(kernel: Kernel, keys: Any, length: int) -> Any:
-    """Count how often each of ``0 .. length - 1`` occurs among the keys, on their device."""
+    """Count how often each of ``0 .. length - 1`` occurs among ``keys``, on the device of ``kernel``."""
     if kernel.convention.library == "jax":
         return kernel.xp.bincount(keys, length=length)
     return kernel.xp.bincount(keys, minlength=length)
@@ -154,10 +157,10 @@ def text_of(key: int, gamma: int) -> tuple[int, ...]:
 
 
 def bits_of(kernel: Kernel, design: Design, answer: KernelAnswer) -> Any:
-    """Return the outcome of the examined draw in each row of ``answer``: 0 or 1, or 2 if it was not made or is unknown.
+    """Return the outcome of the examined draw of each row in ``answer``: 0, 1, or 2 if it was not made or is unknown.
 
     ``design`` states for each kind of row which draw is examined (``RowKind.bit``), for example whether more than one
-    draft is accepted: 1 if so, else 0.
+    draft is accepted: 1 if so, else 0. ``kernel`` determines the library of the arrays.
     """
     xp, (kinds, tokens) = kernel.xp, answer
     accepted = xp.sum(xp.astype(tokens >= 0, tokens.dtype), axis=1) - 1

@@ -17,7 +17,7 @@ _LOGARITHM = re.compile(r"(^|_)log_?(p|q|ps|probs?)(_|$)", re.IGNORECASE)
 
 
 def with_logarithms(verify: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``verify`` as a call with rows of p and q, which passes their logarithms.
+    """Return a function of rows of p and q that calls ``verify`` with their logarithms.
 
     Returns ``verify`` unchanged unless the names of its first two parameters state that it takes logarithms. The
     logarithm of 0 is -inf.

@@ -53,7 +53,7 @@ UNTIED = 0.01
 
 @lru_cache(maxsize=256)
 def parameters_of(verify: BareVerifier) -> tuple[str, ...]:
-    """Return the sampling parameters that a verifier takes by name; () if its signature cannot be read."""
+    """Return the sampling parameters that ``verify`` takes by name; () if its signature cannot be read."""
     try:
         taken = inspect.signature(verify).parameters
     except (TypeError, ValueError):

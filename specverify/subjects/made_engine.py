@@ -237,6 +237,8 @@ def with_gamma(make: Make | WithVocabulary, gamma: int) -> Any:
 def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes = NO_SIZES) -> Subject:
     """Return the subject of the engine that ``make`` creates; by default it claims to be lossless.
 
+    ``name`` and ``summary`` are those of the subject.
+
     ``sizes`` are examined in addition to the default sizes. ``make`` is called once to learn what kind of engine it
     creates. Raises ``UnusableSubject`` if its result is no engine.
     """
@@ -633,7 +635,7 @@ def likeliest_trace(make: Any, scenario: Scenario) -> Trace:
 
 
 def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) -> Trace:
-    """Return the tokens of one run with several requests, and which rows of the models the engine asked for.
+    """Return the record of one run with several requests: the new tokens, and the rows that the engine asked for.
 
     ``choices`` are the outcomes of the draws of the run. ``make`` creates the engine.
     """
@@ -641,7 +643,7 @@ def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) ->
 
 
 def likeliest_traces(make: Any, requests: Requests) -> Trace:
-    """Return the tokens of one run with several requests, and which rows of the models the engine asked for.
+    """Return the record of one run with several requests: the new tokens, and the rows that the engine asked for.
 
     Every draw has its most probable outcome. The calls of the engine must take the prompt. ``make`` creates the engine.
     """
@@ -825,7 +827,7 @@ def _rows_of_requests(requests: Requests, new: Tokens) -> Mapping[Tokens, Mappin
 
 
 def _logits(scenario: Scenario, new: Tokens) -> Any:
-    """Return the logits ``[vocabulary]`` of the target after the prompt and the tokens ``new``."""
+    """Return the logits ``[vocabulary]`` of the target of ``scenario`` after the prompt and the tokens ``new``."""
     with np.errstate(divide="ignore"):
         return np.log(models_in(scenario).target(scenario.prompt + new))
 

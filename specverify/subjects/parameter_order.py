@@ -21,10 +21,10 @@ _TOKENS, _ROWS = (
 
 
 def in_named_order(verify: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``verify`` as a call with p, q and the drafts in this order, as far as the names of its parameters tell.
+    """Return a function of (p, q, drafts), in this order, that passes them to the right parameters of ``verify``.
 
-    Those that are keyword-only are passed by name. Returns ``verify`` unchanged if all three are positional and the
-    names do not show another order.
+    The parameters are recognised by their names, and keyword-only ones are passed by name. Returns ``verify`` unchanged
+    if all three are positional and the names do not show another order.
     """
     signature = signature_of(verify)
     if signature is None:

@@ -27,8 +27,8 @@ def processed_row(
 ) -> PmfRow:
     """Return the pmf of ``logits`` ``[vocabulary]``, float64, under temperature, top-k, top-p and min-p, in that order.
 
-    None leaves out a truncation. ``epsilon`` is the spacing at 1 of the dtype of the logits; it determines the bound on
-    the error and the doubtful tokens in the result.
+    ``top_k``, ``top_p`` or ``min_p`` None leaves out this truncation. ``epsilon`` is the spacing at 1 of the dtype of
+    the logits; it determines the bound on the error and the doubtful tokens in the result.
     """
     if temperature == 0:
         best = logits == logits.max()

@@ -66,7 +66,7 @@ class Alone(NamedTuple):
     size: int = 1
 
     def broadcast(self, value: Any, source: int = 0) -> Any:  # noqa: ARG002 - there is one rank
-        """Return ``value``, because there is no other rank."""
+        """Return ``value``, because there is no other rank; ``source`` can only be rank 0."""
         return value
 
     def all_gather(self, value: Any) -> list[Any]:

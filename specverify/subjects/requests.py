@@ -127,8 +127,9 @@ def _conversation(scenario: Scenario) -> Requests:
 def _drafted(scenario: Scenario) -> Requests:
     """Return the request of ``scenario``, and one for each draft that is rejected in it.
 
-    The prompt of such a request ends with the rejected draft and one token. An engine fails here if it stored a block
-    of its prefix cache under the draft and found the block again, although it holds another token by then.
+    The prompt of such a request ends with the rejected draft and one token. Such a prompt shows a fault of a prefix
+    cache: the engine stored a block under the draft, and finds this block again, although it holds the replacement of
+    the draft by then.
     """
     task = handed_task(scenario, rational=False)
     (answer,) = target_law(task, scenario.prompt)

@@ -42,7 +42,7 @@ class SampledText(NamedTuple):
 
 
 def with_seed_first(sample: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``sample`` as a call with the seed as its first argument.
+    """Return a function that takes the seed as its first argument and calls ``sample``.
 
     Parameters are recognised by their names. Returns ``sample`` unchanged if its first parameter is a seed, or if not
     exactly one of its parameters is. Without this function, a seed could be passed as the number of samples, and
@@ -65,7 +65,7 @@ def drawn(sampler: Sampler, seed: int, number: int) -> Sequence[Tokens]:
 
 
 def answered(sampler: Sampler, seed: int, number: int) -> SampledText:
-    """Return ``number`` sampled sequences and the values reported with them.
+    """Return ``number`` sampled sequences of a call with ``seed``, and the values reported with them.
 
     Raises ``UnusableSubject`` for any other result, and for errors of the sampler.
     """
@@ -96,7 +96,7 @@ def _sequences(answer: Any, number: int, asked: str) -> Sequence[Tokens]:
 
 
 def accepted_of_rows(answer: Any) -> list[int] | None:
-    """Return the number of accepted drafts of each row; None unless every row is a mapping that counts them."""
+    """Return the number of accepted drafts of each row in ``answer``; None if a row is no mapping with this number."""
     rows = answer if isinstance(answer, (list, tuple)) else ()
     counts: list[Any] = [row.get("accepted") if isinstance(row, Mapping) else None for row in rows]
     return [int(count) for count in counts] if counts and all(map(is_token, counts)) else None

@@ -135,7 +135,10 @@ class Network(torch.nn.Module):
 
 
 def _config(vocabulary: int, cache: str | None) -> Any:
-    """Return the config of a network of one layer; transformers' class if the cache is one of transformers."""
+    """Return the config of a network of one layer over ``vocabulary`` tokens.
+
+    If ``cache`` is a cache of transformers, it is an object of transformers' class.
+    """
     values: dict[str, Any] = {
         "vocab_size": vocabulary,
         "num_hidden_layers": 1,
@@ -163,7 +166,7 @@ def _new_cache(cache: str | None) -> Any:
 
 
 def _held(past: Any) -> int:
-    """Return the number of entries of a cache; 0 for None and for an empty tuple."""
+    """Return the number of entries of the cache ``past``; 0 for None and for an empty tuple."""
     if past is None or isinstance(past, (tuple, list)):
         return past[0][0].shape[2] if past else 0
     return int(past.get_seq_length())
@@ -190,7 +193,10 @@ def _stored(past: Any, ids: _Entries, positions: _Entries) -> tuple[_Entries, _E
 
 
 def _window(past: Any) -> int | None:
-    """Return how many tokens a query token attends to, for a sliding-window cache of transformers; otherwise None."""
+    """Return how many tokens a query token attends to, if the cache ``past`` is a sliding-window cache of transformers.
+
+    Return None for any other cache.
+    """
     layer: Any = next(iter(getattr(past, "layers", ())), None)
     if not getattr(layer, "is_sliding", False):
         return None
@@ -232,7 +238,7 @@ def _visible(
 
 
 def _text(tokens: Sequence[int], places: Sequence[int], visible: Sequence[bool]) -> Tokens:
-    """Return the visible tokens in the order of their positions.
+    """Return the visible ones of ``tokens``, in the order of their positions ``places``.
 
     The token 0 is inserted for each missing position between two tokens, and between two tokens with the same position.
     """

@@ -40,7 +40,7 @@ def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") 
 
 
 def read_answers(answer: Any, trees: Sequence[Tokens], vocabulary: int) -> tuple[TreeAnswer, ...]:
-    """Return the result for each tree of a batch; ``answer`` is the result for the batch.
+    """Return the result for each tree of a batch over ``vocabulary`` tokens; ``answer`` is the result for the batch.
 
     ``trees`` has, for each tree, the parents of its nodes. Raises ``UnusableSubject`` unless there is one result for
     each tree.

@@ -50,7 +50,7 @@ from specverify.subjects.verifier_rounds import rounds, setting_of_decoder, vari
 def verifier_subject(
     verify: BareVerifier, name: str, gammas: tuple[int, ...] | None = None, form: Form = ROW
 ) -> Subject:
-    """Return the subject of a verifier of chains, which claims to be lossless and to have optimal acceptance.
+    """Return the subject of ``verify``, a verifier of chains, which claims to be lossless and of optimal acceptance.
 
     * ``name``: The name of the subject.
     * ``gammas``: The numbers of drafts at which every check runs, by default 1, 2 and 3 for one row of probabilities

@@ -104,7 +104,7 @@ def _not_answered(_: Draws) -> AbstractContextManager[None]:
 
 
 def rounds(task: Task, gamma: int, decide: Decide) -> Decoder:
-    """Return the decoder that drafts at most gamma tokens from q and emits the result of ``decide``.
+    """Return the decoder of ``task`` that drafts at most gamma tokens from q and emits the result of ``decide``.
 
     ``decide(draws, state, draft)`` returns the emitted tokens. It may return several possible results with their
     probabilities (``Undecided``); then a step of the decoder returns the states and rounds that follow, also with their
