@@ -60,7 +60,7 @@ class Call(NamedTuple):
 
 @cache
 def networks() -> dict[str, Whisper]:
-    """Return the models by name: ``target``, and the models that draft for it.
+    """Return the models by name: ``target``, and the draft models ``near``, ``other`` and ``renamed``.
 
     ``near`` is the target with noise in its weights, ``other`` has other random weights, and ``renamed`` is ``near``
     with other token ids.

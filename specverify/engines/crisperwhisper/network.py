@@ -96,7 +96,7 @@ def _attention_shapes(name: str, outputs: Sequence[int]) -> dict[str, tuple[int,
 def encoded(model: Whisper, features: Any) -> Any:
     """Return the encoder's states ``[FRAMES, WIDTH]``, to which the decoder attends.
 
-    ``features``, ``[MELS, 2 * FRAMES]``, are the input of the encoder.
+    ``features``, ``[MELS, 2 * FRAMES]``, are the input of the encoder of ``model``.
     """
     states = _gelu(_convolved(model, "encoder/conv1", np.asarray(features, float), stride=1))
     states = _gelu(_convolved(model, "encoder/conv2", states, stride=2)).T
@@ -111,7 +111,7 @@ def encoded(model: Whisper, features: Any) -> Any:
 def next_logits(model: Whisper, heard: Any, tokens: Tokens) -> Any:
     """Return the logits ``[VOCABULARY]`` of the token after ``tokens``, in float64.
 
-    ``heard`` are the encoder's states.
+    ``heard`` are the states of the encoder of ``model``.
     """
     weights = model.weights
     states = weights["decoder/embeddings/weight"][list(tokens)].astype(float)

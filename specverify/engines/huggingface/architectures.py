@@ -187,7 +187,7 @@ def fill(model: Any, seed: int, scale: float = WEIGHT_SCALE, fills: tuple[tuple[
 
 
 def next_logits(model: Any, prompt: Tokens, new: Tokens) -> Any:
-    """Return the float32 logits ``[vocabulary]`` of the token after ``new``, by one forward pass without a cache.
+    """Return the float32 logits ``[vocabulary]`` of the token after ``new``, by one pass of ``model`` without a cache.
 
     A decoder gets the prompt and the new tokens. In an encoder-decoder only the encoder gets the prompt.
     """

@@ -26,7 +26,7 @@ WEIGHT = 0.7
 
 
 def ensemble_engine(setting: EngineSetting) -> GenerateCall:
-    """Return a call of assisted generation that verifies drafts against the mixture of p and q.
+    """Return a call of assisted generation for ``setting`` that verifies drafts against the mixture of p and q.
 
     The weight of p is ``WEIGHT``.
     """

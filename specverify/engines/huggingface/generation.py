@@ -103,20 +103,20 @@ PASSES = Passes("past_key_values", layers_of)
 
 
 def assisted_engine(setting: EngineSetting) -> GenerateCall:
-    """Return a call of ``generate`` that drafts by a second model, the assistant."""
+    """Return a call of ``generate`` for ``setting`` that drafts by a second model, the assistant."""
     assistant = build_assistant(setting)
     drafts_as(assistant, setting)
     return call_of(setting, build_target(setting), (assistant,), call={"assistant_model": assistant})
 
 
 def prompt_lookup_engine(setting: EngineSetting) -> GenerateCall:
-    """Return a call of ``generate`` whose drafts are copied from the prompt and the new tokens."""
+    """Return a call of ``generate`` for ``setting`` whose drafts are copied from the prompt and the new tokens."""
     drafting = {"prompt_lookup_num_tokens": setting.gamma, "max_matching_ngram_size": 2}
     return call_of(setting, build_target(setting), drafting=drafting)
 
 
 def early_exit_engine(setting: EngineSetting) -> GenerateCall:
-    """Return a call of ``generate`` that drafts by the first layer of the target itself."""
+    """Return a call of ``generate`` for ``setting`` that drafts by the first layer of the target itself."""
     target = build_target(setting)
     drafts_as(target, setting)
     return call_of(setting, target, drafting={"assistant_early_exit": 1})
@@ -151,7 +151,8 @@ def call_of(
 
     ``drafting`` (entries of the generation config) and ``call`` (arguments of ``generate``) switch speculation on and
     are left out without speculation. An argument that is None is always left out. ``assistants`` are the draft models.
-    ``beside`` are further objects of the caller by name, which are checked for changes.
+    ``setting`` has the prompt and the sampling options. ``beside`` are further objects of the caller by name, which are
+    checked for changes.
     """
     inputs = prompt_of(setting)
     plain, speculative = sampling_config(setting), sampling_config(setting, **dict(drafting or {}))
@@ -191,7 +192,7 @@ def sampling_config(setting: EngineSetting, **options: Any) -> Any:
 
 
 def prompt_of(setting: EngineSetting) -> dict[str, Any]:
-    """Return the prompt as arguments of ``generate``: the token ids ``[1, length]``, and an attention mask of ones."""
+    """Return the prompt of ``setting`` as arguments of ``generate``: token ids ``[1, length]`` and a mask of ones."""
     ids = torch.tensor([setting.prompt])
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 

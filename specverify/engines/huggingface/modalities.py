@@ -25,9 +25,10 @@ PIXELS = 4
 
 
 def whisper(vocabulary: int, seed: int, kind: str = "WhisperForConditionalGeneration") -> Any:
-    """Return a Whisper model of the class of transformers called ``kind``, which may be the decoder alone.
+    """Return a Whisper model of the class of transformers called ``kind``, with random weights from ``seed``.
 
-    The last token is both the end and the padding token, as in the released models.
+    The class may be that of the decoder alone. The last of the ``vocabulary`` tokens is both the end and the padding
+    token, as in the released models.
     """
     config = _library.WhisperConfig(
         vocab_size=vocabulary,
@@ -85,7 +86,7 @@ def whisper_engine(kind: str | None = "WhisperForConditionalGeneration") -> Buil
 
 
 def llava(vocabulary: int, seed: int) -> Any:
-    """Return a LLaVA model whose last token stands for a patch of an image."""
+    """Return a LLaVA model with random weights from ``seed`` and ``vocabulary`` tokens; the last is an image patch."""
     config = _library.LlavaConfig(
         vision_config=_library.CLIPVisionConfig(
             hidden_size=16,
@@ -106,7 +107,10 @@ def llava(vocabulary: int, seed: int) -> Any:
 
 
 def qwen2_vl(vocabulary: int, seed: int) -> Any:
-    """Return a Qwen2-VL model, whose positions have three dimensions; its last token stands for an image patch."""
+    """Return a Qwen2-VL model with random weights from ``seed`` and ``vocabulary`` tokens; the last is an image patch.
+
+    Its positions have three dimensions.
+    """
     rope = {"rope_type": "default", "mrope_section": [2, 1, 1], "rope_theta": 10000.0}
     config = _library.Qwen2VLConfig(
         vision_config={
@@ -167,7 +171,8 @@ _OF_ONE_KIND = {"llava": llava, "qwen2-vl": qwen2_vl}
 def _seeing(setting: EngineSetting, target: Any, assistant: str | None, seen: dict[str, Any]) -> GenerateCall:
     """Return a call of ``target`` with an image in the prompt; ``seen`` are the arguments that pass the image.
 
-    ``assistant`` is the draft model: "llava", "qwen2-vl", a key of ``ARCHITECTURES``, or None for prompt lookup.
+    ``setting`` has the prompt and the sampling options. ``assistant`` is the draft model: "llava", "qwen2-vl", a key of
+    ``ARCHITECTURES``, or None for prompt lookup.
     """
     if assistant is None:
         engine = call_of(setting, target, drafting={"prompt_lookup_num_tokens": setting.gamma})

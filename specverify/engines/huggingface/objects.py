@@ -23,7 +23,7 @@ BROKEN = "after a call that was broken off"
 
 
 def contents(engine: GenerateCall) -> dict[str, bytes]:
-    """Return name -> digest of the content of every object that the caller owns and may use again."""
+    """Return name -> digest of the content of every object of ``engine`` that the caller owns and may use again."""
     result = {f"input {name}": digest(value) for name, value in engine.inputs.items()}
     result |= {f"the {name}": _digest_of(value) for name, value in engine.beside.items()}
     for number, model in enumerate(engine.models):

@@ -73,8 +73,8 @@ PLAIN_BATCH = 4096
 def assisted_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
     """Return the number of occurrences of each generated text in ``samples`` calls of assisted generation.
 
-    A text is counted as the library returns it, with any tokens after an end-of-sequence id or beyond the horizon.
-    Raises ``ValueError`` for a setting that ``check_setting`` rejects.
+    ``seed`` sets the random numbers. A text is counted as the library returns it, with any tokens after an
+    end-of-sequence id or beyond the horizon. Raises ``ValueError`` for a setting that ``check_setting`` rejects.
     """
     return _counts(assisted_engine, setting, samples, seed)
 
@@ -82,8 +82,8 @@ def assisted_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[
 def prompt_lookup_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
     """Return the number of occurrences of each generated text in ``samples`` calls with prompt lookup.
 
-    A text is counted as the library returns it, with any tokens after an end-of-sequence id or beyond the horizon.
-    Raises ``ValueError`` for a setting that ``check_setting`` rejects.
+    ``seed`` sets the random numbers. A text is counted as the library returns it, with any tokens after an
+    end-of-sequence id or beyond the horizon. Raises ``ValueError`` for a setting that ``check_setting`` rejects.
     """
     return _counts(prompt_lookup_engine, setting, samples, seed)
 
@@ -91,7 +91,7 @@ def prompt_lookup_counts(setting: EngineSetting, samples: int, seed: int) -> Cou
 def plain_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
     """Return the number of occurrences of each generated text in ``samples`` texts of the target alone.
 
-    They are sampled in batches; padding after an end is removed. Raises ``ValueError`` for a setting that
+    They are sampled in batches from ``seed``; padding after an end is removed. Raises ``ValueError`` for a setting that
     ``check_setting`` rejects.
     """
     check_setting(setting)
@@ -111,7 +111,7 @@ def plain_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tok
 def assisted_activity(setting: EngineSetting, calls: int, seed: int) -> AcceptanceStatistics:
     """Return the numbers of drafted and accepted tokens in ``calls`` calls of assisted generation.
 
-    Drafted tokens are read from the inputs of the target's forward passes.
+    The random numbers come from ``seed``. Drafted tokens are read from the inputs of the target's forward passes.
     """
     return _activity(assisted_engine, setting, calls, seed)
 
@@ -119,14 +119,14 @@ def assisted_activity(setting: EngineSetting, calls: int, seed: int) -> Acceptan
 def prompt_lookup_activity(setting: EngineSetting, calls: int, seed: int) -> AcceptanceStatistics:
     """Return the numbers of drafted and accepted tokens in ``calls`` calls with prompt lookup.
 
-    Drafted tokens are read from the inputs of the target's forward passes.
+    The random numbers come from ``seed``. Drafted tokens are read from the inputs of the target's forward passes.
     """
     return _activity(prompt_lookup_engine, setting, calls, seed)
 
 
 @lru_cache(maxsize=64)
 def exact_law(setting: EngineSetting) -> dict[Tokens, float]:
-    """Return new tokens -> probability for the target alone; the sum is 1 within float64 rounding."""
+    """Return new tokens -> probability for the target of ``setting`` alone; the sum is 1 within float64 rounding."""
     return law_of(build_target(setting), setting)
 
 
@@ -151,9 +151,9 @@ def law_of(target: Any, setting: EngineSetting) -> dict[Tokens, float]:
 
 
 def next_token_pmfs(target: Any, setting: EngineSetting, new: list[Tokens]) -> list[list[float]]:
-    """Return the warped pmf ``[vocabulary]`` of the token after the prompt and each text of ``new``.
+    """Return the warped pmf of ``target``, ``[vocabulary]``, of the token after the prompt and each text of ``new``.
 
-    All texts have the same length.
+    ``setting`` has the prompt and the warpers. All texts have the same length.
     """
     ids: Any = torch.tensor([setting.prompt + tokens for tokens in new], device=target.device)
     with torch.no_grad(), one_thread():

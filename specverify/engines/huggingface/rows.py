@@ -336,7 +336,7 @@ def _of_arguments(build: Build) -> dict[str, TableRow]:
 
 
 def row_subject(name: str, row: TableRow) -> Subject:
-    """Return one row of the table as a subject, which claims to be lossless or to have its declared law."""
+    """Return one row of the table as the subject ``name``, which claims to be lossless or to have its declared law."""
     build = partial(row.build, row.setting)
     promised = partial(plain_law, build)
     return Subject(

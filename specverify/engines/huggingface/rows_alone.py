@@ -59,7 +59,10 @@ def hot(setting: EngineSetting, *options: tuple[str, Any]) -> EngineSetting:
 
 
 def next_logits(setting: EngineSetting, tokens: Tokens) -> Any:
-    """Return the float64 logits ``[vocabulary]`` of the token after ``tokens``, by one forward pass without a cache."""
+    """Return the float64 logits ``[vocabulary]`` of the token after ``tokens``, by one pass without a cache.
+
+    The model is the target of ``setting``.
+    """
     with torch.no_grad(), one_thread():
         return (
             _model(setting.architecture, setting.vocabulary)(torch.tensor([tokens]), use_cache=False)
@@ -186,7 +189,7 @@ def rows_alone() -> dict[str, AloneRow]:
 
 
 def alone_engine(setting: EngineSetting) -> GenerateCall:
-    """Return a call of ``generate`` by the target alone, without speculation."""
+    """Return a call of ``generate`` for ``setting`` by the target alone, without speculation."""
     return call_of(setting, build_target(setting))
 
 
@@ -220,7 +223,7 @@ def _stopped(prompt: Tokens, text: Tokens, stops: tuple[Tokens, ...]) -> Tokens:
 
 
 def alone_subject(name: str, row: AloneRow) -> Subject:
-    """Return one row without speculation as a subject, whose expected law is the documented one."""
+    """Return one row without speculation as the subject ``name``, whose expected law is the documented one."""
     build = partial(row.situation(alone_engine), row.setting)
     return Subject(
         name=f"hf:alone/{name}",

@@ -188,8 +188,8 @@ def _seeded() -> torch.Generator:
 def _cache(_: str, cache: Any, engine: GenerateCall, written: Written, before: list[str]) -> str:
     """Return "cache", the variable of the script that stands for ``cache``, a KV cache that is passed to the call.
 
-    Code that fills it by a forward pass of the target is added to ``before``, and its import to ``written``. Raises
-    ``NoScript`` if such a pass does not give the entries of ``cache``.
+    ``engine`` is the call. Code that fills the cache by a forward pass of the target is added to ``before``, and its
+    import to ``written``. Raises ``NoScript`` if such a pass does not give the entries of ``cache``.
     """
     held = cache.get_seq_length()
     ids = engine.inputs["input_ids"][:, :held]

@@ -228,7 +228,8 @@ RIGHT = {
 def end_code(fault: Fault, greedy: bool, engine: GenerateCall) -> str:
     """Return the last code of a script, which compares the expected and the actual value and sets the exit status.
 
-    ``greedy`` states whether the calls are greedy, so that two texts are compared instead of two laws.
+    ``fault`` is what the script shows about the call ``engine``. ``greedy`` states whether the calls are greedy, so
+    that two texts are compared instead of two laws.
     """
     start = len(engine.start)
     if fault.changed:
@@ -247,8 +248,8 @@ def end_code(fault: Fault, greedy: bool, engine: GenerateCall) -> str:
 def note_code(fault: Fault, engine: GenerateCall, early: bool) -> str:
     """Return the code of a hook for the script that records, at every forward pass of the target, the data to compare.
 
-    ``fault`` determines these data. ``early`` states that the target also drafts, with fewer layers; its drafting
-    passes are not recorded.
+    ``fault`` determines these data, and ``engine`` is the call of the script. ``early`` states that the target also
+    drafts, with fewer layers; its drafting passes are not recorded.
     """
     layers = engine.target.config.num_hidden_layers
     drafts = f"if model.config.num_hidden_layers != {layers}:\n        return  # it drafts\n    " if early else ""
@@ -285,8 +286,8 @@ def _sampled_code(fault: Fault, start: int) -> str:
 def precise_code(fault: Fault, engine: GenerateCall, names: Sequence[str]) -> str:
     """Return the code that converts models to float64, so that rounding does not hide the compared difference.
 
-    ``names`` are the variables of the models in the script. If ``fault`` is in the attentions, the models also get
-    eager attention.
+    ``engine`` is the call of the script, ``names`` are the variables of the models in the script. If ``fault`` is in
+    the attentions, the models also get eager attention.
     """
     eager = fault.returned == "attentions" and bool(engine.inputs["attention_mask"].all())
     alone = '.set_attn_implementation("eager")  # it alone returns attentions' if eager else ""
@@ -319,8 +320,8 @@ def is_broken_off(fault: Fault) -> bool:
 def interrupt_code(engine: GenerateCall) -> str:
     """Return the code of a function that interrupts a drafting pass of the script's call.
 
-    The drafting pass is a pass of the assistant. If the call has no assistant, it is a pass of the target with fewer
-    layers.
+    ``engine`` is this call. The drafting pass is a pass of the assistant. If the call has no assistant, it is a pass of
+    the target with fewer layers.
     """
     layers = f"model.config.num_hidden_layers != {engine.target.config.num_hidden_layers}"
     return INTERRUPT.format(drafts="model is assistant" if len(engine.models) > 1 else layers)

@@ -138,8 +138,8 @@ def _recipe(model: Any) -> tuple[int, float] | None:
 def _config_code(config: Any, like: Any, written: Written) -> str:
     """Return the code of ``config``: a call of its class, or a copy of the config ``like`` with changes.
 
-    The copy requires the same class and few changes. Raises ``NoScript`` if the entries of the config do not reproduce
-    it.
+    The copy requires the same class and few changes. ``written`` collects the imports. Raises ``NoScript`` if the
+    entries of the config do not reproduce it.
     """
     kind = type(config)
     written.imports.add(kind.__name__)

@@ -61,17 +61,17 @@ def packed(items: Iterable[str], width: int) -> Iterator[str]:
 
 
 def indented(text: str) -> str:
-    """Return the lines indented by four columns."""
+    """Return ``text`` with its lines indented by four columns."""
     return "\n".join(f"    {line}" if line else line for line in text.split("\n"))
 
 
 def function_code(name: str, lines: Iterable[str]) -> str:
-    """Return the code of a function without arguments whose body is ``lines``."""
+    """Return the code of the function ``name`` without arguments, whose body is ``lines``."""
     return f"def {name}():\n" + indented("\n".join(lines))
 
 
 def code(value: Any) -> str:
-    """Return plain data (numbers, strings, lists, tuples, dictionaries) as code."""
+    """Return ``value``, plain data (numbers, strings, lists, tuples, dictionaries), as code."""
     if isinstance(value, str):
         return json.dumps(value)
     if isinstance(value, (list, tuple)):

@@ -35,10 +35,11 @@ class BrokenOff(Exception):  # noqa: N818 - an interrupt, not an error
 def with_arguments(
     build: Build, arguments: Callable[[GenerateCall], Mapping[str, Any]], *, echoed: bool = True, prompt: bool = False
 ) -> Build:
-    """Return a builder of the call with additional arguments of ``generate``: those that ``arguments(engine)`` returns.
+    """Return a builder of the call that ``build`` builds, with the additional arguments ``arguments(engine)``.
 
-    If ``prompt`` is true, the new arguments replace those of the prompt and are compared before and after the call.
-    ``echoed``: whether the library returns the prompt before the new tokens; with embeddings as a prompt it does not.
+    These are arguments of ``generate``. If ``prompt`` is true, the new arguments replace those of the prompt and are
+    compared before and after the call. ``echoed``: whether the library returns the prompt before the new tokens; with
+    embeddings as a prompt it does not.
     """
 
     def built(setting: EngineSetting) -> GenerateCall:
@@ -60,7 +61,7 @@ def with_arguments(
 
 
 def of_embeddings(engine: GenerateCall) -> dict[str, Any]:
-    """Return the arguments of ``generate`` for the prompt as embeddings ``[1, length, width]``.
+    """Return the arguments of ``generate`` for the prompt of ``engine`` as embeddings ``[1, length, width]``.
 
     With these arguments the library returns only new tokens.
     """
@@ -69,7 +70,7 @@ def of_embeddings(engine: GenerateCall) -> dict[str, Any]:
 
 
 def with_padding(engine: GenerateCall) -> dict[str, Any]:
-    """Return the arguments of ``generate`` for the prompt with its first token masked as padding.
+    """Return the arguments of ``generate`` for the prompt of ``engine`` with its first token masked as padding.
 
     The positions then depend on the mask.
     """
@@ -84,12 +85,12 @@ def with_a_hole(engine: GenerateCall) -> dict[str, Any]:
 
 
 def two_prompts(engine: GenerateCall) -> dict[str, Any]:
-    """Return the arguments of ``generate`` for a batch of two equal rows, each with the prompt."""
+    """Return the arguments of ``generate`` for a batch of two equal rows, each with the prompt of ``engine``."""
     return {name: value.repeat(2, 1) for name, value in engine.inputs.items()}
 
 
 def with_filled_cache(engine: GenerateCall) -> dict[str, Any]:
-    """Return the argument ``past_key_values``: a cache that already contains the prompt without its last token."""
+    """Return the argument ``past_key_values``: a cache that already has the prompt of ``engine`` but its last token."""
     cache: Any = DynamicCache(config=engine.target.config)
     engine.target.forward(engine.inputs["input_ids"][:, :-1], past_key_values=cache, use_cache=True)
     return {"past_key_values": cache}
@@ -140,12 +141,18 @@ def with_a_last_token_criterion(_: GenerateCall) -> dict[str, Any]:
 
 
 def last_token_is_one(ids: Any, scores: Any) -> Any:
-    """Return for each row of ``ids`` whether its last token is 1. The source is copied into scripts."""
+    """Return for each row of ``ids`` whether its last token is 1; ``scores`` is ignored.
+
+    The source is copied into scripts.
+    """
     return ids[:, -1] == 1
 
 
 def broken_off_before(build: Build) -> Build:
-    """Return a builder of the call, before which a greedy call of the same models is interrupted while it drafts."""
+    """Return a builder of the call of ``build``, before which a greedy call of the same models is interrupted.
+
+    The greedy call is interrupted while it drafts.
+    """
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
@@ -161,7 +168,7 @@ def broken_off_before(build: Build) -> Build:
 
 @contextmanager
 def breaking_off(engine: GenerateCall) -> Iterator[None]:
-    """In the ``with`` block, raise ``BrokenOff`` in the first forward pass that drafts.
+    """In the ``with`` block, raise ``BrokenOff`` in the first forward pass of ``engine`` that drafts.
 
     This is a pass of the assistant, or a pass of the target with fewer layers.
     """
@@ -180,7 +187,7 @@ def breaking_off(engine: GenerateCall) -> Iterator[None]:
 
 
 def used_before(build: Build) -> Build:
-    """Return a builder of the call, preceded by a complete greedy call with the same objects."""
+    """Return a builder of the call of ``build``, preceded by a complete greedy call with the same objects."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
@@ -200,18 +207,18 @@ def _mask_without(ids: Any, position: int) -> Any:
 
 
 def of_two_types(engine: GenerateCall) -> dict[str, Any]:
-    """Return the arguments of ``generate`` for the prompt with a token type for each token, alternating 0 and 1."""
+    """Return the arguments for the prompt of ``engine`` with a token type for each token, alternating 0 and 1."""
     types = torch.arange(engine.inputs["input_ids"].shape[1])[None] % 2
     return {**engine.inputs, "token_type_ids": types}
 
 
 def of_padded_embeddings(engine: GenerateCall) -> dict[str, Any]:
-    """Return the arguments of ``generate`` for the prompt as embeddings, after one embedding of padding."""
+    """Return the arguments for the prompt of ``engine`` as embeddings, after one embedding of padding."""
     return {**of_embeddings(engine), **with_padding(engine), "input_ids": None}
 
 
 def at_other_positions(engine: GenerateCall) -> dict[str, Any]:
-    """Return the arguments of ``generate`` for the prompt with position ids that have a gap."""
+    """Return the arguments for the prompt of ``engine`` with position ids that have a gap."""
     positions = torch.arange(engine.inputs["input_ids"].shape[1])[None].clone()
     positions[:, -2:] += 3
     return {**engine.inputs, "position_ids": positions}
@@ -233,7 +240,7 @@ def with_a_negative_prompt(_: GenerateCall) -> dict[str, Any]:
 
 
 def at_the_last_position(build: Build) -> Build:
-    """Return a builder of the call with models that have no more positions than the prompt and new tokens need."""
+    """Return a builder of the call of ``build`` with no more positions than the prompt and the new tokens need."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
@@ -249,12 +256,15 @@ def at_the_last_position(build: Build) -> Build:
 
 
 def with_a_cache_of_bytes(build: Build) -> Build:
-    """Return a builder of the call with a KV cache of 8-bit floats, which needs no further package."""
+    """Return a builder of the call of ``build`` with a KV cache of 8-bit floats, which needs no further package."""
     return _with_options(build, lambda: {"cache_implementation": "quantized", "cache_config": {"backend": "fp8"}})
 
 
 def with_healed_tokens(build: Build) -> Build:
-    """Return a builder of the call with token healing: the last token of the prompt is chosen again by its text."""
+    """Return a builder of the call of ``build`` with token healing.
+
+    The last token of the prompt is then chosen again by its text.
+    """
 
     def options() -> dict[str, Any]:
         tokenizer = letters_tokenizer(4)
@@ -265,7 +275,7 @@ def with_healed_tokens(build: Build) -> Build:
 
 
 def with_eager_attention(build: Build) -> Build:
-    """Return a builder of the call with eager attention; the library's default is PyTorch's attention."""
+    """Return a builder of the call of ``build`` with eager attention; the default is PyTorch's attention."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
@@ -277,7 +287,7 @@ def with_eager_attention(build: Build) -> Build:
 
 
 def in_low_precision(build: Build, dtype: str) -> Build:
-    """Return a builder of the call with models in the 16-bit ``dtype``.
+    """Return a builder of the call of ``build`` with models in the 16-bit ``dtype``.
 
     The bound for the effect of rounding on the law takes the dtype into account.
     """
@@ -312,7 +322,10 @@ class Listener:
 
 
 def streamed(build: Build) -> Build:
-    """Return a builder of the call that returns the tokens sent to a streamer: the prompt, then the new tokens."""
+    """Return a builder of the call of ``build`` that returns the tokens sent to a streamer.
+
+    These are the prompt, then the new tokens.
+    """
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
@@ -328,7 +341,10 @@ def streamed(build: Build) -> Build:
 
 
 def _with_options(build: Build, options: Callable[[], dict[str, Any]]) -> Build:
-    """Return a builder of the call with further arguments of ``generate``, ``options()``, created anew each time."""
+    """Return a builder of the call of ``build`` with further arguments of ``generate``.
+
+    ``options()`` creates these arguments anew for each call.
+    """
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)

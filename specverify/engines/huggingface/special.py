@@ -30,7 +30,7 @@ IN_ORDER, REVERSED = "xdcbya", "aybcdx"
 
 
 def twin_engine(setting: EngineSetting) -> GenerateCall:
-    """Return a call of assisted generation in which the assistant is a copy of the target, so that q = p."""
+    """Return a call of assisted generation for ``setting`` whose assistant is a copy of the target, so that q = p."""
     assistant = build_target(setting)
     drafts_as(assistant, setting)
     return call_of(setting, build_target(setting), (assistant,), call={"assistant_model": assistant})
@@ -47,7 +47,7 @@ def mtp_engine(layers: int) -> Build:
 
 
 def dflash_engine(setting: EngineSetting) -> GenerateCall:
-    """Return a call that drafts by one pass of a block-diffusion drafter over the target's hidden states."""
+    """Return a call for ``setting`` that drafts by one pass of a block-diffusion drafter over the target's states."""
     target = build_target(setting)
     assistant = dflash_assistant(target, ASSISTANT_SEED, setting.gamma + 1)
     drafting, call = {"speculation_type": "dflash"}, {"assistant_model": assistant}
@@ -55,7 +55,7 @@ def dflash_engine(setting: EngineSetting) -> GenerateCall:
 
 
 def gemma4_engine(setting: EngineSetting) -> GenerateCall:
-    """Return a call that drafts by an assistant which attends to the target's own KV cache."""
+    """Return a call for ``setting`` that drafts by an assistant which attends to the target's own KV cache."""
     target, assistant = gemma4_pair(setting.vocabulary, TARGET_SEED, setting.gamma)
     return call_of(setting, target, (assistant,), call={"assistant_model": assistant})
 
@@ -73,7 +73,7 @@ def universal_engine(order: str | None) -> Build:
 
 
 def universal(setting: EngineSetting, pair: Tokenizers) -> GenerateCall:
-    """Return a call of assisted generation that drafts by the assistant of ``pair``, which has another tokenizer."""
+    """Return a call for ``setting`` that drafts by the assistant of ``pair``, which has another tokenizer."""
     drafts_as(pair.assistant, setting)
     call = {
         "assistant_model": pair.assistant,
@@ -107,7 +107,7 @@ def afresh(build: Callable[[Tokenizers], GenerateCall], pair: Tokenizers) -> Gen
 
 
 def table_engine(setting: EngineSetting) -> GenerateCall:
-    """Return a call of assisted generation on table models, whose cache stores token ids.
+    """Return a call of assisted generation for ``setting`` on table models, whose cache stores token ids.
 
     Each forward pass checks the cache.
     """
@@ -118,6 +118,6 @@ def table_engine(setting: EngineSetting) -> GenerateCall:
 
 
 def table_lookup_engine(setting: EngineSetting) -> GenerateCall:
-    """Return a call with prompt lookup on a table model."""
+    """Return a call for ``setting`` with prompt lookup on a table model."""
     drafting = {"prompt_lookup_num_tokens": setting.gamma, "max_matching_ngram_size": 2}
     return call_of(setting, build_table(setting.vocabulary, TABLE_SEED), drafting=drafting)

@@ -47,7 +47,10 @@ _EXPERTS = {"num_experts_per_tok": 1, "moe_intermediate_size": 16}
 
 
 class Tokenizers(NamedTuple):
-    """Two character-level tokenizers, and for each a model whose vocabulary has the size of the tokenizer's."""
+    """Two tokenizers with one token per character, each with a model: those of the target and of the assistant.
+
+    The vocabulary of a model has the size of its tokenizer's.
+    """
 
     target: Any
     assistant: Any
@@ -58,9 +61,9 @@ class Tokenizers(NamedTuple):
 def mtp_target(vocabulary: int, seed: int, layers: int = 1) -> Any:
     """Return a target with ``layers`` layers for multi-token prediction, each of which drafts a token.
 
-    With one layer it is a Mellum, with more a GLM-4 MoE. It is saved to a temporary directory, which lives as long as
-    the model, because the library reads the layers from the checkpoint at every ``generate``. Raises ``ValueError`` for
-    fewer than one layer.
+    ``seed`` sets its random weights. With one layer it is a Mellum, with more a GLM-4 MoE. It is saved to a temporary
+    directory, which lives as long as the model, because the library reads the layers from the checkpoint at every
+    ``generate``. Raises ``ValueError`` for fewer than one layer.
     """
     if layers < 1:
         raise ValueError(f"the model has {layers} layers for multi-token prediction, expected at least 1")
@@ -85,7 +88,8 @@ def mtp_target(vocabulary: int, seed: int, layers: int = 1) -> Any:
 def dflash_assistant(target: Any, seed: int, block: int = 3) -> Any:
     """Return an assistant that drafts ``block - 1`` tokens at once from the hidden states of both layers of ``target``.
 
-    It uses the embeddings and the head of the target. Raises ``ValueError`` for a block of fewer than two tokens.
+    ``seed`` sets its random weights. It uses the embeddings and the head of the target. Raises ``ValueError`` for a
+    block of fewer than two tokens.
     """
     if block < 2:
         raise ValueError(f"the block has {block} tokens, expected at least 2: the last known one and one to draft")
@@ -105,10 +109,10 @@ def dflash_assistant(target: Any, seed: int, block: int = 3) -> Any:
 def gemma4_pair(vocabulary: int, seed: int, drafts: int = 2, *, repaired: bool = True) -> tuple[Any, Any]:
     """Return a Gemma 4 target and an assistant that drafts ``drafts`` tokens.
 
-    The layers in the upper half of the target share keys and values, and the assistant attends to these. transformers
-    5.23.0 cannot build such an assistant: its config requires that every layer shares keys and values, but the code of
-    its layers requires a layer that does not. With ``repaired`` the requirement of the config is patched; otherwise the
-    library's ``ValueError`` is raised.
+    ``seed`` sets their random weights. The layers in the upper half of the target share keys and values, and the
+    assistant attends to these. transformers 5.23.0 cannot build such an assistant: its config requires that every layer
+    shares keys and values, but the code of its layers requires a layer that does not. With ``repaired`` the requirement
+    of the config is patched; otherwise the library's ``ValueError`` is raised.
     """
     text: dict[str, Any] = {
         **_DECODER,
@@ -143,7 +147,7 @@ def gemma4_pair(vocabulary: int, seed: int, drafts: int = 2, *, repaired: bool =
 def two_tokenizers(seed: int, *, alphabet: str = ASSISTANT_ALPHABET, order: str | None = None) -> Tokenizers:
     """Return a target of five tokens and an assistant with the letters of ``alphabet``, each with a tokenizer, all new.
 
-    Build a new pair for every call, because ``generate`` changes the assistant.
+    ``seed`` sets the random weights. Build a new pair for every call, because ``generate`` changes the assistant.
 
     ``order`` is a permutation of ``alphabet``, the order in which the assistant's tokenizer lists its vocabulary; with
     None it is arbitrary. In transformers 5.23.0 the law of the call equals the target's only if this order is that of

@@ -66,7 +66,7 @@ class TableModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-c
     main_input_name = "input_ids"
 
     def __init__(self, config: TableConfig) -> None:
-        """Create the model. Raises ``ValueError`` for an unknown shape or side."""
+        """Create the model of ``config``. Raises ``ValueError`` for an unknown shape or side."""
         super().__init__(config)
         if config.shape not in SHAPES or config.side not in SIDES:
             raise ValueError(
@@ -130,7 +130,7 @@ class TableModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-c
         return [float(mass) for mass in self.next_pmf(tokens)]
 
     def _init_weights(self, module: Any) -> None:
-        """Do nothing: the only weight of the model, the inverse temperature, stays 1."""
+        """Do nothing with ``module``: the only weight of the model, the inverse temperature, stays 1."""
 
 
 def build_table(vocabulary: int, seed: int, *, shape: str = "generic", side: str = "target") -> TableModel:
@@ -145,9 +145,9 @@ def build_table(vocabulary: int, seed: int, *, shape: str = "generic", side: str
 
 
 def table_law(model: TableModel, prompt: Tokens, horizon: int) -> dict[Tokens, Fraction]:
-    """Return new tokens -> exact probability, of sampling ``horizon`` tokens at temperature 1.
+    """Return new tokens -> exact probability, of sampling ``horizon`` tokens after ``prompt`` from ``model``.
 
-    Texts of probability 0 are left out.
+    The temperature is 1. Texts of probability 0 are left out.
     """
     law: dict[Tokens, Fraction] = {(): Fraction(1)}
     for _ in range(horizon):

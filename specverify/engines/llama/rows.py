@@ -46,7 +46,7 @@ SHORTEST = Decoding(eos=(2,), horizon=3, more=(("minimum", True),))
 
 
 def shortest_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law of the new tokens if the end token is forbidden among the first ``MINIMUM`` new tokens."""
+    """Return the law of the new tokens of ``decoding`` if no end is allowed among the first ``MINIMUM`` new tokens."""
     free = next_pmf(decoding)
 
     def pmf(tokens: Tokens) -> Any:

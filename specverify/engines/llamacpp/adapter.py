@@ -183,7 +183,8 @@ def answered(way: Way, asked: Request, seed: int, **more: Any) -> Answered:
 def answers(way: Way, asked: Request, drawing: Drawing, seed: int, number: int) -> Sequence[Answered]:
     """Return ``number`` answers to the request ``asked``, each with a seed derived from ``seed``.
 
-    ``drawing`` states whether other requests run at the same time, and whether the answers are streamed.
+    ``way`` is how the server is started. ``drawing`` states whether other requests run at the same time, and whether
+    the answers are streamed.
     """
     numbers = np.random.default_rng(seed)
     more: dict[str, Any] = {"stream": True} if drawing.streamed else {}
@@ -200,7 +201,11 @@ def answers(way: Way, asked: Request, drawing: Drawing, seed: int, number: int) 
 
 
 def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
-    """Return a function of (seed, number) that returns ``number`` texts for the request ``asked``."""
+    """Return a function of (seed, number) that returns ``number`` texts for the request ``asked``.
+
+    ``way`` is how the server is started, ``drawing`` states how the texts are drawn: alone or beside others, streamed
+    or not.
+    """
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:
         return [each.text for each in answers(way, asked, drawing, seed, number)]
@@ -211,7 +216,8 @@ def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
 def activity(way: Way, asked: Request, drawing: Drawing = ALONE) -> str:
     """Return a sentence such as "300 drafted, 120 accepted in 128 texts; 90 as plain by the same seed".
 
-    The last number counts texts that equal the text of plain decoding with the same seed.
+    The sentence is about texts for the request ``asked``, from a server started as ``way`` and ``drawing`` state. The
+    last number counts texts that equal the text of plain decoding with the same seed.
     """
     done = answers(way, asked, drawing, 0, ACTIVE)
     drafted, accepted = sum(each.drafted for each in done), sum(each.accepted for each in done)
@@ -247,7 +253,7 @@ def same_as_plain(way: Way, asked: Request, seed: int) -> bool:
 
 
 def same_again(way: Way, asked: Request, seed: int) -> bool:
-    """Return whether ``seed`` gives the same text twice.
+    """Return whether ``seed`` gives the same text for the request ``asked`` twice.
 
     Between the two texts the server answers another request; the second text begins with an empty cache.
     """
@@ -257,7 +263,7 @@ def same_again(way: Way, asked: Request, seed: int) -> bool:
 
 
 def right_logprobs(way: Way, asked: Request, seed: int) -> bool:
-    """Return whether the log-probabilities in an answer are those of the float64 model, at every token."""
+    """Return whether the log-probabilities in an answer to ``asked`` are those of the float64 model, at every token."""
     answer = post(way, body_of(asked, seed, n_probs=3))
     tokens, told = tuple(answer["tokens"]), answer.get("completion_probabilities", [])
     if len(told) != len(tokens):

@@ -126,7 +126,7 @@ def _biased(asked: Request, logits: Any) -> Any:
 
 
 def _allowed(asked: Request, new: Tokens, masses: Any) -> Any:
-    """Return ``masses`` with 0 for the tokens that the request's grammar ``[letters]+`` does not allow after ``new``.
+    """Return ``masses`` with 0 for the tokens that the grammar ``[letters]+`` of ``asked`` excludes after ``new``.
 
     ``masses``, the probabilities of the tokens, are normalised again; without a grammar they are unchanged. The end
     token is allowed after at least one letter. Raises ``UnusableSubject`` if no mass is left.
@@ -204,8 +204,8 @@ def _min_p(asked: Request, _: Tokens, logits: Any) -> Any:
 def _xtc(asked: Request, _: Tokens, logits: Any) -> Any:
     """Return the possible logits after XTC with their probabilities, or ``logits`` if XTC changes nothing.
 
-    With probability ``xtc_probability``, XTC excludes every token of probability ``xtc_threshold`` or more, except the
-    least likely of these; otherwise it excludes none.
+    The options are those of the request ``asked``. With probability ``xtc_probability``, XTC excludes every token of
+    probability ``xtc_threshold`` or more, except the least likely of these; otherwise it excludes none.
     """
     share, threshold = asked.option("xtc_probability"), asked.option("xtc_threshold")
     if not share:
@@ -251,7 +251,8 @@ SAMPLERS: Final[Mapping[str, Callable[[Request, Tokens, Any], Any]]] = {
 def _mirostat(asked: Request, new: Tokens, logits: Any) -> tuple[Any, float]:
     """Return the pmf of mirostat 2.0 (arXiv 2007.14966) for the token after ``new``, and mirostat's bound mu in bits.
 
-    The pmf excludes tokens with -log2 p above mu, except the most probable one. ``logits`` are those before mirostat.
+    The pmf excludes tokens with -log2 p above mu, except the most probable one. ``asked`` has the options of mirostat,
+    and ``logits`` are those before mirostat.
     """
     if new:
         before = _temperature(asked, new[:-1], _biased(asked, _logits()(asked.prompt + new[:-1]).copy()))

@@ -33,7 +33,7 @@ Way = Callable[[Decoding, Any], Any]
 
 @cache
 def network(seed: int, depth: int) -> Any:
-    """Return a network of ``depth`` layers with random weights, whose output depends on all previous tokens."""
+    """Return a network of ``depth`` layers with random weights from ``seed``; it reads all previous tokens."""
     with _seeded(seed):
         made = Decoder(num_tokens=VOCABULARY, dim=16, depth=depth, heads=2, dim_head=8)
         for weight in made.parameters():
@@ -48,7 +48,7 @@ def target() -> Any:
 
 
 def next_pmf(decoding: Decoding) -> Callable[[Tokens], Any]:
-    """Return the function tokens -> pmf of the next token.
+    """Return the function tokens -> pmf of the next token, with the options of ``decoding``.
 
     The pmf is computed by a forward pass of the target in float64 without a cache, then top-k and the temperature.
     """
@@ -98,7 +98,7 @@ def _texts(way: Way, decoding: Decoding, batch: int, joined: int, seed: int, num
 
 
 def _threshold(decoding: Decoding) -> float:
-    """Return the value x of the library's option that gives top-k: it keeps ``ceil((1 - x) * vocabulary)`` tokens."""
+    """Return the library's option x for the top-k of ``decoding``: x keeps ``ceil((1 - x) * vocabulary)`` tokens."""
     return 1 - ((decoding.top_k or VOCABULARY) - 0.5) / VOCABULARY
 
 

@@ -33,12 +33,15 @@ COARSE = 0.15
 
 
 def law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law of the new tokens of one row."""
+    """Return the law of the new tokens of one row with the options of ``decoding``."""
     return target_law(Task(target=next_pmf(decoding), horizon=decoding.horizon), decoding.prompt)
 
 
 def law_of_two(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the joint law of two rows of one call, which are independent; an outcome is their texts, concatenated."""
+    """Return the joint law of two independent rows of one call with the options of ``decoding``.
+
+    An outcome is their two texts, concatenated.
+    """
     one = law(decoding)
     return {left + right: p * q for left, p in one.items() for right, q in one.items()}
 

@@ -94,7 +94,7 @@ def _options(decoding: Decoding) -> dict[str, Any]:
 
 
 def _until_end(steps: Any, decoding: Decoding) -> list[int]:
-    """Return the tokens that ``steps`` yields, up to and including the first end token.
+    """Return the tokens that ``steps`` yields, up to and including the first end token of ``decoding``.
 
     The library's ``stream_generate`` ends a text in the same way.
     """

@@ -120,7 +120,10 @@ def end(process: Any) -> None:
 
 
 def answers(way: Way, asked: Asked, seed: int, number: int) -> SampledTexts:
-    """Return ``number`` texts for the request ``asked``; ``driver.mjs`` derives their seeds from ``seed``."""
+    """Return ``number`` texts for the request ``asked``; ``driver.mjs`` derives their seeds from ``seed``.
+
+    ``way`` is how the process is started.
+    """
     result = SampledTexts([], [], [], [])
     options = {**dict(asked.options), "draft": dict(way.predictor)}
     question = {"ask": "sample", "prompt": asked.prompt, "max_tokens": asked.horizon, "options": options}
@@ -133,14 +136,18 @@ def answers(way: Way, asked: Asked, seed: int, number: int) -> SampledTexts:
 
 
 def texts(way: Way, asked: Asked) -> Texts:
-    """Return a function of (seed, number) that returns ``number`` texts for the request ``asked``."""
+    """Return a function of (seed, number) that returns ``number`` texts for the request ``asked``.
+
+    ``way`` is how the process is started.
+    """
     return lambda seed, number: answers(way, asked, seed, number).texts
 
 
 def activity(way: Way, asked: Asked) -> str:
     """Return a sentence such as "300 drafted, 120 accepted in 128 texts; 90 as plain by the same seed".
 
-    The last number counts texts that equal the text of plain decoding with the same seed.
+    The sentence is about texts for the request ``asked``, from a process started as ``way`` states. The last number
+    counts texts that equal the text of plain decoding with the same seed.
     """
     done = answers(way, asked, 0, ACTIVE)
     if not sum(done.drafted):
@@ -169,7 +176,7 @@ def _kept(way: Way, asked: Asked, keep: Keep, seed: int, number: int) -> Sequenc
 
 
 def same_again(way: Way, asked: Asked, seed: int, number: int) -> Sequence[bool]:
-    """Return, for each of ``number`` texts, whether its seed gives the same text again.
+    """Return, for each of ``number`` texts for ``asked``, whether its seed gives the same text again.
 
     Between the two, the process decodes texts of another prompt.
     """
@@ -179,7 +186,7 @@ def same_again(way: Way, asked: Asked, seed: int, number: int) -> Sequence[bool]
 
 
 def all_accepted(way: Way, asked: Asked, seed: int, number: int) -> Sequence[bool]:
-    """Return, for each of ``number`` texts, whether its number of accepted drafts shows that no draft was rejected.
+    """Return, for each of ``number`` texts for ``asked``, whether its count of accepted drafts shows no rejection.
 
     If no draft is rejected, all tokens of a text but one for each round are accepted drafts. This must hold if the
     target decodes greedily and drafts for itself.

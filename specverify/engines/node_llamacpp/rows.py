@@ -40,7 +40,10 @@ COARSER: Final = 0.25
 
 
 def asked(horizon: int = 4, temperature: float = 1.0, **options: Any) -> Asked:
-    """Return a request with the prompt ``PROMPT`` for ``horizon`` new tokens; ``options`` are those of ``evaluate``."""
+    """Return a request with the prompt ``PROMPT`` for ``horizon`` new tokens at ``temperature``.
+
+    ``options`` are further options of ``evaluate``.
+    """
     return Asked(PROMPT, horizon, temperature, tuple(options.items()))
 
 
@@ -173,7 +176,7 @@ def _penalised(logits: Any, tokens: Tokens, **options: float) -> Any:
 
 
 def _truncated(masses: Any, options: dict[str, Any], prompt: Tokens) -> list[tuple[float, Any]]:
-    """Return the possible pmfs after top-k, top-p, min-p and XTC, each with its probability.
+    """Return the possible pmfs after top-k, top-p, min-p and XTC, as pairs (probability, pmf).
 
     ``masses`` is the pmf before, ``options`` are those of the request. There are two results if XTC, which acts at
     random, can exclude a token, else one.

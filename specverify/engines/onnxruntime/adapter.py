@@ -41,7 +41,7 @@ def draft(decoding: Decoding) -> tuple[bool, dict[str, Any]]:
 
 
 def ngram(decoding: Decoding) -> tuple[bool, dict[str, Any]]:
-    """Return False (there is no draft model), and the speculative options for drafts copied from the previous text."""
+    """Return False (there is no draft model), and the options of ``decoding`` for drafts copied from previous text."""
     return False, {"max_draft_tokens": decoding.gamma, "ngram_size": 2} | _more(decoding, "speculative")
 
 
@@ -63,7 +63,7 @@ def model(drafting: bool, eos: Tokens) -> Any:
 
 
 def generator(way: Way, decoding: Decoding, seed: int) -> Any:
-    """Return a generator of the library with this seed that has processed the prompt; ``way`` gives its options."""
+    """Return a generator with ``seed`` that has processed the prompt of ``decoding``; ``way`` gives its options."""
     drafting, speculative = way(decoding)
     loaded = model(drafting, decoding.eos)
     parameters = library.GeneratorParams(loaded)
@@ -95,12 +95,12 @@ def continued(made: Any, tokens: int = -1) -> None:
 
 
 def new_tokens(made: Any, decoding: Decoding) -> Tokens:
-    """Return the tokens of the generator ``made`` after the prompt, without end tokens."""
+    """Return the tokens of the generator ``made`` after the prompt of ``decoding``, without end tokens."""
     return tuple(made.get_sequence(0)[len(decoding.prompt) :].tolist())
 
 
 def text(way: Way, decoding: Decoding, seed: int) -> Tokens:
-    """Return the new tokens of one text with this seed, decoded with the options of ``way``."""
+    """Return the new tokens of one text of ``decoding`` with ``seed``, decoded with the options of ``way``."""
     made = generator(way, decoding, seed)
     continued(made)
     return new_tokens(made, decoding)

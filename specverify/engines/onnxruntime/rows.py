@@ -28,18 +28,24 @@ def _with(kind: str, **options: Any) -> tuple[tuple[str, tuple[tuple[str, Any], 
 
 
 def usual_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law of the returned tokens, which do not include an end token."""
+    """Return the law of the tokens returned for ``decoding``, which do not include an end token."""
     return without_ends(decoding_law(decoding), decoding.eos)
 
 
 def rewound_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law of two concatenated, independent texts of two tokens each, in which no end token is allowed."""
+    """Return the law of two concatenated, independent texts of two tokens each, in which no end is allowed.
+
+    ``decoding`` has the prompt and the sampling options.
+    """
     half = decoding_law(decoding._replace(horizon=2, eos=()))
     return {one + other: p * q for one, p in half.items() for other, q in half.items()}
 
 
 def appended_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law of five tokens: two sampled ones, the fixed token ``APPENDED``, and two more sampled ones."""
+    """Return the law of five tokens: two sampled ones, the fixed token ``APPENDED``, and two more sampled ones.
+
+    ``decoding`` has the prompt and the sampling options.
+    """
     result = dict[Tokens, float]()
     for before, p in decoding_law(decoding._replace(horizon=2, eos=())).items():
         put = (*before, APPENDED)
@@ -51,13 +57,13 @@ def appended_law(decoding: Decoding) -> dict[Tokens, float]:
 def minimum_law(decoding: Decoding) -> dict[Tokens, float]:
     """Return the law of the returned tokens if no end is allowed among the first ``MINIMUM`` tokens.
 
-    The tokens of the prompt count.
+    The tokens of the prompt of ``decoding`` count.
     """
     return _forbidding_law(decoding, lambda tokens: decoding.eos if len(tokens) < MINIMUM else ())
 
 
 def unrepeated_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law of the new tokens if no pair of successive tokens may occur twice in a text."""
+    """Return the law of the new tokens of ``decoding`` if no pair of successive tokens may occur twice in a text."""
     return _forbidding_law(decoding, lambda tokens: [b for a, b in pairwise(tokens) if a == tokens[-1]])
 
 

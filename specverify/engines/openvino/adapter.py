@@ -78,7 +78,7 @@ def _drafting(of_target: Any = {}, of_draft: Any = {}) -> Any:  # noqa: B006 - n
 
 
 def configured(decoding: Decoding, seed: int, way: str) -> Any:
-    """Return the configuration of a call with this seed.
+    """Return the configuration of a call with ``seed`` and the options of ``decoding``.
 
     ``way`` is the name of the function of this module that opens the pipeline.
     """

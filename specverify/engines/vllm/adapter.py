@@ -139,13 +139,19 @@ def generate(way: Way, asked: Sequence[Request], parameter_list: Sequence[Any]) 
 
 
 def _begin(way: Way, seed: int) -> None:
-    """Seed torch for a new sample. The engine is made first, because it sets torch's seed while it is made."""
+    """Seed torch with ``seed`` for a new sample.
+
+    The engine of ``way`` is made first, because it sets torch's seed while it is made.
+    """
     engine(way)
     torch.manual_seed(seed)
 
 
 def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
-    """Return a function of (seed, number) that returns ``number`` texts for the request ``asked``."""
+    """Return a function of (seed, number) that returns ``number`` texts for the request ``asked``.
+
+    ``way`` is the configuration of the engine, ``drawing`` states how the texts are drawn.
+    """
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:
         _begin(way, seed)
@@ -193,7 +199,8 @@ def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[in
 def told_logprobs(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
     """Return, for each of ``seeds``, whether the log-probabilities that the engine returns with its text are right.
 
-    They must be those of the float64 model. Right is ``RIGHT``, wrong is ``(0,)``.
+    They are right if they equal those of the float64 model. The result is ``RIGHT`` if they are right, else ``(0,)``.
+    ``way`` is how the engine drafts, ``asked`` is the request.
     """
     answers = generate(way, [asked] * len(seeds), [parameters(asked, seed=seed) for seed in seeds])
     return [RIGHT if _logprobs_are_right(asked, each.outputs[0]) else (0,) for each in answers]
@@ -215,7 +222,8 @@ def _logprobs_are_right(asked: Request, answer: Any) -> bool:
 def repeated_seeds(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
     """Return, for each of ``seeds``, whether two requests with this seed give the same text.
 
-    Torch's global generator is in another state for the second request. Equal is ``RIGHT``, different is ``(0,)``.
+    ``way`` is the configuration of the engine, ``asked`` the request. Torch's global generator is in another state for
+    the second request. Equal is ``RIGHT``, different is ``(0,)``.
     """
     runs = []
     for _ in range(2):
@@ -242,7 +250,10 @@ def activity(way: Way, draw: Texts) -> str:
 
 
 def counters(way: Way) -> Mapping[str, int]:
-    """Return the numbers of tokens that the engine has ``drafted`` and ``accepted`` so far, under these two keys."""
+    """Return how many tokens the engine of ``way`` has drafted and accepted so far.
+
+    The keys are ``drafted`` and ``accepted``.
+    """
     names = {"vllm:spec_decode_num_draft_tokens": "drafted", "vllm:spec_decode_num_accepted_tokens": "accepted"}
     result = dict.fromkeys(names.values(), 0)
     for metric in engine(way).get_metrics():

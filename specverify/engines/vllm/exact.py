@@ -91,7 +91,7 @@ def shortened(asked: Request, tokens: int, prompt: Tokens) -> Request:
 
 
 def call_subject(way: Way, asked: tuple[Request, ...], name: str) -> Subject:
-    """Return the call of the requests ``asked`` as the subject called ``name``.
+    """Return the call of the requests ``asked``, by an engine with the configuration ``way``, as the subject ``name``.
 
     If there is a single request, the inputs and caches of the forward passes are also compared with plain decoding.
     """
@@ -118,7 +118,7 @@ def _watched(look: Observer, decode: Callable[[], Any], asked: Request) -> Itera
 
 
 def plain(asked: Request, draws: Draws) -> Observed:
-    """Decode one request without speculation and without vLLM, and return the expected record of a run.
+    """Decode the request ``asked`` without speculation and without vLLM, and return the expected record of a run.
 
     ``draws`` chooses the tokens from the expected pmfs. The record has the new tokens, and for each forward pass its
     input and the cache contents before it.
@@ -171,9 +171,9 @@ def _joint_law(asked: tuple[Request, ...]) -> dict[Tokens, float]:
 def observer(way: Way, asked: Request) -> Observer:
     """Return an observer that records, before each pass of the target, its input tokens and the cache that it reads.
 
-    For each slot of the cache that the pass reads, the observer records the pair (token, position) that was last
-    written to the slot. The pairs of a pass are one array ``[1, 1, held, 2]``, where ``held`` is the number of cached
-    tokens.
+    ``way`` is the configuration of the engine, ``asked`` the request. For each slot of the cache that the pass reads,
+    the observer records the pair (token, position) that was last written to the slot. The pairs of a pass are one array
+    ``[1, 1, held, 2]``, where ``held`` is the number of cached tokens.
     """
     written = dict[int, tuple[int, int]]()
 
@@ -207,5 +207,5 @@ def _attention(way: Way) -> Any:
 
 
 def way_block_size(way: Way) -> int:
-    """Return the number of tokens in a block of the KV cache."""
+    """Return the number of tokens in a block of the KV cache of an engine with the configuration ``way``."""
     return int(engine(way).llm_engine.vllm_config.cache_config.block_size)

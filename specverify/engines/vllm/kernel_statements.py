@@ -42,7 +42,8 @@ def rejection_greedy_sample(
     """Write into ``output``, for each greedy request, the target's argmax at every draft up to the first mismatch.
 
     A mismatch is a draft that differs from ``target_argmax``; the argmax there is written too. If no draft differs, the
-    token in ``bonus`` is added. ``is_greedy`` None: all requests are greedy. ``max_spec_len`` is not used.
+    token in ``bonus`` is added. ``cu_num_draft_tokens`` are the cumulative numbers of drafts. ``is_greedy`` None: all
+    requests are greedy. ``max_spec_len`` is not used.
     """
     for request, places in places_of(cu_num_draft_tokens):
         if is_greedy is not None and not is_greedy[request]:
@@ -69,9 +70,9 @@ def rejection_random_sample(
 ) -> None:
     """Write into ``output``, for each request that is not greedy, the accepted drafts and the token after them.
 
-    A draft is accepted if p/q is at least its uniform in ``uniform_probs``; q is 1 if ``draft_probs`` is None. The
-    token after them is the entry of ``recovered`` for the first rejected draft. If no draft is rejected, it is the
-    request's entry of ``bonus``.
+    ``cu_num_draft_tokens`` are the cumulative numbers of drafts. A draft is accepted if p/q is at least its uniform in
+    ``uniform_probs``; q is 1 if ``draft_probs`` is None. The token after them is the entry of ``recovered`` for the
+    first rejected draft. If no draft is rejected, it is the request's entry of ``bonus``.
     """
     for request, places in places_of(cu_num_draft_tokens):
         if is_greedy[request]:
@@ -99,8 +100,9 @@ def sample_recovered_tokens(
 ) -> None:
     """Write into ``output``, for each draft, the token that replaces it if it is rejected: a draw from the residual.
 
-    It is the argmax of the residual times ``inv_q``, the reciprocals of exponential random numbers, one for each
-    request and token. The residual is max(p - q, 0), or, if ``draft_probs`` is None, p without the draft.
+    ``cu_num_draft_tokens`` are the cumulative numbers of drafts. The token is the argmax of the residual times
+    ``inv_q``, the reciprocals of exponential random numbers, one for each request and token. The residual is max(p - q,
+    0), or, if ``draft_probs`` is None, p without the draft.
     """
     for request, places in places_of(cu_num_draft_tokens):
         for row in places:
@@ -118,9 +120,9 @@ def eagle_prepare_inputs_padded(
 ) -> None:
     """Write into ``token_indices`` where each request's last accepted token is in the inputs of the pass.
 
-    The number of its rejected drafts is written into ``rejected``. ``valid_count`` has the number of tokens that each
-    of the ``num_reqs`` requests emitted. ``query_start_loc`` has the index of the first input of each request, and as
-    last entry the number of all inputs.
+    The number of its rejected drafts is written into ``rejected``. ``cu_num_draft_tokens`` are the cumulative numbers
+    of drafts. ``valid_count`` has the number of tokens that each of the ``num_reqs`` requests emitted.
+    ``query_start_loc`` has the index of the first input of each request, and as last entry the number of all inputs.
     """
     drafted = _lengths(cu_num_draft_tokens)[:num_reqs]
     lost = torch.where(drafted > 0, drafted + 1 - valid_count[:num_reqs], 0)

@@ -44,7 +44,7 @@ def _padding_rejected(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_rows(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function like ``theirs``, a top-k function, that returns its logits unchanged if they have no rows."""
+    """Return a function like ``theirs``, a top-k function, that leaves logits unchanged if they have no rows."""
 
     @wraps(theirs)
     def apply(logits: Any, k: Any) -> Any:

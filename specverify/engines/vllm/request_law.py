@@ -37,7 +37,9 @@ class Request(NamedTuple):
 
 
 def request(prompt: Tokens = PROMPT, horizon: int = 3, **options: Any) -> Request:
-    """Return a request for ``horizon`` new tokens. The end token ends the text only if the option ``ends`` is set.
+    """Return a request for ``horizon`` new tokens after ``prompt``.
+
+    The end token ends the text only if the option ``ends`` is set.
 
     The other ``options`` are fields of ``SamplingParams``. The option ``letters`` lists the tokens that a structured
     output may contain.
@@ -60,7 +62,7 @@ def law(asked: Request) -> dict[Tokens, float]:
 
 
 def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
-    """Return the function new tokens -> pmf ``[vocabulary]`` of the next token.
+    """Return the function new tokens -> pmf ``[vocabulary]`` of the next token of the request ``asked``.
 
     The function raises ``UnusableSubject`` if two numbers that the sampler compares are so close that rounding could
     change which tokens can be drawn.
@@ -80,8 +82,8 @@ def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
 def budget_is_spent(asked: Request, new: Tokens) -> bool:
     """Return whether thinking must end after the tokens ``new``: the text has spent its budget of thinking tokens.
 
-    The budget is the option ``thinking_token_budget``; without it the result is False. Thinking is between the two
-    tokens of ``THINKING``.
+    The budget is the option of ``asked`` called ``thinking_token_budget``; without it the result is False. Thinking is
+    between the two tokens of ``THINKING``.
     """
     tokens, budget = asked.prompt + new, asked.option("thinking_token_budget")
     marks = [place for place, token in enumerate(tokens) if token in THINKING]
@@ -108,7 +110,7 @@ def ends(asked: Request) -> Tokens:
 
 
 def _masked(asked: Request, new: Tokens, logits: Any) -> Any:
-    """Return ``logits`` with the bias added, and -inf for every token that cannot be drawn after the tokens ``new``.
+    """Return ``logits`` with the bias of ``asked`` added, and -inf for the tokens that cannot follow ``new``.
 
     These are tokens that are not allowed, that complete a bad word, or that would end the text too early.
     """
