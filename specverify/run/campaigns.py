@@ -87,7 +87,7 @@ class Campaign(NamedTuple):
         )
 
     def patience(self, subject: CampaignSubject) -> float:
-        """Return the seconds after which a process that samples a block counts as hanging."""
+        """Return the seconds after which a process that samples a block of ``subject`` counts as hanging."""
         calls = self.block / self.plan.largest_call + 2
         return self.block_seconds or calls * subject.limits.seconds + GRACE
 
@@ -135,7 +135,7 @@ def key_of(campaign: Campaign, subject: CampaignSubject) -> Key:
 
 
 def _asked(campaign: Campaign, subject: CampaignSubject, made: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the data that is needed to evaluate a subject's stored blocks without the plan file.
+    """Return the data that is needed to evaluate the stored blocks of ``subject`` without the plan file.
 
     ``made`` holds the command and the versions of packages, which are stored too.
     """

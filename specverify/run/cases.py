@@ -37,7 +37,10 @@ def counted_cases(
 
 
 def number_of_cases(subject: Subject, check: Check) -> int:
-    """Return the number of cases of a check, for the progress display; 0 if counting fails or takes long."""
+    """Return the number of cases of a check of ``subject``, for the progress display.
+
+    The number is 0 if counting fails or takes long.
+    """
     until, number = time.perf_counter() + SECONDS_OF_COUNTING, 0
     try:
         for number, _ in enumerate(check.cases(subject), start=1):  # noqa: B007 - the last one is the count

@@ -33,7 +33,8 @@ CONFIRMING_BATCHES = 8
 class Watch(NamedTuple):
     """The two independence tests of a sampler: of rows of one call, and of rows of two calls.
 
-    ``seen`` adds a batch to both tests, and ``statuses`` returns their two statuses.
+    ``seen`` adds a batch to both tests, and ``couples`` returns the number of counted pairs of rows. ``statuses``,
+    ``verdicts`` and ``found`` return the two statuses, the two verdicts and the evidence of each test.
     """
 
     seen: Callable[[Batch], None]
@@ -118,8 +119,9 @@ def _of_two_calls(batch: Batch, lag: int) -> tuple[Sequence[Tokens], Sequence[To
 def _lag(number: int, rows: int) -> int:
     """Return the distance between the two rows of a couple in the batch with this ``number`` and ``rows`` rows.
 
-    In four successive batches it is 1, a power of two (which changes from time to time), 1, and half of the rows, to
-    detect a batch that repeats its first half. A distance that does not fit into the batch is replaced by 1.
+    In four successive batches the distance is 1, a power of two (which changes from time to time), 1, and half of the
+    rows. The last one detects a batch that repeats its first half. A distance that does not fit into the batch is
+    replaced by 1.
     """
     lag = {1: 2 ** (number // 4 % LAGS), 3: rows // 2}.get(number % 4, 1)
     return lag if 0 < 2 * lag <= rows else 1

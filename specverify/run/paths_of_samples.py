@@ -75,7 +75,7 @@ def explained_verdicts(verdicts: Sequence[Verdict], here: ExplainedSampler) -> S
 
 
 def explained_if_possible(verdicts: Sequence[Verdict], here: ExplainedSampler) -> Sequence[Verdict]:
-    """Return the result of ``explained_verdicts``, or ``verdicts`` unchanged if the sampler cannot be followed.
+    """Return ``explained_verdicts(verdicts, here)``, or ``verdicts`` unchanged if the sampler cannot be followed.
 
     The sampler cannot be followed if it raises an error or calls something that cannot be intercepted. What the sampler
     has left open, such as a socket, is then closed without a warning.
@@ -131,7 +131,7 @@ def _cause(here: ExplainedSampler, tally: Mapping[str, Any]) -> Counterexample |
 
 
 def _after_end(paths: _FollowedPaths, expected: Mapping[Tokens, float]) -> str:
-    """Return a message about the first sampled text with tokens after its end; "" if there is none.
+    """Return a message about the first text of ``paths`` with tokens after its end; "" if there is none.
 
     A text has reached its end when the tokens so far are a text of ``expected``, and no other text of ``expected``
     begins with them. The message has these tokens, the token that follows, and the line of the sampler's last draw.

@@ -148,8 +148,8 @@ def _of_special_variants(scenarios: Mapping[str, Sequence[Case]]) -> list[Case]:
 
     ``scenarios`` has the cases by the name of their scenario. Such a variant has scenarios of its own, for faults that
     other variants cannot show: at late drafts, at deep levels of a tree, at a fourth sibling. In these scenarios all
-    rows of p and q but a few *open* ones are one-hot. Returned are the cases of a variant with the longest texts, as
-    many of them as have at most ``OPEN_ROWS`` open rows together.
+    rows of p and q but a few *open* ones are one-hot. For each variant the cases with the longest texts are returned,
+    until their open rows exceed ``OPEN_ROWS``.
     """
     by_variant: dict[str, list[Case]] = {}
     for where, cases in scenarios.items():
@@ -178,10 +178,10 @@ def _open_rows(case: Case) -> int:
 def _first_scenarios(check: Check, scenarios: Iterable[str], most: int) -> Sequence[str]:
     """Return the names of the scenarios with which ``_without_plan`` begins, selected from ``scenarios``.
 
-    If the plan of the kind "row" (verifiers of a single row) lists ``check``, the scenarios are those that this plan
-    lists for the check ``law_is_target``, but at most ``most`` / 2 + 1. Otherwise there is one scenario for each shape
-    of tables of p and q: for the first shape the scenario with the smallest vocabulary, for the second shape the one
-    with the largest, and so on alternately.
+    The plan of the kind "row" is that of verifiers of a single row. If it lists ``check``, the result is what it lists
+    for the check ``law_is_target``, but at most ``most`` / 2 + 1 scenarios. Otherwise there is one scenario for each
+    shape of tables of p and q: for the first shape the scenario with the smallest vocabulary, for the second shape the
+    one with the largest, and so on alternately.
     """
     plan, here = quick_plans()["row"], list(scenarios)
     if check.name in plan:

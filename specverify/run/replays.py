@@ -61,7 +61,7 @@ def again(subject: Subject, check: Check, wanted: Replay) -> Again:
 
 
 def _words(situation: Situation) -> tuple[str, str, str]:
-    """Return the names (variant, scenario, setting) of what a case examines; "" for each that it does not have."""
+    """Return the names (variant, scenario, setting) of the ``situation`` of a case; "" for each that it lacks."""
     if isinstance(situation, InScenario):
         return situation.variant.label, situation.scenario.name, ""
     return "", "", situation.name

@@ -180,7 +180,7 @@ def _tried(program: EngineProgram, reproducer: Reproducer, find: Find) -> _Writt
 
 
 def _fault(subject: Subject, check: Check, conditions: Conditions, program: EngineProgram) -> Fault | None:
-    """Return the fault that ``check`` finds in the case of ``program``; None if the check does not refute it.
+    """Return the fault that ``check`` finds in ``program``, a case of ``subject``; None if it does not refute it.
 
     ``conditions`` are the settings of the check.
     """
@@ -193,8 +193,8 @@ def _fault(subject: Subject, check: Check, conditions: Conditions, program: Engi
 def _error(program: EngineProgram) -> Fault | None:
     """Return the error that a program raises only with speculation; None if there is none.
 
-    If the error does not occur with ordinary uniforms, but does if every uniform has its largest value, the returned
-    fault sets the uniforms to this value, so that a script can show it.
+    The program is run with ordinary uniforms, and then with every uniform at its largest value. If only the second run
+    raises the error, the returned fault has this value of the uniforms, so that a script can show the error.
     """
     if program.plain is None:
         return None

@@ -281,7 +281,7 @@ class Workers:
 
 
 def _unexamined(subject: Listed, checks: Sequence[Check], stopped: Message, began: str) -> Iterator[Verdict]:
-    """Yield the verdicts of the ``checks`` that did not finish.
+    """Yield the verdicts of the ``checks`` of ``subject`` that did not finish.
 
     The first verdict is that of ``began``, the check that was running. ``stopped`` is the reason why the process
     stopped.

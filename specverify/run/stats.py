@@ -109,7 +109,10 @@ def plan_statistics(
 
 
 def run_statistics(plan: StatisticsPlan, jobs: int) -> Iterator[JudgedSetting]:
-    """Sample and test every setting in ``jobs`` processes, cheapest first; yield each result as soon as it is ready."""
+    """Sample and test every setting of ``plan`` in ``jobs`` processes, cheapest first.
+
+    Each result is yielded as soon as it is ready.
+    """
     conditions = Conditions(seed=plan.seed, false_alarm=plan.budget.each, miss=plan.miss)
     order = sorted(range(len(plan.settings)), key=lambda place: plan.settings[place].cost)
     works: list[Callable[[], list[FitRow]]] = [partial(_judge, plan.settings[place], conditions) for place in order]

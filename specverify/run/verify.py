@@ -120,7 +120,7 @@ def _verdicts(
     changes: Changes,
     known: Mapping[str, Verdict],
 ) -> Iterator[Verdict]:
-    """Yield the verdicts of ``verify_subject``, within the time of ``clock``."""
+    """Yield the verdicts of ``verify_subject``, with the same parameters, within the time of ``clock``."""
     subject, result = _settled_in_time(subject, clock.left())
     unsaid = joined_changes(joined_changes(changes, result.changes), Changes((result.ended,) if result.ended else ()))
     over, blocked, refused, last, hidden = _never_warm(result, checklist.seconds), "", "", "being loaded", False
@@ -603,7 +603,7 @@ def implied(claims: frozenset[Claim]) -> frozenset[Claim]:
 
 
 def verdict_of(subject: str, check: Check, status: Status, statement: str) -> Verdict:
-    """Return a verdict with this status and statement, without figures."""
+    """Return the verdict of ``check`` on ``subject`` with this status and statement, without figures."""
     claim = check.claim.value if check.claim else None
     return Verdict(subject, check.name, status, statement, claim, check.evidence)
 
