@@ -55,12 +55,12 @@ def check_positive(value: Any, name: str, what: str) -> None:
 
 
 def check_rounding(value: Any, name: str) -> None:
-    """Raise ``ValueError`` unless ``value`` is a relative error of at least 0 and below 1."""
+    """Raise ``ValueError`` unless ``value``, called ``name`` in the message, is a relative error >= 0 and below 1."""
     check_number(value, name, "a relative error of at least 0 and below 1", lambda number: 0 <= number < 1)
 
 
 def check_probability(value: Any, name: str) -> None:
-    """Raise ``ValueError`` unless ``0 < value < 1``."""
+    """Raise ``ValueError`` unless ``0 < value < 1``; the message calls the value ``name``."""
     check_number(value, name, "a probability strictly between 0 and 1", lambda number: 0 < number < 1)
 
 
@@ -75,19 +75,28 @@ def check_count(value: Any, name: str, least: int = 1, most: float = math.inf) -
 
 
 def check_seed(value: Any, name: str = "the seed") -> None:
-    """Raise ``ValueError`` unless ``value`` is an integer of at least 0 and below 2**63, a seed for every library."""
+    """Raise ``ValueError`` unless ``value`` is a seed for every library: an integer of at least 0 and below 2**63.
+
+    The message calls the value ``name``.
+    """
     if not is_integer(value) or not 0 <= value < MOST_SEEDS:
         raise argument_error(name, value, "a whole number of at least 0 and below 2**63")
 
 
 def check_seconds(value: Any, name: str = "the time limit", least: float = 1e-3) -> None:
-    """Raise ``ValueError`` unless ``value`` is a time limit: at least ``least`` and at most ``LONGEST`` seconds."""
+    """Raise ``ValueError`` unless ``value`` is a time limit: at least ``least`` and at most ``LONGEST`` seconds.
+
+    The message calls the value ``name``.
+    """
     expected = f"a number of seconds from {least:g} to {LONGEST:g}"
     check_number(value, name, expected, lambda seconds: least <= seconds <= LONGEST)
 
 
 def check_choice(value: Any, name: str, choices: Collection[Any]) -> None:
-    """Raise ``ValueError`` unless ``value`` is one of ``choices``; the message suggests the most similar choice."""
+    """Raise ``ValueError`` unless ``value`` is one of ``choices``.
+
+    The message calls the value ``name`` and suggests the most similar choice.
+    """
     if not any(type(value) is type(choice) and value == choice for choice in choices):
         raise argument_error(name, value, f"one of {', '.join(map(repr, choices))}{nearest(value, choices)}")
 
@@ -103,7 +112,7 @@ def nearest(value: Any, choices: Iterable[Any]) -> str:
 
 
 def check_flag(value: Any, name: str) -> None:
-    """Raise ``ValueError`` unless ``value`` is True or False."""
+    """Raise ``ValueError`` unless ``value`` is True or False; the message calls the value ``name``."""
     if not isinstance(value, bool):
         raise argument_error(name, value, "True or False")
 
@@ -111,7 +120,8 @@ def check_flag(value: Any, name: str) -> None:
 def check_callable(value: Any, name: str, arguments: int | None = None) -> None:
     """Raise ``ValueError`` unless ``value`` is callable with ``arguments`` positional arguments (a number).
 
-    With ``arguments`` None, and for a signature that cannot be read, the number is not checked.
+    The message calls the value ``name``. With ``arguments`` None, and for a signature that cannot be read, the number
+    is not checked.
     """
     number = f" with {arguments} argument{'s' * (arguments != 1)}" if arguments else " without arguments"
     wanted = "" if arguments is None else number
@@ -145,7 +155,10 @@ def _is_asynchronous(value: Any) -> bool:
 
 
 def check_law(law: Any, name: str) -> None:
-    """Raise ``ValueError`` unless ``law`` maps tuples of token ids to probabilities that sum to 1 within 1e-6."""
+    """Raise ``ValueError`` unless ``law`` maps tuples of token ids to probabilities that sum to 1 within 1e-6.
+
+    The message calls the law ``name``.
+    """
     if not isinstance(law, Mapping):
         raise argument_error(name, law, "a mapping from tuples of token ids to probabilities")
     for tokens, mass in law.items():

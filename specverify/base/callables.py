@@ -52,9 +52,10 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
 
 
 def with_first(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return ``function`` as a call with the argument ``name`` first, and the other arguments in their order.
+    """Return a function that calls ``function``, but takes the argument ``name`` first.
 
-    ``function`` must have a signature with this parameter, and the parameter must not be variadic.
+    The other arguments keep their order. ``function`` must have a signature with this parameter, and the parameter must
+    not be variadic.
     """
     signature = inspect.signature(function)
     taken = list(signature.parameters.values())

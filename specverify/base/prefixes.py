@@ -6,6 +6,6 @@ from collections.abc import Sequence
 
 
 def common_length(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return the length of the common prefix of two sequences."""
+    """Return the length of the common prefix of ``one`` and ``other``."""
     shorter = min(len(one), len(other))
     return next((place for place in range(shorter) if one[place] != other[place]), shorter)

@@ -170,7 +170,7 @@ def _pair(item: Any) -> tuple[Any, float]:
 
 
 def id_or_text(token: Any) -> Any:
-    """Return the id in a text such as ``token_id:5``, a form that some servers use; other values unchanged."""
+    """Return the id in a text such as ``token_id:5``, a form that some servers use; another ``token`` unchanged."""
     if isinstance(token, str) and token.startswith("token_id:") and token[9:].isdecimal():
         return int(token[9:])
     return token

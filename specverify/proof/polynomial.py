@@ -84,7 +84,7 @@ class Polynomial:
 
 
 def constant_polynomial(value: Any) -> Polynomial:
-    """Return a rational number as a polynomial."""
+    """Return the rational number ``value`` as a polynomial."""
     return Polynomial({(): value} if value else {})
 
 

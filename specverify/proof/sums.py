@@ -161,9 +161,9 @@ def conditions_left(
 def _without_needless(term: ConditionalWeight, solver: Feasibility) -> ConditionalWeight:
     """Return ``term`` without the conditions of draws that are redundant.
 
-    The condition of a draw is that its outcome has positive probability. It is redundant if the comparisons of the term
-    imply it, or if this probability is a factor of the weight, which is then 0 where the condition fails. ``solver``
-    proves this from comparisons only, because the conditions of other draws may be removed too.
+    The condition of a draw is that its outcome has positive probability. It is redundant in two cases: the comparisons
+    of the term imply it, or this probability is a factor of the weight, so that the weight is 0 where the condition
+    fails. ``solver`` proves this from comparisons only, because the conditions of other draws may be removed too.
     """
     # Where a removed condition fails, the weight is 0: of the first impossible draw of the path, the probability is
     # exactly 0 and not negative, because the outcome was drawn from a pmf, and it is a factor of the weight.

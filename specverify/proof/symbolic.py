@@ -194,17 +194,17 @@ def number(run: Oracle, numerator: Polynomial, denominators: tuple[Polynomial, .
 
 
 def product(factors: tuple[Polynomial, ...]) -> Polynomial:
-    """Return the product of polynomials, 1 for none."""
+    """Return the product of the polynomials ``factors``; 1 if there is none."""
     return math.prod(factors, start=ONE)
 
 
 def rational(value: Any) -> Fraction | None:
-    """Return a finite number as a ``Fraction``; None for symbolic numbers and anything else."""
+    """Return ``value``, a finite number, as a ``Fraction``; None for symbolic numbers and anything else."""
     if isinstance(value, (int, Fraction, float)):
         return Fraction(value)
     return Fraction(value.item()) if isinstance(value, np.generic) else None
 
 
 def sign(value: Any) -> int:
-    """Return the sign of a number: -1, 0 or 1."""
+    """Return the sign of the number ``value``: -1, 0 or 1."""
     return int(value > 0) - int(value < 0)

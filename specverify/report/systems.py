@@ -126,7 +126,7 @@ def systems_markdown() -> str:
 
 
 def shown_exactly(value: Fraction) -> str:
-    """Return a probability as a fraction and a decimal; only as a decimal if the fraction is long."""
+    """Return the probability ``value`` as a fraction and a decimal; only as a decimal if the fraction is long."""
     value = Fraction(value)
     decimal = f"{float(value):.6f}".rstrip("0").rstrip(".")
     if value.denominator == 1:

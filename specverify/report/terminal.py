@@ -31,7 +31,7 @@ STYLES: Mapping[str, str] = {
 
 
 def print_subject(console: Console, name: str, summary: str, verdicts: Sequence[Verdict], every: bool) -> None:
-    """Print the ``name`` and the one-line ``summary`` of a subject, and one line for each of its verdicts.
+    """Print on ``console`` the ``name`` and ``summary`` (one line) of a subject, and one line for each of its verdicts.
 
     Checks that do not apply are printed only if ``every`` is set.
     """
@@ -56,7 +56,7 @@ def print_subject(console: Console, name: str, summary: str, verdicts: Sequence[
 
 
 def print_failures(console: Console, verdicts: Sequence[Verdict]) -> None:
-    """Print every refutation among ``verdicts`` with its counterexample."""
+    """Print on ``console`` every refutation among ``verdicts`` with its counterexample."""
     names = dict.fromkeys(verdict.subject for verdict in verdicts)
     groups = [group for name in names for group in by_cause([item for item in verdicts if item.subject == name])]
     for number, (verdict, *others) in enumerate(groups, start=1):
@@ -67,7 +67,7 @@ def print_failures(console: Console, verdicts: Sequence[Verdict]) -> None:
 
 
 def print_summary(console: Console, verdicts: Sequence[Verdict], alarm: float, tests: int, seed: int) -> None:
-    """Print how many verdicts have each status.
+    """Print on ``console`` how many ``verdicts`` have each status.
 
     ``tests`` is the number of planned statistical tests. If it is not 0, the false-alarm probability ``alarm`` and
     ``seed`` are printed too.

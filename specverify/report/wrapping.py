@@ -21,12 +21,12 @@ _COPIED = "  Again "
 
 
 def say(console: Console, text: str, style: str = "") -> None:
-    """Print ``text``, wrapped to the width of a terminal, unchanged in a pipe; ``style`` is a style of ``rich``."""
+    """Print ``text`` on ``console`` in a ``style`` of ``rich``, wrapped to the width of a terminal, else unchanged."""
     console.print(Text(wrapped(text, width_of(console)), style=style), soft_wrap=True)
 
 
 def width_of(console: Console) -> int:
-    """Return the width of a terminal in columns; 0 for a pipe or a file."""
+    """Return the width of ``console`` in columns; 0 if it is not a terminal but a pipe or a file."""
     return console.width if console.is_terminal else 0
 
 

@@ -108,7 +108,7 @@ def anytime_detectable_tv(
         cells: Number of outcomes of the law.
         alarm: False-alarm probability.
         miss: Probability of a miss.
-        concentrations: Concentrations of the mixture.
+        concentrations: Concentrations of the Dirichlet priors that are mixed in the e-process.
         tests: Number of e-processes whose e-values are averaged, this one included.
         rounding: Relative error of probabilities that is not evidence.
 

@@ -142,7 +142,7 @@ def _matrix(run: RunSaid) -> Section | None:
 
 
 def _subjects(run: RunSaid) -> Section | None:
-    """Return the section of subjects with their checks; None if it would be empty.
+    """Return the section of the subjects of ``run`` with their checks; None if it would be empty.
 
     For a kill matrix it contains only the subjects with an unexpected result.
     """
