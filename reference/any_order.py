@@ -32,7 +32,7 @@ def masked_model(model: LanguageModel) -> MaskedModel:
 
 
 def conditional(model: LanguageModel, prefix: Tokens, block: Block, place: int) -> Pmf:
-    """Return the pmf ``[V]`` of ``block[place]`` after ``prefix``, given the filled positions of ``block``.
+    """Return the pmf ``[V]`` of ``block[place]`` under ``model`` after ``prefix``, given the filled positions.
 
     Raises ``ValueError`` if ``place`` is filled, or if the filled positions have probability 0.
     """

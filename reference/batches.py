@@ -46,7 +46,7 @@ Texts: TypeAlias = tuple[Tokens, ...]
 
 
 def largest(q: Pmf, token: int) -> Any:
-    """Return the largest entry of a draft's row: a confidence that does not depend on the drawn token."""
+    """Return the largest entry of ``q``, a draft's row: a confidence that does not depend on the drawn ``token``."""
     return q.max()
 
 
@@ -112,7 +112,7 @@ def best_gain(costs: Sequence[tuple[Any, Any]], confidence: Confidence) -> Plan:
 
 
 def beginning(draft: Draft, count: int) -> Draft:
-    """Return the chain of the first ``count`` tokens of a chain."""
+    """Return the chain of the first ``count`` tokens of the chain ``draft``."""
     return chain(draft.tokens[:count], draft.pmfs[:count])
 
 

@@ -181,7 +181,7 @@ def keep_path(entries: Any, known: int, path: Sequence[int], axis: int = -2) -> 
 
 
 def _positions(entries: Any, axis: int) -> int:
-    """Return the number of positions of keys or values along ``axis``."""
+    """Return the number of positions along ``axis`` in ``entries``, keys or values."""
     shape = getattr(entries, "shape", None)
     if shape is None:
         raise argument_error("entries", entries, "an array of keys or values")

@@ -25,7 +25,7 @@ def greedy_law(task: Task, prompt: Tokens, **_: Any) -> dict[Tokens, Any]:
 
 
 def autoregressive_law(model: LanguageModel, task: Task, prompt: Tokens) -> dict[Tokens, Any]:
-    """Return the law of ``model`` decoding alone, new tokens -> probability.
+    """Return the law of ``model`` decoding alone after ``prompt``, new tokens -> probability.
 
     An algorithm that is lossless for ``model``, in place of the task's target, has this law.
     """
@@ -35,9 +35,10 @@ def autoregressive_law(model: LanguageModel, task: Task, prompt: Tokens) -> dict
 def law_of_rounds(
     task: Task, prompt: Tokens, blocks: Callable[[Tokens, int], Iterable[tuple[Tokens, Any]]]
 ) -> dict[Tokens, Any]:
-    """Return the output law, new tokens -> probability, of an algorithm whose round depends only on the text before it.
+    """Return the output law after ``prompt`` of an algorithm whose round depends only on the text before it.
 
-    ``blocks(prefix, remaining)`` yields the tokens that a round may commit, at least one, with their probability.
+    The law maps new tokens to their probability. ``blocks(prefix, remaining)`` yields the tokens that a round may
+    commit, at least one, with their probability.
     """
     law: dict[Tokens, Any] = defaultdict(int)
     reached: list[dict[Tokens, Any]] = [defaultdict(int) for _ in range(task.horizon + 1)]
@@ -72,7 +73,7 @@ def chain_law(
     position: Callable[[Tokens, Pmf, Pmf], Split | None],
     bonus: Callable[[Pmf], Pmf] = lambda p: p,
 ) -> dict[Tokens, Any]:
-    """Return the output law of a chain decoder, new tokens -> probability.
+    """Return the output law of a chain decoder after ``prompt``, new tokens -> probability.
 
     A round starts with ``min(gamma, remaining - 1)`` drafts. ``position(prefix, p, q)`` returns two arrays ``[V]`` of
     weights, (kept, replaced), whose entries together sum to 1: after a kept token the round continues, after a replaced

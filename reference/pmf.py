@@ -179,7 +179,7 @@ def point_on_argmax(pmf: Pmf) -> Pmf:
 
 
 def top_tokens(pmf: Pmf, count: int) -> Tokens:
-    """Return the ``count`` most probable tokens with positive probability; ties go to lower ids.
+    """Return the ``count`` most probable tokens of ``pmf`` with positive probability; ties go to lower ids.
 
     ``torch.topk`` would add tokens of probability 0 if fewer are positive.
     """

@@ -26,7 +26,7 @@ from .validation import checked_tokens
 
 
 def chain_decoder(task: Task, drafter: Drafter, length: LengthRule, verify: Verifier) -> Decoder:
-    """Return the decoder built from a drafter, a length rule and a verifier.
+    """Return the decoder built from ``drafter``, ``length`` (the length rule) and ``verify`` (the verifier).
 
     A round drafts at most ``remaining - 1`` tokens, a bound that does not change the state of the length rule. ``init``
     raises ``ValueError`` for an empty prompt, ``step`` if the decoder has finished.
@@ -122,7 +122,7 @@ def initial_state(prompt: Tokens, task: Task) -> State:
 
 
 def check_unfinished(state: State) -> None:
-    """Raise ``ValueError`` if the decoder has finished: there is no next round."""
+    """Raise ``ValueError`` if a decoder with this ``state`` has finished: there is no next round."""
     if state.remaining == 0:
         raise ValueError("the decoder has finished, expected a state with tokens remaining")
 

@@ -70,7 +70,7 @@ def descend(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft, r
 
 
 def tree_decoder(task: Task, drafter: Drafter, verify: Verifier) -> Decoder:
-    """Return the decoder built from a tree drafter and a verifier; a chain is a tree too.
+    """Return the decoder built from a tree drafter and the verifier ``verify``; a chain is a tree too.
 
     The drafter gets ``remaining - 1`` as ``gamma``, the largest depth. ``Round.draft`` has the accepted path first,
     then the other nodes; ``Round.reached`` counts levels. ``init`` raises ``ValueError`` for an empty prompt, ``step``
@@ -105,7 +105,7 @@ def tree_decoder(task: Task, drafter: Drafter, verify: Verifier) -> Decoder:
 
 
 def _walked(draft: Draft, accepted: Tokens) -> tuple[Tokens, bool]:
-    """Return a path of nodes with the tokens ``accepted``, and whether its last node has children.
+    """Return a path of nodes of ``draft`` with the tokens ``accepted``, and whether its last node has children.
 
     The path begins at a child of the root; of several such paths, the first is returned.
     """

@@ -31,12 +31,12 @@ def children(parents: Sequence[int], nodes: Sequence[int] = ROOT) -> tuple[int, 
 
 
 def leaves(parents: Sequence[int]) -> tuple[int, ...]:
-    """Return the nodes without children, in order."""
+    """Return the nodes without children, in order; ``parents`` has the parent of each node."""
     return tuple(node for node in range(len(parents)) if node not in parents)
 
 
 def path_tokens(draft: Draft, node: int) -> Tokens:
-    """Return the tokens from a child of the root down to ``node``; none for -1."""
+    """Return the tokens of ``draft`` from a child of the root down to ``node``; none for -1."""
     return tuple(draft.tokens[on_path] for on_path in tree_path(draft.parents, node))
 
 
@@ -123,8 +123,9 @@ def additive_mask(parents: Sequence[int], known: int, dtype: Any = np.float64) -
 def retrieve_indices(parents: Sequence[int]) -> Any:
     """Return the rows of every path from the root to a leaf, ``[leaves, 1 + depth of the tree]``, int64.
 
-    Column 0 is the root's row, 0. Paths are in depth-first order, siblings in the order in which they were drawn. Short
-    paths are padded with -1, which is no row: mask before indexing. A tree without nodes has one path, the root.
+    ``parents`` has the parent of each node. Column 0 is the root's row, 0. Paths are in depth-first order, siblings in
+    the order in which they were drawn. Short paths are padded with -1, which is no row: mask before indexing. A tree
+    without nodes has one path, the root.
     """
     paths = sorted((0, *(1 + node for node in tree_path(parents, leaf))) for leaf in leaves(parents)) or [(0,)]
     table = np.full((len(paths), max(map(len, paths))), -1, dtype=np.int64)
@@ -136,6 +137,7 @@ def retrieve_indices(parents: Sequence[int]) -> Any:
 def accepted_indices(parents: Sequence[int], known: int, node: int) -> Any:
     """Return the cache entries to keep if ``node`` is the last accepted one, int64: the known tokens, then its path.
 
-    A ``node`` of -1 keeps only the known tokens. Gather these entries before cropping: a path need not be contiguous.
+    ``parents`` has the parent of each node. A ``node`` of -1 keeps only the known tokens. Gather these entries before
+    cropping: a path need not be contiguous.
     """
     return np.array([*range(known), *(known + on_path for on_path in tree_path(parents, node))], dtype=np.int64)

@@ -54,7 +54,7 @@ def chain(tokens: Tokens, pmfs: tuple[Pmf | None, ...]) -> Draft:
 
 
 def never(q: Pmf, token: int) -> bool:
-    """Return False: the stopping condition of a length rule that ignores the drawn tokens."""
+    """Return False: the stopping condition of a length rule that ignores ``q`` and the drawn ``token``."""
     return False
 
 
@@ -86,7 +86,10 @@ class Drafter(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The number of tokens that a round may draft, the length rule's next state, and data for diagnostics."""
+    """The result of a length rule for one round: ``gamma``, the number of tokens that the round may draft.
+
+    ``state`` is the rule's next state, and ``trace`` has data for diagnostics as (name, value).
+    """
 
     gamma: int
     state: Hashable

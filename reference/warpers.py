@@ -102,8 +102,9 @@ def warped(
 ) -> LanguageModel:
     """Return the language model that applies these sampling parameters to the logits ``logits_model(tokens)``.
 
-    ``tokens`` is the whole text before a position, including drafts, so processing that depends on it is right under
-    speculation. Raises ``ValueError`` for an invalid parameter, before any model is called.
+    The parameters are those of the usual sampling options. ``tokens`` is the whole text before a position, including
+    drafts, so processing that depends on it is right under speculation. Raises ``ValueError`` for an invalid parameter,
+    before any model is called.
     """
     check_temperature(temperature)
     check_penalty(repetition_penalty)

@@ -80,7 +80,7 @@ def _like(values: list[Any], like: Pmf) -> Pmf:
 
 
 def selection(target: LanguageModel, prefix: Tokens, draft: Draft) -> Draft:
-    """Return the selected path as a chain: the largest drafted path in the lexicographic order by p/q.
+    """Return the selected path of ``draft`` as a chain: its largest path in the lexicographic order by p/q.
 
     The pmf of each of its tokens is q' (see ``selected_pmf``), not the q from which the token was drawn.
     """

@@ -37,12 +37,12 @@ from ..types import (
 
 
 def rows_of(draft: Draft) -> list[Tokens]:
-    """Return the tokens of every path from the root to a leaf."""
+    """Return the tokens of every path of ``draft`` from the root to a leaf."""
     return [path_tokens(draft, leaf) for leaf in leaves(draft.parents)]
 
 
 def one_draw_a_row(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Match every path of the draft with its own draws from p, and keep the longest match.
+    """Match every path of ``draft`` with its own draws from p, and keep the longest match.
 
     The result has the tokens of this match (the first of several), then one token drawn from p after them.
     """

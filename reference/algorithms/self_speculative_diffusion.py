@@ -36,7 +36,7 @@ def build(task: Task, block: int = 4, window: int = 4) -> Decoder:
     model = masked_model(target)
 
     def one_pass(draws: Draws, prefix: Tokens, here: Block, number: int) -> tuple[Block, Tokens, int]:
-        """Fill positions of the block ``here`` in one pass, the pass with this ``number``.
+        """Fill positions of the block ``here`` after ``prefix`` in one pass, the pass with this ``number``.
 
         Returns the new block, the tokens drafted in the pass, and how many of them were accepted.
         """

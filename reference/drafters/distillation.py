@@ -96,7 +96,7 @@ def visits(model: LanguageModel, prompt: Tokens, length: int) -> dict[Tokens, An
 
 
 def expected_acceptance(target: LanguageModel, draft: LanguageModel, prompt: Tokens, length: int) -> Any:
-    """Return alpha: the mean of ``sum min(p, q)`` over the contexts of ``length`` tokens emitted by the target.
+    """Return alpha: the mean of ``sum min(p, q)`` over the contexts of ``length`` tokens that the target emits.
 
     The result has the number type of the pmfs. Raises ``ValueError`` for a length below 1.
     """

@@ -15,10 +15,10 @@ from .text_paths import paths_drafter
 
 
 def heads_drafter(heads: Sequence[LanguageModel], widths: Sequence[int]) -> Drafter:
-    """Return a drafter of trees whose nodes at level i have the ``widths[i]`` best tokens of ``heads[i]`` as children.
+    """Return a drafter of trees in which the ``widths[i]`` best tokens of ``heads[i]`` are the children of a node.
 
-    Level 0 is the root. Each round calls the drafter with a gamma; levels below level gamma are left out. Raises
-    ``ValueError`` for a width below 1, or unless there is one width for each head.
+    i is the level of the node; level 0 is the root. Each round calls the drafter with a gamma; levels below level gamma
+    are left out. Raises ``ValueError`` for a width below 1, or unless there is one width for each head.
     """
     if len(heads) != len(widths) or any(width < 1 for width in widths):
         raise ValueError(f"widths are {tuple(widths)} for {len(heads)} heads, expected one of at least 1 for each")

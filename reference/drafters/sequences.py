@@ -40,5 +40,5 @@ def sequences_drafter(drafts: tuple[LanguageModel, ...], depth: int) -> Drafter:
 
 
 def forgetful(draft: LanguageModel, count: int) -> LanguageModel:
-    """Return the model that does not see the first ``count`` tokens of the text; it always sees the last token."""
+    """Return ``draft`` as a model that does not see the first ``count`` tokens, but always the last token."""
     return lambda tokens: draft(tokens[min(count, len(tokens) - 1) :])

@@ -93,8 +93,8 @@ def best_budget(acceptance: Sequence[Any], verify_cost: Mapping[int, Any], draft
     """Return the size and depth with the least time per token, ``(depth draft_cost + verify_cost[size]) / value``.
 
     ``acceptance`` is that of ``sequoia_tree``. ``verify_cost`` maps each possible size to the time of a verifying pass,
-    ``draft_cost`` is the time of a drafted level, ``deepest`` the largest depth. Ties go to fewer nodes, then to fewer
-    levels.
+    ``draft_cost`` is the time of a drafted level, ``deepest`` the largest depth. ``value`` is the expected number of
+    tokens per pass with this size and depth. Ties go to fewer nodes, then to fewer levels.
     """
     result = [
         Budget(size, depth, (depth * draft_cost + cost) / planned.value, planned)

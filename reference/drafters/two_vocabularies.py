@@ -56,7 +56,10 @@ def shared_tokens_drafter(draft: LanguageModel, missing: Tokens) -> Drafter:
 
 
 def respelling_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
-    """Return a drafter of the argmaxes of ``draft``, spelled in the target's tokens; at most gamma target tokens."""
+    """Return a drafter of the argmaxes of ``draft``, spelled in the target's tokens; at most gamma target tokens.
+
+    ``pieces`` has the target tokens that each token of ``draft`` spells.
+    """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         text: Tokens = ()
@@ -70,7 +73,8 @@ def respelling_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
 def respelled_sample_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
     """Return a drafter of text sampled from ``draft``, spelled in the target's tokens; at most gamma target tokens.
 
-    Each target token is a point mass in the draft.
+    ``pieces`` has the target tokens that each token of ``draft`` spells. Each target token is a point mass in the
+    draft.
     """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
@@ -85,8 +89,8 @@ def respelled_sample_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
 def string_law_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
     """Return a drafter of target tokens with the law of the drafter's text, summed over all ways to spell it.
 
-    A token of ``draft`` may spell several target tokens. Each target token is drawn from the law of the next target
-    token, given those drafted before. This pmf is its q in the draft.
+    A token of ``draft`` may spell several target tokens: ``pieces`` states which. Each target token is drawn from the
+    law of the next target token, given those drafted before. This pmf is its q in the draft.
     """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:

@@ -138,7 +138,7 @@ def reason_to_refuse(state: CloudState | None, request: EdgeRequest) -> str | No
 def target_rows(target: LanguageModel, state: CloudState, draft: Tokens, count: int) -> list[Pmf]:
     """Return the last ``count`` rows, pmfs ``[V]``, of a pass over the text and ``draft``.
 
-    Only the tokens missing from the cache are fed. ``target`` is the target model.
+    Only the tokens missing from the cache in ``state`` are fed. ``target`` is the target model.
     """
     fed = tokens_to_feed(state.tokens + draft, len(state.cache))
     ends = range(len(fed) - count + 1, len(fed) + 1)

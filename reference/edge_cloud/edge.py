@@ -103,7 +103,7 @@ def drafted(edge: Edge, draws: Draws, state: EdgeState) -> tuple[DraftedBlock, t
 
 
 def prepared(edge: Edge, draws: Draws, state: EdgeState) -> EdgeState:
-    """Return the state with the next request in ``waiting``, or ``state`` itself if a request already waits.
+    """Return the state of ``edge`` with the next request in ``waiting``, or ``state`` if a request already waits.
 
     The request opens the session, asks to verify a block, drafted by ``draws`` if necessary, or supplies the row of q
     that the cloud wants.

@@ -48,7 +48,7 @@ def entropy(q: Pmf) -> float:
 
 
 def margin(q: Pmf) -> Any:
-    """Return the largest entry minus the second largest; a vocabulary of one token has margin 1."""
+    """Return the largest entry of ``q`` minus the second largest; a vocabulary of one token has margin 1."""
     first, second = sorted((0, *q.tolist()), reverse=True)[:2]
     return first - second
 

@@ -22,7 +22,7 @@ from ..types import Pmf
 
 
 def agreement_probability(p: Pmf, q: Pmf) -> Any:
-    """Return the probability that the target's token y and the draft d are equal: the acceptance of a draft."""
+    """Return the probability that the target's token y (law p) and the draft d (law q) are equal: the acceptance."""
     pairs = _pairs(p, q)
     return sum((_both(i, pairs) for i in range(len(pairs))), start=overlap(p, q) * 0)
 
