@@ -6,7 +6,10 @@ install_reference_finder()
 
 
 def __getattr__(name: str) -> str:
-    """Return ``__version__``, looked up on first use: this lookup takes a tenth of the time of a short command."""
+    """Return ``__version__``, looked up on first use: this lookup takes a tenth of the time of a short command.
+
+    Any other ``name`` is an ``AttributeError``.
+    """
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415

@@ -88,7 +88,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Run a test with its share of the alarm and the remaining time; attach its verdicts to the report of the test."""
+    """Run the test ``item`` with its share of the alarm and the remaining time; attach its verdicts to its report."""
     __tracebackhide__ = True
     if "specverify.testing.judged" not in sys.modules:
         yield

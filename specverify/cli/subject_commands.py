@@ -279,7 +279,7 @@ def _summary(subject: Listed) -> str:
 def _verdicts(
     workers: Workers, listed: Sequence[Listed], checklist: Checklist, backend: str
 ) -> Iterator[list[Verdict]]:
-    """Yield, for each of the subjects ``listed``, the list of its verdicts as soon as the subject is examined.
+    """Yield, for each of the subjects ``listed``, the list of its verdicts, as soon as the subject is examined.
 
     Several subjects run in parallel. A single one gets all processes, and so does each one on a cluster (``backend``).
     Code from outside this project is examined in ``workers``, processes of this machine; on a cluster such a subject is

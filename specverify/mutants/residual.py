@@ -455,7 +455,8 @@ def target_row_left_without_draft(p: Any, q: Any, draft_tokens: Any, lengths: An
 def try_in_turn(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
     """Recursive rejection of siblings that subtracts q only at the rejected draft, instead of the whole q.
 
-    ``p`` is the target row of the node, ``tokens`` are the siblings, ``pmfs`` their q.
+    ``p`` is the target row of the node, ``tokens`` are the siblings, ``pmfs`` their q, and ``depth`` is the depth of
+    the node.
     """
     owed = p
     for k, (token, q) in enumerate(zip(tokens, pmfs, strict=True)):

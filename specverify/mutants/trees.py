@@ -288,8 +288,8 @@ def equal_blocks_counted_once(task: Task, candidates: int = 4, gamma: int = 8) -
 def exhausted_draft_keeps_q_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
     """Return the next candidate of a node, with a wrong declared law if q of the candidate is 0.
 
-    Candidates with positive q are drawn first, and then the other tokens uniformly. The law declared for these is q:
-    the bug. ``earlier`` are the candidates so far.
+    Candidates with positive q are drawn first, and then the other tokens uniformly. q is declared as the law of these
+    other tokens: the bug. ``earlier`` are the candidates so far.
     """
     child = without_replacement_then_uniform(draws, q, earlier, width, site)
     return child if child is None or q[child.token] > 0 else Child(child.token, q)

@@ -479,9 +479,9 @@ def _explanations(found: float, place: int, answer: Answer, known: KnownValues) 
 def _of_draft(facts: Facts, before: Tokens, token: int) -> list[tuple[str, float]]:
     """Return logarithms that an engine may wrongly return for ``token`` after ``before``, each with a description.
 
-    They are log q of the token (q is the draft model's pmf after ``before``), the logarithm of its probability in the
-    residual max(p - q, 0) / sum, and that of its acceptance probability min(1, p/q). The last two are left out where
-    they are undefined. ``facts`` has the models; returns [] if one of the two is absent.
+    With p and q the pmfs of the target and the draft model after ``before``, these are the logarithms of: q of the
+    token, its probability in the residual max(p - q, 0) / sum, and its acceptance probability min(1, p/q). The last two
+    are left out where they are undefined. ``facts`` has the models; returns [] if one of the two is absent.
     """
     if facts.draft is None or facts.target is None:
         return []

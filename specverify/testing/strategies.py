@@ -86,7 +86,7 @@ def logits(vocabulary: int, dtype: str = "float64") -> st.SearchStrategy[NDArray
 
 
 def uniforms(number: int, dtype: str = "float64") -> st.SearchStrategy[NDArray[Any]]:
-    """Return a strategy for uniforms ``[number]`` in [0, 1).
+    """Return a strategy for arrays of ``number`` uniforms in [0, 1), of type ``dtype``.
 
     Many are 0, s, 1/2 or 1 - s, where s is the spacing of the floats below 1.
     """

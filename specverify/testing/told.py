@@ -75,7 +75,7 @@ def without_false_replay(verdict: Verdict, *, replays: bool) -> Verdict:
 
 
 def _replays(verdict: Verdict) -> bool:
-    """Return whether ``specverify replay`` can repeat a failure.
+    """Return whether ``specverify replay`` can repeat the failure of ``verdict``.
 
     It cannot if the subject is a lambda or a call with arguments, or if the case has gammas that the caller chose.
     """

@@ -61,10 +61,11 @@ def _rounds_of_row(plan: str, gamma: int, opened: str) -> Sequence[tuple[Event, 
 
 
 def _event(letter: str, count: int, gamma: int) -> Event:
-    """Return the event of a round that accepts ``count`` of ``gamma`` drafts before a token with this ``letter``.
+    """Return the event of a round that accepts ``count`` of ``gamma`` drafts before the token of ``letter``.
 
     An event is a word for the end of a round, such as "all" (no draft is rejected), "first" (the first draft is
-    rejected), or "bonus" (the text ends with the bonus token). ``letter`` is that of the row's plan.
+    rejected), or "bonus" (the text ends with the bonus token). The plan of the row has a letter for each token;
+    ``letter`` is that of the token after the accepted drafts.
     """
     if count == gamma:
         return "bonus" if letter in "er" else "all"
@@ -126,7 +127,10 @@ def _of_open(plans: Sequence[str], gamma: int) -> set[tuple[Any, ...]]:
 
 
 def _candidate(kind: str, rng: random.Random) -> str:
-    """Return the plans of a random batch; most have four rows. ``kind`` is a key of ``DESIGNS``."""
+    """Return the plans of a random batch, made by ``rng``. ``kind`` is a key of ``DESIGNS``.
+
+    Most batches have four rows.
+    """
     gamma, number = rng.choice(GAMMAS), rng.choice([2, 3, 4, 4, 4])
     plans = [_plan(rng, gamma, ends="END" in kind and rng.random() < 0.8) for _ in range(number)]
     for row in rng.sample(range(number), rng.choice([1, 1, 2])) if "OPEN" in kind else ():
@@ -137,7 +141,7 @@ def _candidate(kind: str, rng: random.Random) -> str:
 
 
 def _plan(rng: random.Random, gamma: int, *, ends: bool) -> str:
-    """Return a random plan of a row whose rounds have ``gamma`` drafts.
+    """Return a plan, made by ``rng``, of a row whose rounds have ``gamma`` drafts.
 
     The row ends with the end token if ``ends``, else at the horizon.
     """

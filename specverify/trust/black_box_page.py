@@ -39,7 +39,11 @@ BEGIN, END = "<!-- computed: {} -->", "<!-- end -->"
 
 
 class BugResult(NamedTuple):
-    """How the tests judged one bug of ``black_box_mutants``."""
+    """The result of the tests for one bug of ``black_box_mutants``.
+
+    ``name`` names the bug, and ``tv`` is the total variation between its law and the right one. The other fields are
+    the numbers of texts that the tests needed to refute it.
+    """
 
     name: str
     tv: float

@@ -51,7 +51,12 @@ class ErrorDetection(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """The measured false-alarm rate and power of a test, for one law and one number of samples."""
+    """The measured false-alarm rate and power of a test, for one law and one number of samples (``samples``).
+
+    ``runs`` right samples were tested. ``low`` and ``high`` are the ends of the interval of the false-alarm rate, and
+    ``declared`` is the rate that the author of the test states. ``seen`` states how large
+    each kind of error must be before the test detects it.
+    """
 
     samples: int
     runs: int
@@ -106,8 +111,8 @@ def calibrate(
     """Return the false-alarm rate of a test and the total variation that the test detects.
 
     The false alarms of right samples are counted. Then the smallest detected error is searched by bisection for two
-    kinds of wrong laws. In the first, half of the outcomes are too likely, which is as hard to detect as any error. In
-    the second, a share of the outcomes is uniformly random.
+    kinds of wrong laws. In the first, half of the outcomes are too likely; no error is harder to detect. In the second,
+    a share of the outcomes is uniformly random.
 
     Args:
         statistic: ``statistic(sample)`` gets outcomes as their numbers: int64 ``[samples]`` in random order, or with

@@ -36,7 +36,8 @@ class CountedAlarms(NamedTuple):
     """How often an event happened to a right subject in ``runs`` examinations.
 
     ``what`` names the event: a refutation, or a rejection by the first of two samples. ``accused`` is the number of
-    events, and ``declared`` their declared probability.
+    events, and ``declared`` their declared probability. ``low`` and ``high`` are the ends of the interval of the rate,
+    and ``examples`` name the subjects of some events.
     """
 
     what: str

@@ -42,7 +42,10 @@ _USUAL = Conditions()
 
 
 class MatrixCell(NamedTuple):
-    """The result of one check on one mutant."""
+    """The result of one check on one mutant.
+
+    ``tv`` is the total variation of a refutation, or None. ``runs`` is the number of runs or samples.
+    """
 
     check: str
     status: str

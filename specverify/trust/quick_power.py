@@ -78,7 +78,10 @@ _OF_ONE_KIND = re.compile(r"-[ps]\d+|(?<= )\d+")
 
 
 def right_round(draws: Draws, target: LanguageModel, draft: LanguageModel, tokens: Tokens) -> Tokens:
-    """Return the new tokens of one round of speculative sampling with two drafts, after the text ``tokens``."""
+    """Return the new tokens of one right round of speculative sampling with two drafts, after the text ``tokens``.
+
+    The verifier draws by ``draws`` and reads the models ``target`` and ``draft``.
+    """
     state = State(tokens, 3)
     after, _ = correct("speculative-sampling").build(Task(target, draft, horizon=3), gamma=2).step(draws, state)
     return after.tokens[len(tokens) :]
@@ -99,7 +102,7 @@ Pool = Mapping[str, Mapping[CaseName, int]]
 
 
 class Bug(NamedTuple):
-    """A wrong subject, which must be refuted."""
+    """A wrong subject that must be refuted; ``open`` creates it, and ``kind`` is the kind of the subject."""
 
     name: str
     kind: str
@@ -107,7 +110,7 @@ class Bug(NamedTuple):
 
 
 class Kill(NamedTuple):
-    """The result of one case of a check on a bug."""
+    """The result of one case of a check on a bug: whether it refutes the bug, and the number of runs that it made."""
 
     check: str
     case: CaseName

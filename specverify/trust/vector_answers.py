@@ -226,7 +226,7 @@ def _given_rows(inputs: Mapping[str, Any]) -> tuple[list[Pmf], list[Pmf]]:
     """Return the target's and the draft model's pmfs of a ``verify_chain`` or ``boundary`` vector, one per position.
 
     ``inputs`` are those of the vector. Raises ``NotAsked`` if a pmf of the drafter is missing, if ``inputs`` contain
-    NaN or the keys of an exponential race, or if the vocabulary is so small that the draw of a token could be taken for
+    NaN or the keys of an exponential race, or if the vocabulary is too small: a draw of a token could then be taken for
     an acceptance test.
     """
     if None in inputs["q"] or "keys" in inputs or "nan" in str(inputs):

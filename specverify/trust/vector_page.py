@@ -207,7 +207,7 @@ def _left_out(rows: Sequence[VectorRow]) -> list[str]:
 
 
 def line_of(row: VectorRow) -> str:
-    """Return the table line of one planted bug."""
+    """Return the table line of ``row``, one planted bug."""
     start = f"| {row.name} | {_safe(row.summary)} |"
     if row.killers:
         return f"{start} {_ids(row)} |"

@@ -30,7 +30,7 @@ def table_rows(grades: Grades) -> list[tuple[str, ...]]:
 
 
 def unanswered_groups(grades: Grades) -> list[str]:
-    """Return the names of the groups without any answer.
+    """Return the names of the groups in ``grades`` without any answer.
 
     If a kind has more than 9 such groups, one entry with their number replaces them.
     """
@@ -43,7 +43,7 @@ def unanswered_groups(grades: Grades) -> list[str]:
 
 
 def told_failures(grades: Grades) -> Iterator[str]:
-    """Yield some failures as text, each with the inputs and the reason, so that it can be checked by hand.
+    """Yield some failures of ``grades`` as text, each with the inputs and the reason, to be checked by hand.
 
     These are the first ``OF_A_GROUP`` of each group, but at most ``FIRST`` in total.
     """

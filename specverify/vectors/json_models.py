@@ -17,7 +17,7 @@ Rows = Sequence[Sequence[str]]
 
 
 def pmf_of(row: Sequence[str]) -> Pmf:
-    """Return a list of strings such as ``"3/8"`` as a pmf: an object array of ``Fraction``."""
+    """Return ``row``, a list of strings such as ``"3/8"``, as a pmf: an object array of ``Fraction``."""
     return as_pmf([Fraction(mass) for mass in row])
 
 

@@ -118,7 +118,10 @@ def equal_laws(expected: dict[Any, str], found: dict[Any, Any], decisions: int) 
 
 
 def rational(value: Any) -> Fraction | None:
-    """Return a probability, a string such as ``"3/8"`` or a number, as a ``Fraction``; None for anything else."""
+    """Return ``value``, a probability as a string such as ``"3/8"`` or as a number, as a ``Fraction``.
+
+    Returns None for anything else.
+    """
     if isinstance(value, str):
         return Fraction(value) if len(value) <= LONGEST and RATIONAL.fullmatch(value) else None
     fine = is_number(value) and 0 <= value <= MOST

@@ -101,7 +101,7 @@ class Kind(NamedTuple):
 
 
 def text(value: Any) -> str:
-    """Return a number as the text of the equal rational, such as ``"3/8"``."""
+    """Return ``value``, a number, as the text of the equal rational, such as ``"3/8"``."""
     return str(Fraction(value))
 
 

@@ -48,8 +48,8 @@ def _of_cache(flag: str) -> Iterator[Vector]:
 def _held(flag: str, known: int, gamma: int) -> list[dict[str, int]]:
     """Return the values of the input ``held`` to test, each as {"held": number of entries}.
 
-    For the drafter's cache there are two: the number after an ordinary round with ``known`` tokens and ``gamma``
-    drafts, and ``known - 2``. Return [{}] for the target's cache, which has no such input; ``flag`` is the cache.
+    ``flag`` is the cache. For the drafter's cache there are two values: the number after an ordinary round with
+    ``known`` tokens and ``gamma`` drafts, and ``known - 2``. The target's cache has no such input: return [{}].
     """
     if flag == TARGET:
         return [{}]

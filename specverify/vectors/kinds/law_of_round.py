@@ -125,7 +125,7 @@ def law_data(law: Mapping[Tokens, Any]) -> Answer:
 
 
 def options_data(value: Any) -> Any:
-    """Return an option of an algorithm as JSON data: rationals become strings, tuples lists."""
+    """Return ``value``, an option of an algorithm, as JSON data: rationals become strings, tuples lists."""
     if isinstance(value, Fraction):
         return text(value)
     if isinstance(value, Mapping):
