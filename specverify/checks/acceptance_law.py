@@ -55,7 +55,7 @@ class Rate(NamedTuple):
 
 
 def rates(seen: Seen, promised_law: Mapping[Tokens, float]) -> Iterator[Rate]:
-    """Yield the rate of every draft in the recorded runs ``seen``.
+    """Yield a ``Rate`` for every draft in the recorded runs ``seen``: how often it is drafted, and how often emitted.
 
     p is computed from ``promised_law``, the expected law of texts. Drafts after a text with probability 0 in this law
     are left out.

@@ -42,7 +42,11 @@ HIDDEN = "its drafting step cannot be called"
 
 
 class ProposalLaw(NamedTuple):
-    """The law of a decoder's drafts in one state: of each next token with its declared pmf, and of whole drafts."""
+    """The law of a decoder's drafts in one state.
+
+    ``tokens`` has the law of each next token, given the earlier drafts and the declared pmf. ``drafts`` has the law of
+    whole drafts.
+    """
 
     tokens: Mapping[tuple[Tokens, tuple[Any, ...]], Mapping[int, Any]]
     """``tokens[drafts, pmf][token]`` is the probability that the round drafts the tokens ``drafts`` and next ``token``,

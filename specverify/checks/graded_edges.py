@@ -1,9 +1,9 @@
 """The probability of a fault that occurs only if a random number is close to an end of its range ("edge").
 
 The fault is searched again with the number at growing distances from the end, until it no longer occurs. The
-probability of the edge is at most the largest distance at which it may occur. Two premises: a fault that is gone at one
-distance does not return closer to the middle (a few larger distances are tested), and every draft is verified with rows
-like those of the search.
+probability of the edge is at most the largest distance at which it may occur. This rests on two premises: a fault that
+is gone at one distance does not return closer to the middle (a few larger distances are tested), and every draft is
+verified with rows like those of the search.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The number of accepted drafts of a tree, compared with the best known rule for trees that are drawn the same way.
 
-The optimum for a whole tree is not known, so a rule is the standard. If the children of a node are a fixed candidate
-set, the rule is a draw from p, which is then searched among the children; no lossless rule accepts more. If the
-children are drawn, the rule is recursive rejection (SpecInfer, arXiv 2305.09781; RSD, arXiv 2402.14160).
+The optimum for a whole tree is not known, so the best known rule is the standard. If the children of a node are a fixed
+candidate set, the rule is a draw from p, which is then searched among the children; no lossless rule accepts more. If
+the children are drawn, the rule is recursive rejection (SpecInfer, arXiv 2305.09781; RSD, arXiv 2402.14160).
 """
 
 from __future__ import annotations

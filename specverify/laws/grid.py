@@ -80,8 +80,8 @@ class GridCell(NamedTuple):
 class Looked(NamedTuple):
     """The result of evaluating a kernel in some cells of its uniforms.
 
-    ``settled`` has the cells with one outcome, ``others`` the cells with several outcomes. Each of them is halved, with
-    its parts in ``halves``, or is too small to be halved and also listed in ``unsettled``.
+    ``settled`` has the cells with one outcome, ``others`` the cells with several outcomes. A cell of ``others`` is
+    halved, and its parts are in ``halves``. If it is too small to be halved, it is listed in ``unsettled`` too.
     """
 
     settled: tuple[tuple[GridCell, Tokens], ...]

@@ -246,9 +246,9 @@ def _next_branch(
 ) -> bool:
     """Move ``branches``, the current path, to the next path to follow, depth first; return False if there is none.
 
-    Paths with a negligible probability are skipped, and so are paths that do not begin with the outcomes ``first`` or
-    have at most the probability ``least()``. ``rare(probability)`` is called for skipped negligible paths; if it
-    returns False, so does this function.
+    Three kinds of paths are skipped: those that do not begin with the outcomes ``first``, those with at most the
+    probability ``least()``, and those with a negligible probability. For the last kind ``rare(probability)`` is called;
+    if it returns False, so does this function.
     """
     while _advanced(branches, first):
         branch, lost = branches[-1], 0.0

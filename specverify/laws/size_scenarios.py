@@ -1,10 +1,10 @@
 """Scenarios of a given size: long texts, long prompts, many rows, large vocabularies.
 
-Rows are one-hot, so each scenario has one path. A fault at the end of a page of a cache, a ring buffer, an attention
-window, a block or a captured graph shows at a power of two, plus or minus one. A text of 132 tokens passes every such
-length up to 129; prompts end at each of them. For a number of drafts, further scenarios have one row that is not
-one-hot. A program that uses the row of q of another position fails only in these scenarios: with one-hot rows, a token
-that it wrongly rejects is emitted as its own replacement.
+Rows are one-hot, so each scenario has one path. Many faults occur only at a certain length: at the end of a page of a
+cache, a ring buffer, an attention window, a block or a captured graph. Such lengths are powers of two, plus or minus
+one. A text of 132 tokens passes every such length up to 129, and prompts end at each of them. For a number of drafts,
+further scenarios have one row that is not one-hot. A program that uses the row of q of another position fails only in
+these scenarios: with one-hot rows, a token that it wrongly rejects is emitted as its own replacement.
 """
 
 from __future__ import annotations

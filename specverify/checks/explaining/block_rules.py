@@ -59,11 +59,12 @@ def block_round(given: GivenDrafts, weights_of: Weights = capped_ratios) -> Bloc
 
 
 def block_fault(all_given: Sequence[GivenDrafts]) -> str:
-    """Return the sentence about a wrong w or the wrong half of a block verification; "" if neither explains the rounds.
+    """Return the sentence about the fault of a block verification: a wrong weight w, or one wrong half; else "".
 
-    A wrong w must explain all numbers of both halves. The two halves are the number of accepted drafts, and the law of
-    the token after them. A sentence about a half is returned if the rounds ``all_given`` follow the other half.
-    Following a half counts only if it differs there from the rule that tests single drafts.
+    w is the product of p/q over the accepted drafts, limited to 1 after each. The two halves are the number of accepted
+    drafts, and the law of the token after them. A wrong w must explain all numbers of both halves. A sentence about a
+    half is returned if the rounds ``all_given`` follow the other half. Following a half counts only if it differs there
+    from the rule that tests single drafts.
     """
     rounds = [(given, block_round(given)) for given in all_given if given.drafts]
     accepts, replaces = _halves(rounds)

@@ -151,10 +151,9 @@ def outcome_counterexample(
 def _paths_to(outcome: Tokens, here: InScenario, decoder: Decoder, number: int) -> list[tuple[Any, Path[Tokens]]]:
     """Return (weight, path) of the ``number`` most probable paths to the tokens ``outcome``.
 
-    The paths are those of ``decoder`` in the scenario of ``here``. If ``outcome`` is from the law of one round followed
-    by tokens of the target, a whole decode may not emit it; then the paths emit as many of its first tokens as
-    possible. In other cases without a result all decodes are searched, because a decoder may change earlier tokens or
-    depend on more than its state.
+    The paths are those of ``decoder`` in the scenario of ``here``. There may be no such path. If ``outcome`` is one
+    round followed by tokens of the target, the returned paths then emit as many of its first tokens as possible.
+    Otherwise all decodes are searched, because a decoder may change earlier tokens or depend on more than its state.
     """
     found = heaviest_decodes(decoder, here.prompt, outcome, number, SEARCHED_PATHS)
     if found or not is_law_of_one_round(here):

@@ -108,7 +108,7 @@ def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> Roun
 
 
 def rounds_elsewhere(here: InScenario) -> list[GivenDrafts]:
-    """Return the rounds of the decoder ``here`` in the other scenarios, those that distinguish wrong formulas."""
+    """Return the rounds of the decoder ``here`` in further scenarios, in which wrong formulas give other numbers."""
     result: list[GivenDrafts] = []
     for scenario in (*GENERIC, WIDE):
         if scenario != here.scenario:
@@ -518,9 +518,10 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
 
 
 def _only_fault_of_parameters(all_given: Sequence[GivenDrafts]) -> str:
-    """Return the only mistake in the sampling parameters with which the rounds follow the rule; "" if several fit.
+    """Return the one mistake in the sampling parameters that explains the rounds; "" if none or several do.
 
-    Mistakes in p alone and in p and q count as one. ``all_given`` are rounds whose wrong values are all 0 or 1.
+    A mistake explains the rounds if they follow the rule with these wrong parameters. The same mistake in p alone, and
+    in p and q, counts as one. ``all_given`` are rounds whose wrong values are all 0 or 1.
     """
     fitting = [said for said in all_given[0].others if _all_values_fit(all_given, partial(_other, said))]
     return fitting[0] if len({said.partition(" taken ")[2] for said in fitting}) == 1 else ""

@@ -24,7 +24,10 @@ from specverify.reference import Pmf, Tokens
 
 
 class HeaviestPaths(NamedTuple):
-    """The most probable paths of an engine, with the draws on each of them."""
+    """The most probable paths of an engine (``engine``), with the decisions and the draws on each of them.
+
+    ``expected`` is the right law of the new tokens. ``cells`` is a cache of the intervals in which uniforms lie.
+    """
 
     engine: KeptPaths
     expected: Mapping[Tokens, Any]

@@ -7,8 +7,9 @@ first sample, and couples are counted by the cells of their two rows. ``statisti
 against independence.
 
 A number that all rows of a call share need not show in couples: each row may use it in another way. So the shares of
-the cells in two calls with different seeds are compared too. If the rows of each call are independent samples of one
-law, the first rows of a call say nothing about its other rows that the rows of the other call do not say.
+the cells in two calls with different seeds are compared too. The null hypothesis is that the rows of each call are
+independent samples of one law. Then the first rows of a call help to predict its other rows no better than the rows of
+the other call do.
 
 If independence is not refuted, the dependence is bounded. Two successive couples (a, b) and (c, d), which come from
 different calls, give one sample of each of two laws: (a, b) has the joint law, and (c, b) the product of the two
