@@ -11,10 +11,10 @@ restricts the number to an interval. One lookup in a CDF may need several compar
 branches over several lines. The audit must tell such a lookup from two separate decisions. In one lookup, an earlier
 outcome determines where the next thresholds lie. A scan that continues past its result always compares with thresholds
 outside the remaining interval; a bisection, or a scan that stops, always with thresholds inside. No lookup does both.
-So a uniform is reported if, between the same two lines (or one line and itself) and after the same earlier outcome, a
-threshold lay inside the remaining interval on one path and outside on another. Two examples are a uniform that rejects
-a draft and is looked up again in the residual, and one uniform that is broadcast against the acceptance ratios of
-several positions.
+So the audit compares paths on which the same two lines (or one line twice) compare the uniform, after the same earlier
+outcome. It reports the uniform if the second threshold lay inside the remaining interval on one path and outside on
+another. Two examples are a uniform that rejects a draft and is looked up again in the residual, and one uniform that is
+broadcast against the acceptance ratios of several positions.
 
 Noise of a race (an argmax with Gumbel or exponential noise) is reported if it is used in a second race with other
 weights, is compared with a number, or is in two entries of one race. The second race of a Gumbel top-k, with the same

@@ -264,9 +264,9 @@ class Coupled:
     def open_end(self, element: Any, law: Sequence[tuple[Any, float]]) -> None:
         """Draw ``element``, an outcome that the program returned without reading it, and check its law.
 
-        An example is the last token of a run. Its draw does not branch; the enumeration states its ``law``, pairs
-        (value, probability), instead. A difference is recorded if the drawn value has another probability in ``law``
-        than in the draw.
+        An example is the last token of a run. An enumeration does not branch at its draw, but computes ``law``, the
+        pairs (value, probability). A difference is recorded if the drawn value has another probability in ``law`` than
+        in the draw.
         """
         before = len(self._answered)
         value = element.value()

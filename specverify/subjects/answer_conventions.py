@@ -46,7 +46,7 @@ class _Convention(NamedTuple):
 
 
 def with_rows(verify: BareVerifier, form: Form, *, now: bool = False) -> BareVerifier:
-    """Return ``verify`` as a call that returns all emitted tokens as a row, or as a row for each row of a batch.
+    """Return a function that calls ``verify`` and returns all emitted tokens: a row, or one row for each of a batch.
 
     Returns ``verify`` unchanged if its source has no statement that returns a tuple. The convention of the tuple is
     searched in the first call, or ``now``, which calls ``verify``. It must not be searched while random calls are
@@ -165,7 +165,10 @@ def _is_mask(part: Any) -> bool:
 
 
 def _numbers(part: Any) -> list[int] | None:
-    """Return the numbers of a part, without negative placeholders; None for a part that is no number and no row."""
+    """Return the numbers in ``part``, a part of a verifier's result, without negative placeholders.
+
+    Returns None for a part that is no number and no row of numbers.
+    """
     if part is None:
         return []
     if isinstance(part, bool | str | Mapping) or np.ndim(part) > 1:

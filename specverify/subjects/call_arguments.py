@@ -157,7 +157,7 @@ def with_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
 def with_length(function: Callable[..., Any], horizon: int) -> Callable[..., Any]:
     """Return a function that calls ``function`` with ``horizon`` for its required arguments for the number of tokens.
 
-    These are the arguments with one of the names ``LENGTH_NAMES``. The returned call does not take them. Returns
+    These are the arguments with one of the names ``LENGTH_NAMES``. The returned function does not take them. Returns
     ``function`` itself if it has none.
     """
     signature = signature_of(function)

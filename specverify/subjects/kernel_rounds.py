@@ -2,8 +2,8 @@
 
 A *case* is one sequence of drafts in a situation (a target, a draft model and a number of drafts); each row has one
 case. A *table* is a pair of models. The rows of all drafts of all situations share one launch, in random order, so that
-a row has neighbours with other drafts, lengths and pmfs. In a large vocabulary three tokens have mass, on both sides of
-block edges: with 1025 tokens, for example, 511, 512 and 1024.
+a row has neighbours with other drafts, lengths and pmfs. In a large vocabulary only three tokens have positive
+probability. They lie on both sides of the edges of blocks: with 1025 tokens, for example, 511, 512 and 1024.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Samples of a kernel with an internal generator, drawn and counted on its own device.
 
-The number of rows of each kind is drawn beforehand, one multinomial per call, so the host draws nothing row by row; the
-assignment of kinds to rows is drawn once. The device returns counts.
+A kind of row is one choice of drafts and pmfs. For each call one multinomial draw determines how many rows of each kind
+there are, so the host draws nothing row by row. Which rows have which kind is drawn once. The device returns counts.
 """
 
 from __future__ import annotations

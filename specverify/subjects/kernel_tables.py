@@ -4,8 +4,8 @@ The law of a kernel is computed from cells of its uniforms (``laws.grid``). A ke
 (the largest weight / noise) is examined in the same way if this token is one of two, a and b. For exponentials of rate
 1, E_a / (E_a + E_b) is uniform: with E_a = r and E_b = 1 - r, token a wins if r < w_a / (w_a + w_b), as under inverse
 CDF. A third noise E_c = (1 - s) / s, with s = sqrt(t) and t uniform, makes the three a uniform point of the simplex, up
-to scale. So the law of a kernel that wrongly lets token c take part in the race is computed correctly too. Hence in the
-models of a race p exceeds q on a and b alone, and the last row of p has no other token.
+to scale. So the law of a kernel that wrongly lets token c take part in the race is computed correctly too. For this
+reason, in the models of a race p exceeds q only on a and b, and the last row of p has no other token.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ..
 def deep_situations(kernel: Kernel) -> tuple[Situation, ...]:
     """Return models for rounds of ``KERNEL_GAMMA`` drafts whose pmfs are one-hot except at two positions.
 
-    There is a ``Situation`` for each pair of positions. Before these comes one in which p and q are nearly equal at
-    both positions (``apart_tables``). The models are exact in the dtype of ``kernel``.
+    There is a ``Situation`` for each pair of positions. Another one, which comes first, has p and q that are nearly
+    equal at two positions (``apart_tables``). The models are exact in the dtype of ``kernel``.
     """
     exponent = 7 if kernel.short else 11
     result = [certain_but((0, 2), exponent, apart_tables(exponent), PAIRS[1])]

@@ -128,8 +128,8 @@ def _drafted(scenario: Scenario) -> Requests:
     """Return the request of ``scenario``, and one for each draft that is rejected in it.
 
     The prompt of such a request ends with the rejected draft and one token. Such a prompt shows a fault of a prefix
-    cache: the engine stored a block under the draft, and finds this block again, although it holds the replacement of
-    the draft by then.
+    cache. An engine with this fault stores a block of the cache under the draft. It finds the block again for this
+    prompt, although the block then holds the replacement of the draft.
     """
     task = handed_task(scenario, rational=False)
     (answer,) = target_law(task, scenario.prompt)

@@ -9,8 +9,8 @@ its trace. ``draws`` chooses the results of random primitives. All bits of one k
 in another way raises ``NeedsValue``.
 
 JAX computes with concrete values, and the results are cached, because the runs of an enumeration repeat most
-computations. JAX arrays are immutable, so an array with the same content may replace another. Keys are cached too: the
-keys of a run's calls are taken from a few.
+computations. JAX arrays are immutable, so an array with the same content may replace another. Keys are cached too:
+every run takes the keys for its calls from one small set.
 
 Rules compute with symbolic numbers. Loops and conditions are followed as in Python, so a random condition is drawn
 where the program branches on it. If a primitive has no rule, every random element is drawn and JAX computes, so the

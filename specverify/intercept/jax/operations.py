@@ -6,8 +6,8 @@ positions, and no element is read.
 
 Concrete numbers: JAX compiles a program for each primitive and each shape, and a verifier is examined at many shapes.
 Most primitives of an eager verifier move elements, count, or apply one IEEE operation, so NumPy computes those. JAX
-computes sums of floats and functions such as ``log``, which it rounds in its own way, and operations with a subnormal
-number, which it flushes to 0, a NaN or a negative zero.
+itself computes sums of floats and functions such as ``log``, because it rounds them in its own way. It also computes
+every operation with a subnormal number (which it flushes to 0), a NaN or a negative zero.
 
 A handler applies one primitive: it gets the operands, the parameters of the primitive, and JAX's description of the
 result (shape and dtype), and returns the elements of the result, or ``Declined`` if it has no rule for these operands.
