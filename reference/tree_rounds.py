@@ -1,7 +1,8 @@
 """A round with a tree: draft, walk down from the root as far as candidates are accepted, commit.
 
-The drafter decides the size of a tree; the horizon limits its depth. A verifier that decides level by level is a rule
-for one position: ``descend`` applies it from the root until nothing is accepted or a node has no children.
+The drafter decides the size of a tree; the horizon limits its depth. Many verifiers decide level by level. Such a
+verifier is given by its rule for one position: ``descend`` applies the rule from the root until nothing is accepted or
+a node has no children.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Predictive pipelined decoding: passes for the next token start before this one is finished (Yang et al. 2307.05908).
 
-After layer e of d layers an early exit gives the k most probable values of the current token, and for each of them a
-pass for the following token is started. When the current token is finished, drawn from p, the pass of the value that
-equals it continues; the others are discarded. The text is the target's own; only the time changes: after a guessed
-token, d - e layers of the next pass are already computed. If a token is guessed with probability h, it takes ``d - (d -
-e) h`` layers on average, with up to k additional passes.
+The model has d layers. After layer e an early exit gives the k most probable values of the current token. For each of
+these values a pass for the following token is started. When the current token is finished, drawn from p, the pass of
+the value that equals it continues; the others are discarded. The text is the target's own; only the time changes: after
+a guessed token, d - e layers of the next pass are already computed. If a token is guessed with probability h, it takes
+``d - (d - e) h`` layers on average, with up to k additional passes.
 
 A round emits one token; its trace has the number of layers it took and whether it was guessed. The state between rounds
 (``State.drafter``) is whether the last token was guessed.

@@ -28,7 +28,9 @@ from .messages import SparsePmf, Verify
 class Mode(NamedTuple):
     """A mode of verification: ``sends``, the part of q that is sent with the drafts, and ``verify``, the cloud's rule.
 
-    The part is nothing, ``masses`` (q of each drafted token) or ``rows`` (the row of q for each draft).
+    The part is nothing, ``masses`` (q of each drafted token) or ``rows`` (the row of q for each draft). ``fetches``
+    states whether the cloud requests a row of q after a rejection, ``shared_noise`` whether both sides draw from one
+    noise.
     """
 
     sends: Literal["nothing", "masses", "rows"]

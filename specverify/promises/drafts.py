@@ -3,7 +3,8 @@
 A draft from a stale cache does not change the output: it is rejected more often. So the queries to the models are
 examined. The engine is made for models that are tables, which record their queries. p and q are one-hot after every
 text and depend on the whole text, so a scenario has one run. An engine that drafts a chain queries its models with the
-decided text, alone or followed by drafts, each of which is the token of which q is certain. Another query is a fault.
+decided text, alone or followed by drafts. Each of these drafts must be the token to which q gives probability 1. Any
+other query is a fault.
 
 In some scenarios p = q and every draft is accepted. In others a quarter of the drafts is rejected, because some draft
 caches are wrong only after a rejection. One text is long, because a draft model can have fewer positions than the

@@ -161,7 +161,9 @@ def _round(rng: random.Random, gamma: int, lengths: tuple[int, ...]) -> str:
 
 
 def design(kind: str) -> tuple[list[str], set[tuple[Any, ...]]]:
-    """Return the batches of a ``kind`` (a key of ``DESIGNS``), and the constellations of candidates that they lack.
+    """Return the batches of a ``kind``, and the constellations that some candidate has, but none of these batches.
+
+    ``kind`` is a key of ``DESIGNS``. A constellation is a combination of events of the rows of a batch.
 
     The batches that add the most constellations come first.
     """

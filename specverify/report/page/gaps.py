@@ -1,7 +1,7 @@
 """The panel of near-ties: greedy texts with and without speculation that differ at two nearly equal logits.
 
-For each first difference between two texts, it shows the gap (how far the less probable of the two tokens is below the
-largest logit) and the largest gap that rounding explains, on a logarithmic scale.
+For each first difference between two texts it shows two gaps on a logarithmic scale. One is how far the less probable
+of the two tokens is below the largest logit; the other is the largest gap that rounding explains.
 """
 
 from __future__ import annotations
