@@ -90,6 +90,12 @@ WIDE_TREE: Final = (-1,) * 4
 """Parents of a tree with one level of four nodes: the fourth is tested on the residual of p after three rejections."""
 WIDE: Final = Scenario(open_after(1), 4, (0,), 2, seed=38)
 """Rows whose residual of p is positive after three rejections."""
+SIBLINGS_TREE: Final = (-1, -1, -1, 0, 0, 0, 3, 3, 3)
+"""Parents of a tree with three levels of three nodes; the first node of each level has the next level below it."""
+SIBLING_SCENARIOS: Final = tuple(Scenario(few_after(level + 1), 5, (0,), 4, seed=39) for level in range(3))
+"""Scenarios with one open row, of five tokens, at one level of ``SIBLINGS_TREE``. After two rejected siblings p and q
+still have several possible tokens, so a fault in the test of one sibling at one level, or in the row that it leaves to
+the next sibling, changes the law."""
 CROWDED: Final = Scenario(open_after(5), 2, (0,) * 5, 2, seed=30)
 """A scenario with an open draft and a one-hot last token. It has few paths although one call draws from five rows."""
 PAIRED: Final = Scenario(open_after(2, 3, 4), 2, (0, 0), 3, seed=388)

@@ -16,7 +16,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from specverify.checks import Case, Check, Conditions
-from specverify.laws.certain_tables import OPEN
+from specverify.laws.certain_tables import FEW, OPEN
 from specverify.laws.deep_scenarios import QUICK_SCENARIOS
 from specverify.subjects.subject import EngineProgram, InScenario
 
@@ -153,7 +153,7 @@ def _of_special_variants(scenarios: Mapping[str, Sequence[Case]]) -> list[Case]:
     """
     by_variant: dict[str, list[Case]] = {}
     for where, cases in scenarios.items():
-        for case in cases if where.startswith(OPEN) else ():
+        for case in cases if where.startswith((OPEN, FEW)) else ():
             by_variant.setdefault(name_of_case(case)[0], []).append(case)
     generic = {name_of_case(case)[0] for case in scenarios.get(GENERIC, ())}
     result: list[Case] = []
@@ -172,7 +172,7 @@ def _horizon(case: Case) -> int:
 
 def _open_rows(case: Case) -> int:
     table, _, _ = name_of_case(case)[1].partition("-")
-    return table.removeprefix(OPEN).count("_")
+    return table.removeprefix(OPEN).removeprefix(FEW).count("_")
 
 
 def _first_scenarios(check: Check, scenarios: Iterable[str], most: int) -> Sequence[str]:

@@ -50,6 +50,8 @@ from specverify.laws.deep_scenarios import (
     LATE_SCENARIOS,
     LATE_TREE,
     ONE_ROW_SCENARIOS,
+    SIBLING_SCENARIOS,
+    SIBLINGS_TREE,
     TREE_SCENARIOS,
     WIDE,
     WIDE_TREE,
@@ -122,9 +124,8 @@ def tree_subject(verify: BareVerifier, name: str, form: Form, trees: tuple[Token
     * The deepest of these shapes is also examined by sampling.
     * If ``verify`` takes a batch of trees, each shape is examined as one tree of a batch. The first shape is also
       examined in a batch of this tree alone.
-    * If ``verify`` takes one tree per call and ``trees`` is None, four more shapes are examined: ``DEEP_TREE``,
-      ``LATE_TREE``, ``WIDE_TREE``, and a single draft with p and q nearly equal. A shape on which ``verify`` raises is
-      left out.
+    * If ``trees`` is None, five more shapes are examined: ``DEEP_TREE``, ``LATE_TREE``, ``WIDE_TREE``,
+      ``SIBLINGS_TREE``, and a single draft with p and q nearly equal. A shape on which ``verify`` raises is left out.
     """
     drafting = DRAFTING[_drafts(form)]
     shapes = trees or (drafting.trees[1:2] if form.batched else drafting.trees)
@@ -142,7 +143,7 @@ def tree_subject(verify: BareVerifier, name: str, form: Form, trees: tuple[Token
         intercepted=True,
         kind=form.kind,
         scenarios=drafting.scenarios,
-        deep=tuple if form.batched or trees else partial(_deep, verify, form),
+        deep=tuple if trees else partial(_deep, verify, form),
         situations=(
             *((_variant(verify, form, shapes[0], company=False),) if form.batched else ()),
             *variants,
@@ -157,7 +158,13 @@ def _drafts(form: Form) -> Drafts:
 
 
 def _deep(verify: BareVerifier, form: Form) -> Cases:
-    deep = ((DEEP_TREE, TREE_SCENARIOS), (LATE_TREE, LATE_SCENARIOS), (WIDE_TREE, (WIDE,)), ((-1,), ONE_ROW_SCENARIOS))
+    deep = (
+        (DEEP_TREE, TREE_SCENARIOS),
+        (LATE_TREE, LATE_SCENARIOS),
+        (WIDE_TREE, (WIDE,)),
+        (SIBLINGS_TREE, SIBLING_SCENARIOS),
+        ((-1,), ONE_ROW_SCENARIOS),
+    )
     made = ((_variant(verify, form, shape), where) for shape, where in deep)
     return tuple(case for variant, scenarios in made for case in where_it_runs(variant, scenarios))
 
