@@ -21,7 +21,7 @@ from specverify.subjects.batch_plans import (
     OPEN_AFTER_THE_HORIZON,
 )
 from specverify.subjects.made_engine import Made, made_subject
-from specverify.subjects.requests import PLANNED_AT_ONCE, PLANNED_ENDING, law_of_all, served
+from specverify.subjects.requests import PLANNED_AT_ONCE, PLANNED_ENDING, QUICK_PLANNED, law_of_all, served
 from specverify.subjects.subject import EngineProgram
 from specverify.trust.batch_designs import GAMMAS, OVER, constellations, design, rounds
 
@@ -59,6 +59,13 @@ def test_rounds_of_a_batch_follow_from_its_plans():
     events = [{row: event for row, (event, _) in each.items()} for each in rounds(("ade", "dr", "aaaae"), 2)]
     assert events[:2] == [{0: "later", 1: "first", 2: "all"}, {0: "draft", 1: "replacement", 2: "last draft"}]
     assert [*rounds(("a" * HORIZON,), 3)][-1] == {0: ("horizon", False)}
+
+
+def test_a_random_token_is_open_only_as_a_draft():
+    """With two drafts the token at index 2 is a bonus, unless a draft before it is rejected."""
+    for plan, expected in (("aao", [False, False]), ("ao", [True, False]), ("do", [False, True])):
+        events = [events[0][1] for events in rounds((plan,), 2)]
+        assert events[:2] == expected
 
 
 def test_every_row_ends_alone_at_every_place_by_every_kind_of_token():
@@ -210,3 +217,70 @@ def test_such_an_engine_is_refuted_and_the_right_one_holds(name):
     verdict = run_check(subject, check_named("law_is_target"), Checklist(()))
     assert verdict.status is (Status.REFUTED if name else Status.HOLDS)
     assert name or verdict.figures["cases"] == len(names)
+
+
+class Slots:
+    """Samples batches in slots: if a row is complete, the rows behind it move up.
+
+    ``q_of(slot, row)`` is the index of the rows of q that a test uses, and ``residual_of`` that of a replacement.
+    """
+
+    def __init__(self, scenario, gamma, q_of=lambda slot, row: slot, residual_of=lambda slot, row: slot):
+        """Take the scenario of an engine, and the number of drafts of a round."""
+        self.scenario, self.gamma, self.q_of, self.residual_of = scenario, gamma, q_of, residual_of
+        self.rng, self.q = np.random.default_rng(), np.zeros((8, gamma, scenario.vocabulary))
+
+    def drawn(self, weights):
+        return int(self.rng.choice(len(weights), p=weights / weights.sum()))
+
+    def round(self, slot, row, text, drafts):
+        """Return the new tokens of a row after ``text``."""
+        for i, token in enumerate(drafts):
+            p = np.asarray(self.scenario.target((*text, *drafts[:i])))
+            if self.rng.random() * self.q[self.q_of(slot, row), i, token] >= p[token]:
+                rest = np.maximum(p - self.q[self.residual_of(slot, row), i], 0)
+                return (*drafts[:i], self.drawn(rest if rest.any() else p))
+        return (*drafts, self.drawn(np.asarray(self.scenario.target((*text, *drafts)))))
+
+    def drafted(self, slot, text, count):
+        new = ()
+        for i in range(count):
+            self.q[slot, i] = self.scenario.draft((*text, *new))
+            new = (*new, self.drawn(self.q[slot, i]))
+        return new
+
+    def decode(self, prompts):
+        """Return the new tokens of each prompt."""
+        texts, live = [tuple(prompt) for prompt in prompts], [*range(len(prompts))]
+        wanted = [len(prompt) + self.scenario.horizon for prompt in prompts]
+        while live:
+            counts = [min(self.gamma, wanted[row] - len(texts[row]) - 1) for row in live]
+            drafts = [self.drafted(slot, texts[row], counts[slot]) for slot, row in enumerate(live)]
+            for slot, row in enumerate(live):
+                texts[row] += self.round(slot, row, texts[row], drafts[slot])
+            live = [row for row in live if len(texts[row]) < wanted[row]]
+        return [text[len(prompt) :] for text, prompt in zip(texts, prompts, strict=True)]
+
+
+WRONG_SLOTS = {
+    "": {},
+    "q of the row's first slot": {"q_of": lambda slot, row: row},
+    "residual with q of the row's first slot": {"residual_of": lambda slot, row: row},
+    "q of the slot below": {"q_of": lambda slot, row: slot + 1},
+    "q of the first slot": {"q_of": lambda slot, row: 0},
+}
+
+
+@pytest.mark.usefixtures("unexplained")
+@pytest.mark.parametrize("gamma", [1, 2])
+@pytest.mark.parametrize("name", WRONG_SLOTS)
+def test_the_quick_plan_refutes_rows_that_move_up_without_their_q(name, gamma):
+    subject = made_subject(
+        lambda scenario: Made(Slots(scenario, gamma, **WRONG_SLOTS[name]).decode, batched=True), "it"
+    )
+    names = {requests.name for requests in PLANNED_AT_ONCE[len(AT_THE_HORIZON) :] if requests in QUICK_PLANNED}
+    subject = subject.with_situations(
+        EngineProgram, tuple(program for program in subject.programs if program.name in names)
+    )
+    verdict = run_check(subject, check_named("law_is_target"), Checklist(()))
+    assert verdict.status is (Status.REFUTED if name else Status.HOLDS)

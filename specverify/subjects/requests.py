@@ -256,7 +256,7 @@ QUICK_PLANNED: Final = frozenset(
     requests
     for batches, most in (
         (PLANNED_AT_ONCE, 8),
-        (PLANNED_AT_ONCE[len(AT_THE_HORIZON) :], 4),
+        (PLANNED_AT_ONCE[len(AT_THE_HORIZON) :], 6),
         (PLANNED_ENDING, 20),
         (PLANNED_ENDING[len(AT_AN_END) :], 6),
     )

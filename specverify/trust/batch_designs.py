@@ -23,7 +23,7 @@ from specverify.subjects.batch_plans import HORIZON
 
 GAMMAS: Final = range(1, 6)
 CANDIDATES: Final = 12_000
-DESIGNS: Final = {"AT_THE_HORIZON": 20, "OPEN_AFTER_THE_HORIZON": 20, "AT_AN_END": 66, "OPEN_AFTER_AN_END": 24}
+DESIGNS: Final = {"AT_THE_HORIZON": 20, "OPEN_AFTER_THE_HORIZON": 21, "AT_AN_END": 66, "OPEN_AFTER_AN_END": 39}
 """Name in ``batch_plans`` -> the largest number of batches."""
 _MOST_PROMPT: Final = 3
 _NOT_ACCEPTED: Final = re.compile("[der]")
@@ -34,7 +34,7 @@ OVER: Final = frozenset({"draft", "last draft", "replacement", "bonus", "horizon
 
 
 def rounds(plans: Sequence[str], gamma: int, opened: str = "a") -> Iterator[Mapping[int, tuple[Event, bool]]]:
-    """Yield for each round of a batch: row -> (event, whether a token of the row is random in this round).
+    """Yield for each round of a batch: row -> (event, whether a draft of the row is tested at a random token).
 
     ``plans`` are the plans of the rows without their prompts, and ``gamma`` is the number of drafts of a round. At a
     random token, letter ``o``, a draft may be accepted or rejected: ``opened`` is the letter to use in its place.
@@ -46,13 +46,17 @@ def rounds(plans: Sequence[str], gamma: int, opened: str = "a") -> Iterator[Mapp
 
 @lru_cache(maxsize=10_000)
 def _rounds_of_row(plan: str, gamma: int, opened: str) -> Sequence[tuple[Event, bool]]:
-    """Return for each round of one row: (event, whether a token is random); the arguments are those of ``rounds``."""
+    """Return for each round of one row: (event, whether a draft is tested at a random token).
+
+    The arguments are those of ``rounds``.
+    """
     result, at, event = list[tuple[Event, bool]](), 0, ""
     read = plan.replace("o", opened)
     while event not in OVER:
         rejection = _NOT_ACCEPTED.search(read, at, at + gamma)
         last = rejection.start() if rejection else at + gamma
-        is_open = plan.find("o", at, min(last + 1, HORIZON - 1)) >= 0  # a last token has no draft
+        drafted = last + 1 if rejection else last  # a bonus token has no draft, and neither has the last token
+        is_open = plan.find("o", at, min(drafted, HORIZON - 1)) >= 0
         # the text is complete at the horizon, whether or not its last token is an end
         event = "horizon" if last + 1 >= HORIZON else _event(read[last : last + 1] or "a", last - at, gamma)
         result.append((event, is_open))

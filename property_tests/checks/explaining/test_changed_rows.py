@@ -121,6 +121,25 @@ def test_a_mean_over_positions_is_named():
     assert "the mean of the rows of p at all positions in place of p" in sentence_of(of_mean, 2)
 
 
+def of_largest(p, q, draft_tokens):
+    """Cut p and q to their two largest entries before anything is tested or drawn."""
+    p, q = [largest(row) for row in p], [largest(row) for row in q]
+    tokens = [int(token) for token in draft_tokens]
+    for i, token in enumerate(tokens):
+        if RNG.random() * q[i][token] >= p[i][token]:
+            return [*tokens[:i], drawn(residual(p[i], q[i]))]
+    return [*tokens, drawn(p[-1])]
+
+
+def test_a_change_of_all_parts_is_named_once():
+    """A draft that is cut off has p = q = 0, and its test is 0 < 0."""
+    sentence = sentence_of(of_largest)
+    largest_of = "{} cut to its 2 largest entries (as by top-k or top-p)"
+    assert sentence.startswith(
+        f"each round uses {largest_of.format('p')} and {largest_of.format('q')} in place of p and q"
+    )
+
+
 def test_a_row_that_no_change_or_more_than_one_gives_has_no_name():
     p = (0.5, 0.3, 0.2)
     assert changed_row(tempered(np.array(p)).tolist(), {"p": p}, 1e-9) == "p at a further temperature of 0.8"
@@ -161,6 +180,23 @@ def test_a_setting_of_its_own_tells_the_rules_of_an_engine_apart(monkeypatch, wr
     with program.open() as run:
         example = program_counterexample(program, run, program_law(run).probabilities, program.law())
     assert said in example.fault
+    assert example.sure
+
+
+def test_a_changed_p_is_the_cause_in_this_setting(monkeypatch):
+    """Where p has two open entries, the largest one alone could be an argmax too."""
+    monkeypatch.setattr(engine_counterexamples, "EVIDENCE_OF_PROBE", 12)
+
+    def cut(scenario):
+        return engine(scenario._replace(target=lambda text: largest(np.asarray(scenario.target(text)))))
+
+    def make(scenario):
+        return Made(cut(scenario).speculative, engine(scenario).speculative)
+
+    program = made_subject(make, "it").programs[0].probe()
+    with program.open() as run:
+        example = program_counterexample(program, run, program_law(run).probabilities, program.law())
+    assert example.fault.startswith("every new token has the law of p cut to its 2 largest entries (as by top-k")
     assert example.sure
 
 

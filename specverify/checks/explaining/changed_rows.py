@@ -220,6 +220,30 @@ def name_of_change(seen: Sequence[Observation], part: str) -> str:
     return fitting[0].rows if part == "bonus" else f"norm(max(p - q, 0)) with {fitting[0].words()}"
 
 
+def change_of_rounds(seen: Mapping[str, Sequence[Observation]]) -> str:
+    """Return words for the only changed row with which all observed rounds follow speculative sampling; "" if none.
+
+    ``seen`` has the observations of each part: "accept", "replace" and "bonus". Returns "" if fewer than two parts
+    differ from the rule, or if several changes explain them; such a part then has its own sentence.
+    """
+    wrong = [part for part, observed in seen.items() if deviating(observed, part)]
+    if len(wrong) < 2 or sum(len(deviating(seen[part], part)) for part in wrong) < LEAST_OPEN:
+        return ""
+    fitting = (
+        model.words()
+        for one in CHANGES
+        for model in _models(one)
+        if model.is_pmf
+        and all(
+            _value_fits(given, part, i, value, model.change(given.rows, given.drafts))
+            for part, observed in seen.items()
+            for given, i, value in observed
+        )
+    )
+    only = next(fitting, "")
+    return only if next(fitting, None) is None else ""
+
+
 def changed_row(seen: Row, rows: Mapping[str, Row], near: float) -> str:
     """Return the name of the one change (name of the row and change) of one of ``rows`` that gives the row ``seen``.
 
@@ -295,6 +319,12 @@ def kept_draft(seen: Sequence[Observation]) -> str:
 
 
 def _value_fits(given: GivenDrafts, part: str, i: int, value: Any, rows: ModelRows) -> bool:
+    """Return whether speculative sampling with the changed ``rows`` gives the observed ``value`` of one part.
+
+    If a changed row leaves out the draft in both p and q, the program divides 0 by 0, so its test may have any outcome.
+    """
+    if part == "accept" and not rows.p[i][given.drafts[i]] and not rows.q[i][given.drafts[i]]:
+        return bool(value in {0, 1})
     return fits(value, expected(given, part, i, rows), 4 * given.slack)
 
 

@@ -137,7 +137,8 @@ def program_counterexample(
     model = _after(trace.texts[0][0], trace.target) if trace and trace.target else model_of_law(expected, size)
     named = or_none(token_without_draw, program, engine) or _fault_of(rounds, engine, drawn, (model, size), cells)
     named, proved = _or_fault_of_queries((rounds, named), program, engine, traces, difference, (size, cells))
-    named = or_none(_or_changed_p, named, law, expected, size) or named
+    changed = or_none(_changed_p, named, law, expected, size) or ""
+    named = changed or named
     if not named:
         paths_drawn = HeaviestPaths(
             engine, expected, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells
@@ -152,27 +153,26 @@ def program_counterexample(
         return or_none(_of_request_alone, program, difference) or unnamed
     own = rounds if rounds is not None and named == rounds.fault else EngineRounds([], "")
     let = with_contexts(example.let, own.contexts if trace else ())  # else the prompt of these texts is not known
-    sure = program.is_probe and (own.named or proved or REJECTED_CHANGES in named)
+    sure = program.is_probe and (own.named or proved or bool(changed) or REJECTED_CHANGES in named)
     return example._replace(let=let, fault=named, rows=(difference.fault, *difference.rows), sure=sure)
 
 
-def _or_changed_p(named: str, law: Mapping[Any, Any], expected: Mapping[Any, Any], size: int) -> str:
-    """Return the sentence that ``law`` is the law of a changed p, for example cut by top-k; ``named`` if it is not.
+def _changed_p(named: str, law: Mapping[Any, Any], expected: Mapping[Any, Any], size: int) -> str:
+    """Return the sentence that ``law`` is the law of a changed p, for example cut by top-k; "" if it is not.
 
     The law of each next token must have the same change, compared with the law in ``expected``. Both laws map texts to
-    probabilities. Returns ``named`` also if there are more than ``MOST_LAWS`` next tokens. If ``named`` states a fault,
-    it is returned too, unless it is the fault of the row of a draft, which may be changed like p. ``size`` is the
-    vocabulary size.
+    probabilities. Returns "" also if there are more than ``MOST_LAWS`` next tokens, and if ``named`` states a fault,
+    unless it is the fault of the row of a draft, which may be changed like p. ``size`` is the vocabulary size.
     """
     if named and not is_of_draft_row(named):
-        return named
+        return ""
     befores = {text[:length] for text in law for length in range(len(text))}
     if not size or len(befores) > MOST_LAWS:
-        return named
+        return ""
     seen, p = model_of_law(law, size), model_of_law(expected, size)
     pairs = [(seen(before).tolist(), p(before).tolist()) for before in befores if seen(before).any()]
     words = change_of_all(pairs, NEAR_LAW)
-    return f"every new token has the law of {words}, expected p" if words else named
+    return f"every new token has the law of {words}, expected p" if words else ""
 
 
 def _with_queried_tokens(

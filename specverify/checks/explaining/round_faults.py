@@ -16,7 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.checks.explaining.block_rules import block_fault
-from specverify.checks.explaining.changed_rows import further_formula, kept_draft, name_of_change, step_rule
+from specverify.checks.explaining.changed_rows import (
+    change_of_rounds,
+    further_formula,
+    kept_draft,
+    name_of_change,
+    step_rule,
+)
 from specverify.checks.explaining.given_drafts import (
     GENERIC,
     PARTS,
@@ -514,7 +520,10 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
     ):
         value = f"without a temperature of {short(power)}" if power < 1 else f"with a temperature of {short(1 / power)}"
         return f"q is used {value} in tests and replacements, other than in the draws of drafts"
-    return ""
+    changed = change_of_rounds(
+        {part: [(given, i, value) for given in all_given for i, value in values_of(given, part)] for part in PARTS}
+    )
+    return f"each round uses {changed}" if changed else ""
 
 
 def _only_fault_of_parameters(all_given: Sequence[GivenDrafts]) -> str:
