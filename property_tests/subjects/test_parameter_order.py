@@ -20,6 +20,12 @@ OTHERWISE = [
     lambda *, p, q, draft_tokens: (p, q, draft_tokens),
     lambda draft_tokens, *, draft_probs, target_probs: (target_probs, draft_probs, draft_tokens),
     lambda p, draft_ids, *, q: (p, q, draft_ids),
+    lambda q, p, x: (p, q, x),
+    lambda tokens, q_probs, p_probs: (p_probs, q_probs, tokens),
+    lambda log_q, log_p, proposed: (log_p, log_q, proposed),
+    lambda draft_ids, draft_dist, target_dist: (target_dist, draft_dist, draft_ids),
+    lambda draft_tokens, draft_token_probs, target_probs: (target_probs, draft_token_probs, draft_tokens),
+    lambda verify_ids, verify_logits, *, draft_logits: (verify_logits, draft_logits, verify_ids),
 ]
 
 
@@ -30,7 +36,19 @@ def test_the_names_of_parameters_state_their_order(verify):
     assert in_named_order(called) is called
 
 
-@pytest.mark.parametrize("verify", [lambda p, q, draft_tokens: 0, lambda a, b, c: 0, lambda target, draft, ids: 0, len])
+UNCHANGED = [
+    lambda p, q, draft_tokens: 0,
+    lambda a, b, c: 0,
+    lambda target, draft, ids: 0,
+    lambda draws, target, draft, tokens: 0,
+    lambda q, p, parents, tokens: 0,
+    lambda small_probs, large_probs, draft_tokens: 0,
+    lambda top_p, q, draft_tokens: 0,
+    len,
+]
+
+
+@pytest.mark.parametrize("verify", UNCHANGED)
 def test_other_names_leave_the_order_as_it_is(verify):
     assert in_named_order(verify) is verify
 

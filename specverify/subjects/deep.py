@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from specverify.intercept.refusals import NeedsValue
-from specverify.laws.deep_scenarios import DEEP_GAMMA, MANY_LEFT, ONE_ROW_SCENARIOS, deep_scenarios
+from specverify.laws.deep_scenarios import CARRIED, DEEP_GAMMA, MANY_LEFT, ONE_ROW_SCENARIOS, deep_scenarios
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import whole_run
 from specverify.laws.scenarios import Scenario
@@ -41,7 +41,7 @@ def deep_of(
       verifier runs, of ``DEEP_GAMMA``, ``FEWER`` and ``LEAST``.
     * ``more``: Further scenarios.
     * ``plain``: ``plain(gamma)`` returns the variant without truncation of p, for scenarios in which p and q are nearly
-      equal. None: ``variant`` is used there too.
+      equal, or rows must have all their tokens. None: ``variant`` is used there too.
     * ``cases``: Further cases, of any number of drafts.
     """
     return partial(_deep, variant, gammas, more, plain or variant, cases)
@@ -73,7 +73,7 @@ def _deep(
     scenarios = (*(deep_scenarios(most) if most > ORDINARY else ()), *more)
     return (
         *((variant(most), scenario) for scenario in scenarios),
-        *((plain(most), scenario) for scenario in (*ONE_ROW_SCENARIOS, MANY_LEFT)),
+        *((plain(most), scenario) for scenario in (*ONE_ROW_SCENARIOS, MANY_LEFT, *CARRIED)),
         *cases,
     )
 

@@ -7,30 +7,34 @@ without a visible reason.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
 from specverify.base.callables import signature_of, with_parameters
 
 ORDER = ("p", "q", "draft_tokens")
-_TOKENS, _ROWS = (
-    {"token", "tokens", "id", "ids", "drafts"},
-    {"p", "q", "prob", "probs", "logit", "logits", "pmf", "pmfs"},
-)
+_KINDS: Mapping[str, str] = {
+    **dict.fromkeys(("token", "tokens", "id", "ids", "drafts"), "tokens"),
+    **dict.fromkeys(
+        ("p", "q", "prob", "probs", "logit", "logits", "log", "logp", "logq", "logprob", "logprobs", "pmf", "pmfs"),
+        "rows",
+    ),
+}
+"""What a word in the name of a parameter states about its values."""
 
 
 def in_named_order(verify: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of (p, q, drafts), in this order, that passes them to the right parameters of ``verify``.
 
-    The parameters are recognised by their names, and keyword-only ones are passed by name. Returns ``verify`` unchanged
-    if all three are positional and the names do not show another order.
+    The parameters are recognised by their names, one of them also by the names of the two others. Keyword-only ones are
+    passed by name. Returns ``verify`` unchanged if all three are positional and the names do not show another order.
     """
     signature = signature_of(verify)
     if signature is None:
         return verify
     taken = list(signature.parameters.values())
-    roles = [_role(item.name) for item in taken[:3]]
+    roles = _roles([item.name for item in taken])
     positional = sum(item.kind is not item.KEYWORD_ONLY for item in taken[:3])
     if set(roles) != set(ORDER) or (tuple(roles) == ORDER and positional == len(ORDER)):
         return verify
@@ -48,12 +52,31 @@ def in_named_order(verify: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
+def _roles(names: Sequence[str]) -> list[str]:
+    """Return the roles of the first three of the parameters ``names``: "p", "q" or "draft_tokens"; "" if unknown.
+
+    If two of them have different roles by their names, the third one has the remaining role, unless the name of a later
+    parameter states that role.
+    """
+    roles = [_role(name) for name in names]
+    first, left = roles[:3], {*ORDER}.difference(roles)
+    if first.count("") == len(left) == 1:
+        first[first.index("")] = left.pop()
+    return first
+
+
 def _role(parameter: str) -> str:
-    """Return the role that a parameter's name indicates: "p", "q" or "draft_tokens"; "" if none."""
-    words = set(re.split(r"_+", parameter.lower()))
-    if words & _TOKENS:
+    """Return the role that a parameter's name indicates: "p", "q" or "draft_tokens"; "" if none.
+
+    The last word that states a kind of values decides: ``draft_token_probs`` are rows.
+    """
+    words = re.split(r"_+", parameter.lower())
+    kinds = [_KINDS[word] for word in words if word in _KINDS]
+    if kinds and kinds[-1] == "tokens":
         return "draft_tokens"
-    if parameter in {"p", "q"}:
-        return parameter
-    of_models = {"p": "target" in words, "q": "draft" in words and bool(words & _ROWS)}
-    return next((role for role, named in of_models.items() if named), "")
+    if "target" in words:
+        return "p"
+    if "draft" in words:
+        return "q" if kinds else ""
+    letters = {*words} & {"p", "q"}
+    return letters.pop() if len(letters) == 1 and all(word in _KINDS for word in words) else ""
