@@ -118,7 +118,10 @@ RANKED: Final = tuple(Scenario(planned((plan,)), 5, (1,), 8, seed=4) for plan in
 """Scenarios in which, in the second round, the target takes the second or the third of the most probable drafts, one or
 two drafts after it and then none. So an engine that drafts a tree accepts a path that is not the first one, and several
 tokens follow it: they are wrong if the engine has kept another path in its cache."""
-QUICK_SCENARIOS: Final = frozenset((LEFT_OVER, MANY_LEFT, *CARRIED, *AFTER_A_BONUS, RANKED[0]))
+AFTER_REJECTIONS: Final = Scenario(planned(("ddddoaa",)), 4, (1,), 7, seed=4)
+"""A scenario in which the first draft of four rounds is rejected, and the next draft is random. It shows what an engine
+does wrong after it has lowered its number of drafts, or its measure of acceptance, round by round."""
+QUICK_SCENARIOS: Final = frozenset((LEFT_OVER, MANY_LEFT, *CARRIED, *AFTER_A_BONUS, AFTER_REJECTIONS, RANKED[0]))
 """Scenarios in which every quick run compares the laws. Each shows faults that no other small scenario shows."""
 LONG_SCENARIOS: Final = (
     *(Scenario(CERTAIN, 4, prompt, 16, seed=31 + seed) for prompt in ((0,), (1, 1, 1, 1)) for seed in range(3)),
@@ -129,6 +132,7 @@ LONG_SCENARIOS: Final = (
         for first, apart in ((len(prompt) + 2, 1), (len(prompt) + 3, 4), (len(prompt) + 6, 3))
     ),
     *AFTER_A_BONUS,
+    AFTER_REJECTIONS,
     *RANKED,
     *(
         Scenario(periodic_after(*lengths), 3, (0, 1, 2, 0, 1, 2, 0, 1), 12, seed=37)

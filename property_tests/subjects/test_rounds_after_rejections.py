@@ -1,0 +1,65 @@
+"""Engines that adapt to past acceptance: after rejected rounds a rejection must still draw from the residual."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specverify.base.verdict import Status
+from specverify.laws.deep_scenarios import AFTER_REJECTIONS, QUICK_SCENARIOS
+from specverify.subjects.made_engine import CERTAIN_SCENARIOS, SCENARIOS
+from test_support.subjects.engine_laws import law_verdict
+
+RNG = np.random.default_rng()
+NEVER = 99
+
+
+def engine(wrong_after: int) -> Callable[[Any], Any]:
+    """Return a factory of engines that draft three tokens, and one token if the last round had no accepted draft.
+
+    If ``wrong_after`` successive rounds had none, a rejected draft is replaced by a draw from p.
+    """
+
+    def make(scenario: Any) -> Any:
+        def decode(prompt: tuple[int, ...]) -> list[int]:
+            new: list[int] = []
+            failed = 0
+            while len(new) < scenario.horizon:
+                drafts, rows = [], []
+                for _ in range(min(1 if failed else 3, scenario.horizon - len(new) - 1)):
+                    rows.append(scenario.draft((*prompt, *new, *drafts)))
+                    drafts.append(int(RNG.choice(len(rows[-1]), p=rows[-1])))
+                accepted = 0
+                row = scenario.target((*prompt, *new))
+                while accepted < len(drafts):
+                    draft, q = drafts[accepted], rows[accepted]
+                    if RNG.random() * q[draft] >= row[draft]:
+                        row = row if failed >= wrong_after else np.maximum(row - q, 0)
+                        break
+                    accepted += 1
+                    row = scenario.target((*prompt, *new, *drafts[:accepted]))
+                new += [*drafts[:accepted], int(RNG.choice(len(row), p=row / row.sum()))]
+                failed = 0 if accepted else failed + 1
+            return new
+
+        return decode
+
+    return make
+
+
+def status_of(wrong_after: int, scenarios: Iterable[Any]) -> Status:
+    """Return the verdict on the law of ``engine(wrong_after)`` in ``scenarios`` alone."""
+    return law_verdict(engine(wrong_after), scenarios).status
+
+
+@pytest.mark.parametrize(("wrong_after", "expected"), [(3, Status.REFUTED), (4, Status.REFUTED), (NEVER, Status.HOLDS)])
+def test_a_round_after_rejected_ones_is_examined(wrong_after: int, expected: Status) -> None:
+    assert status_of(wrong_after, [AFTER_REJECTIONS]) is expected
+    assert AFTER_REJECTIONS in QUICK_SCENARIOS
+
+
+def test_the_other_scenarios_do_not_show_it() -> None:
+    assert status_of(4, {*SCENARIOS, *CERTAIN_SCENARIOS} - {AFTER_REJECTIONS}) is Status.HOLDS
