@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from specverify.checks.explaining.drawn_candidates import (
     has_several_drafters,
     rule_of_candidates,
@@ -62,17 +64,20 @@ def paths_with_replacement(tested):
             yield from rejections([token(first, *Q), token(second, *Q)], P, tested(first, second))
 
 
-def rejections(drawn, row, candidates):
-    """Yield all paths from the draws ``drawn`` on, with recursive rejection of ``candidates`` from ``row``."""
+def rejections(drawn, row, candidates, left=excess):
+    """Yield all paths from the draws ``drawn`` on, with recursive rejection of ``candidates`` from ``row``.
+
+    ``left(row, Q)`` is the row with which the next candidate is tested.
+    """
     if not candidates:
-        yield from (([*drawn, token(k, *row)], (k,)) for k in range(4) if row[k] > 0)
+        yield from (([*drawn, token(k, *scaled(row))], (k,)) for k in range(4) if row[k] > 0)
         return
     bound = ratio(row[candidates[0]], Q[candidates[0]])
     if bound > 0:
         yield [*drawn, *([coin(0.0, bound)] if bound < 1 else [])], candidates[:1]
     if bound < 1:
         failed = [coin(bound, 1.0)] if bound > 0 else []
-        yield from rejections([*drawn, *failed], excess(row, Q), candidates[1:])
+        yield from rejections([*drawn, *failed], left(row, Q), candidates[1:], left)
 
 
 def test_equal_candidates_that_are_tested_only_once_are_named():
@@ -82,6 +87,22 @@ def test_equal_candidates_that_are_tested_only_once_are_named():
     assert said.startswith("equal candidates are tested only once: candidates 1 and 2, both 0, are two draws from q")
     assert rule_of_candidates(paths_with_replacement(lambda *both: both), target, (0,)) == ""
     assert rule_of_candidates(paths_with_replacement(lambda first, _: (first,)), target, (0,)) == ""
+
+
+def test_a_residual_that_is_not_divided_by_its_sum_is_named_without_an_example_of_q():
+    paths = [
+        path
+        for first, second in product(range(4), repeat=2)
+        for path in rejections([token(first, *Q), token(second, *Q)], P, (first, second), unscaled)
+    ]
+    said = rule_of_candidates(paths, model({(0,): P}), (0,))
+    kept = "and kept where the next difference is 0"
+    assert said == f"the residual after a rejected candidate is not divided by its sum, {kept}"
+
+
+def unscaled(row, q):
+    left = [max(a - b, 0.0) for a, b in zip(row, q, strict=True)]
+    return left if any(left) else row
 
 
 CERTAIN, FLAT, TARGET = (0.0, 1.0, 0.0), (0.2, 0.6, 0.2), (0.5, 0.1, 0.4)

@@ -238,18 +238,18 @@ def test_the_text_of_a_wrong_row_is_named_rather_than_its_numbers():
 
     def named(rounds, said, queries=trace.queries):
         traces = [trace._replace(queries=queries)]
-        return _or_fault_of_queries((rounds, said), program, (), traces, difference, (2, {}))
+        return _or_fault_of_queries((rounds, said), program, traces, difference)
 
     quoted, other = (
         EngineRounds([], "the bonus token is drawn from (0.25, 0.75)"),
         (("target", (0,)), ("target", (0, 1))),
     )
     missing = "p of new token 2 is not computed after (0, 1), but after (1,) (without the first token)"
-    assert named(quoted, quoted.fault) == (missing, False)
-    assert named(quoted._replace(named=True), quoted.fault) == (quoted.fault, False)
-    assert named(quoted, "a wrong row") == ("a wrong row", False)
-    assert named(quoted, quoted.fault, other) == (quoted.fault, False)
-    assert named(quoted, "") == (missing, False)
+    assert named(quoted, quoted.fault) == missing
+    assert named(quoted._replace(named=True), quoted.fault) == quoted.fault
+    assert named(quoted, "a wrong row") == "a wrong row"
+    assert named(quoted, quoted.fault, other) == quoted.fault
+    assert named(quoted, "") == missing
 
 
 def test_the_sibling_in_the_text_of_a_certain_row_is_named():

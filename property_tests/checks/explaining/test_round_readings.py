@@ -107,6 +107,22 @@ def test_the_row_of_a_certain_token_is_that_which_the_target_was_queried_for(ask
     assert f"drawn from {row}" in reading.fault
 
 
+@pytest.mark.parametrize(
+    ("asked", "row"),
+    [
+        (((1, "draft", (0, 1, 1)),), "q after (0, 1, 1) (with token 1 in place of 0), expected p after (0, 1, 0)"),
+        ((), "another row, expected p = "),
+    ],
+)
+def test_a_token_that_a_draft_row_of_another_text_makes_certain_has_that_row(asked, row):
+    """Two rows of p fit, and one row of q: that of a text which the draft model was queried for."""
+    p = {(0, 1): (0.7, 0.3), (0, 1, 0): (0, 1), (0, 0): (1, 0), (0, 0, 0): (1, 0), (0, 1, 1): (0.5, 0.5)}
+    q = p | {(0, 0): (0.5, 0.5), (0, 0, 0): (0.5, 0.5), (0, 1, 1): (1, 0)}
+    models = Models(model(p), model(q), (0,), 3, asked=tuple(p), queries=asked)
+    reading = reading_of([token(1, 0.5, 0.5), token(0, 0.7, 0.3)], models, (1, 0, 0))
+    assert f"drawn from {row}" in reading.fault
+
+
 def test_candidates_that_are_drawn_without_replacement_are_no_chain():
     """The second candidate is drawn from q without the first, at the same line, and is no replacement."""
     first, test = token(1, 0.2, 0.5, 0.3), coin(0.9, 1.0)

@@ -224,12 +224,15 @@ def _open_ones(items: Sequence[PathDraw]) -> tuple[PathDraw, ...]:
 def _example(rounds: Sequence[TreeRound]) -> str:
     """Return a clause with two probabilities of candidate 2: in q, and in q without candidate 1, normalised.
 
-    The example is the first of ``rounds`` that emits candidate 2; "" if there is none.
+    The example is the first of ``rounds`` that emits candidate 2; "" if there is none, or if the two probabilities are
+    equal, because candidates are drawn with replacement.
     """
     one = next((one for one in rounds if one.emitted == one.draft.tokens[1:2]), None)
     if one is None:
         return ""
     level = one.level(0, range(len(one.draft.tokens)))
     (first, second), q = level.tokens[:2], level.q[1]
+    if same_row([level.whole_q[second]], [q[second]], NEAR):
+        return ""
     told = f"q = {short(level.whole_q[second])}, and {short(q[second])} without candidate 1"
     return f": candidate 2 ({second}) after candidate 1 ({first}) is rejected has {told}"

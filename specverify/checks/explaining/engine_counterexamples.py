@@ -135,10 +135,10 @@ def program_counterexample(
     if beside is not None:
         return example._replace(fault=beside[0], rows=beside[1:], sure=True)
     model = _after(trace.texts[0][0], trace.target) if trace and trace.target else model_of_law(expected, size)
-    named = or_none(token_without_draw, program, engine) or _fault_of(rounds, engine, drawn, (model, size), cells)
-    named, proved = _or_fault_of_queries((rounds, named), program, engine, traces, difference, (size, cells))
-    changed = or_none(_changed_p, named, law, expected, size) or ""
-    named = changed or named
+    named, proved = _fault_of_first_rounds(program, engine, trace, rounds, (size, cells))
+    named = named or _fault_of(rounds, engine, drawn, (model, size), cells)
+    named = _or_fault_of_queries((rounds, named), program, traces, difference)
+    named = (changed := or_none(_changed_p, named, law, expected, size) or "") or named
     if not named:
         paths_drawn = HeaviestPaths(
             engine, expected, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells
@@ -247,44 +247,61 @@ def _fault_of(
 def _or_fault_of_queries(
     known: tuple[EngineRounds | None, str],
     program: EngineProgram,
-    engine: KeptPaths,
     traces: Sequence[Trace | None],
     difference: Difference,
-    size_and_cells: tuple[int, dict[tuple[int, ...], Any]],
-) -> tuple[str, bool]:
-    """Return (sentence, whether it fits all first rounds) about a fault in the use of rows or of several candidates.
+) -> str:
+    """Return the sentence that a row of p is computed for another text; the known sentence if there is no such fault.
 
-    There are two such faults: a wrong rule for several candidates of one position, and a row of p that is computed for
-    another text. If there is neither, or if the known sentence names a rule or a row, the known sentence is returned.
+    The known sentence is also returned if it names a rule or a row.
 
     Args:
         known: The rounds, and the sentence about their fault or "".
         program: The engine.
-        engine: All its paths.
         traces: The queries of several paths, or None.
         difference: The first wrong token.
-        size_and_cells: The vocabulary size, and the cache of ``with_pmfs``.
     """
     rounds, named = known
-    trace = next(iter(traces), None)
     quotes = rounds is not None and named == rounds.fault and not rounds.named
-    if trace is None or program.split is not None or (named and not quotes):
-        return named, False
+    if next(iter(traces), None) is None or program.split is not None or (named and not quotes):
+        return named
     missing = row_not_computed(traces, difference.before, difference.seen)
-    if named:
-        return missing if BUT_AFTER in missing else named, False
-    of_candidates = _fault_of_candidates(engine, trace, *size_and_cells)
-    return of_candidates or missing, bool(of_candidates)
+    return missing if not named or BUT_AFTER in missing else named
 
 
-def _fault_of_candidates(engine: KeptPaths, trace: Trace, size: int, cells: dict[tuple[int, ...], Any]) -> str:
+def _fault_of_first_rounds(
+    program: EngineProgram,
+    engine: KeptPaths,
+    trace: Trace | None,
+    rounds: EngineRounds | None,
+    size_and_cells: tuple[int, dict[tuple[int, ...], Any]],
+) -> tuple[str, bool]:
+    """Return (sentence, whether it is a rule that all first rounds follow) about a token without a draw, or candidates.
+
+    The sentence is "" if there is neither, or if one rule already explains all wrong parts of ``rounds``. The other
+    parameters are those of ``_fault_of_candidates``.
+    """
+    if undrawn := or_none(token_without_draw, program, engine):
+        return undrawn, False
+    if rounds and rounds.named and rounds.whole:
+        return "", False
+    of_candidates = _fault_of_candidates(program, engine, trace, size_and_cells)
+    return of_candidates, bool(of_candidates)
+
+
+def _fault_of_candidates(
+    program: EngineProgram,
+    engine: KeptPaths,
+    trace: Trace | None,
+    size_and_cells: tuple[int, dict[tuple[int, ...], Any]],
+) -> str:
     """Return the sentence about a wrong rule for several candidates of one position; "" if none is recognised.
 
-    ``engine`` holds the paths, ``trace`` has the models, ``size`` is the vocabulary size, and ``cells`` the cache of
-    ``with_pmfs``.
+    ``engine`` holds the paths of ``program``, ``trace`` has the models, and ``size_and_cells`` the vocabulary size and
+    the cache of ``with_pmfs``. Returns "" also if the program serves several requests.
     """
-    if trace.target is None:
+    if trace is None or trace.target is None or program.split is not None:
         return ""
+    size, cells = size_and_cells
     candidates = [
         (with_pmfs(engine, draws_of(path.decisions), size, cells), text)
         for path in islice(engine, MOST_TREE_PATHS)

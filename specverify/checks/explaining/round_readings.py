@@ -868,16 +868,20 @@ class _PathReader:
     def _certain_row_of(self, token: int, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
         """Return the name of the wrong row that explains ``token``, which no draw produced; "" if not exactly one does.
 
-        The wrong row is p after another text than ``here``, the right text, and gives ``token`` probability 1. Returns
-        "" also if ``token`` is certain in q or in the residual after ``here``. Each of the texts ``rejected`` ends in a
-        draft that an earlier round rejected.
+        The wrong row is p after another text than ``here``, the right text, and gives ``token`` probability 1. If not
+        exactly one p does so, it is q after a text that the draft model was queried for, and that is not a beginning of
+        the final text. Returns "" also if ``token`` is certain in q or in the residual after ``here``. Each of the
+        texts ``rejected`` ends in a draft that an earlier round rejected.
         """
         if token in {_certain(self.rows.q(here)), _certain(excess(self.rows.p(here), self.rows.q(here)))}:
             return ""
-        fitting = [text for text in self.rows.texts(here) if _certain(self.rows.p(text)) == token]
-        strange = [text for text in fitting if ("target", text) in self.first and text != self.final[: len(text)]]
-        fitting = strange if len(strange) == 1 else fitting
-        return f"p after {fitting[0]}{self.rows.difference(fitting[0], here, rejected)}" if len(fitting) == 1 else ""
+        for name, model, row in (("p", "target", self.rows.p), ("q", "draft", self.rows.q)):
+            fitting = [text for text in self.rows.texts(here) if _certain(row(text)) == token]
+            strange = [text for text in fitting if (model, text) in self.first and text != self.final[: len(text)]]
+            fitting = strange if len(strange) == 1 or name == "q" else fitting
+            if len(fitting) == 1:
+                return f"{name} after {fitting[0]}{self.rows.difference(fitting[0], here, rejected)}"
+        return ""
 
     def _undrawn_token(
         self, at: int, here: Tokens, rule: Row, name: str, now: _RoundReading
