@@ -30,7 +30,7 @@ Coin: TypeAlias = Callable[[float], bool]
 
 
 class Kept(NamedTuple):
-    """A continuous token, and whether it is the accepted draft."""
+    """A continuous token (``point``), and whether it is the accepted draft."""
 
     point: Point
     accepted: bool

@@ -168,10 +168,10 @@ class Parts(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A decoding task: the models, the end-of-sequence tokens, and the maximal number of new tokens.
+    """A decoding task: the models, the end-of-sequence tokens (``eos``), and the most new tokens (``horizon``).
 
-    ``draft`` is q, the pmf from which tokens are drafted; ``raw_draft`` is the drafter at temperature 1 before any
-    truncation (EGAG uses its entropy), by default q itself.
+    ``target`` is p. ``draft`` is q, the pmf from which tokens are drafted; ``raw_draft`` is the drafter at temperature
+    1 before any truncation (EGAG uses its entropy), by default q itself.
     """
 
     target: LanguageModel

@@ -42,9 +42,11 @@ def rows_of(draft: Draft) -> list[Tokens]:
 
 
 def one_draw_a_row(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Match every path of ``draft`` with its own draws from p, and keep the longest match.
+    """Match every branch of the tree ``draft`` with draws from p that are its own, and keep the longest match.
 
-    The result has the tokens of this match (the first of several), then one token drawn from p after them.
+    For each branch (a row of ``rows_of``), tokens are drawn from p one by one, until a token differs from the branch.
+    Branches share no draws, although they may begin with the same tokens: this is the fault of the released code. The
+    result has the longest match (the first of several), then one token drawn from p after the match.
     """
     best: Tokens = ()
     for row, path in enumerate(rows_of(draft)):

@@ -24,7 +24,8 @@ from ..types import Tokens
 class PlannedTree(NamedTuple):
     """The shape of a tree, with children in the order of verification.
 
-    ``value`` is its mean number of emitted tokens.
+    ``parents`` has the parent of each node (-1: the root), and ``value`` is the mean number of tokens that a round with
+    this tree emits.
     """
 
     parents: Tokens

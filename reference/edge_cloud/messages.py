@@ -16,7 +16,10 @@ from ..types import Tokens
 
 
 class SparsePmf(NamedTuple):
-    """A pmf over ``size`` tokens: the tokens of positive probability in increasing order, and their probabilities."""
+    """A pmf over ``size`` tokens, without its zeros.
+
+    ``tokens`` are the tokens of positive probability in increasing order, ``masses`` their probabilities.
+    """
 
     size: int
     tokens: Tokens
@@ -24,9 +27,10 @@ class SparsePmf(NamedTuple):
 
 
 class Open(NamedTuple):
-    """From the edge: open the session with these tokens, or open it again under a larger epoch.
+    """From the edge: open the session with the committed text ``tokens``, or open it again under a larger ``epoch``.
 
-    The session with the larger epoch replaces the earlier one.
+    The session with the larger epoch replaces the earlier one. ``known`` is the number of tokens of the text. ``eos``
+    are the end-of-sequence tokens, and ``mode`` is the name of the mode of verification.
     """
 
     session: str
@@ -65,7 +69,7 @@ class Supply(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """From the cloud: the session is open."""
+    """From the cloud: the session is open. ``session``, ``epoch`` and ``known`` are those of the request."""
 
     session: str
     epoch: int
@@ -73,7 +77,10 @@ class Opened(NamedTuple):
 
 
 class VerifiedReply(NamedTuple):
-    """From the cloud: the number of accepted drafts, and the token after them."""
+    """From the cloud: the number of accepted drafts (``accepted``), and the token after them.
+
+    ``session``, ``epoch`` and ``known`` are those of the request; with them the edge recognises the round.
+    """
 
     session: str
     epoch: int
@@ -83,7 +90,10 @@ class VerifiedReply(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """From the cloud: the draft at ``position`` is rejected, and the row of q there is needed to replace it."""
+    """From the cloud: the draft at ``position`` is rejected, and the row of q there is needed to replace it.
+
+    ``session``, ``epoch`` and ``known`` are those of the request.
+    """
 
     session: str
     epoch: int
@@ -92,7 +102,10 @@ class Wanted(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """From the cloud: the request is refused and nothing changed; ``reason`` is one of ``REASONS``."""
+    """From the cloud: the request is refused and nothing changed; ``reason`` is one of ``REASONS``.
+
+    ``session``, ``epoch`` and ``known`` are those of the request.
+    """
 
     session: str
     epoch: int

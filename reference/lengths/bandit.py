@@ -20,9 +20,10 @@ from .constant import check_gamma
 
 
 class Arms(NamedTuple):
-    """The calls and total reward of each length so far, and the arm of the current round.
+    """The state of a bandit that chooses the length of rounds: arm j stands for j + 1 drafts.
 
-    ``chosen`` is the index of this arm: the length of the round minus 1.
+    ``calls`` has the number of rounds of each length so far, ``earned`` their total reward, and ``chosen`` is the arm
+    of the current round.
     """
 
     calls: tuple[int, ...]
