@@ -25,7 +25,10 @@ BEYOND: Mapping[str, int] = {"law": 0, "stopping": 0, "joint": 2}
 
 
 class Checked(NamedTuple):
-    """The result of checking a certificate: its statement in one sentence, and the counts of what was checked."""
+    """The result of checking a certificate.
+
+    ``statement`` is the result in a sentence, and ``figures`` has the counts of what was checked.
+    """
 
     statement: str
     figures: Mapping[str, int]
