@@ -114,11 +114,12 @@ def describe_rate(rate: Rate) -> str:
 
 
 def _of_position(rounding: Rounding) -> float:
-    """Return the largest difference between ``Rate.emitted`` and min(p, q) of one draft that rounding can cause.
+    """Return the rounding bound for the comparison of one draft: how far ``Rate.emitted`` may be from min(p, q).
 
-    ``rounding`` is the rounding observed in the runs. Rounding of two random decisions counts: the acceptance test in
-    ``Rate.emitted``, and the draw of the token from p in the expected law. All earlier decisions cancel, because
-    the rate, p and q are conditional on the tokens before the draft.
+    ``Rate.emitted`` is the observed probability that a draft is one given token and is emitted; min(p, q) is the
+    largest possible value. ``rounding`` has the dtypes, supports and lookups observed in the runs. Two random decisions
+    can be rounded: the acceptance test, and the draw of the token from p in the expected law. Decisions before the
+    draft do not count, because the rate, p and q are all conditional on the tokens before the draft.
     """
     return allowed(rounding._replace(decisions=2))
 

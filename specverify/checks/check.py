@@ -108,7 +108,8 @@ class Need(NamedTuple):
 class ExaminedPart(NamedTuple):
     """The situations of one type that a check examines, and the function that examines each of them.
 
-    A situation is the input of one examination, for example a verifier in a scenario.
+    A situation is the input of one examination, for example a verifier in a scenario. ``kind`` is the type.
+    ``examine_for(subject)`` returns the function. A situation is left out unless it meets all of ``needs``.
     """
 
     kind: type[SubjectSituation] | None
@@ -160,7 +161,9 @@ class ExaminedPart(NamedTuple):
 class Check(NamedTuple):
     """One property of a subject, with the parts that examine it: one for each type of situation.
 
-    A situation is the input of one examination, for example a verifier in a scenario.
+    A situation is the input of one examination, for example a verifier in a scenario. ``name`` is the word for the
+    check on the command line, ``summary`` the property in a sentence, and ``evidence`` the strength of a verdict, such
+    as ``EXACT`` for a comparison of laws.
     """
 
     name: str

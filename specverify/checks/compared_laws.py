@@ -42,9 +42,11 @@ OpenProgram = Callable[[], AbstractContextManager[Callable[[Draws], Any]]]
 
 
 class Comparison(NamedTuple):
-    """The result of comparing an enumerated law with an expected one: refuted, unknown, or equal.
+    """The result of comparing an enumerated law with an expected one.
 
-    ``statement`` is the result in a sentence, and ``rational`` states whether both laws are exact rationals.
+    The laws differ if ``refuted`` is True. If ``unknown`` is True, this could not be decided; otherwise they are equal.
+    ``statement`` is the result in a sentence, ``figures`` has its numbers by name for the report, and ``rational``
+    states whether both laws are exact rationals.
     """
 
     refuted: bool

@@ -42,10 +42,11 @@ HIDDEN = "its drafting step cannot be called"
 
 
 class ProposalLaw(NamedTuple):
-    """The law of a decoder's drafts in one state.
+    """The law of a decoder's drafts in one state (a text before a round).
 
-    ``tokens`` has the law of each next token, given the earlier drafts and the declared pmf. ``drafts`` has the law of
-    whole drafts.
+    ``tokens`` has the law of each next token, given the earlier drafts and the pmf that the decoder declares for it.
+    ``drafts`` has the law of whole drafts. ``tree`` states whether a draft is a tree, and ``runs`` is the number of
+    runs of the enumeration.
     """
 
     tokens: Mapping[tuple[Tokens, tuple[Any, ...]], Mapping[int, Any]]

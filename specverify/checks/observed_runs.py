@@ -19,7 +19,11 @@ MOST_RUNS = 4000
 
 
 class Run(NamedTuple):
-    """One observed run: its record ``seen``, and ``ends``, each possible outcome with its probability."""
+    """One observed run of an engine.
+
+    ``seen`` is its record. ``ends`` has each possible outcome with its probability: there are several if the program
+    never reads the last token. ``rounding`` has the dtypes and lookups from which rounding errors are bounded.
+    """
 
     seen: Observed
     ends: tuple[tuple[Tokens, float], ...]
@@ -27,7 +31,10 @@ class Run(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The recorded ``runs`` of an engine with speculation, and those without (``plain``)."""
+    """The recorded ``runs`` of an engine with speculation, and those without (``plain``).
+
+    ``prompt`` is the text before the new tokens.
+    """
 
     runs: tuple[Run, ...]
     plain: tuple[Run, ...]

@@ -19,7 +19,10 @@ MOST_STATES = 5
 
 
 class FirstRound(NamedTuple):
-    """One round from the state ``state``, enumerated: the law of its drafts and of its number of accepted drafts."""
+    """One round from the state ``state``, enumerated: the law of its drafts and of its number of accepted drafts.
+
+    ``runs`` is the number of runs of the enumeration.
+    """
 
     state: State
     masses: Mapping[tuple[Tokens, int], Any]

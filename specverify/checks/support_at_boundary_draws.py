@@ -191,10 +191,12 @@ class BoundaryCalls(NamedTuple):
 
 
 def examine_calls_at_ends(called: CalledVerifier, conditions: Conditions) -> Examination:
-    """Set the uniforms of a call to their smallest and to their largest value, and examine the output.
+    """Examine the verifier ``called`` with its uniforms at an end of their range: first 0, then the largest value.
 
-    A fault that one uniform causes alone refutes, or becomes a note if its probability per draft is below
-    ``conditions.edge``. ``called`` is the verifier in its scenario.
+    If an output is wrong, the calls are repeated with each uniform alone at this end, and ordinary values for the
+    others. A fault that occurs with one such uniform refutes if its probability per draft is at least
+    ``conditions.edge``; otherwise it becomes a note. A fault that needs several uniforms at the end at once is ignored,
+    because it is far less probable.
     """
     runs, edges, edge = 0, dict[float, Any](), conditions.edge
     for end, start in product(BOUNDARIES, starting_texts(called.situation)[:: conditions.apart]):

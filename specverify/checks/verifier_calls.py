@@ -103,9 +103,10 @@ def called_in(
 
 
 def rounds_at(called: CalledVerifier, uniforms: Iterable[float]) -> Iterator[Came]:
-    """Yield the rounds of ``called`` after each of ``starting_texts``, once for each value of ``uniforms``.
+    """Yield rounds of the verifier ``called`` in which all uniforms have one value, for each value in ``uniforms``.
 
-    All uniforms of a round have this value.
+    For each value there are the rounds after the scenario's prompt, and after the prompt and one token, with every
+    possible draft.
     """
     for uniform in uniforms:
         for start in starting_texts(called.situation):
@@ -207,7 +208,10 @@ def _choices(narrated: Narrated) -> tuple[int, ...]:
 
 
 class After(NamedTuple):
-    """What the calls of a verifier changed: the arguments that it got, and the results that it returned earlier."""
+    """The result of calling a verifier several times: what the calls changed, besides returning results.
+
+    ``calls`` is the number of calls.
+    """
 
     calls: int
     changed: tuple[str, tuple[str, ...]] | None

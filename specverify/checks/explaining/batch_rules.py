@@ -30,7 +30,10 @@ MOST_ROWS = 4
 
 
 class RequestBatch(NamedTuple):
-    """The requests of an engine, the target ``p``, and the draft model ``q``."""
+    """The requests that an engine serves, with their target ``p`` and draft model ``q``.
+
+    ``prompts`` has the prompt of each request, and ``horizon`` is the largest number of new tokens of each.
+    """
 
     p: LanguageModel
     q: LanguageModel
@@ -153,7 +156,11 @@ def _q_of(by: int, pairs: Sequence[tuple[Row, Row]], b: int) -> tuple[Row, Row]:
 
 
 class _Hypothesis(NamedTuple):
-    """A fault of a batch: ``words`` name the fault, and each other field is a way to differ from the right decoder."""
+    """A fault of a batch, as the differences from the right decoder; ``words`` name the fault.
+
+    The defaults of the fields are those of the right decoder. ``ending`` determines, for each row, how many drafts are
+    kept and from which pmf the token after them is drawn.
+    """
 
     words: str
     ending: EndingRule = _right

@@ -435,7 +435,11 @@ def step_rule(seen: Sequence[Observation]) -> str:
 
 
 class _Tested(NamedTuple):
-    """An observed test of a draft: its p and its q > 0, the probability that it is accepted, and rounding error."""
+    """One observed acceptance test of a draft.
+
+    ``p`` and ``q`` (not 0) are the probabilities of the draft, ``accepted`` is the observed probability that the draft
+    is accepted, and ``slack`` the error that rounding permits in it.
+    """
 
     p: float
     q: float
@@ -451,7 +455,10 @@ class _Tested(NamedTuple):
 
 
 class _TestedNumber(NamedTuple):
-    """A number that a wrong verifier may compare with a threshold: p/q, p or q of the draft."""
+    """A number that a wrong verifier may compare with a threshold: p/q, p or q of the draft.
+
+    ``name`` is the number in words, and ``value(test)`` returns the number for an observed test.
+    """
 
     name: str
     value: Callable[[_Tested], float]
@@ -467,7 +474,12 @@ QUANTITIES = (
 
 
 def _steps(quantity: _TestedNumber, tested: Sequence[_Tested]) -> Iterator[str]:
-    """Yield words for each acceptance rule with a threshold on ``quantity`` that fits all of ``tested``."""
+    """Yield the wrong acceptance rules with a threshold on ``quantity`` that explain all observations, in words.
+
+    ``tested`` are the observed tests of drafts. A rule explains them if it gives the acceptance probability of every
+    test. One such rule accepts without a random number if the quantity reaches the threshold; two others deviate from
+    min(1, p/q) only on one side of the threshold. Nothing is yielded if too few different values were observed.
+    """
     name, value = quantity.name, quantity.value
     never = [value(draft) for draft in tested if draft.accepted < OPEN < draft.rule()]
     surely = [value(draft) for draft in tested if draft.accepted > 1 - OPEN > draft.rule()]

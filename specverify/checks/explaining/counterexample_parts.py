@@ -63,7 +63,10 @@ def shown_pmf(pmf: Pmf) -> str:
 
 
 class BeyondOutcome(NamedTuple):
-    """The outcome that exceeds its expected probability the most, with its probabilities in words."""
+    """The outcome that exceeds its expected probability the most.
+
+    ``does`` and ``should`` are its observed and its expected probability in words.
+    """
 
     outcome: Any
     does: str

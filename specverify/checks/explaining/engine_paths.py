@@ -72,7 +72,8 @@ class KeptPaths:
 class PathDraw(NamedTuple):
     """One draw of a path: a coin (a test with two outcomes), or a lookup (the choice of a token from a pmf).
 
-    ``call`` is the name of the random call, and ``place`` its program line.
+    ``call`` is the name of the random call, and ``place`` its program line. The outcome of the draw restricts the
+    uniform to an interval.
     """
 
     call: str

@@ -233,9 +233,9 @@ def _roles(readings: Sequence[Reading | None]) -> dict[str, frozenset[str]]:
 
 
 def _evidence(reading: Reading) -> Iterator[tuple[ReadRound, ReadRound | None]]:
-    """Yield (round, preceding round or None) for the rounds of a path, up to the first that deviates from the rule.
+    """Yield the rounds of a path that can show which rule the engine follows, each with the preceding round or None.
 
-    ``reading`` is the path, described as rounds.
+    They are the rounds up to the first that deviates from the rule. ``reading`` is the path, described as rounds.
     """
     before: ReadRound | None = None
     for one in reading.rounds:

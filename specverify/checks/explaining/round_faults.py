@@ -537,7 +537,7 @@ def _only_fault_of_parameters(all_given: Sequence[GivenDrafts]) -> str:
 
 
 def _tells(all_given: Sequence[GivenDrafts], parts: Sequence[str] = PARTS) -> bool:
-    """Return whether a wrong value in the rounds ``all_given`` has an entry strictly between 0 and 1.
+    """Return whether the wrong values in the rounds ``all_given`` can tell formulas apart: one lies between 0 and 1.
 
     If all wrong values are 0 or 1, too many formulas fit them. Only the ``parts`` ("accept", "replace", "bonus") count.
     """

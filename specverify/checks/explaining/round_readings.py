@@ -97,7 +97,8 @@ class Models(NamedTuple):
 class ReadRound(NamedTuple):
     """One round of a path, with the role and the probability of each draw.
 
-    ``text`` is the text before the round, and ``fault`` the first deviation from the rule, or "".
+    ``text`` is the text before the round, ``drafts`` are the drafts of the round, and ``fault`` is the first deviation
+    from the rule of speculative sampling, in words, or "".
     """
 
     text: Tokens

@@ -20,7 +20,11 @@ NEAR = 1e-6
 
 
 class TreeLevel(NamedTuple):
-    """The children of one node of a draft tree, with the row of p at the node and the q of each child."""
+    """The children of one node of a draft tree, with the row of p at the node and the q of each child.
+
+    ``nodes`` are the numbers of the children in the tree, and ``tokens`` their tokens, both in the order of
+    verification.
+    """
 
     p: Row
     whole_q: Row

@@ -31,10 +31,12 @@ REJECTED_CHANGES = "p has other odds of the rejected draft alone"
 
 
 class _Used(NamedTuple):
-    """A row of p that a round uses: that for draft number ``position`` (0 is the first) of round ``number``.
+    """A row of p that a round of an engine uses, with the row that it should use.
 
-    ``before`` is how the preceding round ended: ``FIRST`` if there is none, ``REPLACED`` if it replaced a rejected
-    draft.
+    ``number`` is the number of the round, and ``position`` is that of the draft in the round for which the row is used
+    (0: the first). ``row`` is the row that the engine used. ``expected`` is the row of the target after the prompt and
+    ``new``, which a right engine uses. ``before`` is how the preceding round ended: ``FIRST`` if there is none,
+    ``REPLACED`` if it replaced a rejected draft.
     """
 
     number: int
@@ -51,7 +53,7 @@ class _Used(NamedTuple):
 
     @property
     def is_right(self) -> bool:
-        """Return whether the row is the target's."""
+        """Return whether the engine used the right row: ``row`` equals ``expected`` up to rounding."""
         return same_row(self.row, self.expected, NEAR_LAW)
 
 
@@ -231,10 +233,10 @@ def _is_drafted(row: Row, rounds: Sequence[ReadRound]) -> bool:
 
 
 def _bonuses(rounds: Sequence[ReadRound], model: LanguageModel) -> list[bool]:
-    """Return for each bonus of a wrong round whether it is drawn from the row of ``model``.
+    """Return one bool for each bonus token of a wrong round: whether it is drawn from the row of ``model``.
 
-    ``model`` is the target as a function of the new tokens, and ``rounds`` are all rounds. A bonus from a certain row
-    is left out.
+    ``model`` is the target as a function of the new tokens, and ``rounds`` are all rounds. A bonus from a one-hot row
+    is left out, because it does not show from which row it is drawn.
     """
     wrong = [one for one in rounds if one.fault and one.end[0] == "bonus"]
     ends = [(one.text[len(rounds[0].text) :] + one.drafts, one.end[1]) for one in wrong]

@@ -65,7 +65,10 @@ def checks_of_uniforms(
 
 
 class Precision(NamedTuple):
-    """The total variations that samples of a kernel detect, and the error probabilities of the tests."""
+    """The total variations that samples of a kernel detect, and the error probabilities of the tests.
+
+    ``miss`` is the probability that a deviation of the detectable size is missed, and ``seed`` the seed of the samples.
+    """
 
     tv: float
     """Detectable total variation of the law."""

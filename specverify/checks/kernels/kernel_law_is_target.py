@@ -269,7 +269,7 @@ def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -
 
 
 class KernelRow(NamedTuple):
-    """One row of a call of a kernel: the tokens that the kernel emits, and those that the rule emits."""
+    """One row of a call of a kernel: the tokens that the kernel emits (``emitted``), and those that the rule emits."""
 
     number: int
     """Its index in the launch."""

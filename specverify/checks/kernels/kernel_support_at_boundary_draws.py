@@ -34,7 +34,8 @@ LIGHT = 2.0**-60
 class BoundaryRows(NamedTuple):
     """Rows for a call of a kernel, each with one random number at an end of its range.
 
-    ``said`` describes this number for each row.
+    ``batch`` has the drafts and the rows of p and q, ``coins`` and ``last`` are the random numbers, and ``said``
+    describes, for each row, the number at an end.
     """
 
     batch: KernelBatch
@@ -47,7 +48,7 @@ class BoundaryRows(NamedTuple):
 
 
 def ends_of(kernel: Kernel) -> dict[str, float]:
-    """Return description -> value for the two ends of the kernel's uniforms, in their dtype."""
+    """Return the smallest and the largest uniform that the kernel can get in its dtype, as {description: value}."""
     xp = kernel.xp
     if kernel.convention.uniforms == "(0, 1]":
         return {f"{SMALLEST:.3g}": SMALLEST, "exactly 1": 1.0}

@@ -41,9 +41,10 @@ LAGS = tuple(2**i for i in range(11))
 
 
 class Repeats(NamedTuple):
-    """Descriptions of random bits that occur again in another row (``rows``) or in another call (``calls``).
+    """The result of a search for random bits that occur twice.
 
-    A description is "" if no bits are repeated. ``samples`` is the number of bits that were compared.
+    ``rows`` describes bits that two rows share, and ``calls`` bits that two calls share; each is "" if there are none.
+    ``samples`` is the number of bits that were compared.
     """
 
     rows: str

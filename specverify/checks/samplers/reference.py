@@ -47,8 +47,9 @@ class Compared(NamedTuple):
 class ReferencePlan(NamedTuple):
     """The settings of a comparison of two samplers, fixed before the first sample that counts.
 
-    ``frequent`` are the sequences with a cell of their own. ``alarm`` is the false-alarm rate. The check holds if the
-    distance is at most ``tv``; ``error`` is the probability that it holds for a larger distance.
+    ``frequent`` are the sequences with a cell of their own; all others share one cell. ``alarm`` is the false-alarm
+    rate. The check holds if the distance is at most ``tv``; ``error`` is the probability that it holds for a larger
+    distance. ``most_samples`` is the largest number of samples from each sampler.
     """
 
     frequent: frozenset[Tokens]

@@ -26,7 +26,8 @@ class LawPlan(NamedTuple):
 
     ``views`` are several partitions of the outcomes; the sampled counts of each give evidence against the law.
     ``bound`` is the partition on which the distance from the law is bounded. ``alarm`` is the false-alarm rate. The
-    check holds if the distance is at most ``tv``. ``rounding`` is the largest relative error of the law.
+    check holds if the distance is at most ``tv``. ``most_samples`` is the largest number of samples, and ``rounding``
+    the largest relative error of the law.
     """
 
     law: KnownLaw
@@ -43,7 +44,11 @@ class LawPlan(NamedTuple):
 
 
 class LawFound(NamedTuple):
-    """The counts of a test against a known law so far: of possible outcomes, and of impossible ones."""
+    """The counts of a test against a known law so far.
+
+    ``counts`` has the number of samples of each possible outcome, in the order of the law. ``impossible`` has the
+    others, which alone refute. ``samples`` is the number of all samples.
+    """
 
     counts: Array
     samples: int = 0

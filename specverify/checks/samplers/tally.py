@@ -18,7 +18,8 @@ SHOWN = 12
 class Tally(NamedTuple):
     """Observed and expected counts of ``k`` outcomes, from equally many samples.
 
-    ``name(i)`` returns the outcome number i, and ``samples`` is the number of samples.
+    ``name(i)`` returns the name of outcome number i. ``seen``, ``expected`` and ``variance`` are arrays ``[k]``, and
+    ``samples`` is the number of samples.
     """
 
     name: Callable[[int], object]
