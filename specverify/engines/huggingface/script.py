@@ -347,10 +347,11 @@ def _caught(engine: GenerateCall, extra: Mapping[str, Any]) -> Caught:
 
 
 def _asked(fault: Fault) -> dict[str, Any]:
-    """Return name -> value of the arguments to add to ``generate`` so that the script can show ``fault``.
+    """Return the arguments (name -> value) that a call of ``generate`` needs in addition, so that it shows ``fault``.
 
-    If a returned value beside the tokens is wrong, such as the scores, they request this value. If the inputs of logits
-    processors are wrong, they add a processor that records its inputs. For other faults the dictionary is empty.
+    * A wrong value returned beside the tokens, such as the scores: arguments that request this value.
+    * Wrong inputs of logits processors: a processor that records its inputs.
+    * Other faults: none; the result is empty.
     """
     if fault.cache == "shown":
         return {"logits_processor": [SHOW]}

@@ -1,12 +1,11 @@
-"""Situations that ``generate`` documents and that tests of speculation rarely cover.
+"""Documented uses of ``generate`` that tests of speculation rarely cover.
 
 A prompt of embeddings, a cache passed in, masks with holes, processors and criteria that keep state, interrupted calls,
-objects used again, token types, positions, streamers, low precision. A builder is a function that takes a setting and
-returns the call of ``generate`` at this setting. Each function here takes a builder and returns the builder of the same
-call in the situation, or returns the arguments that make the situation.
+objects used again, token types, positions, streamers, low precision.
 
-The parameter ``engine`` of the functions here is a call of ``generate`` with its models and its prompt, and ``build``
-is the builder of such a call.
+Some functions take a parameter ``engine``, a ``GenerateCall``: a call of ``generate`` with its models and its prompt.
+They return the arguments of ``generate`` that make the situation. Others take a parameter ``build``, a builder: a
+function from a setting to such a call. They return the builder of the same call in the situation.
 """
 
 from __future__ import annotations

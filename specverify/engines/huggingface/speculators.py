@@ -47,9 +47,9 @@ _EXPERTS = {"num_experts_per_tok": 1, "moe_intermediate_size": 16}
 
 
 class Tokenizers(NamedTuple):
-    """Two tokenizers with one token per character, each with a model: those of the target and of the assistant.
+    """Two tokenizers with one token per character, each with a model of the same vocabulary size.
 
-    The vocabulary of a model has the size of its tokenizer's.
+    ``target`` and ``assistant`` are the models; ``target_tokenizer`` and ``assistant_tokenizer`` are their tokenizers.
     """
 
     target: Any

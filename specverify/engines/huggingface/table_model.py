@@ -39,9 +39,11 @@ class CacheFault(RuntimeError):  # noqa: N818 - not a mistake of the program tha
 
 
 class TableConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unused-ignore]
-    """The config of a table model: shape (a key of ``laws.tables.SHAPES``), side, seed, vocabulary size.
+    """The config of a table model, which has the rows of ``laws.tables`` in place of weights.
 
-    The two sides of one shape and seed, "target" and "draft", are a target and its draft model.
+    ``shape`` (a key of ``laws.tables.SHAPES``), ``seed`` and ``vocab_size`` select the tables. The two values of
+    ``side``, "target" and "draft", are a target and its draft model. The other fields are those that ``transformers``
+    requires of a config.
     """
 
     model_type = "specverify_table"

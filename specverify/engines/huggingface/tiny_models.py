@@ -27,7 +27,11 @@ a half of the drafts are accepted."""
 
 
 class EngineSetting(NamedTuple):
-    """One complete configuration of ``generate``: models, warpers, draft length, stopping and prompt."""
+    """One complete configuration of ``generate``: models, warpers, draft length, stopping and prompt.
+
+    ``name`` is its name in reports, ``temperature`` that of the sampling, ``vocabulary`` the number of tokens of the
+    models, and ``eos`` are the end-of-sequence tokens.
+    """
 
     name: str
     architecture: str

@@ -48,7 +48,10 @@ NEUTRAL: Final[Mapping[str, Any]] = {
 
 
 class Request(NamedTuple):
-    """A prompt, and the JSON fields that differ from ``NEUTRAL``, the values that switch all options off."""
+    """One request to the server: ``prompt``, and ``options``, the JSON fields whose values differ from ``NEUTRAL``.
+
+    The values of ``NEUTRAL`` switch all sampling options off.
+    """
 
     prompt: Tokens = PROMPT
     options: tuple[tuple[str, Any], ...] = ()

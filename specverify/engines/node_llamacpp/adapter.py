@@ -50,7 +50,10 @@ class Way(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A request to ``driver.mjs``, which calls node-llama-cpp: prompt, number of new tokens, and sampling options."""
+    """A request to ``driver.mjs``, which calls node-llama-cpp.
+
+    ``prompt`` are token ids, ``horizon`` is the largest number of new tokens, and ``temperature`` that of the sampling.
+    """
 
     prompt: Tokens
     horizon: int

@@ -48,7 +48,7 @@ def asked(horizon: int = 4, temperature: float = 1.0, **options: Any) -> Asked:
 
 
 class Option(NamedTuple):
-    """A request with options to examine, and how its texts are tested.
+    """A request with options (``asked``) to examine, and how its texts are tested.
 
     ``detect`` is the total variation that the samples must detect.
     """

@@ -34,7 +34,8 @@ ALONE: Final = Drawing()
 class Asked(NamedTuple):
     """A request that is sent to the engine, and how its texts are drawn.
 
-    ``detect`` is the total variation that the samples must detect.
+    ``drawing`` states whether the request is sent alone or with others. ``detect`` is the total variation that the
+    samples must detect.
     """
 
     request: Request

@@ -20,10 +20,10 @@ NOTHING: Final = -1
 
 
 def expand(output: Any, given: Any, cu_num_tokens: Any, replace_from: Any, replace_to: Any, *_: Any) -> None:
-    """Write into ``output`` each request's value of ``given``, once per token of the request.
+    """Write into ``output`` each request's value of ``given``, repeated once for each token of the request.
 
-    ``cu_num_tokens`` has the cumulative numbers of tokens. A value equal to ``replace_from`` is written as
-    ``replace_to``.
+    ``cu_num_tokens`` has the cumulative numbers of tokens of the requests. In place of a value equal to
+    ``replace_from``, ``replace_to`` is written.
     """
     replaced = torch.where(given == replace_from, torch.as_tensor(replace_to, dtype=given.dtype), given)
     output.copy_(replaced.repeat_interleave(_lengths(cu_num_tokens)))

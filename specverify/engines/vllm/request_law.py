@@ -26,7 +26,10 @@ WRITTEN: Final = (*LETTERS[:END], "")
 
 
 class Request(NamedTuple):
-    """One request: its prompt, and the ``SamplingParams`` that differ from their defaults."""
+    """One request to the engine.
+
+    ``options`` has the (name, value) of each field of ``SamplingParams`` that differs from its default.
+    """
 
     prompt: Tokens = PROMPT
     options: tuple[tuple[str, Any], ...] = ()
