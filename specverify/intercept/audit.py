@@ -306,13 +306,18 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
 
 
 def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[bool]:
-    """Yield True for each threshold inside an interval, and False for each threshold outside.
+    """Yield True for each of ``thresholds`` inside the interval ``cell``, and False for each one outside.
 
-    ``cell`` is the interval to which an earlier comparison restricted a uniform. ``thresholds`` are those of a new
-    comparison of the same uniform. If both values occur for the lines of these two comparisons, on one path or several,
-    the uniform is used twice. A threshold at an end of the interval is skipped, because rounding decides on which side
-    it lies. ``drawn`` is False if earlier comparisons already determine the outcome of the new comparison; then
-    thresholds inside are skipped too.
+    ``cell`` is the interval to which an earlier comparison restricted a uniform, and ``thresholds`` are those of a new
+    comparison of the same uniform. The caller collects the values for each pair of program lines, over all paths. Only
+    False, or only True, is one decision: a repeated comparison, or a search in cumulated probabilities. Both values
+    mean that the uniform decides twice, which is reported as reuse.
+
+    No value is yielded in two cases:
+
+    * The threshold is at an end of the interval: rounding decides on which side it lies.
+    * The threshold is inside, but ``drawn`` is False: the result of the new comparison already follows from earlier
+      ones.
     """
     for threshold in thresholds:
         if threshold < cell.low - ROUNDING or threshold > cell.high + ROUNDING:

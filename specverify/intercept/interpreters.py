@@ -464,7 +464,11 @@ class Coupled:
         )
 
     def left(self) -> str:
-        """Return a sentence on the first call that drew in the plain run and was not repeated; "" if there is none."""
+        """Return a sentence on the first recorded call that this run has not repeated; "" if there is none.
+
+        The record is that of the plain run, in which the libraries drew their own numbers. This run repeats it with
+        symbolic numbers, so a call without a repetition is a difference between the two.
+        """
         drawing = (record for record in self._records if _draws(record))
         return next((f"{record} was not made again" for record in drawing), "")
 
@@ -596,7 +600,10 @@ class Gathered:
         return self.by_name[-1]
 
     def key(self) -> Any:
-        """Raise ``NotRecorded``: JAX computes its numbers from keys, so they cannot be replaced by given numbers."""
+        """Raise ``NotRecorded``, which ends the run for a program that uses JAX.
+
+        JAX computes its numbers from keys, so they cannot be replaced by given numbers.
+        """
         raise NotRecorded("the numbers of JAX are a function of keys")
 
     def push(self, _items: Sequence[Item]) -> None:

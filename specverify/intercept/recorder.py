@@ -29,10 +29,10 @@ IN_PLACES = frozenset({"sample", "shuffle", "permutation", "permuted", "choice"}
 
 
 class Record(NamedTuple):
-    """One random call of a plain run.
+    """One random call of a plain run, in which the libraries draw their own numbers.
 
-    ``name`` is the function of ``library``; ``args`` and ``kwargs`` are its positional and keyword arguments, and
-    ``result`` is what it returned.
+    ``name`` is the function of ``library``; ``args`` and ``kwargs`` are its positional and keyword arguments,
+    ``result`` is what it returned, and ``place`` the program line of the call.
     """
 
     library: str

@@ -66,7 +66,10 @@ class Replayer(Recorder):
             self.returned.append(("torch", record.name, record.result))
 
     def key(self) -> Any:
-        """Raise ``NotRecorded``: JAX computes its numbers from keys, so they cannot be replaced by given numbers."""
+        """Raise ``NotRecorded``, which ends a replay with given numbers for a program that uses JAX.
+
+        JAX computes its numbers from keys, so they cannot be replaced by given numbers.
+        """
         raise NotRecorded("the numbers of JAX are a function of keys")
 
     def given_for(self, record: Record) -> Any:

@@ -165,7 +165,7 @@ RUNS, PROCESS = Runs(), Process()
 
 
 class _Silence:
-    """The context manager of ``nobody_answers``: suspends interception in this thread.
+    """The context manager of ``nobody_answers``: in its block, random calls of this thread are not intercepted.
 
     It is a class because a class is faster than a generator, and it is entered at every draw.
     """

@@ -315,10 +315,10 @@ class AnsweredCall:
         return Uniform(self._draws, site, self._draw(site, way))
 
     def block(self, site: Site, shape: tuple[int, ...], digits: str) -> NoiseBlock:
-        """Return all uniform numbers of the call as one object.
+        """Return one noise vector that stands for all uniform numbers of the call.
 
-        ``site`` names the block, ``shape`` is the shape of the returned array of numbers, and ``digits`` is the name of
-        its dtype, such as "float32".
+        ``site`` names the vector, ``shape`` is the shape of the array that the call returns, and ``digits`` is the name
+        of its dtype, such as "float32".
         """
         draw = self._draw(site, ("many", self._function, shape, digits))
         return NoiseBlock(self._draws, site, draw, math.prod(shape))

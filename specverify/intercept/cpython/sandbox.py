@@ -252,7 +252,11 @@ _OTHER_MODULES = ("mlx.core.random", "cupy.random", "cupy_backends.cuda.libs.cur
 
 
 class Found(NamedTuple):
-    """The calls of an observed run that may draw without interception, each with file and line."""
+    """The calls of an observed run that may draw without interception, each with file and line.
+
+    ``unanswered`` are calls that draw, ``sources`` reads of clocks and system bytes, and ``native`` calls of unknown
+    native code, which may draw.
+    """
 
     unanswered: tuple[str, ...] = ()
     """Draws that no front end intercepted."""

@@ -671,7 +671,10 @@ def _evaluated(jaxpr: Any, values: dict[Any, Any]) -> _KnownPart:
 
 
 def _is_repeated(equation: Any) -> bool:
-    """Return whether ``equation`` is evaluated in every run: it draws, calls Python, or calls a function that does."""
+    """Return whether ``equation`` must be evaluated again in every run, and its result must not be cached.
+
+    It must if it draws, calls Python, or calls a function that does either.
+    """
     return equation.primitive.name in {*DRAWS, CALLS_BACK} or draws_inside(equation.params)
 
 

@@ -474,11 +474,15 @@ def _found(
     *,
     negative: bool,
 ) -> Any:
-    """Compute a result of ``operation`` for the cache of ``found_before``.
+    """Apply ``operation`` to a symbolic number and perhaps a plain number; cached, because programs repeat operations.
 
-    The operand with index ``place`` is symbolic: a uniform with ``steps``, limited to ``[low, high]``. The other
-    operand is ``number``, if not None; ``negative`` states that it is -0.0. Returns the steps and limits of the result
-    if it is symbolic; otherwise a plain number, or ``Declined``.
+    The symbolic number is a uniform to which ``steps`` (monotone functions) were applied and whose value is then
+    limited to ``[low, high]``. It is the operand with index ``place``, 0 or 1. The other operand is ``number``, or None
+    if there is none; ``negative`` distinguishes -0.0 from 0.0, which are equal as keys of the cache.
+
+    Returns (steps, low, high) of a symbolic result, or the plain number of any other. Returns ``Declined`` with the
+    reason if interception does not support the operation; the caller (``found_before``) then computes without the
+    cache.
     """
     value = Continuous(FRESH, steps, low, high)
     try:

@@ -332,9 +332,10 @@ def _forwarding(name: str) -> Callable[..., Any]:
 
 
 def _operation(apply: Callable[..., Any], *, swapped: bool = False) -> Callable[..., Any]:
-    """Return the method of ``OutcomeNumber`` that reads the integer and calls ``apply`` with it and the other operand.
+    """Make the method of ``OutcomeNumber`` for one operator, such as ``__add__``, from a function of integers.
 
-    ``swapped`` states that the integer is the right operand.
+    An ``OutcomeNumber`` stands for an integer that is drawn when the program reads it. The method draws its value, and
+    returns ``apply(value, other operand)``; with ``swapped``, ``apply(other operand, value)``, as ``__radd__`` needs.
     """
 
     def method(self: OutcomeNumber, other: Any, *modulus: Any) -> Any:

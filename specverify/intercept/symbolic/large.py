@@ -166,7 +166,7 @@ class Wide(Deferred):
 
     @property
     def decided(self) -> bool:
-        """Return whether the draw has been read, so that the number is known."""
+        """Return whether the program has read the draw, so that the number has a value."""
         return self.drawn.outcome is not None
 
     def holds(self, question: Callable[[Any], Any]) -> bool:
@@ -355,7 +355,11 @@ _NOTHING = -800.0
 
 
 class Clocks(NamedTuple):
-    """Exponential clocks, each field an array ``[clocks]``; ``races.Clock`` defines the fields for one clock."""
+    """Exponential clocks, each field an array ``[clocks]``.
+
+    Clock j rings at an exponential time of rate ``rate[j]`` after ``start[j]``, and at ``end[j]`` at the latest.
+    ``at_once[j]`` is the probability that it rings exactly at ``start[j]``. ``races.Clock`` is the same for one clock.
+    """
 
     rate: Any
     start: Any
@@ -448,7 +452,8 @@ class VectorRace:
 class _Best(Draw):
     """The draw of the value of the largest (or smallest) number of a race.
 
-    After the program has read this value, the random numbers of the race cannot decide anything else.
+    After the program has read this value, the random numbers of the race cannot decide anything else: a later use is
+    refused.
     """
 
     __slots__ = ("race",)
@@ -586,9 +591,9 @@ def _stripped(scores: Many) -> Many:
 
 
 def _mirrored(steps: Sequence[Steps]) -> bool:
-    """Return whether the first two of ``steps`` map u to 1 - u.
+    """Return whether ``steps``, the functions applied to a uniform u, begin with the two steps that map u to 1 - u.
 
-    They can then be left out, because 1 - u is uniform too.
+    The caller can then leave these two steps out, because 1 - u is uniform too.
     """
     names = [step.name for step in steps[:2]]
     return names == ["times", "plus"] and bool(np.all(steps[0].number == -1) and np.all(steps[1].number == 1))

@@ -209,7 +209,10 @@ _TWO_RANDOM = Blank("the result depends on the sign of each element, which would
 
 
 class _Basis(NamedTuple):
-    """The operations in which composite functions are written, as rules for scalars or as rules for noise vectors."""
+    """The basic operations in which composite functions, such as a softplus, are written.
+
+    Each field has the rule of one operation. There are two such sets of rules: for scalars and for noise vectors.
+    """
 
     add: Rule
     multiply: Rule

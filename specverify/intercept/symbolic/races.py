@@ -90,9 +90,10 @@ NEVER = Clock(0.0, inf)
 
 
 def clock_of(time: Any) -> Clock | None:
-    """Return the clock whose ring time is ``time``; None if ``time`` has not the form of a ring time.
+    """Return the clock whose ring time is ``time``: None unless ``time`` has the form ``r E + s``, with E exponential.
 
-    The form is ``r E + s``, possibly limited, with E exponential. An infinite ``time`` gives a clock that never rings.
+    The ring time of a clock is the random time at which it rings. It may be limited to an interval. An infinite
+    ``time`` gives a clock that never rings.
     """
     if time == inf:
         return NEVER
@@ -239,7 +240,7 @@ NO_RACE = "the maximum of several random numbers is requested, and they are not 
 
 
 class Race(NamedTuple):
-    """A race of exponential clocks that has the same order as scores (noisy numbers).
+    """A race of exponential clocks that decides the order of scores (noisy numbers); clock j stands for score j.
 
     The largest score belongs to the clock that rings first if ``first`` is True, else to the clock that rings last.
     """
@@ -291,9 +292,12 @@ def _raced(scores: Sequence[Any]) -> Race:
 
 
 def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
-    """Return clocks for scores that increase with their ring times: the clock that rings last has the largest score.
+    """Return one clock for each score, such that the score with the *latest* ring time is the largest, or None.
 
-    Plain numbers get clocks that never ring. Returns None for other scores, or if a plain number could be the largest.
+    A clock rings at a random time, its ring time. Here a score must increase with the ring time, as for the argmax of
+    exponential numbers. A score that is a plain number cannot win: its clock is ``NEVER``, which takes no part in the
+    race. Returns None if a plain number could be the largest, or if the scores are no increasing functions of ring
+    times.
     """
     noise = [negative(score) for score in scores if isinstance(score, Continuous)]
     least = min(-score.ends()[1] for score in noise)
@@ -635,8 +639,8 @@ def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: boo
 class _Contestants(NamedTuple):
     """The uniforms that take part in a race of exponential clocks.
 
-    For each of them there is (index in the row of scores, uniform, clock); the clock rings at a time computed from the
-    uniform.
+    ``racing`` has (index in the row of scores, uniform, clock) for each of them. The time at which the clock rings is a
+    function of the uniform.
     """
 
     racing: Sequence[tuple[int, Uniform, Clock]]

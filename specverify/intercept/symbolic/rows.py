@@ -343,7 +343,10 @@ def in_one_way(row: Row) -> list[Ordered]:
 
 
 def _scores(row: Row) -> Row:
-    """Return the symbolic numbers by which a row of ``Ordered`` entries is ordered; any other row unchanged."""
+    """Return the numbers by which the entries of ``row`` are ordered.
+
+    These are the symbolic numbers in ``Ordered`` entries. A row of other entries is its own result.
+    """
     if not all(isinstance(element, Ordered) for element in row) or len({id(element.row) for element in row}) > 1:
         return row
     return [element.score for element in row]

@@ -269,8 +269,8 @@ def _ratio(one: float, other: float) -> float:
 class _Boxes(NamedTuple):
     """Boxes of uniform numbers, with bounds of two volumes for each box.
 
-    Both contain only points that agree with all earlier comparisons: ``yes`` those at which the new comparison is true,
-    ``no`` those at which it is false.
+    ``low`` and ``high`` are two opposite corners of each box. Both volumes contain only points of the box that agree
+    with all earlier comparisons: ``yes`` those at which the new comparison is true, ``no`` those at which it is false.
     """
 
     low: Any

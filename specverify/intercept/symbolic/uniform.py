@@ -83,7 +83,10 @@ class Runner:
             yield from runner.all_behind()
 
     def root(self) -> Runner:
-        """Return the clock that is known to ring before all others whose order relative to this clock is known."""
+        """Return the clock that is known to ring before all others whose order relative to this clock is known.
+
+        A clock is an exponential random number that takes part in a race; it rings at the time that is its value.
+        """
         return self if self.after is None else self.after.root()
 
     def put_behind(self, other: Runner) -> None:

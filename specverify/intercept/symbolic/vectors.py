@@ -34,7 +34,11 @@ _UNSEEN = 2.0**-60
 
 
 class Steps(NamedTuple):
-    """One step of a chain for all elements of a vector, a strictly monotone function: see ``steps.MonotoneStep``."""
+    """One strictly monotone function that is applied to all elements of a noise vector.
+
+    ``name`` and ``number`` are those of ``steps.MonotoneStep``, such as "plus" and the summand. A chain of such steps
+    makes scores, for example Gumbel noise, of uniforms.
+    """
 
     name: str
     number: Any = 0.0
@@ -81,9 +85,9 @@ def back(step: Steps, bounds: Any) -> Any:
 
 
 def grows(step: Steps) -> bool:
-    """Return whether a step preserves the order of numbers.
+    """Return True if the step preserves the order of numbers, and False if it reverses the order.
 
-    Raises ``RuleDeclined`` if that differs between elements.
+    Raises ``RuleDeclined`` if some elements of the vector keep their order and others do not.
     """
     if step.name not in NEUTRAL:
         return True

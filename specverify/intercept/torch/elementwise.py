@@ -83,7 +83,10 @@ def in_one_dtype(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def rounds_at_the_end(name: str) -> bool:
-    """Return whether torch rounds only the result of the function ``name`` to 16 bits, and not its operands."""
+    """Return whether torch computes the function ``name`` of 16-bit floats in float32, and rounds only the result.
+
+    If not, torch rounds the operands to 16 bits too.
+    """
     return name in _ROUNDED_ONCE or (name[:1] in "ri" and name[1:] in _ROUNDED_ONCE)
 
 

@@ -224,7 +224,10 @@ def ordering(name: str) -> Handler:
 
 
 def looking_up(name: str) -> Handler:
-    """Return the handler of ``name``, ``searchsorted`` or ``bucketize``, for plain boundaries and symbolic values."""
+    """Return the handler (implementation for symbolic tensors) of ``name``, ``searchsorted`` or ``bucketize``.
+
+    The operation looks up symbolic values among plain boundaries.
+    """
     rule: Any = OF_TORCH[name].scalar
     packet = getattr(aten, name)
 
