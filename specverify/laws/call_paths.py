@@ -55,8 +55,9 @@ class WideDraw(NamedTuple):
 class CallPath(NamedTuple):
     """One path of a call: the outcomes of its draws, its probability, and the tokens that the call emitted.
 
-    A small draw is a draw over few outcomes. ``questions`` are the small draws, ``wide`` the draws over the vocabulary.
-    ``rounding`` has the observations from which rounding errors are bounded.
+    A small draw is a draw over few outcomes. ``questions`` are the pmfs and names of the small draws, ``wide`` the
+    draws over the vocabulary, ``ending`` the emitted tokens. ``rounding`` has the observations from which rounding
+    errors are bounded.
     """
 
     ending: Ending

@@ -75,7 +75,7 @@ class Floats(NamedTuple):
 
 
 class Between(NamedTuple):
-    """Lower and upper bounds on probabilities: numbers, or arrays ``[vocabulary]``."""
+    """Bounds on probabilities: the least value ``low`` and the largest ``high``, numbers or arrays ``[vocabulary]``."""
 
     low: Any
     high: Any

@@ -23,7 +23,7 @@ LONGEST = 5
 
 
 class Letters(NamedTuple):
-    """The letters of a training text, and the counts of each letter after each context."""
+    """The letters of a training text (``alphabet``), and the counts of each letter after each context (``counts``)."""
 
     alphabet: tuple[str, ...]
     counts: dict[str, Counter[str]]

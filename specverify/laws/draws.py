@@ -123,7 +123,7 @@ joint constraint with other uniforms."""
 
 
 class Decision(NamedTuple):
-    """One draw of a program: its site, which is the name of the decision, its pmf and its outcome."""
+    """One draw of a program: its ``site``, which is the name of the decision, its pmf (``weights``) and its outcome."""
 
     site: Site
     weights: tuple[Any, ...]

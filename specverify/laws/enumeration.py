@@ -39,10 +39,11 @@ class EnumerationTooLarge(Exception):  # noqa: N818 - reads as the sentence it i
 
 
 class _Reached(NamedTuple):
-    """The probability of a state over all paths that lead to it, and observations on these paths.
+    """A state of the enumeration, and observations on the paths that lead to it.
 
-    ``draws`` is the largest number of draws on a path. ``coverage`` has the numbers of rounds, drafts and acceptances,
-    ``rounding`` the observations for the rounding bound.
+    ``weight`` is the probability of the state over all these paths, and ``draws`` the largest number of draws on one of
+    them. ``coverage`` has the numbers of rounds, drafts and acceptances, ``rounding`` the observations for the rounding
+    bound.
     """
 
     weight: Any = 0

@@ -29,7 +29,8 @@ class Coverage(NamedTuple):
 class Law(NamedTuple):
     """A law: ``probabilities`` maps outcomes to probabilities, exact or float64.
 
-    ``missing`` is the probability of the paths that were not enumerated.
+    ``missing`` is the probability of the paths that were not enumerated. ``coverage`` counts the rounds, drafts and
+    acceptances on the enumerated paths.
     """
 
     probabilities: Mapping[Any, Any]

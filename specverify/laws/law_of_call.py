@@ -72,8 +72,9 @@ class Behind(NamedTuple):
 class CallLaw(NamedTuple):
     """The law of the tokens that a call emits: for each sequence of accepted drafts, the law of the token after it.
 
-    ``behind`` maps the accepted drafts to that law. ``faults`` are outcomes with which the call fails, ``missing`` is
-    the probability of the paths that were not followed, and ``runs`` the number of runs.
+    ``behind`` maps the accepted drafts to the law of the next token. ``faults`` are outcomes with which the call fails,
+    ``missing`` is the probability of the paths that were not followed, and ``runs`` the number of runs. ``rounding``
+    has the observations from which rounding errors are bounded.
     """
 
     behind: Mapping[Tokens, Behind]

@@ -206,9 +206,11 @@ def is_of_16_bits(dtype: Any) -> bool:
 
 
 def drew(support: int, dtype: Any = None) -> None:
-    """Record a draw, whether or not the program reads its outcome.
+    """Record that the observed run drew a token, so that the bound on rounding counts the draw.
 
-    ``support`` is the number of tokens of positive probability, and ``dtype`` the dtype of the pmf.
+    Nothing is recorded outside the block of ``collected``. A draw counts whether or not the program reads its outcome.
+    ``support`` is the number of tokens of positive probability. ``dtype`` is the dtype of the pmf; None, like every
+    dtype that is no float type, counts as float64.
     """
     if _COLLECTING:
         seen = _COLLECTING[-1]
