@@ -29,7 +29,11 @@ class Entry(NamedTuple):
 
 
 class Models(NamedTuple):
-    """A target and a draft model, as functions from all visible cache entries to the pmf of the next token."""
+    """A target and a draft model, as functions from cache entries to the pmf of the next token.
+
+    ``target`` and ``draft`` take the entries that a pass may read, which the attention mask leaves visible. Wrong
+    positions or writers among them give another pmf. ``by_tokens`` is the target as a function of tokens alone.
+    """
 
     target: Callable[[Sequence[Entry]], ExactPmf]
     draft: Callable[[Sequence[Entry]], ExactPmf]
