@@ -41,7 +41,10 @@ def share_seen(pairs: int) -> float:
 
 
 class DifferentTexts(NamedTuple):
-    """Two texts that should be equal, and the calls that returned them."""
+    """Two texts, ``first`` and ``second``, that should be equal, and the calls that returned them.
+
+    ``seed`` is the number from which the seeds of both calls are computed.
+    """
 
     seed: int
     first: Tokens

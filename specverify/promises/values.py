@@ -47,7 +47,10 @@ SAME_REASONS: Final = (
 
 
 class WrongValue(NamedTuple):
-    """A returned value that differs from the promised one: a sentence about it, and whether rounding may explain it."""
+    """A returned value that differs from the promised one.
+
+    ``because`` are further lines of the message, which show why.
+    """
 
     fault: str
     """A sentence about what is wrong."""
@@ -192,7 +195,10 @@ def listed_names(promises: Mapping[str, Kind]) -> str:
 
 
 class FollowedPath(NamedTuple):
-    """One path of a program: the answers to all requests, and the probability of its least probable draw."""
+    """One path of a program: the answers to all requests.
+
+    ``rarest`` is the probability of the least probable draw on the path.
+    """
 
     answers: tuple[Answer, ...]
     rarest: float
