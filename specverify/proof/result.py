@@ -22,8 +22,9 @@ class ProofStatus(StrEnum):
 class Proof(NamedTuple):
     """A statement about all p and q, and its result.
 
-    ``what`` is the name of the statement, ``subject`` the algorithm that it concerns, and ``seconds`` the duration of
-    the proof.
+    ``what`` is the name of the statement, ``subject`` the algorithm that it concerns. The statement is about all pmfs
+    over ``vocabulary`` tokens and ``gamma`` drafts. ``status`` is its result, and ``seconds`` the duration of the
+    proof.
     """
 
     subject: str

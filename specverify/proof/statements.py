@@ -22,7 +22,7 @@ from specverify.reference.types import Task
 
 
 class RoundStart(NamedTuple):
-    """The start of a round: the text so far, and the number of tokens that may still be emitted."""
+    """The start of a round: the text so far (``prompt``), and the most tokens that may still follow (``horizon``)."""
 
     prompt: Tokens
     horizon: int
