@@ -55,7 +55,10 @@ class Levels(NamedTuple):
 
 
 class EvidencePanel(NamedTuple):
-    """A panel with the curve of an e-value over the number of samples; ``said`` is a sentence about it."""
+    """A panel with the curve of an e-value over the number of samples.
+
+    The e-value is the evidence against the subject. ``said`` is a sentence about the curve.
+    """
 
     title: str
     said: str
@@ -68,7 +71,7 @@ class EvidencePanel(NamedTuple):
 class Partings(NamedTuple):
     """A panel of the first differences between greedy texts with speculation and without it.
 
-    ``said`` is a sentence about the panel.
+    ``said`` is a sentence about the panel, and ``rows`` are the differences.
     """
 
     title: str
@@ -90,7 +93,9 @@ class SubjectSaid(NamedTuple):
 class MatrixRow(NamedTuple):
     """A planted bug of the kill matrix, and the results of all checks on it.
 
-    ``as_expected`` states whether the check that must refute the bug did so, and held on the program without it.
+    ``category`` is the class of the bug, ``summary`` the bug in a few words, and ``citation`` the project in which it
+    was found. ``as_expected`` states whether the check that must refute the bug did so, and held on the program without
+    it.
     """
 
     name: str
@@ -105,7 +110,10 @@ class MatrixRow(NamedTuple):
 
 
 class Matrix(NamedTuple):
-    """The kill matrix: which checks refute which planted bugs."""
+    """The kill matrix: which checks refute which planted bugs.
+
+    ``checks`` are the names of the columns, and ``rows`` has one row for each bug.
+    """
 
     checks: tuple[str, ...]
     rows: tuple[MatrixRow, ...]
