@@ -33,8 +33,9 @@ from specverify.subjects.subject import UnusableSubject
 class Acceptance(NamedTuple):
     """The counter of the accepted drafts that a black box reports, and the test of the law of their number.
 
-    ``seen`` adds one batch: the number of accepted drafts of each sequence, or None if the black box reports no
-    numbers.
+    ``seen(numbers)`` adds one batch: the number of accepted drafts of each sequence, or None if the black box reports
+    none. ``status()`` is the result of the test so far, or None if no law is tested. ``verdicts(function)`` calls
+    ``function`` for the verdicts on the samples, and returns them with the counts, and with the verdict of this test.
     """
 
     seen: Callable[[Sequence[int] | None], None]

@@ -39,7 +39,11 @@ Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 class SampleRequest(NamedTuple):
-    """The prompt, length and options of the samples requested from a black box."""
+    """The prompt, length and options of the samples requested from a black box.
+
+    ``max_tokens`` is the largest number of new tokens of a sample. ``temperature`` and ``model`` are sent with the
+    request, unless they are None and "".
+    """
 
     prompt: Tokens | str = ()
     max_tokens: int = 1
@@ -55,7 +59,10 @@ class SampleRequest(NamedTuple):
 
 
 class ReportedLogprobs(NamedTuple):
-    """The log-probabilities of the next token that a black box reports, and whether they include sampling options."""
+    """The log-probabilities of the next token that a black box reports: token -> log-probability (``logprobs``).
+
+    ``processed`` is True if the black box states that they include the temperature and the other sampling options.
+    """
 
     logprobs: Mapping[Any, float]
     """Token -> log-probability, for the most probable tokens."""
@@ -64,7 +71,12 @@ class ReportedLogprobs(NamedTuple):
 
 
 class BlackBox(NamedTuple):
-    """A running black-box program: its sampler, its log-probabilities, and the notes and call sizes it has reported."""
+    """A running black-box program.
+
+    ``sampler`` draws samples, and ``logprobs(prompt, request)`` returns the log-probabilities of the next token.
+    ``notes`` and ``at_once`` collect what the program has reported: sentences for the user, and numbers of samples per
+    call.
+    """
 
     sampler: Sampler
     logprobs: Callable[[Tokens, SampleRequest], ReportedLogprobs]
@@ -78,7 +90,8 @@ class BlackBox(NamedTuple):
 class Words(NamedTuple):
     """The numbers of a black box's tokens.
 
-    A token id is its own number. Tokens that are words are numbered in the order in which they first occur.
+    A token id is its own number. Tokens that are words are numbered in the order in which they first occur
+    (``numbers``). ``kinds`` has the types of the tokens so far: ids and words must not be mixed.
     """
 
     numbers: dict[str, int]

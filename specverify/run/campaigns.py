@@ -59,7 +59,11 @@ GRACE = 60.0
 
 
 class CampaignSubject(NamedTuple):
-    """One black box of a campaign, with the samples to request, their expected law, and limits of time and memory."""
+    """One black box of a campaign.
+
+    ``name`` opens it (see ``black_boxes``), ``wanted`` describes the samples to request, ``law`` is their expected law,
+    and ``limits`` bounds time and memory of its process.
+    """
 
     name: str
     wanted: SampleRequest
@@ -68,7 +72,11 @@ class CampaignSubject(NamedTuple):
 
 
 class Campaign(NamedTuple):
-    """The subjects of a campaign, and the settings they share."""
+    """The subjects of a campaign, and the settings they share.
+
+    ``results`` is the file in which finished blocks are stored. ``plan`` has the total variation to detect, the alarm
+    and the sizes of calls.
+    """
 
     subjects: tuple[CampaignSubject, ...]
     results: Path

@@ -97,7 +97,10 @@ def _with_replays(certificate: dict[str, Any], run: Callable[[Draws], Any], func
 
 
 class CertifiedPath(NamedTuple):
-    """A path of a program with one constraint for each of its draws: which uniforms lead to the outcome of the draw."""
+    """A path of a program with one constraint for each of its draws.
+
+    The constraint of a draw states which uniforms lead to its outcome.
+    """
 
     path: OnePath[Any]
     constraints: list[Constraint]

@@ -24,7 +24,10 @@ TARGET_MODEL = re.compile(r"target(_model)?|model|large(_model)?|llm|verifier")
 
 
 class TestableFunction(NamedTuple):
-    """A function in a package that specverify can examine."""
+    """A function in a package that specverify can examine: its module, its name, and the names of its ``parameters``.
+
+    The file is parsed and not imported, so the parameters are those of its text.
+    """
 
     module: str
     name: str

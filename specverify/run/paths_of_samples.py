@@ -48,7 +48,11 @@ class ExplainedSampler(NamedTuple):
 
 
 class _FollowedPaths(NamedTuple):
-    """All paths of one sample, their law of texts, and a sentence about a random number that is used twice, or ""."""
+    """All paths of one sample, and their law of texts.
+
+    ``program`` is the sampler as a program of draws, ``engine`` holds its paths, and ``reuse`` is a sentence about a
+    random number that is used twice, or "".
+    """
 
     program: EngineProgram
     engine: KeptPaths

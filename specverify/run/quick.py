@@ -87,9 +87,11 @@ def first_runs(case: Case, most: int) -> int | None:
 
 
 def runs_in_words(case: Case, conditions: Conditions) -> str:
-    """Return the most runs of ``case`` in words, such as "20000" or "4000 (100 after 10000 of all cases)".
+    """Return in words how many runs the quick plan allows for ``case``, for a message: for example "20000".
 
-    The second text means: 4000 runs, but only 100 once the cases of the check together have taken 10000 runs.
+    ``conditions`` are the settings of the check, which contain this limit. The limit of an engine becomes smaller when
+    the cases of the check have used many runs together. The text is then, for example, "4000 (100 after 10000 of all
+    cases)": at most 4000 runs, or at most 100 if all earlier cases of the check took 10000 runs or more.
     """
     most = most_runs(case, conditions, 0)
     later = most_runs(case, conditions, MOST_ENGINE_RUNS_OF_CHECK)

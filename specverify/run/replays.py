@@ -12,7 +12,7 @@ from specverify.subjects.subject import InScenario, Situation, Subject
 
 
 class Again(NamedTuple):
-    """A case to repeat, with its check and settings."""
+    """A case to repeat, with its check and the settings of the check (``conditions``)."""
 
     case: Case
     check: Check

@@ -48,8 +48,9 @@ POSITIONS = 4
 class SamplingPlan(NamedTuple):
     """The total variation to detect, the error probability, and the limits of a sampling run.
 
-    ``most_samples`` is the largest number of samples (None: chosen for the law), ``largest_call`` the largest number in
-    one call, and ``rounding`` the relative error of the law's probabilities.
+    A sampler holds if its distance from the law is at most the total variation ``tv``. ``most_samples`` is the largest
+    number of samples (None: chosen for the law), ``largest_call`` the largest number in one call, and ``rounding`` the
+    relative error of the law's probabilities. ``seed`` selects the seeds of all calls.
     """
 
     tv: float = 0.05

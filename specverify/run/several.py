@@ -57,7 +57,7 @@ _SAFE = "PYTHONSAFEPATH"
 
 
 class Listed(NamedTuple):
-    """The name of a subject, and the data known after loading it (``Loaded``), or the reason why loading failed."""
+    """The name of a subject, and in ``found`` the data known after loading it, or the reason why loading failed."""
 
     name: str
     found: Loaded | Stopped

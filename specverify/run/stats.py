@@ -78,7 +78,8 @@ class StatisticsPlan(NamedTuple):
     """All settings of a run, subject by subject, and the false-alarm probability that they share (``budget``).
 
     The subjects are in the order in which the user named them; by default they are in the order of the registry.
-    ``miss`` is the probability with which a bias of the planned total variation is missed.
+    ``miss`` is the probability with which a bias of the planned total variation is missed, and ``seed`` the seed of all
+    samples.
     """
 
     settings: tuple[PlannedSetting, ...]
@@ -88,7 +89,11 @@ class StatisticsPlan(NamedTuple):
 
 
 class JudgedSetting(NamedTuple):
-    """The results of one sampled setting (subject with options), and the index of the setting in the plan."""
+    """The results of one sampled setting (subject with options).
+
+    ``rows`` has one result for each law against which the setting was tested, and ``place`` is the index of the setting
+    in the plan.
+    """
 
     place: int
     rows: tuple[FitRow, ...]

@@ -59,7 +59,7 @@ FEWER_OF_VERIFIERS = (
 
 
 class Checklist(NamedTuple):
-    """The checks to run on a subject, with their settings and limits."""
+    """The checks to run on a subject, with their settings (``conditions``) and limits."""
 
     checks: tuple[Check, ...]
     conditions: Conditions = Conditions()
@@ -70,7 +70,7 @@ class Checklist(NamedTuple):
 
 
 class _Time(NamedTuple):
-    """The time limit of all checks of a subject."""
+    """The time limit of all checks of a subject: it is over when the clock ``now`` reaches ``deadline``, in seconds."""
 
     deadline: float
     now: Clock
@@ -185,11 +185,14 @@ def _never_warm(found: Guarded[Subject], seconds: float) -> str:
 
 
 def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded[Subject]]:
-    """Return the subject after its warm-up, and the outcome of the warm-up: its result, or why it has none.
+    """Run the warm-up of a subject for at most ``seconds``; return the subject to examine, and the outcome.
 
-    If the warm-up takes longer than ``seconds``, the subject is returned without it. If it raises an error, it is
-    repeated without the subject's own functions (``warm``, ``probe``); for foreign code this still finds the sources of
-    randomness.
+    The warm-up (``warmed_up``) runs the subject once, so that lazy initialisation does not affect the checks, and finds
+    out whether it computes with rationals. The outcome has the warmed-up subject, or the reason why there is none.
+
+    If the time is over, the subject is returned as it is. If the warm-up raises an error, the fields ``warm`` and
+    ``probe`` of the subject, which run the subject, are removed. The warm-up without them only searches foreign code
+    for its sources of randomness.
     """
     result = guarded(partial(warmed_up, subject), seconds, watch_loops=True)
     if result.result is not None:

@@ -38,7 +38,10 @@ GRACE = 3.0
 
 
 class Loaded(NamedTuple):
-    """The data about a subject that is known after loading and before any check."""
+    """The data about a subject that is known after loading and before any check.
+
+    ``summary`` describes the subject in a sentence.
+    """
 
     summary: str
     tests: int
@@ -54,7 +57,10 @@ class Refusal(NamedTuple):
 
 
 class Stopped(NamedTuple):
-    """A message: the subject ended its process, or reached its time limit."""
+    """A message: the subject ended its process, or reached its time limit.
+
+    The checks that did not finish get the verdict with this ``status`` and ``statement``.
+    """
 
     status: Status
     statement: str
