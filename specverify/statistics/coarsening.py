@@ -27,7 +27,7 @@ EVERY_OUTCOME: Final = "every outcome by itself"
 
 
 class Coarsening(NamedTuple):
-    """A partition of outcomes into cells."""
+    """A partition of outcomes into cells, with a name for reports."""
 
     name: str
     labels: Array
@@ -128,9 +128,11 @@ def _by_mass(masses: Array, samples: int) -> Array:
 
 
 def _by_rank(masses: Array) -> Array:
-    """Return the number of the cell of each outcome of the law ``masses``, ``[k]``, for 64 cells of equal mass.
+    """Return, for each outcome, the index of its cell (0 to 63) in a partition by rank: ``[k]`` for the law ``masses``.
 
-    The number is the total mass of the outcome and of all likelier ones, in steps of 1/64.
+    The outcomes are sorted, the most probable first, and cut into 64 cells of about equal mass. The index of the cell
+    is 64 times the total mass of the outcome and of all outcomes before it, rounded down, and at most 63. A test
+    compares the counts of such cells with the law, because the counts of single outcomes are too small.
     """
     order = np.argsort(-masses, kind="stable")
     labels = np.empty(len(masses), dtype=np.int64)

@@ -21,7 +21,7 @@ Counts: TypeAlias = Mapping[Any, int]
 class Partition(NamedTuple):
     """The outcomes of positive probability: those with a cell of their own, and those that share the pooled cell.
 
-    Both fields map an outcome to its probability.
+    Both fields map an outcome to its probability: ``separate`` has the former outcomes, ``pooled`` the latter.
     """
 
     separate: dict[Any, float]
