@@ -68,7 +68,8 @@ Run = Callable[[Draws], tuple[Answer, ...]]
 class Answering(NamedTuple):
     """An engine in one scenario whose random draws can be chosen, and the requests that it serves in one run.
 
-    ``open()`` returns the engine as a function: from the draws of a run to one ``Answer`` for each request.
+    ``name`` names the engine and the scenario in messages. ``open()`` returns the engine as a function: from the draws
+    of a run to one ``Answer`` for each request.
     """
 
     name: str

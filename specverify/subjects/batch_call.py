@@ -35,7 +35,10 @@ class BatchRow(NamedTuple):
 
 
 class Arguments(NamedTuple):
-    """How p, q and drafts are converted to the arguments of a verifier of probabilities or of logits."""
+    """How p, q and drafts are converted to the arguments of a verifier of probabilities or of logits.
+
+    ``form`` is the form of the verifier (``forms``).
+    """
 
     form: Form
     names: tuple[str, str]
@@ -142,7 +145,10 @@ def rejected_at_once(count: int, vocabulary: int) -> BatchRow:
 
 
 class CertainRow(NamedTuple):
-    """A row of a batch whose outcome has probability 1."""
+    """A row of a batch whose outcome has probability 1.
+
+    ``emitted`` are the tokens that a right verifier emits for the row.
+    """
 
     row: BatchRow
     emitted: Tokens

@@ -156,7 +156,10 @@ OF_TOKENS: Final = frozenset({"logprobs", "top_logprobs", "scores", "logits"})
 
 
 class Answer(NamedTuple):
-    """The answer to one request: its new tokens, up to the horizon, and the values returned with them."""
+    """The answer to one request: its new tokens (``new``), up to the horizon, and the values returned with them.
+
+    ``prompt`` is the prompt of the request.
+    """
 
     prompt: Tokens
     new: Tokens
@@ -381,7 +384,8 @@ def _logarithm(item: Any) -> float:
 class Ranked(NamedTuple):
     """The most probable tokens at one position, in the order in which an engine returns them.
 
-    ``ranks`` has the rank that the engine reports for each token, or None; () if the answer has no ranks.
+    ``logprobs`` has the log-probability of each token. ``ranks`` has the rank that the engine reports for each token,
+    or None; () if the answer has no ranks.
     """
 
     tokens: tuple[int, ...]

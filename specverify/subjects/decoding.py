@@ -33,7 +33,12 @@ Texts = Callable[[int, int], Sequence[Tokens]]
 
 
 class Decoding(NamedTuple):
-    """One call of an engine: its prompt, sampling options, end tokens and drafting."""
+    """One call of an engine: its prompt, sampling options, end tokens and drafting.
+
+    ``horizon`` is the largest number of new tokens, ``gamma`` that of drafts in a round, and ``eos`` are the tokens
+    that end a text. ``top_k``, ``top_p`` and ``min_p`` truncate p; None means no truncation. ``repetition_penalty``
+    lowers the logits of tokens that have occurred; 1 leaves them unchanged.
+    """
 
     prompt: Tokens = (3, 1, 2, 3, 1)
     horizon: int = 4

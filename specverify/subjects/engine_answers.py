@@ -44,7 +44,7 @@ def expected_rows(number: int | None) -> str:
 
 
 class AnswerRows(NamedTuple):
-    """The texts that a call returned, each a list of ids (some symbolic: without a value yet) or a tensor ``[n]``."""
+    """The texts that a call returned (``rows``): each is a list of ids, some perhaps symbolic, or a tensor ``[n]``."""
 
     rows: list[Any]
     several: bool
@@ -136,12 +136,17 @@ def _is_negative(element: Any) -> bool:
 
 
 def _plain_rows(answer: Any, number: int | None) -> AnswerRows:
-    """Return the texts of ``answer``, a result without field names: one row of token ids or several rows.
+    """Return the texts in ``answer``, a result without field names: one text, or several if it is a list of rows.
 
-    ``number`` is the number of prompts of the call, or None if the call takes no list of prompts.
+    ``number`` is the number of prompts of the call, or None if the call takes no list of prompts. It decides about
+    results that could be one text or several:
 
-    * A stream is several rows if it has as many pieces as there are prompts. Otherwise it is one row.
-    * A list of arrays with one element each is one row if ``number`` is None. Otherwise each of these arrays is a row.
+    * A stream (``Stream``) has the items that a generator of the engine yielded, its pieces. With as many pieces as
+      prompts, each piece is the text of one prompt. Otherwise the pieces, joined, are one text.
+    * A list of arrays with one element each is one text if the call takes no list of prompts. Otherwise each array is
+      the text of one prompt.
+
+    Raises ``UnusableSubject`` for a result of another form.
     """
     if isinstance(answer, Stream):
         if number is not None and len(answer.pieces) == number:

@@ -35,7 +35,8 @@ class Drafted(NamedTuple):
 class Fault(NamedTuple):
     """One failure of an engine's call, as values that a script can reproduce.
 
-    There are fields for each kind of failure; those of other kinds are empty.
+    There are fields for each kind of failure; those of other kinds are empty. A wrong probability is ``got``, and the
+    right one is ``expected``.
     """
 
     said: str

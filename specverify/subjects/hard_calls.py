@@ -29,7 +29,9 @@ PADDED = 128
 class HardCall(NamedTuple):
     """The description of a hard call; its large arrays are generated only when ``call()`` runs.
 
-    ``shape`` is the kind of its rows, a key of ``SHAPES``; the other fields are the arguments of ``hard_calls``.
+    ``shape`` is the kind of its rows, a key of ``SHAPES``, and ``seed`` selects them. ``vocabulary`` is the number of
+    tokens, ``gamma`` the number of drafts, ``dtype`` the name of the arrays' dtype, and ``form`` how the verifier is
+    called, such as "row".
     """
 
     shape: str

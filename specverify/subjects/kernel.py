@@ -81,7 +81,10 @@ class KernelConvention(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """A kernel as a function, with the convention of its arguments and its result."""
+    """A kernel as a function, with the convention of its arguments and its result.
+
+    ``call`` is the function, and ``name`` its name for reports.
+    """
 
     call: Callable[..., Any]
     name: str

@@ -28,7 +28,8 @@ EITHER = (TWO + THREE) / 2
 class RowKind(NamedTuple):
     """A kind of row of a batch: ``p`` and ``q`` over three tokens, the ``drafts``, and the bit that its result shows.
 
-    A result shows a random number of the kernel as one bit, for example whether a draft is accepted.
+    A result shows a random number of the kernel as one bit, for example whether a draft is accepted. ``name`` describes
+    the kind in messages.
     """
 
     name: str

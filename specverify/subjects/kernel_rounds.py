@@ -34,7 +34,10 @@ LAUNCHED = 4099
 
 
 class DraftCase(NamedTuple):
-    """One possible sequence of drafts for a pair of models (target and draft model), with its pmfs p and q."""
+    """One possible sequence of drafts for a pair of models, with its pmfs p and q.
+
+    ``situation`` has the models (target and draft model) and the number of drafts.
+    """
 
     situation: Situation
     draft: Tokens
@@ -48,9 +51,10 @@ class DraftCase(NamedTuple):
 class KernelRounds(NamedTuple):
     """Draft cases as rows of a batch for a kernel, and the cells of their uniforms.
 
-    A cell is a box of uniforms in which the reference rule, such as speculative sampling, emits the same tokens for one
-    case. The uniforms of a row decide its drafts and its last token. If the last token is drawn by a race (the largest
-    weight / noise), there is one more uniform, which gives the noise of the third token.
+    A draft case is a pair of models with one sequence of at most ``gamma`` drafts. A cell is a box of uniforms in which
+    the reference rule, such as speculative sampling, emits the same tokens for one case. The uniforms of a row decide
+    its drafts and its last token. If the last token is drawn by a race (the largest weight / noise), there is one more
+    uniform, which gives the noise of the third token.
     """
 
     kernel: Kernel

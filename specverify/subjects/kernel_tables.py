@@ -36,7 +36,7 @@ KERNEL_GAMMA = 4
 class Situation(NamedTuple):
     """A target, a draft model, and the number of drafts (``length``) of one round after the prompt.
 
-    Together they determine the exact law of the round.
+    Together they determine the exact law of the round. ``name`` describes them in messages.
     """
 
     name: str

@@ -71,7 +71,11 @@ from specverify.subjects.subject import EngineProgram, SampledSetting, Subject, 
 
 
 class EngineScenario(NamedTuple):
-    """The models, prompt and limits for which an engine is created."""
+    """The models, prompt and limits for which an engine is created.
+
+    ``name`` is its name in messages, ``vocabulary`` the number of tokens of both models, and ``prompt`` the text before
+    the new tokens.
+    """
 
     name: str
     target: LanguageModel

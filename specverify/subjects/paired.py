@@ -44,6 +44,7 @@ class Served(NamedTuple):
 class Pairing(NamedTuple):
     """An engine in one scenario, to be run with its own random numbers.
 
+    ``name`` names the engine and the scenario in messages; ``horizon`` and ``vocabulary`` are those of the scenario.
     ``make`` creates the engine with speculation, and ``plain`` the same engine without (None: there is none). Four
     fields state whether its calls take a seed (``takes_seed``), a prompt (``takes_prompt``), a list of prompts
     (``batched``), and one seed for each prompt of such a list (``seeds_each_row``).

@@ -10,7 +10,7 @@ from specverify.reference import LanguageModel, Tokens
 
 
 class Proposed(NamedTuple):
-    """A drafter's result for one request: the drafts, and the pmf that it reports for each."""
+    """A drafter's result for one request: the drafts (``tokens``), and the pmf that it reports for each (``rows``)."""
 
     tokens: Tokens
     rows: tuple[tuple[float, ...], ...] | None
@@ -18,7 +18,7 @@ class Proposed(NamedTuple):
 
 
 class DraftRequest(NamedTuple):
-    """A request to a drafter, as hashable data: the text so far and the number of drafts."""
+    """A request to a drafter, as hashable data: the text so far (``tokens``) and the number of drafts (``gamma``)."""
 
     tokens: Tokens
     gamma: int

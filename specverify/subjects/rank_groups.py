@@ -60,7 +60,7 @@ class Group(Protocol):
 
 
 class Alone(NamedTuple):
-    """A process group of one rank, for an engine that runs in a single process."""
+    """A process group of one rank, for an engine that runs in a single process: rank 0 of a group of ``size`` 1."""
 
     rank: int = 0
     size: int = 1

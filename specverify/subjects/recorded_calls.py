@@ -27,7 +27,10 @@ TOLERANCES = {"float64": 1e-6, "float32": 1e-3, "float16": 2e-2, "bfloat16": 2e-
 
 
 class Call(NamedTuple):
-    """One call of a verifier for one request: the rows of p and q, and the drafts."""
+    """One call of a verifier for one request: the rows of p and q, and the drafts.
+
+    ``name`` is its name in reports.
+    """
 
     p: Any
     """Probabilities ``[gamma + 1, vocabulary]``."""
@@ -39,7 +42,11 @@ class Call(NamedTuple):
 
 
 class LogitsCall(NamedTuple):
-    """One call of a verifier of logits for one request, with the sampling parameters passed to the verifier."""
+    """One call of a verifier of logits for one request, with the sampling parameters passed to the verifier.
+
+    ``temperature``, ``top_k``, ``top_p`` and ``min_p`` are these parameters (None: no truncation). ``name`` is the name
+    of the call in reports.
+    """
 
     target_logits: Any
     """Logits of the target ``[gamma + 1, vocabulary]``; minus infinity forbids a token."""
@@ -55,7 +62,10 @@ class LogitsCall(NamedTuple):
 
 
 class BatchedCall(NamedTuple):
-    """One call of a verifier for a batch of several requests, each with its own rows of p and q and its own drafts."""
+    """One call of a verifier for a batch of several requests, each with its own rows of p and q and its own drafts.
+
+    ``name`` is its name in reports.
+    """
 
     p: Any
     """Probabilities ``[rows, gamma + 1, vocabulary]``."""

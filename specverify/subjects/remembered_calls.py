@@ -40,7 +40,10 @@ class _Emitted(NamedTuple):
 
 
 class _EmissionLaw(NamedTuple):
-    """The law of a call's result; empty if the call has more than ``MOST_PATHS`` paths."""
+    """The law of a call's result; empty if the call has more than ``MOST_PATHS`` paths.
+
+    ``emitted`` has the possible results, and ``masses`` their probabilities in the same order.
+    """
 
     emitted: tuple[_Emitted, ...]
     masses: np.ndarray[Any, np.dtype[np.float64]]

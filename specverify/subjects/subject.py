@@ -86,7 +86,10 @@ class Cost(NamedTuple):
 
 
 class SampledSetting(NamedTuple):
-    """A subject at one setting that can only be sampled; its expected law is computed independently."""
+    """A subject at one setting that can only be sampled; its expected law is computed independently.
+
+    ``name`` describes the setting in reports.
+    """
 
     name: str
     sample: Callable[[int, int], Mapping[Tokens, int]]
@@ -113,7 +116,11 @@ class SampledSetting(NamedTuple):
 
 
 class SampledPair(NamedTuple):
-    """A speculative call and the same call without speculation; both can only be sampled, and neither law is known."""
+    """A speculative call and the same call without speculation; both can only be sampled, and neither law is known.
+
+    ``sample`` is the speculative call, ``plain`` the other, with the same parameters. ``detect`` is the total variation
+    between the two that must be detected, and ``name`` describes the setting in reports.
+    """
 
     name: str
     sample: Callable[[int, int], Mapping[Tokens, int]]
@@ -129,7 +136,10 @@ class SettingRefused(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class Forward(NamedTuple):
-    """One forward pass of the target: the content of its cache before it, and its input tokens."""
+    """One forward pass of the target.
+
+    ``fed`` are its input tokens, and ``entries`` is the content of its cache before the pass.
+    """
 
     held: int
     """Number of cache entries before the pass."""
@@ -176,7 +186,10 @@ EVERYTHING = frozenset({"forwards", "rows", "returned", "changed"})
 
 
 class Watched(NamedTuple):
-    """An engine with an observer: functions that make a call, with and without speculation, and return its record."""
+    """An engine with an observer: functions that make a call, and return its record.
+
+    ``run(draws)`` makes the call with speculation.
+    """
 
     run: Callable[[Draws], Observed]
     plain: Callable[[Draws], Observed]
@@ -190,7 +203,10 @@ Watch: TypeAlias = Callable[[], AbstractContextManager[Watched]]
 
 
 class Trace(NamedTuple):
-    """The tokens of one run of an engine, and the rows that it asked of the scenario's models, in order."""
+    """The tokens of one run of an engine, and the rows that it asked of the scenario's models, in order.
+
+    ``draft`` and ``target`` are these models; None if they are not known.
+    """
 
     texts: tuple[tuple[Tokens, Tokens], ...]
     """The prompt and the new tokens of each request."""
@@ -211,7 +227,10 @@ class Trace(NamedTuple):
 
 
 class EngineProgram(NamedTuple):
-    """A user's engine at one setting as a function of draws: one run is one whole decode with these draws."""
+    """A user's engine at one setting as a function of draws: one run is one whole decode with these draws.
+
+    ``name`` describes the setting in reports.
+    """
 
     name: str
     open: Callable[..., AbstractContextManager[Callable[[Draws], Any]]]
@@ -278,7 +297,7 @@ class OpenedCall(NamedTuple):
 class GivenCall(NamedTuple):
     """One call of a verifier with the vocabulary, the batch and the number of drafts that its user chose.
 
-    ``open`` prepares the arguments; it is called only when a check needs them.
+    ``name`` is its name in reports. ``open`` prepares the arguments; it is called only when a check needs them.
     """
 
     name: str
@@ -302,7 +321,9 @@ class Subject(NamedTuple):
     """A decoder, verifier or engine under test: its situations, and what checks must know about all of them.
 
     A *situation* is a setting in which the subject can be examined: a variant, a program, a setting or a pair to
-    sample, or a single call.
+    sample, or a single call. ``name`` is the name on the command line, ``summary`` describes the subject in a sentence,
+    and ``paper`` is the publication of its algorithm, or "". ``claims`` are the promises that checks test, such as
+    losslessness.
     """
 
     name: str
