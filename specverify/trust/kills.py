@@ -44,7 +44,8 @@ _USUAL = Conditions()
 class MatrixCell(NamedTuple):
     """The result of one check on one mutant.
 
-    ``tv`` is the total variation of a refutation, or None. ``runs`` is the number of runs or samples.
+    ``tv`` is the total variation of a refutation, or None. ``runs`` is the number of runs or samples, and ``seconds``
+    the duration.
     """
 
     check: str
@@ -83,7 +84,10 @@ class MutantRow(NamedTuple):
 
 
 class ControlRow(NamedTuple):
-    """A right subject that looks wrong, and the checks that refute it or find it unusable: there must be none."""
+    """A right subject that looks wrong, and the checks that refute it or find it unusable (``accused_by``): none may.
+
+    ``held`` are the checks that hold on it. ``citation`` names the report in which it was taken for a bug.
+    """
 
     name: str
     summary: str

@@ -110,7 +110,10 @@ class Bug(NamedTuple):
 
 
 class Kill(NamedTuple):
-    """The result of one case of a check on a bug: whether it refutes the bug, and the number of runs that it made."""
+    """The result of one case of a check on a bug.
+
+    ``refuted`` states whether the case refutes the bug, and ``runs`` is the number of runs that it made.
+    """
 
     check: str
     case: CaseName

@@ -26,7 +26,13 @@ class Forced:
     """
 
     def __init__(self, inputs: Mapping[str, Any]) -> None:
-        """Take the numbers from ``inputs``, those of a ``verify_chain`` test vector: one round of a verifier."""
+        """Store the draws that the test vector fixes: its drafted tokens and its uniforms.
+
+        ``inputs`` are the inputs of a ``verify_chain`` vector, which describe one round of a verifier. A vector has the
+        uniforms of the acceptance tests (``coins``) or one uniform for each token drawn from p (``uniforms``), and the
+        uniform of the last token (``final``). Those that it lacks are not fixed: a draw that needs one raises
+        ``NotAsked``.
+        """
         self._drafts = tuple(inputs["draft"])
         self._coins = [Fraction(coin) for coin in inputs.get("coins", ())]
         self._uniforms = [Fraction(uniform) for uniform in inputs.get("uniforms", ())]
