@@ -1,10 +1,10 @@
-"""Coupled runs: a program runs plainly and examined with the same random numbers, and the two results are compared.
+"""Coupled runs: a program runs twice with the same random numbers, unchanged and intercepted; the results must agree.
 
-The plain run is the unchanged program; its random numbers are recorded. The examined run follows the path of the
+The *plain run* is the unchanged program; its random numbers are recorded. The *examined run* follows the path of the
 enumeration on which these numbers lie. The enumeration assigns a probability to each path, and an examined run takes
 the path with this probability. So the two runs end differently with a probability of at least the total variation
-between the enumerated law and the law of the program. n runs miss a difference of probability x with probability
-(1 - x)^n. No statistical test is used.
+between the enumerated law and the law of the program. n runs miss a difference of probability x with probability (1 -
+x)^n. No statistical test is used.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SEED = 0x5EED
 
 
 class CoupledRuns(NamedTuple):
-    """The result of ``coupled``, which runs a program in pairs: once plainly, and once examined by interception.
+    """The result of ``coupled``, which runs a program in pairs: once unchanged, and once examined by interception.
 
     Both runs of a pair have the same random numbers, so both should have the same result.
     """
@@ -108,10 +108,10 @@ def coupled(
 
 
 def _examined_run(program: Callable[[Draws], Any], recorder: Recorder, place: int) -> tuple[Coupled, Any]:
-    """Return (interpreter of the draws, result or error) of an examined run with the random numbers of ``recorder``.
+    """Run ``program`` with interception on the path of the enumeration on which the numbers of ``recorder`` lie.
 
-    ``program`` is run on the path of the enumeration on which these numbers lie. ``place``, an integer, selects values
-    for numbers that are missing in the record.
+    Returns (interpreter of the draws, result or error). ``place``, an integer, selects values for numbers that are
+    missing in the record.
     """
     examined = Coupled(recorder, Tape(place), np.random.default_rng(place))
     return examined, end_of(program, examined)
@@ -128,7 +128,10 @@ def plain_end(program: Callable[[Draws], Any], recorder: Recorder, place: int) -
 
 
 def end_of(program: Callable[[Draws], Any], draws: Draws) -> Any:
-    """Return the result of ``program(draws)``, or the exception that it raises; ``NotRecorded`` is not caught."""
+    """Return the result of ``program(draws)``, or the exception that it raises, so that two runs can be compared.
+
+    ``NotRecorded``, which concerns the method and not the program, is not caught.
+    """
     try:
         return program(draws)
     except NotRecorded:
@@ -138,10 +141,10 @@ def end_of(program: Callable[[Draws], Any], draws: Draws) -> Any:
 
 
 def _keeps_state(program: Callable[[Draws], Any], place: int, plain: Any) -> bool:
-    """Return whether plain runs with equal seeds have different results, because the program keeps state.
+    """Return whether the program keeps state from run to run: whether runs with equal seeds have different results.
 
-    ``plain`` is the result of an earlier run, and ``place`` selects its seeds. The program is run ``AGAIN`` times more
-    with these seeds.
+    The libraries draw their own numbers. ``plain`` is the result of an earlier run, and ``place`` selects its seeds.
+    The program is run ``AGAIN`` times more with these seeds.
     """
     again = (plain_end(program, Recorder(Tape(place)), place) for _ in range(AGAIN))
     return any(_name_of(each) != _name_of(plain) for each in again)
@@ -153,12 +156,12 @@ def _difference(plain: Any, ended: Any, examined: Coupled) -> str:
 
 
 def difference_of(plain: Any, ended: Any, first: str, other: str) -> str:
-    """Return how a plain run differs from another run; "" if both end alike and no call differs.
+    """Return how a run of the unchanged program differs from another run with the same numbers, or "" if it does not.
 
     Parameters
     ----------
     plain
-        The result of the plain run, or the exception that it raised.
+        The result of the run of the unchanged program, or the exception that it raised.
     ended
         The result of the other run, or its exception. If draws were not read, the result stands for several outcomes.
     first

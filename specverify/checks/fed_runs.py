@@ -27,7 +27,10 @@ FEW = 24
 
 
 class FedRuns(NamedTuple):
-    """The result of runs of a program with the random numbers of enumerated paths: how many gave the path's result."""
+    """The result of running the unchanged program with the random numbers of enumerated paths.
+
+    Each run should have the result of its path.
+    """
 
     runs: int
     """Number of paths whose result the program repeated."""
@@ -100,10 +103,11 @@ def fed(
 
 
 def _difference(program: Callable[[Draws], Any], path: _FedPath, place: int) -> str | None:
-    """Describe how a plain run of ``program`` differs from ``path``; "" if it agrees.
+    """Describe how a run of ``program`` with the numbers of ``path`` differs from the path; "" if it agrees.
 
-    Returns None if no numbers inside the intervals of the path are found. ``place`` selects the numbers and the seeds
-    of the run. Raises ``NotRecorded`` for a call that is not supported.
+    The program runs unchanged: only the results of its random calls are replaced. Returns None if no numbers inside the
+    intervals of the path are found. ``place`` selects the numbers and the seeds of the run. Raises ``NotRecorded`` for
+    a call that is not supported.
     """
     numbers = path.gathered.numbers(np.random.default_rng(place))
     if numbers is None:

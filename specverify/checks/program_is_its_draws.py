@@ -83,10 +83,10 @@ REPLAYS_OF_A_CALL, REPLAYS_OF_A_SMALL_CALL = 4, 40
 
 
 class _RunNumbers(NamedTuple):
-    """How many coupled runs and how many fed runs are made.
+    """How many coupled runs (``coupled``) and how many fed runs (``fed``) are made.
 
-    A coupled run examines the path on which the random numbers of a plain run lie. A fed run gives the random numbers
-    of a sampled path to the plain program.
+    A coupled run records the random numbers of the unchanged program, and examines the path on which they lie. A fed
+    run gives the random numbers of a sampled path to the unchanged program.
     """
 
     coupled: int
@@ -267,8 +267,8 @@ def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: 
     """Search the foreign program ``run`` for hidden randomness: replay it ``number`` times in a changed environment.
 
     A replay has other generator states, clocks and system bytes. Returns (replays, calls that may draw without
-    interception); the second is empty without ``probe``. No replay is made if there is such a call, or if an operation
-    of the program is not supported. ``seed`` samples the paths.
+    interception). With ``probe`` False these calls are not searched for. No replay is made if there is such a call, or
+    if an operation of the program is not supported. ``seed`` samples the paths.
     """
     try:
         result = find_unseen_calls(run, seed) if probe else Found()
