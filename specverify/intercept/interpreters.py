@@ -84,7 +84,10 @@ MOST_COMPARED = 64
 
 
 class Parted(Exception):  # noqa: N818 - reads as the sentence it is
-    """Raised if a run with symbolic numbers differs from the plain run that it repeats; the message states how."""
+    """Raised if a run with symbolic numbers differs from the recorded run of the unchanged program that it repeats.
+
+    The message states how the two differ.
+    """
 
 
 class _Rest:
@@ -102,7 +105,10 @@ class _Rest:
 
 
 class _Number(NamedTuple):
-    """A uniform number, its value in the plain run, and the recorded ``item`` from which the value is taken."""
+    """A uniform number, and the value that it had in the recorded run of the unchanged program.
+
+    ``item`` is the entry of the record from which the value is taken.
+    """
 
     of: Any
     """The uniform, or its constraints (``known``). The reference keeps its ``id`` from being reused."""
@@ -135,7 +141,7 @@ class Coupled:
     """
 
     def __init__(self, recorder: Recorder, named: Draws, rng: np.random.Generator) -> None:
-        """Read the numbers that ``recorder`` recorded in the plain run.
+        """Read the numbers that ``recorder`` recorded while the libraries drew their own numbers: the plain run.
 
         ``named`` answers the draws of a decoder that gets ``draws`` as an argument and calls ``draws.categorical``.
         ``rng`` chooses a value for a number of which only an interval is recorded.
@@ -175,7 +181,7 @@ class Coupled:
         return self._named.categorical(pmf, site)
 
     def key(self) -> Any:
-        """Return the next JAX key that the program received in the plain run, which was recorded.
+        """Return the next JAX key that the program received in the recorded run of the unchanged program.
 
         Raises ``Parted`` if the program received no more keys in that run.
         """
@@ -188,12 +194,12 @@ class Coupled:
         self._items.extendleft(reversed(items))
 
     def take(self, uniform: Any) -> None:
-        """Assign a value to ``uniform``, a new symbolic number.
+        """Assign a value to ``uniform``, a new symbolic number: the number that was recorded at this point.
 
-        The value is the number that the plain run drew at this point. If only an interval is recorded for this number,
-        a value in the interval is chosen. For an element of a vector, and for the best number of a race, the value was
-        computed before by ``take_block`` or ``best_of_many``. Raises ``Parted`` if the plain run drew an outcome
-        instead of a number.
+        The record is that of a run of the unchanged program. If only an interval is recorded for this number, a value
+        in the interval is chosen. For an element of a vector, and for the best number of a race, the value was computed
+        before by ``take_block`` or ``best_of_many``. Raises ``Parted`` if an outcome was recorded at this point instead
+        of a number.
         """
         recorded = getattr(uniform.draw, "recorded", None)
         item = self._next(uniform.draw.name) if recorded is None else Item(value := recorded(self), value)
@@ -206,9 +212,9 @@ class Coupled:
     def take_block(self, block: Any) -> None:
         """Assign values to the elements of ``block``, a vector of random numbers drawn in one call.
 
-        The values are the numbers that the plain run drew at this point. Raises ``Parted`` if the plain run drew too
-        few numbers or an outcome. Raises ``Parted`` also if interception treats the vector as equal to an earlier
-        vector that had other values in the plain run.
+        The values are the numbers that the unchanged program drew at this point of the recorded run. Raises ``Parted``
+        if the record has too few numbers here, or an outcome. Raises ``Parted`` also if interception treats the vector
+        as equal to an earlier vector that had other values in the recorded run.
         """
         first = self._next(block.draw.name)
         rest = [self._items.popleft() for _ in range(min(block.size - 1, len(self._items)))]
@@ -222,7 +228,7 @@ class Coupled:
             raise self._part(f"{block.draw.name} is examined as a draw made before, which had other values")
 
     def in_block(self, block: Any, number: int) -> float:
-        """Return the value of element ``number`` of ``block`` in the plain run.
+        """Return the value of element ``number`` of ``block`` in the recorded run of the unchanged program.
 
         ``block`` is a vector of random numbers from one call.
         """
@@ -275,12 +281,12 @@ class Coupled:
             self._differ(f"the last token is {value}, with probability {asked[-1:]}, and unread it has {masses}")
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
-        """Return the result of a comparison of ``uniform`` as an index, computed from its value in the plain run.
+        """Return the result of a comparison of ``uniform``, by its value in the recorded run of the unchanged program.
 
-        A comparison of one number divides its interval at the compared bounds, and the index is that of the part that
-        contains the value. For a comparison of several numbers, the index is 0 for true and 1 for false. ``pmf`` has
-        the probability of each index, and ``lies(value)`` returns the index for a value. A difference is recorded if
-        the index does not agree with ``pmf``.
+        The result is an index. A comparison of one number divides its interval at the compared bounds, and the index is
+        that of the part that contains the value. For a comparison of several numbers, the index is 0 for true and 1 for
+        false. ``pmf`` has the probability of each index, and ``lies(value)`` returns the index for a value. A
+        difference is recorded if the index does not agree with ``pmf``.
         """
         value, known = self.value(uniform), uniform.known
         result = lies(value)
@@ -296,8 +302,8 @@ class Coupled:
     def holds(self, uniforms: Sequence[Any], of: Any, bound: float, *, or_equal: bool) -> int:
         """Return 0 if ``of``, a quantity of several ``uniforms`` such as their sum, is below ``bound``, else 1.
 
-        The quantity is computed from the values that the uniforms had in the recorded plain run. With ``or_equal``,
-        equality gives 0 too.
+        The quantity is computed from the values that the uniforms had in the recorded run of the unchanged program.
+        With ``or_equal``, equality gives 0 too.
         """
         for uniform in uniforms:
             self._rests[id(uniform.known)] = rest = _Rest(0.0)
@@ -314,8 +320,8 @@ class Coupled:
     def first(self, pmf: Any, runners: Sequence[Any]) -> int:
         """Return the index in ``runners`` of the clock that rings first.
 
-        A clock is an exponential time, computed from the value of a uniform in the plain run. ``pmf`` is the law of the
-        index. If the index has probability 0, a difference is recorded.
+        A clock is an exponential time, computed from the value that a uniform had in the recorded run of the unchanged
+        program. ``pmf`` is the law of the index. If the index has probability 0, a difference is recorded.
         """
         times = [_ring_time(self._numbers[id(runner.known)].value, runner) for runner in runners]
         name, known = str(runners[0].known.site[:2]), [id(runner.known) for runner in runners]
@@ -329,8 +335,8 @@ class Coupled:
     def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
         """Return the index of the largest of ``scores``, or of the smallest if ``first`` is False.
 
-        The scores are computed from the random numbers of the plain run. ``pmf`` is the law of the index. If the index
-        has probability 0, a difference is recorded.
+        The scores are computed from the random numbers of the recorded run of the unchanged program. ``pmf`` is the law
+        of the index. If the index has probability 0, a difference is recorded.
         """
         values, sign = [value_of(score, self.value) for score in scores], -1.0 if first else 1.0
         return self._least([sign * value for value in values], [float(mass) for mass in pmf], "a race")
@@ -338,7 +344,7 @@ class Coupled:
     def largest_of_many(self, scores: Any) -> int:
         """Return the index of the largest element of ``scores``, a vector of random scores.
 
-        The scores are computed from the random numbers that were recorded in the plain run.
+        The scores are computed from the random numbers that the unchanged program drew in the recorded run.
         """
         values = self._values(scores)
         result = int(values.argmax())
@@ -348,11 +354,11 @@ class Coupled:
         return result
 
     def best_of_many(self, scores: Any, rates: Any) -> float:
-        """Return the plain run's value of the uniform that decides the best score in a race of very many entries.
+        """Return a value for the uniform that decides the best score in a race of very many entries.
 
         In the race, entry i has a clock that rings at rate ``rates[i]``, and the first ring wins. T is the time of the
-        first ring in the plain run, computed from the recorded values of ``scores``. The result is the probability that
-        no clock rings before T.
+        first ring in the recorded run of the unchanged program, computed from the recorded values of ``scores``. The
+        result is the probability that no clock rings before T.
         """
         winner = self.largest_of_many(scores)
         block = next(each for each in scores.blocks if 0 <= scores.ids[winner] - each.known.first < each.size)
@@ -360,10 +366,10 @@ class Coupled:
         return float(u ** (rates.sum() / rates[winner]))
 
     def looked_up(self, of: Any, bounds: Any, law: Any) -> int:
-        """Return how many of ``bounds`` are at or below the value that the number ``of`` has in the plain run.
+        """Return how many of ``bounds`` are at or below the recorded value of the number ``of``.
 
-        ``law`` is the pmf of this count. A difference is recorded if the value lies outside the interval that ``law``
-        assigns to the count.
+        It is the value in the run of the unchanged program that is repeated. ``law`` is the pmf of this count. A
+        difference is recorded if the value lies outside the interval that ``law`` assigns to the count.
         """
         value, known, name = value_of(of, self.value), of.uniform.known, of.uniform.draw.name
         result = int(np.searchsorted(bounds, value, "right"))
@@ -403,7 +409,7 @@ class Coupled:
         return result
 
     def _values(self, scores: Any) -> Any:
-        """Return the values that the elements of ``scores``, a noise vector, had in the recorded plain run."""
+        """Return the values of ``scores``, a noise vector, in the recorded run of the unchanged program."""
         values, ids = np.zeros(scores.shape), scores.ids
         for block in scores.blocks:
             mine = (ids >= block.known.first) & (ids < block.known.first + block.size)
@@ -414,19 +420,19 @@ class Coupled:
         return np.where(scores.random, np.minimum(np.maximum(values, scores.low), scores.high), scores.numbers)
 
     def learn(self, uniforms: Iterable[Any]) -> None:
-        """Check that ``uniforms`` have values in the plain run that agree with interception.
+        """Check that interception treats ``uniforms`` as equal only if the unchanged program drew equal numbers.
 
         Raises ``Parted`` if interception treats one of ``uniforms`` as equal to an earlier number, and the two have
-        different values in the plain run.
+        different values in the recorded run.
         """
         for uniform in uniforms:
             self.value(uniform)
 
     def value(self, uniform: Any) -> float:
-        """Return the value of a uniform number in the plain run.
+        """Return the value of a uniform number in the recorded run of the unchanged program.
 
         Raises ``Parted`` if interception treats the number as equal to an earlier number, and the two have different
-        values in the plain run.
+        values in the recorded run.
         """
         mine, known = self._numbers[id(uniform)], uniform.known
         number = self._numbers.setdefault(id(known), mine._replace(of=known))
@@ -435,7 +441,7 @@ class Coupled:
         return number.value
 
     def whole(self, of: Any, otherwise: float) -> int:
-        """Return the integer that the plain run recorded for ``of``, a symbolic integer with very many values.
+        """Return the integer that the unchanged program drew for ``of``, a symbolic integer with very many values.
 
         A uniform in float64 cannot represent such an integer exactly, so the integer is recorded too. Return
         ``otherwise``, as an integer, if none was recorded, or if ``of`` was computed from the drawn integer.
@@ -446,7 +452,7 @@ class Coupled:
         return int(otherwise) if outcome is None or not plainly else outcome + added
 
     def twins(self) -> frozenset[tuple[int, int]]:
-        """Return the pairs of numbers with equal values in the plain run that interception treats as independent.
+        """Return the pairs of numbers that interception treats as independent, but that are equal in the recorded run.
 
         Such a pair may show that interception has missed a reuse of randomness. A pair has the indices of two uniform
         numbers of one run, in the order in which they were drawn. The result is empty for more than ``MOST_COMPARED``
@@ -607,7 +613,10 @@ class Gathered:
         raise NotRecorded("the numbers of JAX are a function of keys")
 
     def push(self, _items: Sequence[Item]) -> None:
-        """Raise ``NotRecorded``: JAX computes its numbers from keys, so they cannot be replaced by given numbers."""
+        """Raise ``NotRecorded``, which ends the run for a program that uses JAX.
+
+        JAX computes its numbers from keys, so they cannot be replaced by given numbers.
+        """
         self.key()
 
     def take(self, uniform: Any) -> None:
@@ -655,7 +664,7 @@ class Gathered:
         The source of draws passed to the constructor chooses the index. A comparison of one number divides the interval
         of ``uniform`` at the compared bounds, and the index is that of the part in which the path continues. If several
         numbers are compared, the index is 0 for true and 1 for false. ``lies(value)`` returns the index for a value of
-        the uniform. The constraint that ``lies`` gives the chosen index is stored.
+        the uniform. It is stored, so that ``numbers`` can choose a value with this index.
         """
         answer, known = self._ask(pmf, uniform.draw.name), uniform.known
         self._asked = (known,)
@@ -722,7 +731,7 @@ class Gathered:
         return answer
 
     def learn(self, _uniforms: Iterable[Any]) -> None:
-        """Do nothing: there is no recorded value to check, as there is for ``Coupled.learn``."""
+        """Do nothing: a path has no recorded values that could disagree with interception (see ``Coupled.learn``)."""
 
     def value(self, uniform: Any) -> float:
         """Return a value for ``uniform`` inside its interval, from which the caller computes a random integer.
@@ -749,10 +758,11 @@ class Gathered:
     # What it gathered
 
     def numbers(self, rng: np.random.Generator) -> list[Item] | None:
-        """Return an item for each draw of the path, in order; given these items, a plain run takes the same path.
+        """Return random numbers and outcomes with which the unchanged program takes the same path, or None.
 
-        An item is an outcome, or the value of a random number, chosen by ``rng``. Returns None if an interval is not
-        wider than rounding, or if no values were found in ``TRIES`` attempts.
+        There is one item for each draw of the path, in order: an outcome, or the value of a random number, chosen by
+        ``rng``. The result is None if an interval is not wider than rounding, or if no values were found in ``TRIES``
+        attempts.
         """
         uniforms = [slot for slot in self._slots if not isinstance(slot, _Slot)]
         known = {id(uniform.known): uniform.known for uniform in uniforms}

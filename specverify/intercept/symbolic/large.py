@@ -420,10 +420,10 @@ class VectorRace:
         return Wide(drawn, np.arange(len(self._scores.ids)))
 
     def recorded_best(self, coupled: Any) -> float:
-        """Return a plain run's value of the uniform from which ``best`` computes the largest element.
+        """Return a value for the uniform from which ``best`` computes the largest element.
 
-        ``coupled`` has the record of the plain run. The value is the probability that no clock of the race rings before
-        the first ring of the plain run.
+        ``coupled`` repeats a recorded run of the unchanged program. The value is the probability that no clock of the
+        race rings before the first ring of that run.
         """
         return float(coupled.best_of_many(self._scores, self.clocks().rate))
 
@@ -467,7 +467,7 @@ class _Best(Draw):
         return ""
 
     def recorded(self, coupled: Any) -> float:
-        """Return the value of this draw's uniform in a plain run, from the record that ``coupled`` holds.
+        """Return the value of this draw's uniform in the run of the unchanged program that ``coupled`` repeats.
 
         See ``VectorRace.recorded_best``.
         """

@@ -301,8 +301,8 @@ def final_outcome(elements: Sequence[Any]) -> Any:
     """Return the outcome of a run: a tuple of the values of ``elements``.
 
     Elements that the program never read need no draw if they are outcomes of independent draws: the result is then
-    ``Undecided``, with every possible tuple and its probability. Otherwise, and in a run that repeats a plain run, the
-    unread elements are drawn now.
+    ``Undecided``, with every possible tuple and its probability. Otherwise the unread elements are drawn now. They are
+    also drawn in a run that repeats recorded random numbers.
     """
     elements = [opened(element) for element in elements]
     open_ones = [element for element in elements if is_open(element)]

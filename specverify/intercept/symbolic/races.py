@@ -252,7 +252,7 @@ class Race(NamedTuple):
 def race_of(scores: Sequence[Any]) -> Race:
     """Return the race whose clocks ring in the order of ``scores``: the largest first, or the largest last.
 
-    A score is a noisy number, such as ``E / w``. Raises ``NeedsValue`` if the scores are not functions of ring times.
+    A score is a noisy number, such as ``E / w``. Raises ``NeedsValue`` if no clocks (see ``Clock``) ring in this order.
     """
     if any(not isinstance(score, Continuous) or score.uniform.cut for score in scores if isinstance(score, SYMBOLIC)):
         return _raced(scores)
@@ -261,9 +261,10 @@ def race_of(scores: Sequence[Any]) -> Race:
 
 @lru_cache(maxsize=1 << 14)
 def _raced_before(shapes: tuple[Any, ...]) -> Race:
-    """Return the race of scores with uniforms that no comparison has restricted; the result is cached by ``shapes``.
+    """Return the race of scores whose uniforms can have every value in [0, 1); the result is cached by ``shapes``.
 
-    ``shapes`` has one item for each score: its steps and limits, or the score itself if it is a plain number.
+    ``shapes`` has one item for each score: the functions (steps) and limits that were applied to its uniform, or the
+    score itself if it is a plain number.
     """
     return _raced([Continuous(FRESH, *shape) if isinstance(shape, tuple) else shape for shape in shapes])
 
@@ -347,9 +348,10 @@ def _stripped(scores: Sequence[Any]) -> tuple[list[Any], list[Continuous]]:
 
 
 def _in_time(scores: Sequence[Any], to_time: Callable[[Any], Any]) -> list[Clock] | None:
-    """Return the clocks whose ring times are ``to_time(score)``, or None if one of these is no ring time of a clock.
+    """Return the clocks whose ring times are ``to_time(score)``, one for each of ``scores``.
 
-    ``to_time`` maps larger scores to smaller times.
+    A ring time is the random time at which a clock rings. ``to_time`` maps larger scores to smaller times, so that the
+    first clock belongs to the largest score. Returns None if one of these times is no ring time of a clock.
     """
     try:
         with tried():

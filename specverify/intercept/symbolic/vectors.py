@@ -217,7 +217,7 @@ class _DrawInBlock(Draw):
         return self.block.draw.look()
 
     def recorded(self, coupled: Any) -> float:
-        """Return the value of the number in the plain run that ``coupled`` repeats."""
+        """Return the value of the number in the recorded run of the unchanged program that ``coupled`` repeats."""
         return float(coupled.in_block(self.block, self.number))
 
 
