@@ -312,10 +312,10 @@ def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
 
 
 def _audited_law(opened: OpenProgram, run: Callable[[Draws], Any], runs: int) -> Law:
-    """Return the law of the program ``run``, by at most ``runs`` runs.
+    """Return the law of the program ``run``, by at most ``runs`` runs, and store the paths for later checks.
 
     If the enumeration is complete, its paths are stored under ``opened``, the function that opens the program. If also
-    no random number is used twice, a ``NoReuse`` is stored.
+    no random number is used twice, a ``NoReuse`` is stored: the check of reuse need not run the program again.
     """
     shares: Counter[tuple[int, ...]] = Counter()
     draws = 0

@@ -92,6 +92,9 @@ def at_an_edge(refutation: Examination, probability: float) -> Examination:
 
 
 def holds_beside(edges: list[Mapping[str, Any]], runs: int) -> Examination:
-    """Return the examination of a case that holds after ``runs`` runs; its unlikely faults, ``edges``, become notes."""
+    """Return the examination of a case that holds after ``runs`` runs, although very improbable faults were found.
+
+    ``edges`` are these faults, each at an end of the range of a random number; they become notes.
+    """
     figures = {"runs": runs, "edges": edges} if edges else {"runs": runs}
     return Examination("nothing forbidden comes out", rational=False, figures=figures)

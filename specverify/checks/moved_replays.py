@@ -108,9 +108,9 @@ def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays
 
 
 def _paths_estimated(decisions: Sequence[Decision]) -> float:
-    """Return an estimate of the number of paths of a program: 1 / P(path), at most ``MOST_ESTIMATED``.
+    """Return an estimate of the number of paths of a program, from one sampled path: 1 / P(path).
 
-    ``decisions`` are those of one sampled path.
+    It is at most ``MOST_ESTIMATED``. ``decisions`` are those of the path.
     """
     weights = (float(each.weights[each.outcome]) / float(sum(each.weights)) for each in decisions)
     return 1 / max(math.prod(weights), 1 / MOST_ESTIMATED)

@@ -309,8 +309,9 @@ def _in_both_directions(
 ) -> Examination:
     """Return ``held`` with the numbers of coupled and fed runs, or an unknown result if one of these runs differs.
 
-    A coupled run starts from the random numbers of a plain run, and follows the examined program on the same path. A
-    fed run starts from a path of the examined program, and gives its numbers to the plain program.
+    Both compare the program under interception with the unchanged program, in which the libraries draw their own
+    numbers. A coupled run records these numbers, and follows the intercepted program on the same path. A fed run starts
+    from a path of the intercepted program, and gives its numbers to the unchanged program.
 
     Args:
         held: The result so far.
@@ -318,7 +319,7 @@ def _in_both_directions(
         number: The numbers of coupled and fed runs.
         seed: Selects the runs.
         where: The name of the case.
-        enumerated: The program of the examined runs, if it differs from ``run``.
+        enumerated: The program of the intercepted runs, if it differs from ``run``.
     """
     if held.unknown:
         return held

@@ -38,7 +38,7 @@ class _Outcomes:
     """Draws that repeat the recorded outcomes of a first run, found by the site of the draw."""
 
     def __init__(self, decisions: Iterable[Decision]) -> None:
-        """Store ``decisions``, the recorded draws of the first run."""
+        """Store ``decisions``, the recorded draws of the run with symbolic numbers."""
         self._left: dict[Site, list[Decision]] = defaultdict(list)
         self._asked: set[Site] = set()
         for decision in decisions:

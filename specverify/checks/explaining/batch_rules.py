@@ -72,9 +72,10 @@ class _RowRound(NamedTuple):
         return self.p[count] if count == len(self.drafts) else excess(*self.left[count])
 
     def cut(self, count: int) -> Row:
-        """Return the pmf of the token that follows ``count`` drafts, or all drafts if there are fewer.
+        """Return the pmf of the last token of the row if ``count`` drafts are kept, whatever their tests give.
 
-        A wrong decoder needs it if it keeps the same number of drafts in every row of a batch.
+        A wrong decoder needs this pmf if it keeps the same number of drafts in every row of a batch. If the row has
+        fewer than ``count`` drafts, all are kept.
         """
         return self.last(min(count, len(self.drafts)))
 
@@ -431,9 +432,9 @@ def _tests(hypothesis: _Hypothesis, rounds: Sequence[tuple[Any, ...]], draws: Dr
 
 
 def _other_order(batch: RequestBatch, law: Mapping[Tokens, Any]) -> str:
-    """Return the sentence that the rows of ``batch`` get each other's texts; "" if they do not.
+    """Return the sentence that the texts of ``batch`` are right but belong to other rows; "" if this is not so.
 
-    ``law`` is the law of the engine.
+    ``law`` is the law of the concatenated texts of the engine.
     """
     if len(batch.prompts) != sum(batch.sizes[:1]) or not 2 <= len(batch.prompts) <= MOST_ROWS:
         return ""

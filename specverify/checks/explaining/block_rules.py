@@ -80,10 +80,10 @@ def block_fault(all_given: Sequence[GivenDrafts]) -> str:
 
 
 def _halves(rounds: Sequence[tuple[GivenDrafts, BlockRound]]) -> tuple[bool, bool]:
-    """Return two bools about ``rounds``, each a pair (round, its block verification).
+    """Return which of the two halves of block verification the program follows in all ``rounds``, as two bools.
 
-    The first states whether every round accepts drafts with the probabilities of block verification, the second whether
-    every round draws the next token with its pmf.
+    The first half is the number of accepted drafts, the second the law of the token after them. ``rounds`` has pairs
+    (observed round, the round that block verification gives).
     """
     accepts = all(
         fits(seen, block.accept[i], 4 * given.slack) for given, block in rounds for i, seen in enumerate(given.accept)
@@ -92,9 +92,10 @@ def _halves(rounds: Sequence[tuple[GivenDrafts, BlockRound]]) -> tuple[bool, boo
 
 
 def _products(p: Sequence[Row], q: Sequence[Row], drafts: Tokens, *, each: bool) -> list[Any]:
-    """Return the product of p/q over the first i drafts, limited to 1, for each i.
+    """Return w for each number i of accepted drafts, as some wrong programs compute it.
 
-    With ``each``, every factor is limited to 1 instead of the product.
+    The right w is the product of p/q over the drafts, limited to 1 after each draft. Here only the final product is
+    limited to 1, or with ``each``, every factor.
     """
     masses = [(p[i][token], q[i][token]) for i, token in enumerate(drafts)]
     ratios = [one / other if other > 0 and not each else ratio(one, other) for one, other in masses]

@@ -149,7 +149,7 @@ class _ChangedModels(NamedTuple):
     """Whether each changed row is the row without one fixed token."""
 
     def draws_bonus(self) -> bool:
-        """Return whether the changed row of p is tried as the row from which a bonus token is drawn.
+        """Return whether the changed row of p may also be the row from which a wrong program draws the bonus token.
 
         This requires that only p is changed, and that the changed row is a pmf.
         """
@@ -180,10 +180,10 @@ def _models(one: _Changed) -> Iterator[_ChangedModels]:
 
 
 def deviating(seen: Sequence[Observation], part: str) -> list[float]:
-    """Return the observed probabilities of ``part`` that deviate from speculative sampling, sorted, without duplicates.
+    """Return the observed probabilities of one part of a round that speculative sampling does not explain.
 
-    Probabilities of 0 and 1 are left out, because many wrong formulas give them. ``part`` is the part of a round that
-    was observed: "accept", "replace" or "bonus". ``seen`` has the observations.
+    ``part`` is "accept", "replace" or "bonus", and ``seen`` has its observations. The probabilities are sorted, without
+    duplicates. Those of 0 and 1 are left out, because many wrong formulas give them.
     """
     result = set[float]()
     for given, i, value in seen:
@@ -298,10 +298,10 @@ def changes_of(row: tuple[float, ...]) -> tuple[tuple[str, tuple[float, ...]], .
 
 
 def kept_draft(seen: Sequence[Observation]) -> str:
-    """Return words for a replacement that is sometimes the rejected draft itself; "" if this does not fit ``seen``.
+    """Return words for the fault that a rejected draft is sometimes its own replacement; "" if it does not fit.
 
-    The rejected draft is emitted with one probability in all observations, and otherwise a draw from the right
-    residual.
+    It fits if the rejected draft is emitted with one probability in all of ``seen``, the observations of replacements,
+    and the replacement is otherwise a draw from the right residual.
     """
     shares = list[float]()
     for given, i, law in seen:
@@ -319,9 +319,11 @@ def kept_draft(seen: Sequence[Observation]) -> str:
 
 
 def _value_fits(given: GivenDrafts, part: str, i: int, value: Any, rows: ModelRows) -> bool:
-    """Return whether speculative sampling with the changed ``rows`` gives the observed ``value`` of one part.
+    """Return whether speculative sampling explains an observed value if a program uses the changed ``rows`` of p and q.
 
-    If a changed row leaves out the draft in both p and q, the program divides 0 by 0, so its test may have any outcome.
+    ``value`` is the observed value of ``part`` ("accept", "replace" or "bonus") at position ``i`` of the round
+    ``given``. If a changed row leaves out the draft in both p and q, the program divides 0 by 0, so its test may have
+    any outcome.
     """
     if part == "accept" and not rows.p[i][given.drafts[i]] and not rows.q[i][given.drafts[i]]:
         return bool(value in {0, 1})

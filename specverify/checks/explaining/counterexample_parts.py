@@ -98,9 +98,10 @@ def lines_of_paths(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[st
 
 
 def words_of_rounds(reading: Reading) -> str:
-    """Return one line of words for each round of ``reading``, with an arrow at the first round that deviates.
+    """Return the rounds of a path in words, one line for each, with an arrow at the first round that deviates.
 
-    The lines end with that round. If the deviation belongs to no round, all rounds are listed without an arrow.
+    ``reading`` is the path, described as rounds. The lines end with the deviating round. If the deviation belongs to no
+    round, all rounds are listed without an arrow.
     """
     words = list(reading.words)
     number = next((i for i, one in enumerate(reading.rounds) if one.fault), None)
@@ -112,9 +113,10 @@ def words_of_rounds(reading: Reading) -> str:
 
 
 def lines_of_rows(seen: Mapping[Tokens, Mapping[str, Pmf]], shown: Sequence[Reading] = ()) -> list[str]:
-    """Return one line for each text in ``seen``, which maps a text to its rows of p and q.
+    """Return lines of a counterexample that give the rows of p and q after each text in ``seen``.
 
-    If rounds of the readings ``shown`` deviate from the rule, only the rows of these rounds are returned.
+    ``seen`` maps a text to its rows. ``shown`` are the paths in the counterexample, described as rounds. If some of
+    their rounds deviate from the rule, only the rows of these rounds are returned.
     """
     decide = {
         one.text + one.drafts[:i]

@@ -246,7 +246,10 @@ def _describe_path(here: InScenario, path: Path[Any], readings: list[Reading] | 
 
 
 def _read_decoder(here: InScenario, path: Path[Any]) -> Reading | None:
-    """Read a path of the decoder ``here`` as rounds; None if that fails, or if its draws have no labels."""
+    """Describe a path of the decoder ``here`` as rounds of speculative decoding, with a role for each draw.
+
+    Returns None if that fails, or if the draws of the decoder have no labels such as "accept".
+    """
     models = _models_of_decoder(here, path)
     if models is None:
         return None

@@ -200,9 +200,10 @@ def _sentence_of_merged(rounds: Sequence[TreeRound]) -> str:
 
 
 def _round_of(items: Sequence[PathDraw], new: Tokens, target: LanguageModel, prompt: Tokens) -> TreeRound | None:
-    """Return the first round of a path as a tree of siblings; None if it has no two candidates, or emits no token.
+    """Return the first round of a path as a tree whose nodes are the candidates for one position, or None.
 
-    ``items`` are the draws of the path, and ``new`` its new tokens after ``prompt``. ``target`` gives p.
+    ``items`` are the draws of the path, and ``new`` its new tokens after ``prompt``. ``target`` gives p. The result is
+    None if there are fewer than two candidates, or if the round emits no token.
     """
     shown = _open_ones(items)
     count = 1
@@ -217,7 +218,7 @@ def _round_of(items: Sequence[PathDraw], new: Tokens, target: LanguageModel, pro
 
 
 def _open_ones(items: Sequence[PathDraw]) -> tuple[PathDraw, ...]:
-    """Return the draws ``items`` of a path without those that have a certain outcome."""
+    """Return the draws ``items`` of a path whose outcome is random: those with more than one possible outcome."""
     return tuple(item for item in items if item.high - item.low < 1 - NEAR)
 
 

@@ -182,10 +182,11 @@ def _with_queried_tokens(
     traces: Sequence[Trace | None],
     known: tuple[int, dict[tuple[int, ...], Any]],
 ) -> list[list[PathDraw]]:
-    """Return ``drawn``, the draws of several paths, with the tokens of drafts that only the queries show.
+    """Return ``drawn``, the draws of several paths, with the tokens added that only the queries of the engine show.
 
-    ``engine`` has all paths of ``program``, and ``traces`` the queries of the paths in ``drawn``. ``known`` is the
-    vocabulary size, and the cache of ``with_pmfs``.
+    A query to a model with a text shows the tokens of the text. ``engine`` has all paths of ``program``, and ``traces``
+    the queries of the paths in ``drawn``. ``known`` is the vocabulary size, and a cache of the intervals of each
+    uniform (see ``with_pmfs``).
     """
     tokens = QueriedTokens(engine, lambda path: _trace_of(program, path), *known)
     return [tokens.added(*one) for one in zip(drawn, traces, strict=True)]
@@ -296,8 +297,9 @@ def _fault_of_candidates(
 ) -> str:
     """Return the sentence about a wrong rule for several candidates of one position; "" if none is recognised.
 
-    ``engine`` holds the paths of ``program``, ``trace`` has the models, and ``size_and_cells`` the vocabulary size and
-    the cache of ``with_pmfs``. Returns "" also if the program serves several requests.
+    ``engine`` holds the paths of ``program``, and ``trace`` has the models. ``size_and_cells`` is the vocabulary size,
+    and a cache of the intervals of each uniform (see ``with_pmfs``). Returns "" also if the program serves several
+    requests.
     """
     if trace is None or trace.target is None or program.split is not None:
         return ""
@@ -411,7 +413,7 @@ def has_law_of_target(trace: Trace, expected: Mapping[Any, Any], size: int) -> b
 
 
 def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
-    """Return the model queries on a path of the engine ``program``; None if they are not recorded."""
+    """Return the queries to the models on a path of the engine ``program``; None if the engine does not record them."""
     return or_none(program.trace, path.choices) if program.trace else None
 
 

@@ -33,7 +33,7 @@ class KeptPaths:
     """The first ``MOST_PATHS`` paths of an engine. Each path is run only once, even if the paths are iterated again."""
 
     def __init__(self, run: Callable[[Draws], Any], known: Sequence[Path[Any]] = ()) -> None:
-        """Store the engine ``run``, and all its paths if they are ``known``; nothing is run yet."""
+        """Store the program ``run`` of the engine, and all its paths if they are already ``known``."""
         self._run, self._more, self._kept = run, iter(()) if known else paths(run), list(known)
         self._failure: Exception | None = None
 
@@ -196,9 +196,10 @@ def with_pmfs(
 
 
 def _cells(engine: Iterable[Path[Any]]) -> dict[tuple[int, ...], set[tuple[float, float]]]:
-    """Return, for each draw, the intervals in which its uniform lies on all paths.
+    """Return, for each draw of the engine, the intervals in which its uniform lies on the different paths.
 
-    A draw is identified by the outcomes of the earlier decisions on its path. ``engine`` yields the paths.
+    The lengths of the intervals give the pmf of a draw that looks a uniform up. A draw is identified by the outcomes of
+    the earlier decisions on its path. ``engine`` yields the paths.
     """
     result: dict[tuple[int, ...], set[tuple[float, float]]] = {}
     for path in engine:

@@ -124,10 +124,10 @@ def is_of_draft_row(fault: str) -> bool:
 
 
 def _is_unshown(best: Sequence[Reading | None]) -> bool:
-    """Return whether readings have impossible steps, such as a token without a draw, and none of these is proved.
+    """Return whether the descriptions of the paths as rounds may be wrong, so that no fault should be named by them.
 
-    A reading describes the draws of a path as rounds. A reading with such a step may be a misreading of a right
-    program. ``best`` has the reading of each path, or None.
+    ``best`` has the description (reading) of each path, or None. It may be wrong if it has a step that no right round
+    has, such as a token without a draw, and if no path proves such a step: a right program may then be misread.
     """
     odd = [one for reading in best if reading for one in reading.rounds if one.structure]
     return bool(odd) and not any(one.shown for one in odd)
@@ -136,8 +136,8 @@ def _is_unshown(best: Sequence[Reading | None]) -> bool:
 def _with_temperature(all_paths: Sequence[NewPath], read: Sequence[tuple[Reading, Models]]) -> str:
     """Return the sentence that the engine applies a temperature to p a second time; "" if it does not.
 
-    Every path of ``all_paths`` must follow the rule with such a p. ``read`` has (reading, models) of the paths that
-    could be read as rounds.
+    Every path of ``all_paths`` must follow the rule with such a p. ``read`` has the paths that could be described as
+    rounds, each as (this description, models).
     """
     power, said = further_temperature(_all_given(read))
     if not power or abs(power - 1) < NEAR:
@@ -168,7 +168,10 @@ def _is_test(item: PathDraw) -> bool:
 
 
 def _is_evidence(readings: Sequence[Reading | None]) -> bool:
-    """Return whether at least half of the paths could be read as rounds; the others have None in ``readings``."""
+    """Return whether enough paths could be described as rounds to name a fault by them: at least half.
+
+    ``readings`` has the description of each path, or None.
+    """
     return 2 * sum(reading is not None for reading in readings) >= len(readings) > 0
 
 
@@ -193,10 +196,10 @@ def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
 
 
 def _learned(readings: Sequence[Reading | None]) -> dict[Tokens, Row]:
-    """Return text -> the row from which most paths draw the draft after this text.
+    """Return the row of q after each text, inferred from the drafts of all paths.
 
-    ``readings`` has the reading of each path (its draws as rounds), or None. A path counts less if it fits the rule
-    worse.
+    ``readings`` has the description of each path as rounds, or None. The row after a text is the one from which most
+    paths draw the draft there. A path counts less if it fits the rule worse.
     """
     votes: dict[Tokens, dict[Row, float]] = defaultdict(lambda: defaultdict(float))
     for one, weight in _weighed(readings):
@@ -206,9 +209,10 @@ def _learned(readings: Sequence[Reading | None]) -> dict[Tokens, Row]:
 
 
 def _weighed(readings: Sequence[Reading | None]) -> Iterator[tuple[ReadRound, float]]:
-    """Yield the rounds of all paths, each with the weight of its path.
+    """Yield the rounds of all paths, each with a weight: how much it counts as evidence.
 
-    A path has a smaller weight if it fits the rule worse. ``readings`` has the reading of each path, or None.
+    ``readings`` has the description of each path as rounds, or None. A path has a smaller weight if it fits the rule of
+    speculative sampling worse.
     """
     for reading in readings:
         if reading:
@@ -444,7 +448,10 @@ def _given(one: ReadRound, before: ReadRound | None, models: Models, learned: Ma
 
 
 def _texts_of(one: ReadRound) -> list[Tokens]:
-    """Return the texts after which round ``one`` uses a row of p."""
+    """Return the texts after which round ``one`` uses a row of p.
+
+    They are the texts before each draft, and before the bonus if there is one.
+    """
     return [one.text + one.drafts[:i] for i in range(len(one.drafts) + (one.end[0] == "bonus"))]
 
 
@@ -453,10 +460,10 @@ def _of(model: LanguageModel) -> Callable[[Tokens], Row]:
 
 
 def _last_q(text: Tokens, models: Models, learned: Mapping[Tokens, Row], size: int) -> Row:
-    """Return the row of q after ``text``, which ends in the last draft of a round.
+    """Return the row of q after ``text``, which ends in the last draft of a round; a right round does not use it.
 
-    The row comes from the draft model in ``models``. If there is none, it comes from ``learned``, a mapping from texts
-    to rows, or is zeros ``[size]``.
+    The row comes from the draft model in ``models``. If there is none, it comes from ``learned``, the rows inferred
+    from the drafts of all paths; if ``learned`` has no such row, it is zeros ``[size]``.
     """
     if models.q is not None:
         return _of(models.q)(text)

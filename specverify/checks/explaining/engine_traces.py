@@ -107,7 +107,10 @@ def row_not_computed(traces: Sequence[Trace | None], before: Tokens, seen: Mappi
 
 
 def _asked_behind(trace: Trace, text: Tokens) -> Tokens:
-    """Return the text of the first target query after the one with ``text`` in ``trace``; () if there is none."""
+    """Return the next text with which the target was queried after the query with ``text``; () if there is none.
+
+    ``trace`` has the queries of the run, in order.
+    """
     asked = trace.asked("target")
     at = asked.index(text) + 1 if text in asked else len(asked)
     return next(iter(asked[at:]), ())
@@ -140,9 +143,9 @@ def _other_draft(trace: Trace, asked: Tokens, text: Tokens) -> str:
 
 
 def _has_law(trace: Trace, text: Tokens, seen: Mapping[int, Any], *, certain: bool = False) -> bool:
-    """Return whether p after ``text`` is the law ``seen`` of a token. ``trace`` has the target.
+    """Return whether p after ``text`` is ``seen``, the observed law of a token. ``trace`` has the target.
 
-    Unless ``certain``, the result is False for a law that is certain.
+    A law with one possible token fits many texts, so the result is then False, unless ``certain`` permits it.
     """
     if trace.target is None:
         return False
@@ -461,7 +464,7 @@ def _unqueried(later: Sequence[tuple[str, Tokens]], text: Tokens) -> str:
 
 
 def _context(tokens: Tokens) -> str:
-    """Format a text in brackets; of a long text only the last tokens."""
+    """Format a text in brackets for a message; of a long text only the last tokens."""
     return f"({ends_of(tokens)})"
 
 

@@ -221,11 +221,11 @@ def _shown(text: Tokens) -> str:
 def _dependence(
     law: Mapping[Any, Any], expected: Mapping[Any, Any], bound: float, texts: Split, each: str
 ) -> Difference | None:
-    """Return the difference between two joint laws of several texts; None if it is at most ``bound``.
+    """Return the difference between two joint laws of several texts, each of which alone has the right law, or None.
 
-    The law of each single text is right, so a difference shows that the texts are dependent. ``law`` and ``expected``
-    map outcomes to their observed and expected probabilities. ``texts`` splits an outcome into texts, and ``each`` is
-    the word for a text.
+    So a difference shows that the texts are dependent. None means that the laws differ by at most ``bound``. ``law``
+    and ``expected`` map outcomes to their observed and expected probabilities. ``texts`` splits an outcome into texts,
+    and ``each`` is the word for a text.
     """
     worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
     does, ought = law.get(worst, 0), expected.get(worst, 0)

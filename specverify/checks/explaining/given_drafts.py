@@ -307,7 +307,10 @@ def _setting(label: str) -> dict[str, float]:
 
 
 def _unprocessed(model: Processed) -> LanguageModel:
-    """Return the pmfs of a model before its sampling parameters are applied; logits go through a softmax."""
+    """Return the pmfs of a model before sampling parameters, such as the temperature, are applied.
+
+    If the model returns logits, the pmfs are their softmax.
+    """
 
     def pmf(tokens: Tokens) -> Pmf:
         row = model.bare(tokens)
@@ -365,7 +368,7 @@ def _places(runs: Sequence[Any], accept: Sequence[Any], gamma: int) -> dict[tupl
 
 
 def is_coin(decision: Decision, mass: Any) -> bool:
-    """Return whether a decision compares a uniform with a bound, and succeeds with probability ``mass``."""
+    """Return whether a decision is a test with the probability ``mass``: a uniform compared with this bound."""
     compared = decision.site[-2:-1] == (BELOW,) and bool(place_of(decision))
     return compared and abs(float(decision.weights[0]) - float(mass)) < 1e-6
 
@@ -417,9 +420,10 @@ def expected(given: GivenDrafts, part: str, i: int, rows: ModelRows) -> Any:
 
 
 def fits(seen: Any, said: Any, most: float) -> bool:
-    """Return whether the observed ``seen`` and the value ``said`` of a rule differ by at most ``most`` in every entry.
+    """Return whether a rule explains an observation: ``seen`` and ``said`` differ by at most ``most`` in every entry.
 
-    Both are probabilities, or ``seen`` is a mapping token -> probability and ``said`` a row.
+    ``seen`` is the observed value, and ``said`` the value that the rule gives. Both are probabilities, or ``seen`` is a
+    mapping token -> probability and ``said`` a row.
     """
     if isinstance(seen, Mapping):
         inside = range(len(said))
@@ -442,10 +446,10 @@ def is_wrong(given: GivenDrafts, part: str) -> bool:
 
 
 def error_of(given: GivenDrafts, part: str, i: int) -> float:
-    """Return the rounding error of an observed value: of one ``part`` of the round ``given`` at position ``i``.
+    """Return the rounding error that is permitted in an observed value of the round ``given``.
 
-    ``part`` is "accept", "replace" or "bonus". A replacement is drawn from a residual that was divided by its sum, so
-    the error of p - q is divided by it too.
+    It is the value of ``part`` ("accept", "replace" or "bonus") at position ``i``. A replacement is drawn from a
+    residual that was divided by its sum, so the error of p - q is divided by this sum too.
     """
     if part != "replace" or not given.slack:
         return given.slack

@@ -20,7 +20,11 @@ LEAST_NUMBERS = 2
 
 
 class Accepted(NamedTuple):
-    """An observed acceptance of a draft: p, q, the probability ``seen``, and its rounding error ``slack``."""
+    """The observed acceptance test of one draft.
+
+    ``p`` and ``q`` are the probabilities of the draft, ``seen`` is the observed probability that it is accepted, and
+    ``slack`` the rounding error of ``seen``.
+    """
 
     p: float
     q: float

@@ -37,9 +37,10 @@ class QueriedTokens:
         size: int,
         cells: dict[Outcomes, Any],
     ) -> None:
-        """Store all paths of the engine, and ``trace_of``, which returns the model queries of a path.
+        """Store all paths of the engine, and ``trace_of``, which returns the queries to the models on a path.
 
-        ``size`` is the vocabulary size. ``cells`` is the cache that ``with_pmfs`` fills: the intervals of each uniform.
+        ``size`` is the vocabulary size. ``cells`` is a cache of the intervals in which each uniform lies (see
+        ``with_pmfs``).
         """
         self._engine, self._trace_of, self._size, self._cells = engine, trace_of, size, cells
         self._known = dict[Outcomes, dict[int, int]]()

@@ -114,7 +114,10 @@ def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> Roun
 
 
 def rounds_elsewhere(here: InScenario) -> list[GivenDrafts]:
-    """Return the rounds of the decoder ``here`` in further scenarios, in which wrong formulas give other numbers."""
+    """Return the rounds of the decoder ``here`` in further scenarios, in which wrong formulas give different numbers.
+
+    So these rounds show which of several formulas the decoder uses.
+    """
     result: list[GivenDrafts] = []
     for scenario in (*GENERIC, WIDE):
         if scenario != here.scenario:
@@ -217,7 +220,10 @@ def _replaced(all_given: Sequence[GivenDrafts]) -> list[Replaced]:
 
 
 def _bonuses(all_given: Sequence[GivenDrafts]) -> list[Replaced]:
-    """Return the observed bonus laws of the rounds ``all_given``, as replacements with q = 0."""
+    """Return the observed laws of bonus tokens in ``all_given``, in the form of replacements with q = 0.
+
+    So the formulas for a replacement, such as norm(max(p - q, 0)), can be tried on a bonus too.
+    """
     return [
         Replaced(given.rows.p[i], [0] * len(given.rows.p[i]), law, given.slack)
         for given in all_given
@@ -410,7 +416,7 @@ def _after_several_drafts(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
 
 
 def _joined(fitting: Sequence[str], part: str) -> str:
-    """Return the words for ``fitting``, the names of the formulas that fit one part of a round.
+    """Return words that name the wrong formula of ``part``, if all formulas called ``fitting`` fit the observations.
 
     ``part`` is "accept", "replace" or "bonus". The words are the first name. Exception: for "accept" and "replace", if
     the first formula uses rows of other positions than the draft's, up to ``MOST_NAMES`` names are joined by "or".

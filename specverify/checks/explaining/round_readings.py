@@ -188,9 +188,9 @@ class _RoundReading(NamedTuple):
         return self.cost + more >= self.below
 
     def record(self, end: str, row: Row, place: str, fault: str) -> ReadRound:
-        """Return this reading as a ``ReadRound``, with its last token.
+        """Return this round as a finished ``ReadRound``, after its last token has been read.
 
-        ``end`` is the role of its last token, ``row`` the row that this token is drawn from, and ``place`` the program
+        ``end`` is the role of the last token, ``row`` the row that this token is drawn from, and ``place`` the program
         line. ``fault`` is the first deviation from the rule, or "".
         """
         drafted = self.drafted
@@ -328,10 +328,10 @@ class _PathReader:
     """
 
     def __init__(self, items: Sequence[PathDraw], models: Models, final: Tokens) -> None:
-        """Prepare the search for readings of one path.
+        """Prepare the search for readings of one path: descriptions of its draws as rounds, with a role for each draw.
 
         ``items`` are the draws of the path, without draws whose outcome is certain. ``models`` has the models and the
-        queries. ``final`` is the text at the end of the path, with the prompt.
+        queries to them. ``final`` is the text at the end of the path, with the prompt.
         """
         self.items, self.models, self.final = items, models, final
         self.readings = 0

@@ -38,7 +38,8 @@ class TreeLevel(NamedTuple):
 class TreeRound(NamedTuple):
     """A round with a draft tree.
 
-    ``prefix`` is the text before the round, ``target`` gives p, and ``emitted`` are the tokens of the round.
+    ``prefix`` is the text before the round, ``draft`` the tree, and ``target`` gives p. ``items`` are the draws of the
+    round, and ``emitted`` its tokens.
     """
 
     draft: Draft

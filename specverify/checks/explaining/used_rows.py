@@ -75,7 +75,8 @@ class _Engine:
     def __init__(self, engine: KeptPaths, size: int, cells: dict[tuple[int, ...], Any]) -> None:
         """Store the paths of the engine.
 
-        ``size`` is the vocabulary size. ``cells`` is the cache that ``with_pmfs`` fills: the intervals of each uniform.
+        ``size`` is the vocabulary size. ``cells`` is a cache of the intervals in which each uniform lies on the
+        different paths, which ``with_pmfs`` fills.
         """
         self._engine, self.size, self._cells = engine, size, cells
         self._paths = sorted(engine, key=lambda path: path.choices)
@@ -95,7 +96,10 @@ class _Engine:
         return [_End(path, begin, _texts_of(path)) for path in same]
 
     def draws(self, end: _End) -> list[PathDraw]:
-        """Return the uncertain draws of the path ``end``, from the beginning of its round on."""
+        """Return the draws of the path ``end`` from the beginning of its round on.
+
+        Draws with a certain outcome are left out.
+        """
         path = end.path
         if path.choices not in self._drawn:
             self._drawn[path.choices] = with_pmfs(self._engine, draws_of(path.decisions), self.size, self._cells)
@@ -156,14 +160,20 @@ def wrong_row_used(
 
 
 def _words_of_rejected(wrong: Sequence[_Used]) -> str:
-    """Return the words for rows of p, ``wrong``, that differ only in the odds of the draft that was just rejected."""
+    """Return the words for wrong rows of p in which only the odds of the draft just rejected were changed.
+
+    ``wrong`` are such rows: all other tokens have the odds of the target's row.
+    """
     lower = all(used.row[used.rejected] < used.expected[used.rejected] for used in wrong if used.rejected is not None)
     still = ", as if a penalty still counted it" * lower
     return f"{REJECTED_CHANGES} (token {wrong[0].rejected}){still}"
 
 
 def _only_rejected_changes(used: _Used) -> bool:
-    """Return whether the row ``used`` differs from the target's only in the odds of the draft rejected just before."""
+    """Return whether a wrong row of p has the target's odds for all tokens but one: the draft rejected just before.
+
+    ``used`` has the row that the engine used, and the target's.
+    """
     token = used.rejected
     return token is not None and token == other_in_one_token(used.row, used.expected)
 
@@ -192,11 +202,10 @@ def _replaces_by_it(used: _Used, q: Row) -> bool:
 
 
 def _words_of(used: _Used, q: Row, row_of_p: str, tested: Row | None, *, is_q: bool) -> str:
-    """Return a sentence about the wrong row in the round that uses ``used``.
+    """Return a sentence about the round of ``used`` and the wrong row in it: a row of p, or with ``is_q`` one of q.
 
-    ``q`` is the row that the draft is drawn from. If the wrong row is one of q, ``is_q`` is true and ``tested`` is the
-    row of q with which the draft is tested and replaced. If it is one of p, ``tested`` is None and ``row_of_p``
-    describes the wrong row.
+    ``q`` is the row that the draft is drawn from. For a wrong row of q, ``tested`` is the row of q with which the draft
+    is tested and replaced. For a wrong row of p, ``tested`` is None and ``row_of_p`` describes the row.
     """
     p, ought = rows_apart(used.row, used.expected)
     draft = f"draft {used.position + 1} of round {used.number}"

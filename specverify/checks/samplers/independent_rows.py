@@ -118,7 +118,7 @@ def cells_of(outcomes: Sequence[Tokens], weights: Sequence[float]) -> CellOf:
 def couples_seen(
     plan: IndependencePlan, found: IndependenceFound, left: Sequence[Tokens], right: Sequence[Tokens]
 ) -> IndependenceFound:
-    """Return the evidence ``found`` with the pairs ``(left[i], right[i])`` added.
+    """Return the evidence ``found`` about independence, with the pairs of rows ``(left[i], right[i])`` added.
 
     Pairs are evaluated by two: if their number is odd, the last pair is stored until the next call. ``plan`` has the
     settings of the test.
@@ -144,10 +144,11 @@ def couples_seen(
 def shares_seen(
     plan: IndependencePlan, found: IndependenceFound, one: Sequence[Tokens], other: Sequence[Tokens]
 ) -> IndependenceFound:
-    """Return the evidence ``found`` with the shares of the cells in two calls with different seeds compared.
+    """Return the evidence ``found`` after a test whether two calls with different seeds have the same law.
 
-    ``one`` and ``other`` are the rows of the two calls, equally many. The law of each call is estimated from its first
-    rows, and judged by the next rows, as many again, until the call ends. ``plan`` maps rows to cells.
+    ``one`` and ``other`` are the rows of the two calls, equally many. Rows are counted in the cells to which ``plan``
+    maps them, and the shares of the cells in both calls are compared. The law of each call is estimated from its first
+    rows, and judged by the next rows, as many again, until the call ends.
     """
     counts = [np.eye(CELLS)[[plan.cell(tokens) for tokens in rows]].cumsum(axis=0) for rows in (one, other)]
     rows, between = len(one), found.between
