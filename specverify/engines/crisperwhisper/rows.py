@@ -78,7 +78,7 @@ def agreed(way: str, calls: Sequence[Call]) -> str:
 
 
 def law(calls: Sequence[Call]) -> dict[Tokens, float]:
-    """Return the law of the concatenated texts of all calls, which has one outcome."""
+    """Return the law of the concatenated texts of all ``calls``: one outcome, because decoding is greedy."""
     return {tuple(token for call in calls for token in expected(call)): 1.0}
 
 

@@ -54,7 +54,7 @@ class AloneRow(NamedTuple):
 
 
 def hot(setting: EngineSetting, *options: tuple[str, Any]) -> EngineSetting:
-    """Return ``setting`` with further ``options`` and a high temperature, so that no token is nearly certain."""
+    """Return ``setting`` with a high temperature, so that no token is nearly certain, and with further ``options``."""
     return setting._replace(temperature=HOT, options=options)
 
 

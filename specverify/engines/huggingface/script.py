@@ -186,7 +186,7 @@ def _seeded() -> torch.Generator:
 
 
 def _cache(_: str, cache: Any, engine: GenerateCall, written: Written, before: list[str]) -> str:
-    """Return "cache", the variable of the script that stands for ``cache``, a KV cache that is passed to the call.
+    """Return the name of the script's variable for ``cache``, a KV cache that is passed to the call: always "cache".
 
     ``engine`` is the call. Code that fills the cache by a forward pass of the target is added to ``before``, and its
     import to ``written``. Raises ``NoScript`` if such a pass does not give the entries of ``cache``.

@@ -260,9 +260,9 @@ def with_a_cache_of_bytes(build: Build) -> Build:
 
 
 def with_healed_tokens(build: Build) -> Build:
-    """Return a builder of the call of ``build`` with token healing.
+    """Return a builder of the call of ``build`` with the option of token healing.
 
-    The last token of the prompt is then chosen again by its text.
+    The library then removes the last token of the prompt, and chooses a token again whose text begins with its text.
     """
 
     def options() -> dict[str, Any]:

@@ -124,7 +124,10 @@ class _Float64(TorchFunctionMode):
 
 
 def in_float64(forward: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``forward``, the forward pass of a float64 model, without its conversions to float32."""
+    """Return ``forward``, the forward pass of a float64 model, such that float32 in the model's code becomes float64.
+
+    The rows are then exact enough to recognise a wrong cache entry.
+    """
 
     @wraps(forward)  # the library reads the signature to know what it may pass
     def computed(*args: Any, **kwargs: Any) -> Any:

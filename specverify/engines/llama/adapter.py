@@ -61,7 +61,7 @@ def lookup(decoding: Decoding) -> Drafter:
 
 
 def constant(decoding: Decoding) -> Drafter:
-    """Return a drafter that drafts the token 3, which is probable, at every position."""
+    """Return a scripted drafter (no model) that drafts the token 3, which is probable, at every position."""
     return scripted(lambda tokens: 3, decoding.gamma)
 
 
@@ -71,7 +71,7 @@ def unlikely(decoding: Decoding) -> Drafter:
 
 
 def wandering(decoding: Decoding) -> Drafter:
-    """Return a drafter of different tokens at every position, some of which are accepted."""
+    """Return a scripted drafter (no model) whose drafts differ from position to position; some of them are accepted."""
     return scripted(lambda tokens: (3 * sum(tokens) + len(tokens)) % VOCABULARY, decoding.gamma)
 
 

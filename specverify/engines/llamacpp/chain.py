@@ -108,9 +108,10 @@ def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
 
 
 def _branches(result: Any) -> list[tuple[float, Any]]:
-    """Return ``result``, which a sampler returned, as a list of pairs (probability, logits).
+    """Return the possible results of one sampler of the chain as pairs (probability, logits).
 
-    A sampler returns such a list, or only the logits, which get probability 1.
+    A sampler that does not draw returns only the logits, ``result``, which get probability 1. A sampler that draws
+    returns such pairs.
     """
     return result if isinstance(result, list) else [(1.0, result)]
 

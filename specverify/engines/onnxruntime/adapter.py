@@ -31,7 +31,10 @@ Way = Callable[[Decoding], tuple[bool, dict[str, Any]]]
 
 
 def plain(decoding: Decoding) -> tuple[bool, dict[str, Any]]:
-    """Return False (there is no draft model), and the speculative options that switch speculation off."""
+    """Return the settings of decoding without speculation, in the form of ``draft`` and ``ngram``.
+
+    They are False (there is no draft model), and the speculative options that switch speculation off.
+    """
     return False, PLAIN
 
 

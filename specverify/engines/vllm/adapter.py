@@ -197,10 +197,10 @@ def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[in
 
 
 def told_logprobs(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
-    """Return, for each of ``seeds``, whether the log-probabilities that the engine returns with its text are right.
+    """Test, for each of ``seeds``, the log-probabilities that the engine returns with its text.
 
-    They are right if they equal those of the float64 model. The result is ``RIGHT`` if they are right, else ``(0,)``.
-    ``way`` is how the engine drafts, ``asked`` is the request.
+    They are right if they equal those of the float64 model. The result has ``RIGHT`` for each seed with right ones,
+    else ``(0,)``. ``way`` is the configuration of the engine, ``asked`` the request.
     """
     answers = generate(way, [asked] * len(seeds), [parameters(asked, seed=seed) for seed in seeds])
     return [RIGHT if _logprobs_are_right(asked, each.outputs[0]) else (0,) for each in answers]
@@ -220,10 +220,11 @@ def _logprobs_are_right(asked: Request, answer: Any) -> bool:
 
 
 def repeated_seeds(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
-    """Return, for each of ``seeds``, whether two requests with this seed give the same text.
+    """Test the promise that a seed determines the text: two requests with each of ``seeds`` must give one text.
 
     ``way`` is the configuration of the engine, ``asked`` the request. Torch's global generator is in another state for
-    the second request. Equal is ``RIGHT``, different is ``(0,)``.
+    the second request. The result has ``RIGHT`` for each seed with equal texts, and ``(0,)`` for each with different
+    ones.
     """
     runs = []
     for _ in range(2):

@@ -42,10 +42,8 @@ class Request(NamedTuple):
 def request(prompt: Tokens = PROMPT, horizon: int = 3, **options: Any) -> Request:
     """Return a request for ``horizon`` new tokens after ``prompt``.
 
-    The end token ends the text only if the option ``ends`` is set.
-
-    The other ``options`` are fields of ``SamplingParams``. The option ``letters`` lists the tokens that a structured
-    output may contain.
+    The end token ends the text only if the option ``ends`` is set. The option ``letters`` lists the tokens that a
+    structured output may contain. The other ``options`` are fields of ``SamplingParams``.
     """
     ends = options.pop("ends", False)
     given = {"max_tokens": horizon, "ignore_eos": not ends, **options}
