@@ -99,7 +99,7 @@ def _of_kinds(objects: list[Any], kinds: tuple[type, ...]) -> list[Any]:
 
 
 def forget() -> None:
-    """Release the references and generators that ``find_aliases`` stored, so that they can be garbage-collected."""
+    """Release the references and generators that ``find_aliases`` stored in earlier searches, to free memory."""
     PROCESS.aliases.clear()
     PROCESS.watched.clear()
 
@@ -149,9 +149,10 @@ def aliases_answered() -> Iterator[None]:
 
 @contextmanager
 def exchanged(aliases: list[Alias]) -> Iterator[None]:
-    """Context manager: while it is open, each reference in ``aliases`` refers to its replacement.
+    """Context manager: while it is open, each of ``aliases`` refers to the replacement of its object.
 
-    A reference that other code has changed meanwhile is neither replaced nor restored.
+    An alias is a reference that foreign code holds to an intercepted object, as after ``from random import random``. A
+    reference that other code has changed meanwhile is neither replaced nor restored.
     """
     done: list[Alias] = []
     try:

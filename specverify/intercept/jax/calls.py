@@ -209,7 +209,10 @@ def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, A
 
 
 def _remembered(memory: dict[Any, Answer], key: Hashable | None, compute: Callable[[], Answer]) -> Answer:
-    """Return the entry of ``memory``, a cache, for ``key``; ``compute()`` makes it. With None nothing is cached."""
+    """Return the entry of the cache ``memory`` for ``key``; if there is none, store and return ``compute()``.
+
+    If ``key`` is None, the result is not cached.
+    """
     if key is None:
         return compute()
     before = memory.get(key)
@@ -222,9 +225,9 @@ def _remembered(memory: dict[Any, Answer], key: Hashable | None, compute: Callab
 
 
 def _forget() -> None:
-    """Clear the caches that contain identities of arrays.
+    """Clear the caches whose keys contain identities (``id``) of arrays.
 
-    A later array may have the same identity, so keys from before the clearing are not used again (see ``_keyed``).
+    A later array may get the identity of an earlier one, so such keys must not be used again (see ``_keyed``).
     """
     memories: tuple[dict[Any, Any], ...] = (
         PROCESS.jax.computed,

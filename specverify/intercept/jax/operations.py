@@ -431,9 +431,10 @@ def ordering(name: str) -> Handler:
 
 
 def _in_turn(row: list[Any]) -> list[Any]:
-    """Return ``row`` with each random word replaced by its uniform number, which has the same order.
+    """Return ``row`` with each random word (an unsigned integer of random bits) replaced by its uniform number.
 
-    Raises ``NeedsValue`` for a row that mixes random words with other elements.
+    The uniform number has the same order as the word. Raises ``NeedsValue`` for a row that mixes random words with
+    other elements.
     """
     words = [element.source.width == element.kept for element in row if isinstance(element, Bits)]
     if words and (len(words) < len(row) or not all(words)):

@@ -62,10 +62,10 @@ def apart(left: Operand, right: Operand, what: str) -> tuple[Symbolic, float]:
 
 
 def of_two(name: str, left: Symbolic, right: Symbolic) -> Operand:
-    """Return ``left`` and ``right``, two symbolic numbers, combined by the operation ``name``.
+    """Return the sum, product or maximum of two symbolic numbers, ``left`` and ``right``.
 
-    The operation is ``add``, ``multiply`` or ``maximum``. A number minus itself is 0. A number with few integer values
-    is drawn before it is added or multiplied.
+    ``name`` is ``add``, ``multiply`` or ``maximum``. A number minus itself is 0. A number with few integer values is
+    drawn before it is added or multiplied.
     """
     if name == ADD and right == left.then(times(-1.0)):
         return 0.0
@@ -207,7 +207,7 @@ MOST_UNEVEN = 64
 
 
 def _of_any(rule: Callable[..., Any], of_numbers: Callable[..., Any], *operands: Any) -> Operand:
-    """Return ``rule(*operands)`` if an operand is symbolic, else the NumPy function ``of_numbers`` of the operands."""
+    """Return ``rule(*operands)`` if an operand is symbolic, else ``of_numbers(*operands)``, a function of NumPy."""
     if any_symbolic(operands):
         return cast("Operand", rule(*operands))
     with np.errstate(all="ignore"):
@@ -447,10 +447,11 @@ FRESH = Uniform(Sampled(0), ("any",))
 
 
 def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-    """Return the result of ``operation`` on one symbolic number, or on one and a plain number, using a cache.
+    """Return ``operation(*operands)`` from a cache, because the runs of an enumeration repeat the same operations.
 
-    ``operation`` must not draw. Returns ``Declined`` for other operands, for a symbolic number that was compared
-    before, and if the operation is refused; the caller then computes without the cache.
+    The operands are one symbolic number, or one and a plain number. ``operation`` must not draw. Returns ``Declined``
+    for other operands, for a symbolic number that was compared before, and if interception does not support the
+    operation; the caller then computes without the cache.
     """
     if len(operands) > 2:
         return _OTHER_OPERANDS

@@ -383,9 +383,9 @@ def _crossed(name: str, left: Any, right: Any) -> Any:
 
 
 def _computed(name: str, arrays: Sequence[Any]) -> Any:
-    """Return the operation ``name`` applied to the elements of ``arrays``, of which the last is the ``where`` mask.
+    """Return the elements of the operation ``name`` on ``arrays``, of which the last is NumPy's ``where`` mask.
 
-    Where the mask is False the result is None.
+    Where the mask is False the operation is not applied, and the element of the result is None.
     """
     result = rows.each(
         lambda *elements: of_operands(name, *elements[:-1]) if elements[-1] else None, *map(np.asarray, arrays)
@@ -655,7 +655,10 @@ def as_array(many: Many) -> Any:
 
 
 def taken_out(value: Any) -> Any:
-    """Return the elements of a ``VectorArray`` as an object array; any other ``value`` unchanged."""
+    """Return the elements of a ``VectorArray`` (a noise vector as an array) one by one, in an object array.
+
+    Any other ``value`` is returned unchanged.
+    """
     return _elements(_of(value)) if isinstance(value, VectorArray) else value
 
 

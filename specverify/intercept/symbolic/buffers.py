@@ -158,7 +158,7 @@ _WRITING = {np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_al
 
 
 class Beside:
-    """The symbolic elements that are stored in place of the contents of a float array, which cannot hold them.
+    """The symbolic elements of a float array, which cannot store them in its own memory.
 
     All views of the array share one such object.
     """
@@ -186,7 +186,10 @@ class Beside:
 
 
 class Buffer(np.ndarray[Any, Any]):
-    """An array of floats into which symbolic numbers can be written; after that it is a filled buffer."""
+    """An array of floats that foreign code may fill with random numbers, as it does with the result of ``np.empty``.
+
+    It is an ordinary array until a symbolic number is written into it; after that it is called a filled buffer.
+    """
 
     _beside: Beside | None
 

@@ -57,7 +57,10 @@ NEAR = 4 * FLOAT32
 
 
 class Continuous(NamedTuple):
-    """A symbolic number: ``steps`` applied in order to a uniform, then limited to ``[low, high]``."""
+    """A symbolic number: a uniform to which functions are applied, then limited to ``[low, high]``.
+
+    ``steps`` are these functions, strictly monotone and applied in order, such as a logarithm and a factor.
+    """
 
     uniform: Uniform
     steps: tuple[MonotoneStep, ...] = ()
@@ -65,7 +68,7 @@ class Continuous(NamedTuple):
     high: float = inf
 
     def then(self, step: MonotoneStep) -> Continuous:
-        """Return ``step`` applied to the number.
+        """Return the symbolic number that results if the monotone function ``step`` is applied to this one.
 
         Raises ``NeedsValue`` if a factor or an exponent in the resulting chain is 0 or not finite.
         """
@@ -93,7 +96,10 @@ class Continuous(NamedTuple):
 
     @property
     def in_steps(self) -> bool:
-        """Return whether the steps contain ``floor`` or ``rounded``: every value then has a positive probability."""
+        """Return whether the number has discrete values, each with a positive probability: its steps round it.
+
+        The steps that do so are ``floor`` and ``rounded``.
+        """
         return any(step.name in STEPPED for step in self.steps)
 
     def may_be(self, number: float) -> bool:
@@ -246,7 +252,8 @@ class Extreme(NamedTuple):
     def _picked(self, values: Iterable[Any]) -> Any:
         """Return the value with the index ``rank`` in the sorted ``values``: descending if ``largest``, else ascending.
 
-        ``values`` has one value for each of ``parts``, such as its upper bound.
+        ``values`` has one value for each of ``parts``, such as its upper bound: the result is then a bound of this
+        number.
         """
         return sorted(values, reverse=self.largest)[self.rank]
 
@@ -355,9 +362,9 @@ SNAPPED = 1e-12
 
 
 class Joined(NamedTuple):
-    """Two symbolic numbers (``operands``) combined by an operation, followed by ``steps``.
+    """Two symbolic numbers (``operands``) combined by the operation ``name``, such as ``add``.
 
-    The result is limited to ``[low, high]``.
+    The monotone functions ``steps`` are applied to the result, which is then limited to ``[low, high]``.
     """
 
     name: str
@@ -368,7 +375,7 @@ class Joined(NamedTuple):
     high: float = inf
 
     def then(self, step: MonotoneStep) -> Joined:
-        """Return ``step`` applied to the number.
+        """Return the symbolic number that results if the monotone function ``step`` is applied to this one.
 
         Raises ``NeedsValue`` if a factor or an exponent in the resulting chain is 0 or not finite.
         """
@@ -385,7 +392,7 @@ class Joined(NamedTuple):
         return self._replace(low=max(self.low, bound))
 
     def formula(self, place_of: Callable[[Known], int]) -> Formula:
-        """Return the number as a formula that refers to each uniform by its index.
+        """Return the number as a formula that refers to each uniform by its index, to compute probabilities.
 
         ``place_of(known)`` is the index of the uniform with the constraints ``known``.
         """
@@ -540,10 +547,10 @@ def _uniforms(of: Any) -> Iterator[Uniform]:
 
 
 def _smooth(of: Any) -> bool:
-    """Return whether it is certain that no single value of ``of``, a symbolic number, has a positive probability.
+    """Return whether it is certain that ``of``, a symbolic number, has a continuous law.
 
-    Each part of the number is examined alone. If two parts contain the same uniform, the result may be True although
-    they cancel.
+    Then no single value has a positive probability. Each part of the number is examined alone. If two parts contain the
+    same uniform, the result may be True although they cancel.
     """
     if isinstance(of, Continuous):
         return not of.clamped and not of.in_steps

@@ -28,7 +28,7 @@ Law = list[tuple[Any, float]]
 
 
 class Deferred:
-    """A symbolic outcome: its value is computed once, when the program reads it."""
+    """A symbolic outcome: a random value, such as a token, that is drawn once, when the program reads it."""
 
     def __init__(self, compute: Callable[[], Any]) -> None:
         """Store ``compute``, which may draw; it is called at most once."""
@@ -43,7 +43,7 @@ class Deferred:
 
     @property
     def decided(self) -> bool:
-        """Return whether the outcome has been read."""
+        """Return whether the program has read the outcome, so that it has a value."""
         return self._compute is None
 
     def law(self) -> Law | None:
@@ -147,7 +147,7 @@ class Categorical(Deferred):
 
 
 class Chosen(Deferred):
-    """A number that is a function of one categorical draw."""
+    """A symbolic outcome that is a function of one categorical draw, such as the drawn token plus 1."""
 
     def __init__(self, source: Categorical, values: Mapping[int, Any]) -> None:
         """Store the draw ``source``, and ``values``, which maps each outcome of the draw to the number."""
@@ -182,7 +182,7 @@ class Count(Deferred):
 
 
 class Product(Deferred):
-    """A product of outcomes; outcomes after the first zero are not drawn."""
+    """A product of outcomes. Its factors are drawn in order when it is read; factors after a zero are not drawn."""
 
     def __init__(self, parts: Iterable[Any]) -> None:
         """Multiply ``parts``, numbers or symbolic outcomes."""
@@ -199,14 +199,17 @@ class Product(Deferred):
 
 
 def single(element: Any) -> np.ndarray[Any, Any]:
-    """Return a 0-dimensional object array with this element."""
+    """Return a 0-dimensional object array with ``element``, which NumPy would otherwise try to convert."""
     result = empty((), dtype=object)
     result[()] = element
     return result
 
 
 def chosen(element: Any) -> Any:
-    """Return the element that a ``Choice`` selects, after drawing its index; any other ``element`` unchanged."""
+    """Return ``element``; if it is a ``Choice``, draw its index and return the element at this index.
+
+    A ``Choice`` is the element of a sequence at a symbolic index.
+    """
     while isinstance(element, Choice):
         element = element.chosen()
     return element
@@ -241,7 +244,11 @@ def is_count(element: Any) -> bool:
 
 
 def number(element: Any) -> Any:
-    """Return ``element`` in the form that arithmetic accepts: outcomes are drawn, symbolic numbers are unchanged."""
+    """Return ``element`` in the form that arithmetic accepts.
+
+    An outcome, such as a drawn token, is drawn now and becomes its value. Symbolic numbers, which have arithmetic, and
+    plain numbers are unchanged.
+    """
     return element if isinstance(element, SYMBOLIC) else known(element)
 
 

@@ -59,9 +59,9 @@ def at_large(*, short: bool = False) -> Iterator[None]:
 
 
 def large(count: int, few: int = FEW) -> bool:
-    """Return whether ``count`` outcomes are stored as one vector, instead of being enumerated.
+    """Return whether a draw with ``count`` outcomes is computed as one vector; if not, its outcomes are enumerated.
 
-    The result is True in large-vocabulary mode if ``count`` is above ``few``.
+    It is computed as one vector in large-vocabulary mode if ``count`` is above ``few``.
     """
     return mode().large and count > few
 
@@ -82,7 +82,10 @@ def continuous_in_16_bits() -> bool:
 
 
 class DrawAmongMany:
-    """One draw with very many outcomes, and the set of outcomes that are still possible."""
+    """One draw with very many outcomes, such as a token of a real vocabulary, and the set of those still possible.
+
+    Each comparison of the outcome with a number reduces the set; the outcome itself is drawn only when it is read.
+    """
 
     def __init__(
         self,
@@ -170,9 +173,10 @@ class Wide(Deferred):
         return self.drawn.outcome is not None
 
     def holds(self, question: Callable[[Any], Any]) -> bool:
-        """Return whether ``question`` is true of the number; the result is drawn unless earlier results determine it.
+        """Return whether ``question`` is true of the number, for example whether it is below 5.
 
-        ``question`` maps an array of possible values to bools, such as ``lambda values: values < 5``.
+        ``question`` maps an array of possible values to bools, such as ``lambda values: values < 5``. The result is
+        drawn with the probability of the values for which it is true, unless earlier results determine it.
         """
         return self.drawn.among(np.asarray(question(self.values), dtype=bool))
 
@@ -194,9 +198,9 @@ def resolved(element: Any) -> Any:
 
 
 def goes_in_arrays(value: Any) -> bool:
-    """Return whether ``value`` is a symbolic number none of whose values has a positive probability.
+    """Return whether ``value`` is a symbolic number with a continuous law: no value has a positive probability.
 
-    Such a number can be compared with all bounds at once.
+    Such a number can be compared with all bounds of a large vocabulary by one draw.
     """
     return isinstance(value, Continuous) and not value.clamped and not value.in_steps
 
@@ -260,7 +264,7 @@ class Crossing(NamedTuple):
         return (below == self.above).astype(int).astype(object).reshape(self.shape)
 
     def turned(self) -> Crossing:
-        """Return the negated bools."""
+        """Return the negations of all bools, as another ``Crossing``; nothing is drawn."""
         return self._replace(above=not self.above)
 
     def totals(self) -> list[Wide]:
@@ -368,7 +372,10 @@ class Clocks(NamedTuple):
 
 
 class VectorRace:
-    """The decision which of very many elements of a row is the largest (or smallest); of equal ones, the first."""
+    """A race among very many elements of a row: which is the largest (or smallest); of equal ones, the first wins.
+
+    The law of the winner is one vector, and the winner stays symbolic until the program reads it.
+    """
 
     def __init__(self, scores: Many, *, largest: bool) -> None:
         """Store the race for the largest (or smallest) of ``scores``, a row of numbers and symbolic numbers."""
@@ -520,7 +527,7 @@ class FirstTrue(NamedTuple):
         return self.place
 
     def best(self) -> Any:
-        """Raise ``RuleDeclined``: there is no rule for whether any element is True."""
+        """Raise ``RuleDeclined``: whether any of very many symbolic bools is True has no rule."""
         raise RuleDeclined("there is no rule for the maximum of very many bools, only for its index")
 
 

@@ -34,12 +34,15 @@ from specverify.laws.paths import Undecided
 
 
 class SymbolicFloat:
-    """A float without a value: code can compare it and compute with it."""
+    """The Python number that foreign code gets in place of a random float: it can be compared and computed with.
+
+    It has no value, so an operation that needs one is refused.
+    """
 
     __slots__ = ("limits", "unknown")
 
     def __init__(self, unknown: Symbolic, limits: tuple[int, int] | None = None) -> None:
-        """Wrap ``unknown``, a symbolic number.
+        """Wrap ``unknown``, a symbolic number, so that foreign code can use it as a Python number.
 
         ``limits`` are the least and the largest integer of its type; None for a float and for Python's integers.
         """
@@ -143,7 +146,10 @@ def whole_part(name: str, value: SymbolicFloat) -> int:
 
 
 def settled(seed: Any) -> Any:
-    """Return ``seed`` with symbolic integers read, that is, replaced by plain ones, also inside lists and tuples."""
+    """Return ``seed`` with plain integers in place of symbolic ones, also inside lists and tuples.
+
+    A generator needs plain integers as a seed.
+    """
     if type(seed) in {list, tuple}:
         return type(seed)(map(settled, seed))
     return seed.__int__() if isinstance(seed, SymbolicInt) else seed
@@ -157,7 +163,7 @@ def wrapped(value: Any) -> Any:
 
 
 def opened(value: Any) -> Any:
-    """Return the symbolic number inside a ``SymbolicFloat``; any other ``value`` unchanged."""
+    """Return the symbolic number inside a ``SymbolicFloat``, the wrapper for foreign code; other values unchanged."""
     return value.unknown if isinstance(value, SymbolicFloat) else value
 
 
@@ -203,9 +209,10 @@ def with_foreign_line(question: Callable[..., Any], *args: Any, **kwargs: Any) -
 
 
 def meets(*operands: Any) -> None:
-    """Widen the run's rounding bound if ``operands``, combined with a symbolic number, include 16-bit floats.
+    """Record that a symbolic number is combined with ``operands``, which matters if one of them is a 16-bit float.
 
-    NumPy may round the symbolic number to the 16-bit dtype, so half a spacing of the dtype is added to the bound.
+    NumPy may then round the symbolic number to the 16-bit dtype, so half a spacing of the dtype is added to the
+    rounding bound of the run.
     """
     for dtype in (getattr(operand, "dtype", None) for operand in operands):
         rounding.saw(dtype)

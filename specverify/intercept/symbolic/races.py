@@ -528,10 +528,10 @@ def ranked_from_either_end(
 
 
 def _number_ahead(scores: Sequence[Any], *, first_of_ties: bool) -> int | None:
-    """Return the index of a plain number among ``scores`` that no symbolic score can exceed; None if there is none.
+    """Return the index of a plain number that wins the race for certain; None if a symbolic score may exceed it.
 
-    A NaN is such a number. If several numbers are the largest, the first counts; with ``first_of_ties`` False they are
-    refused.
+    ``scores`` are the plain and symbolic numbers of the race. A NaN wins. If several plain numbers are the largest, the
+    first counts; with ``first_of_ties`` False they are refused.
     """
     numbers = {at: score for at, score in enumerate(scores) if not isinstance(score, SYMBOLIC)}
     if not numbers:
@@ -551,10 +551,10 @@ def _number_ahead(scores: Sequence[Any], *, first_of_ties: bool) -> int | None:
 
 
 def _all_parts(scores: Sequence[Any]) -> list[tuple[Any, int]]:
-    """Return the parts of all scores as pairs (part, index of its score).
+    """Return the numbers that race for the largest of ``scores``, as pairs (number, index of its score).
 
-    The parts of a maximum are its numbers; any other score is one part. A part of several scores occurs once, with the
-    first index.
+    A score that is a maximum of several numbers has all of them, any other score only itself. A number that occurs in
+    several scores is listed once, with the first index.
     """
     parts = [(part, at) for at, score in enumerate(scores) for part in _parts(score)]
     alone = len(parts) == len(scores)
@@ -648,7 +648,10 @@ class _Contestants(NamedTuple):
     racing: Sequence[tuple[int, Uniform, Clock]]
 
     def one(self, pmf: Any, among: Sequence[Any]) -> int:
-        """Draw an index into ``among``, a sequence of clocks or scores, with the law ``pmf``, and return the index."""
+        """Draw the winner of a race and return its index in ``among``, a sequence of clocks or scores.
+
+        ``pmf`` is the law of the index.
+        """
         uniform, coupled = self.racing[0][1], mode().coupled
         uniform.known.asked += 1
         if coupled is not None:

@@ -58,9 +58,10 @@ class Ask(NamedTuple):
     """Dtype in which NumPy computes on concrete numbers; None: NumPy's default."""
 
     def put(self, question: Callable[[], Answer]) -> Answer:
-        """Return the result of ``question()``, which may draw.
+        """Return the result of ``question()``, a draw that is made when the program reads an element.
 
-        If ``question`` raises a refusal, the refusal gets the stored operation and line, not the line that runs now.
+        If ``question`` raises a refusal, the refusal gets the operation and the line that made the element, not the
+        line that runs now.
         """
         try:
             return question()
@@ -160,10 +161,10 @@ def moved_apart(move: Callable[..., Sequence[Any]], arrays: Sequence[Elements], 
 
 
 def accumulated(rule: Callable[[Row], Any], target: Elements, source: Elements, places: Elements) -> Elements:
-    """Return ``target`` with the elements of ``source`` combined into it by ``rule``.
+    """Return ``target`` with each element of ``source`` combined into one of its elements, as ``scatter_add`` does.
 
-    ``places`` has the flat index in ``target`` for each element of ``source``; an element with a negative index is
-    left out. For each index ``rule`` gets the element of ``target``, then those of ``source``, and returns the new
+    ``places`` has the flat index in ``target`` for each element of ``source``; an element with a negative index is left
+    out. For each index ``rule`` gets a row: the element of ``target``, then those of ``source``. It returns the new
     element.
     """
     put: dict[int, list[Any]] = {}
@@ -322,7 +323,7 @@ def _law_of_winner(row: Row, place: str, *, largest: bool) -> Law | None:
 
 
 class Ordered(Deferred):
-    """A number of which only the order relative to the other entries of its row is known (softmax of noise)."""
+    """An entry of a row, such as a softmax of noise, whose value is not known, but whose order in the row is."""
 
     def __init__(self, score: Any, row: object) -> None:
         """Store ``score``, the symbolic number that has the same order as this entry.
@@ -334,9 +335,9 @@ class Ordered(Deferred):
 
 
 def in_one_way(row: Row) -> list[Ordered]:
-    """Return the softmax of ``row``, or another function that increases with each element, as entries without values.
+    """Return the row that an increasing function, such as a softmax, makes of ``row``, as entries without values.
 
-    Only the order of the entries is known: it is that of the elements.
+    Only the order of the entries can be used: it is that of the elements of ``row``.
     """
     shared = object()
     return [Ordered(number(element), shared) for element in row]

@@ -79,7 +79,10 @@ class Fact(NamedTuple):
 
 
 class Enclosed(NamedTuple):
-    """Lower and upper bounds of a quantity and of its slopes on several boxes of uniform numbers."""
+    """Bounds of a quantity, such as a sum of uniforms, and of its slopes, on several boxes of uniform numbers.
+
+    ``value`` has the lower and the upper bounds of the quantity, ``slopes`` those of its slopes in each uniform.
+    """
 
     value: Ends
     """Bounds of the value, each ``[boxes]``."""

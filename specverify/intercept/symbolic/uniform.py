@@ -374,7 +374,10 @@ class Constraint(NamedTuple):
 
 
 def note_constraint(site: Site, constraint: Constraint) -> None:
-    """Record the constraint that the draw at ``site`` sets, if this run collects constraints, as for a certificate."""
+    """Record which uniforms lead to the outcome of the draw at ``site``, if this run collects such constraints.
+
+    A certificate of an enumeration contains them.
+    """
     constraints = mode().constraints
     if constraints is not None:
         constraints[site] = constraint
@@ -464,11 +467,11 @@ class Uniform:
         return result
 
     def _placed(self, place: str) -> None:
-        """Store the consequences of an earlier race (an argmax) for this uniform, before it is compared with a number.
+        """Prepare a uniform that took part in a race (an argmax) for a comparison with a number.
 
-        They follow from the order of the racing numbers, as far as it is already drawn; without a race nothing is
-        stored. Raises ``NeedsValue`` if the order does not determine the law of the number. ``place`` is the line that
-        compares.
+        What the race has shown about the uniform, as far as the order of the racing numbers is already drawn, is stored
+        as its law. Without a race nothing is stored. Raises ``NeedsValue`` if the order does not determine the law.
+        ``place`` is the line that compares.
         """
         known, runner = self.known, self.known.runner
         if not known.raced or known.place is not None:

@@ -60,7 +60,10 @@ _CONTAINERS = frozenset({list, tuple})
 
 
 class Filled:
-    """The tensor storages that were filled with symbolic numbers in one run."""
+    """The memory (storages) of ordinary tensors into which the program wrote symbolic numbers in one run.
+
+    An ordinary tensor cannot hold them, so each such storage has a symbolic tensor that represents it.
+    """
 
     def __init__(self) -> None:
         """Start without filled storages."""

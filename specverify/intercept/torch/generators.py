@@ -228,7 +228,7 @@ def nobody_answers() -> AbstractContextManager[None]:
 
 
 def advancing() -> bool:
-    """Return whether a generator is being advanced by real draws, which must not be intercepted."""
+    """Return whether interception now draws from a real generator to advance it; such draws are not intercepted."""
     return RUNS.thread.advancing > 0
 
 

@@ -351,7 +351,7 @@ _NO_OUTCOME = Declined("no operand is an outcome among very many, in a place whe
 
 
 def _is_few(tensor: Any) -> bool:
-    """Return whether ``tensor`` is a symbolic tensor that stores its elements one by one, not as a noise vector."""
+    """Return whether ``tensor`` is a symbolic tensor whose elements are stored one by one: it has no noise vector."""
     return isinstance(tensor, SymbolicTensor) and (is_stored(tensor) or isinstance(tensor.content, np.ndarray))
 
 

@@ -349,7 +349,7 @@ def overwrite(tensor: SymbolicTensor, values: np.ndarray[Any, Any] | Many) -> No
 
 
 def _written(viewed: View, values: np.ndarray[Any, Any] | Many) -> Any:
-    """Return the content of the base of the view ``viewed`` after ``values`` are written to the view."""
+    """Return the new elements of a tensor after ``values`` are written to one of its views, ``viewed``."""
     base, _, places = viewed
 
     def put(arrays: list[Any]) -> Any:
