@@ -273,7 +273,10 @@ def _advanced(branches: list[_OpenDraw], first: tuple[int, ...]) -> bool:
 
 
 def _happens_by_rounding(branches: list[_OpenDraw]) -> bool:
-    """Return whether the path ``branches`` has so small a float probability that it may exist by rounding alone."""
+    """Return whether the path ``branches`` may be impossible in exact arithmetic, and exist by rounding alone.
+
+    This is assumed if its probability is a float below ``NEGLIGIBLE``.
+    """
     weight = _weight(branches)
     return isinstance(weight, float) and weight < NEGLIGIBLE
 
