@@ -17,7 +17,10 @@ from specverify.subjects.subject import Subject, UnusableSubject
 
 @cache
 def _loaders() -> dict[str, Callable[[], Subject]]:
-    """Return name -> loader for the algorithms and the planted bugs; this imports all planted bugs."""
+    """Return the functions that load a subject, by its name, for all algorithms and all planted bugs.
+
+    This imports the modules of all planted bugs, which takes time.
+    """
     return {
         **{f"reference:{row.name}": partial(algorithm_subject, row) for row in ALGORITHMS},
         **{f"mutant:{mutant.name}": mutant.open for mutant in mutants()},

@@ -33,8 +33,8 @@ CONFIRMING_BATCHES = 8
 class Watch(NamedTuple):
     """The two independence tests of a sampler: of rows of one call, and of rows of two calls.
 
-    ``seen`` adds a batch to both tests, and ``couples`` returns the number of counted pairs of rows. ``statuses``,
-    ``verdicts`` and ``found`` return the two statuses, the two verdicts and the evidence of each test.
+    ``seen`` adds a batch to both tests. ``statuses``, ``verdicts`` and ``found`` return the two statuses, the two
+    verdicts and the evidence of each test.
     """
 
     seen: Callable[[Batch], None]

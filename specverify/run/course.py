@@ -19,9 +19,10 @@ class Course(NamedTuple):
 
 
 def going_on(course: Course, samples: int, evidence: Callable[[], float]) -> Course:
-    """Return ``course`` with a further point at ``samples``; unchanged if ``samples`` is close to its last point.
+    """Return ``course``, the points of an e-value over the number of samples, with a further point at ``samples``.
 
-    ``evidence()`` returns the natural logarithm of the e-value after this number of samples.
+    It is unchanged if ``samples`` is close to its last point. ``evidence()`` returns the natural logarithm of the
+    e-value after this number of samples.
     """
     if course.points and samples < APART * course.points[-1][0]:
         return course

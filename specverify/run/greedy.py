@@ -99,10 +99,10 @@ def _parted(name: str, plain: list[Tokens], texts: list[Tokens], logits: Logits)
 
 
 def with_parting(verdicts: Sequence[Verdict], parted: Parting) -> Sequence[Verdict]:
-    """Return the verdicts, with ``parted``, the first difference between greedy texts, added to those that judge texts.
+    """Return the verdicts on a greedy black box, with the first difference between two texts added to those on texts.
 
-    If the two tokens at the difference are nearly tied, a verdict REFUTED on texts becomes UNKNOWN. Verdicts on
-    independence and on the number of accepted drafts are unchanged.
+    ``parted`` is this difference. If its two tokens are nearly tied, rounding explains the difference, and a verdict
+    REFUTED on texts becomes UNKNOWN. Verdicts on independence and on the number of accepted drafts are unchanged.
     """
     return [_with_parting(verdict, parted) if verdict.check in OF_TEXTS else verdict for verdict in verdicts]
 

@@ -68,9 +68,10 @@ def in_quick(conditions: Conditions) -> Conditions:
 
 
 def most_runs(case: Case, conditions: Conditions, used: int) -> int:
-    """Return the most runs that ``case`` may take in the quick plan.
+    """Return how many runs ``case`` may take in the quick plan.
 
-    ``used`` is the number of runs that earlier cases of the same check took. ``conditions`` are those of ``in_quick``.
+    The limit of an engine becomes smaller when earlier cases of the same check have taken many runs; ``used`` is their
+    number. ``conditions`` are the settings of the check, already reduced by ``in_quick``.
     """
     if not isinstance(case.situation, EngineProgram):
         return conditions.runs
@@ -78,10 +79,10 @@ def most_runs(case: Case, conditions: Conditions, used: int) -> int:
 
 
 def first_runs(case: Case, most: int) -> int | None:
-    """Return the most runs that the law of ``case`` may take when the case is first examined.
+    """Return the limit of runs for the first attempt at ``case``; None if there is only one attempt.
 
-    A case that needs more runs is examined after all other cases, with the limit ``most``. Returns None if ``case``
-    is examined only once, with the limit ``most``: no engine program, or ``most`` is no larger than the first limit.
+    An engine program gets few runs at first. If they do not suffice, it is examined again after all other cases, with
+    the limit ``most``. There is only one attempt if ``most`` is no larger than the first limit, or for other cases.
     """
     return FEW_ENGINE_RUNS if isinstance(case.situation, EngineProgram) and most > FEW_ENGINE_RUNS else None
 

@@ -162,7 +162,10 @@ def _same_error(found: Fault, before: Fault) -> bool:
 
 
 def _words(said: str) -> str:
-    """Return the error message ``said`` without its numbers, which may differ between two runs of the same error."""
+    """Return the error message ``said`` without its numbers, to compare the errors of two runs.
+
+    The numbers may differ between two runs of the same error.
+    """
     return re.sub(r"\d+", "", said)
 
 

@@ -174,9 +174,9 @@ def _stops_exact_checks(verdict: Verdict) -> str:
 
 
 def _never_warm(found: Guarded[Subject], seconds: float) -> str:
-    """Return why the first decode of a subject did not end within ``seconds``; "" if it ended in time.
+    """Return a sentence if the first decode of a subject (its warm-up) did not end in time; "" if it ended.
 
-    ``found`` is the outcome of this decode: its result, or why it has none.
+    ``found`` is the outcome of this decode: its result, or why it has none. ``seconds`` is the time limit.
     """
     if not found.out_of_time:
         return ""
@@ -213,9 +213,10 @@ def unready(found: Guarded[Any], what: str, seconds: float) -> tuple[Status, str
 
 
 def warmed_up(subject: Subject) -> Subject:
-    """Return the subject after its warm-up, with its arithmetic (rationals or floats) determined.
+    """Run a subject once, so that lazy initialisation does not affect its checks; return it ready for the checks.
 
-    For foreign code, its sources of randomness are searched too.
+    The field ``rational`` is determined: whether the subject computes with rationals or with floats. For foreign code,
+    its sources of randomness are searched too.
     """
     if subject.warm is not None:
         subject.warm()

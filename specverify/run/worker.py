@@ -215,7 +215,10 @@ def replay(identifier: str, seconds: float, tell: Tell) -> None:
 
 
 def ready_subject(name: str) -> Subject:
-    """Return the subject ``name`` after its warm-up. Raises ``UnusableSubject`` if there is none."""
+    """Return the subject ``name`` after a first run, its warm-up, so that lazy initialisation does not affect checks.
+
+    Raises ``UnusableSubject`` if there is no subject of this name.
+    """
     return warmed_up(find_subject(name))
 
 
