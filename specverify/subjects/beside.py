@@ -305,7 +305,10 @@ def _has_names(item: Any) -> bool:
 
 
 def _holds_row(item: Any) -> bool:
-    """Return whether an item may be token ids: a list, an array, an object with token ids, or one token of a stream."""
+    """Return whether ``item`` may be the token ids in an answer: a list, an array, or an object that contains ids.
+
+    One token of a stream counts too.
+    """
     return hasattr(item, "__len__") or hasattr(item, "ndim") or isinstance(item, int) or _has_names(item)
 
 

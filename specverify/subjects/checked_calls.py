@@ -83,7 +83,7 @@ class RefusedForm:
     """
 
     def __init__(self, convert: Convert, refusal: NeedsValue) -> None:
-        """Store the conversion ``convert``, and the refusal of the first attempt."""
+        """Store a way to convert arguments (``convert``), and the refusal with which the first call with it ended."""
         self.convert, self.refusal = convert, refusal
 
     def __call__(self, given: Given, /) -> tuple[Any, ...]:

@@ -157,7 +157,11 @@ class Row(NamedTuple):
 
 
 def row_subject(name: str, summary: str, row: Row) -> Subject:
-    """Return the subject ``name``, described by ``summary``, that is examined only by the samples of ``row``."""
+    """Return the subject called ``name`` for an engine that can only be sampled.
+
+    ``row`` has the texts to sample, and the law that they must have or the plain call with which they are compared.
+    ``summary`` describes the subject in a sentence.
+    """
     subject = Subject(name, summary, frozenset({Claim.LOSSLESS}), rational=False)
     sample = partial(_counts, row.texts)
     if row.law is None:

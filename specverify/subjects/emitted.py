@@ -185,7 +185,8 @@ def _name_of_type(dtype: Any) -> str:
 def drawn_row(draws: Draws, pmf: Any) -> Any:
     """Draw one token from ``pmf`` and return it as a row of one token.
 
-    Inside ``ends_left_open`` no token is drawn: return all possible rows, with their probabilities (``Undecided``).
+    Inside ``ends_left_open``, where the last token of a row may stay symbolic, no token is drawn: return all possible
+    rows, with their probabilities (``Undecided``).
     """
     if _LEFT_OPEN.get() != 1 or mode().coupled is not None:
         return (draws.categorical(pmf, ("bonus",)),)

@@ -208,10 +208,10 @@ def in_small(rounds: KernelRounds, answer: Any) -> Any:
 
 
 def in_ids(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
-    """Return the ids, in the kernel's vocabulary, of ``tokens`` in the small numbering of ``in_small``.
+    """Return the token ids, in the kernel's vocabulary, of ``tokens`` in a numbering that suits messages.
 
     In this numbering the three tokens with positive probability, whose ids are in ``rounds``, are 0, 1 and 2, and any
-    other token is its id plus 3.
+    other token is its id plus 3. ``in_small`` is the inverse.
     """
     return tuple(
         rounds.ids[token] if 0 <= token < SIZE else token - SIZE if token >= SIZE else token for token in tokens

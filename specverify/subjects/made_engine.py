@@ -765,9 +765,9 @@ class NothingAllowed(Exception):  # noqa: N818 - it is no error of the engine's
 
 
 def _has_law(make: Make, scenario: Scenario) -> bool:
-    """Return whether the constraint of an engine allows at least one possible token after every text of a scenario.
+    """Return whether an engine with a constraint has a law: some possible token is allowed after every text.
 
-    ``make`` creates the engine.
+    The texts are those of a scenario. ``make`` creates the engine.
     """
     made = made_in(make, scenario)
     if made.allowed is None:

@@ -58,7 +58,10 @@ class _LawMemory:
         self.laws: dict[Any, _EmissionLaw] = {}
 
     def of(self, verify: Any) -> dict[Any, _EmissionLaw]:
-        """Return the kept laws of ``verify``, by the arguments of the call; discard the laws of any other verifier."""
+        """Return the laws computed so far for the calls of ``verify``, by the arguments of the call.
+
+        Only the laws of one verifier are kept: those of any other are discarded.
+        """
         if self.verify is not verify:
             self.verify, self.laws = verify, {}
         return self.laws

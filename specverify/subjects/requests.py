@@ -289,10 +289,10 @@ MANY_ROWS: Final = (
 
 
 def _of_one_beginning(lengths: tuple[int, ...], others: tuple[Tokens, ...], seed: int) -> Requests:
-    """Return a batch of prompts, one for each of ``lengths``, that begin alike, and of the prompts ``others``.
+    """Return a batch of prompts with a common beginning, and of the prompts ``others``.
 
-    A prompt of the first kind has its length + 1 tokens, the last of which differs from row to row. ``seed`` selects
-    the models.
+    There is one prompt for each of ``lengths``: so many tokens of one long text, and then one token that differs from
+    row to row. ``seed`` selects the models.
     """
     prompts = (*((*_LONG[:length], row) for row, length in enumerate(lengths)), *others)
     return Requests(Scenario(CERTAIN, 8, prompts[0], 8, seed=seed), prompts[1:], at_once=True)
