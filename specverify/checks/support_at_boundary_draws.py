@@ -88,7 +88,7 @@ def _supported(program: EngineProgram) -> set[Tokens]:
 
 
 class _Outside(Exception):  # noqa: N818 - it ends an enumeration
-    """Raised to end an enumeration at the first text that is impossible without speculation."""
+    """Raised to end an enumeration early: a text was found that is impossible without speculation."""
 
     def __init__(self, new: Tokens) -> None:
         self.new = new
@@ -266,13 +266,13 @@ def _look_at_place(opened: OpenedCall, end: float, place: int, apart: float) -> 
 def _rounds(
     rows: BoundaryCalls, only: int | None = None, apart: float = 0.0, first: tuple[int, ...] = ()
 ) -> Iterator[tuple[Came, str]]:
-    """Yield (round, fault or "") for the rounds of the calls ``rows``, with random numbers near an end of their range.
+    """Yield (round, fault) for the calls ``rows`` with random numbers near an end of their range; fault is "" if none.
 
     Args:
-        rows: The calls and the end.
-        only: The index of the only number near the end; None: all are.
-        apart: Their distance from the end.
-        first: The outcomes of the first draws.
+        rows: The calls, and the end of the range: 0 or 1.
+        only: The index of the only random number near the end; all others are ordinary. None: all are near the end.
+        apart: The distance from the end; 0 is the extreme value itself.
+        first: The outcomes of the first draws, which are the drafts.
     """
     called, start, end = rows
     for came in rounds_after(called, start, end, only, left_open=True, apart=apart, first=first):

@@ -301,10 +301,10 @@ def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
 
 
 def _error(family: _ReplaceFamily, one: Replaced, law: Sequence[float], number: float) -> float:
-    """Return the rounding error of the free number that the formula ``family`` gives for an observation.
+    """Return how far rounding may change the free number that a formula is solved for.
 
-    ``number`` is that free number, for the observation ``one`` with the law ``law``. The error is the change of the
-    number if the entries of the law change by their rounding errors.
+    ``number`` is the number that the formula ``family`` gives for the observation ``one`` with the law ``law``. The
+    error is the change of the number if the entries of the law change by their rounding errors.
     """
     moved = [[*law[:token], mass + one.slack, *law[token + 1 :]] for token, mass in enumerate(law) if mass > OPEN]
     return sum(abs(family.solve(one.p, one.q, other) - number) for other in moved)
@@ -322,10 +322,10 @@ def _is_replaced_by(family: _ReplaceFamily, one: Replaced, law: Sequence[float],
 
 
 def further_power(all_given: Sequence[GivenDrafts]) -> float:
-    """Return c if the rounds ``all_given`` seem to use norm(p^c) instead of p; 0 if no c is found.
+    """Return c if a wrong program seems to use norm(p^c) instead of p, as by a second temperature; 0 if no c is found.
 
-    The first probability of a test or of a bonus that determines c gives the result. The caller must compare c with the
-    other observations.
+    The first probability of a test or of a bonus in ``all_given`` that determines c gives the result. The caller must
+    compare c with the other observations.
     """
     for given in all_given:
         for i, seen in enumerate(given.accept):
@@ -364,7 +364,10 @@ def further_power_of_q(all_given: Sequence[GivenDrafts]) -> float:
 
 
 def further_temperature(all_given: Sequence[GivenDrafts]) -> tuple[float, str]:
-    """Return c and a sentence if the rounds ``all_given`` seem to use norm(p^c) instead of p; (0, "") if not."""
+    """Return c and a sentence if a wrong program seems to use norm(p^c) instead of p; (0, "") if it does not.
+
+    ``all_given`` are its observed rounds. Such a program applies a temperature of 1/c to p a second time.
+    """
     power = further_power(all_given)
     if not power:
         return 0.0, ""

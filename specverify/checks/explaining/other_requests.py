@@ -162,7 +162,7 @@ def _decided_by(program: EngineProgram, trace: Trace | None, engine: KeptPaths, 
 
 
 def _left_out(row: Row, p: Row) -> int | None:
-    """Return the token without which ``p``, divided by its sum again, is ``row``; None if there is none.
+    """Return the one token that was removed from ``p`` to make ``row``, which has sum 1 again; None if there is none.
 
     At least two tokens must remain.
     """
@@ -173,9 +173,10 @@ def _left_out(row: Row, p: Row) -> int | None:
 
 
 def _wrong_draw(item: PathDraw, emitted: tuple[int, int], p: Row, q: Row) -> str:
-    """Return a clause about ``item``, which decides that a token is emitted, if it is a wrong draw; else "".
+    """Return a clause about the draw ``item`` if it is wrong by the rule of speculative sampling; else "".
 
-    ``emitted`` is (number of the new token, counted from 1; token), and ``p`` and ``q`` are the rows at this position.
+    The draw decides that a token is emitted. ``emitted`` is (number of the new token, counted from 1; token), and ``p``
+    and ``q`` are the rows at this position.
     """
     number, token = emitted
     bound = ratio(p[token], q[token])

@@ -18,7 +18,7 @@ Outcomes = tuple[int, ...]
 
 
 class _Token(NamedTuple):
-    """A token that follows a draw in the queries, and its probability in p."""
+    """A token that the next query after a draw shows, usually the drawn one, and its probability in p (``p``)."""
 
     token: int
     p: float
@@ -28,7 +28,7 @@ class _Token(NamedTuple):
 
 
 class QueriedTokens:
-    """The tokens of draws of one engine, as far as its queries show them."""
+    """The tokens of an engine's draws, found in the queries to its models, where a draw alone does not give the token."""
 
     def __init__(
         self,
@@ -65,9 +65,10 @@ class QueriedTokens:
         return result
 
     def _tokens(self, item: PathDraw, first: _Token) -> dict[int, int]:
-        """Return interval of the uniform -> token, for the draw ``item``, which gives ``first`` on its path.
+        """Return the token for each interval of the uniform of the draw ``item``, as the queries on all paths show it.
 
-        Returns {} if an interval has no queried token, or if the tokens may be replacements.
+        ``first`` is the token on the path of the draw. Returns {} if an interval has no queried token, or if the tokens
+        may be replacements.
         """
         if item.before not in self._known:
             tokens = {item.interval: first}

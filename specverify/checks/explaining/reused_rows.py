@@ -77,9 +77,10 @@ def _start(tokens: Tokens) -> str:
 
 
 def _hit(key: Key, asked: Sequence[Tokens], text: Tokens) -> Tokens | None:
-    """Return the first of the queried texts ``asked`` that has the same key as ``text``; None if there is none.
+    """Return the text whose row of p a wrong engine would use for ``text``; None if there is none.
 
-    An engine that stores rows of p under this key uses the row of the returned text for ``text``.
+    Such an engine stores rows under the key ``key`` of a text, for example its last tokens. The result is the first of
+    the queried texts ``asked`` that has the same key as ``text``.
     """
     return next((other for other in asked if key(other) == key(text)), None)
 

@@ -259,15 +259,19 @@ def _rule_sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str)
 
 
 def _line_of_test(all_given: Sequence[GivenDrafts]) -> str:
-    """Return the program line of the tests in the rounds ``all_given``, in brackets; "" if there is not exactly one."""
+    """Return the program line that tests drafts, in brackets, for a message; "" if there is not exactly one.
+
+    ``all_given`` are the observed rounds.
+    """
     lines = {place for given in all_given for (role, _), place in given.places.items() if role == "accept" and place}
     return f" ({lines.pop()})" if len(lines) == 1 else ""
 
 
 def _row_of_bonus(all_given: Sequence[GivenDrafts]) -> str:
-    """Return the name of the first wrong row in ``BONUS`` from which every observed bonus may be drawn; "" if none.
+    """Return the name of a wrong row from which every observed bonus may be drawn; "" if there is none.
 
-    Formulas in ``POINTS``, which give one token with certainty, are not tried here. ``all_given`` are the rounds.
+    The rows of ``BONUS`` are tried in order, without the formulas in ``POINTS``, which give one token with certainty.
+    ``all_given`` are the rounds.
     """
     seen = [(given, i, law) for given in all_given for i, law in values_of(given, "bonus")]
     rows = (name for name in BONUS if name not in POINTS and "row" in name)
@@ -474,7 +478,7 @@ def _is_drawn_by(seen: Sequence[tuple[GivenDrafts, int, Any]], formula: RowFormu
 
 
 def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
-    """Return a phrase that the acceptance of a draft depends on the drafts after it; "" if it does not.
+    """Return a phrase if the acceptance of a draft depends on the drafts after it, which a right test ignores; else "".
 
     Rounds of ``all_given`` are compared if they have the same text, and the same drafts up to the tested one.
     """
@@ -623,10 +627,10 @@ def _first_wrong(
 
 
 def _contexts(all_given: Sequence[GivenDrafts], parts: Sequence[str], *, briefly: bool = False) -> tuple[Context, ...]:
-    """Return a text and its rows of p and q for each quoted observation of ``parts``, for the reader to check by hand.
+    """Return the rows of p and q with which a reader can check the examples of a message by hand.
 
-    Observations of other scenarios are left out. A bonus has no row of q. ``all_given`` are the rounds, and ``briefly``
-    is as in ``_first_wrong``.
+    There is a text with its rows for each quoted observation of ``parts``. Observations of other scenarios are left
+    out. A bonus has no row of q. ``all_given`` are the rounds, and ``briefly`` is as in ``_first_wrong``.
     """
     result = []
     for part in parts:
@@ -639,10 +643,10 @@ def _contexts(all_given: Sequence[GivenDrafts], parts: Sequence[str], *, briefly
 
 
 def _is_telling(given: GivenDrafts, part: str, i: int) -> bool:
-    """Return whether an observation of ``part`` at position ``i`` shows more than a trivial value.
+    """Return whether an observed value is a good example of a fault: it shows more than a trivial value such as 1.
 
-    ``part`` is "accept", "replace" or "bonus", and ``given`` is the observed round. A replacement needs a q without
-    zeros, an acceptance a q below 1.
+    It is the value of ``part`` ("accept", "replace" or "bonus") at position ``i`` of the round ``given``. A replacement
+    needs a q without zeros, an acceptance a q below 1.
     """
     q = given.rows.q[i]
     return all(mass > 0 for mass in q) if part == "replace" else q[given.drafts[i]] < 1

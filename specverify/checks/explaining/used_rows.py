@@ -274,7 +274,10 @@ def _is_open(item: PathDraw) -> bool:
 
 
 def _tests_by_rule(one: ReadRound) -> bool:
-    """Return whether the round ``one`` has a test that is neither certain nor a deviation from the rule."""
+    """Return whether the round ``one`` has a test that shows that the engine follows the rule.
+
+    Such a test does not deviate from the rule, and its result is not certain.
+    """
     return not one.fault and any(NEAR_LAW < bound < 1 - NEAR_LAW for bound in one.accept)
 
 

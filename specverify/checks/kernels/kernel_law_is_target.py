@@ -106,11 +106,11 @@ def _mixes(rounds: KernelRounds, cells: Sequence[GridCell]) -> bool:
 
 
 def blind_of(rounds: KernelRounds) -> Counter[str]:
-    """Return, for each situation by name, the total probability of the uniforms that are never evaluated.
+    """Return how much of the law of a kernel is not examined: for each situation, a probability.
 
-    A situation is a target, a draft model and a number of drafts. The uniforms are near the faces of the cells, the
-    boxes of uniforms with one result, where rounding may decide. ``rounds`` is the kernel in one setting (gamma,
-    vocabulary), with its cells.
+    It is the probability of the uniforms that are never tried. They are near the faces of the cells, the boxes of
+    uniforms with one result, where rounding may decide. A situation is a target, a draft model and a number of drafts.
+    ``rounds`` is the kernel in one setting (gamma, vocabulary), with its cells.
     """
     blind: Counter[str] = Counter()
     for cell in rounds.cells:

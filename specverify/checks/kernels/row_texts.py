@@ -68,10 +68,10 @@ def _row(pmf: Any) -> str:
 
 
 def emitted_ids(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
-    """Return the token ids in ``tokens``, one row of a kernel's output, without its padding.
+    """Return the tokens that one row of a kernel emits, as ids in its vocabulary and without padding.
 
-    In ``tokens`` the three tokens with positive probability are 0, 1 and 2, and any other token is its id plus 3.
-    ``rounds`` has the ids of the three tokens.
+    ``tokens`` has them in a numbering for messages: the three tokens with positive probability are 0, 1 and 2, and any
+    other token is its id plus 3. ``rounds`` has the ids of the three tokens.
     """
     kept = list(tokens)
     while kept and kept[-1] == -1:
