@@ -552,7 +552,7 @@ GOLDEN = 0.6180339887498949
 
 
 class _Slot:
-    """A variable for the outcome of one categorical draw on a path; None until the program reads it."""
+    """A variable for the outcome of one categorical draw on a path (``outcome``): None until the program reads it."""
 
     __slots__ = ("number", "outcome")
 

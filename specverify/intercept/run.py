@@ -24,7 +24,10 @@ class Block:
     """The record of one run of foreign code whose random calls are intercepted."""
 
     def __init__(self) -> None:
-        """Start a record without refusals."""
+        """Start the record of an interception block (a ``with`` block in which random calls are intercepted).
+
+        There are no refusals yet.
+        """
         self.over = self.suspended = False
         self.refusals: list[Exception] = []
         """Every refusal raised inside the block, also those that the foreign code caught."""

@@ -409,7 +409,10 @@ def threads_enter(block: Block, enter: Callable[[], AbstractContextManager[Any]]
 
 
 def _is_abandoned(block: Block) -> bool:
-    """Return whether errors in threads of ``block`` no longer matter: its run is over, or an operation was refused."""
+    """Return whether errors in threads of ``block`` should be ignored, because nothing depends on the threads any more.
+
+    This is so if the run of the interception block is over, or if an operation was refused.
+    """
     return block.over or bool(block.refusals)
 
 

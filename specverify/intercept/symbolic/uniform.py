@@ -632,10 +632,10 @@ def race_again(draws: Draws, pmf: Any, site: Site, draw: Draw) -> int:
 
 
 def law_of_winner_given(earlier: Sequence[tuple[Any, int]], rates: Any) -> Any:
-    """Return the probability that each exponential clock rings first in a race at ``rates``; None if it is not known.
+    """Return the law of the winner of a race whose noise has already decided other races.
 
-    The result is an array ``[clocks]``. ``earlier`` are the races of the same noise, at least one: pairs (rates, index
-    of the first clock).
+    It is the probability that each exponential clock rings first in a race at ``rates``, an array ``[clocks]``; None if
+    it is not known. ``earlier`` are the other races, at least one: pairs (rates, index of the first clock).
     """
     taking_part = np.flatnonzero(np.any([rates, *(before for before, _ in earlier)], axis=0))
     if len(taking_part) <= 2:
