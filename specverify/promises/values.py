@@ -299,9 +299,9 @@ def changed_value(answer: Answer, place: int, seen: dict[Any, Any], promises: Ma
 
 
 def explained(spacing: float, logarithm: float) -> float:
-    """Return the largest error of ``logarithm`` that rounding in floats of this ``spacing`` can cause.
+    """Return the largest error of a log-probability that rounding can cause, in floats of this ``spacing`` at 1.
 
-    ``logarithm`` is that of a probability from a softmax of ``MOST_TOKENS`` tokens.
+    ``logarithm`` is the log-probability, from a softmax of ``MOST_TOKENS`` tokens.
     """
     # in units of half a spacing: 1 for each token in the sum; 16 for exponential, division and logarithm; 4 times the
     # logarithm for its storage and that of the logits
