@@ -22,7 +22,10 @@ GRID = 4
 
 
 class Sought(NamedTuple):
-    """A search for a counterexample: the conditions on the unknowns, and the pmf q if it is fixed (else empty)."""
+    """A search for a counterexample, as linear conditions.
+
+    ``conditions`` are those on the unknowns, and ``q`` is the pmf of the draft if it is fixed (else empty).
+    """
 
     conditions: list[Any]
     q: tuple[Fraction, ...] = ()

@@ -34,7 +34,10 @@ class NotAPmf(Exception):  # noqa: N818 - named for what it says of the subject
 
 
 class GuardedPath(NamedTuple, Generic[Outcome]):
-    """The outcome, weight and conditions of a path; ``drawn`` are the conditions that come from draws."""
+    """A path of a program with symbolic pmfs, and the conditions under which it exists.
+
+    ``outcome`` is its result, and ``weight`` its probability. ``drawn`` are the conditions that come from draws.
+    """
 
     outcome: Outcome
     weight: Any
