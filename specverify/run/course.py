@@ -30,9 +30,10 @@ def going_on(course: Course, samples: int, evidence: Callable[[], float]) -> Cou
 
 
 def with_course(verdicts: Sequence[Verdict], course: Course) -> Sequence[Verdict]:
-    """Return the verdicts, with ``course`` in the figures of each verdict that has an e-value but no course yet.
+    """Return the verdicts on a sample, with ``course``, the points of the e-value over the samples, in their figures.
 
-    The last point of the course is set to the e-value of the verdict.
+    It is added to each verdict that has an e-value but no course yet. Its last point is set to the e-value of the
+    verdict.
     """
     return [
         verdict._replace(figures={**verdict.figures, "course": _ended(course, verdict)})

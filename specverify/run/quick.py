@@ -201,7 +201,7 @@ GENERIC = "generic-v3-p010-h3-s2"
 
 
 def _always(case: Case) -> bool:
-    """Return whether the quick plan of ``law_is_target`` has ``case`` whatever ``quick.toml`` lists.
+    """Return whether the quick plan of ``law_is_target`` has ``case`` even if ``quick.toml`` does not list it.
 
     Such a case is an engine program marked ``in_quick``, or a variant in one of ``QUICK_SCENARIOS``.
     """
