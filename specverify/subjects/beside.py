@@ -172,7 +172,7 @@ class Answer(NamedTuple):
 
 
 class SplitAnswer(NamedTuple):
-    """An answer of an engine, split into its tokens and the values returned with them."""
+    """An answer of an engine, split into its tokens (``tokens``) and the values returned with them (``beside``)."""
 
     tokens: Any
     """The object with the token ids, in any form of ``engine_answers``."""

@@ -251,7 +251,7 @@ def left_open(answer: Any, most: int) -> OpenEnd | None:
 
 
 def items_of(answer: Any) -> Any:
-    """Return the elements of the row ``answer``: tokens, or arrays that contain one token each."""
+    """Return the elements of ``answer``, a verifier's result for one row: tokens, or arrays with one token each."""
     return [_flat(answer)] if hasattr(answer, "reshape") else list(answer)
 
 

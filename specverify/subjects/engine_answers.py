@@ -81,7 +81,10 @@ def read_answer_rows(answer: Any, number: int | None = None) -> AnswerRows:
 
 
 def without_beside(answer: Any) -> Any:
-    """Return the tokens in ``answer`` if it is a pair (tokens, mapping of other values); any other value unchanged."""
+    """Return the tokens of ``answer``, which may be a pair (tokens, mapping of other values).
+
+    Any other value is returned unchanged.
+    """
     if type(answer) is tuple and len(answer) == 2 and isinstance(answer[1], Mapping) and answer[1]:
         first, beside = answer
         named = all(isinstance(key, str) for key in beside) and not any(value_at(beside, path) for path in TOKENS)

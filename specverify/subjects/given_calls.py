@@ -131,7 +131,10 @@ def _run(
 
 
 class _Arrays:
-    """Arguments of a verifier in its array library, restored to their original values before every call."""
+    """The arguments of a verifier's call, in the array library of the verifier.
+
+    They are restored to their original values before every call, because a verifier may write into them.
+    """
 
     def __init__(self, verify: BareVerifier, given: Sequence[Any]) -> None:
         self._given = tuple(map(_owned, given))

@@ -600,7 +600,10 @@ class _Counted:
 
 
 class _Queries(Queries):
-    """A list of the rows that an engine asks of its models, which also stores the number of draws before each."""
+    """The list in which an engine's models record each row that the engine asks for.
+
+    It also stores the number of draws before each query.
+    """
 
     def __init__(self, counted: _Counted) -> None:
         super().__init__()

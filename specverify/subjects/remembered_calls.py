@@ -51,7 +51,10 @@ class _EmissionLaw(NamedTuple):
 
 
 class _LawMemory:
-    """The laws of the calls of one verifier, kept for later calls: only those of the last verifier that was used."""
+    """The laws of a verifier's calls, each computed once and kept for later calls with the same arguments.
+
+    Only the laws of the verifier that was used last are kept.
+    """
 
     def __init__(self) -> None:
         self.verify: Any = None
@@ -71,10 +74,10 @@ _MEMORY = _LawMemory()
 
 
 def remembered(draws: Draws) -> AbstractContextManager[None]:
-    """Return the context in which ``draws`` answer the random calls of a verifier.
+    """Return the context manager in which ``draws`` answer the random calls of a verifier, with memoisation.
 
-    Passing this function as the context also requests memoisation: ``memoised`` computes the law of a call once if its
-    context is this function, and makes the call each time with any other context.
+    The function itself is the request for memoisation: ``memoised`` computes the law of a call once if it gets this
+    function as context, and makes the call each time with any other function.
     """
     return answered_everywhere(draws)
 

@@ -96,7 +96,11 @@ def decided(
 
 @lru_cache(maxsize=16)
 def attempt_of(form: Form) -> Attempt:
-    """Return the function ``attempt(verify, convert)`` that calls a verifier of this form once on small trees."""
+    """Return a function ``attempt(verify, convert)`` that makes a first call of a verifier, on small trees.
+
+    It shows which kind of arrays the verifier accepts: ``convert`` converts the arguments. ``form`` is the form of the
+    verifier.
+    """
 
     def attempt(verify: BareVerifier, convert: Convert) -> Any:
         p, q = np.array([[2, 1], [1, 2], [1, 1]]) / [[3], [3], [2]], np.array([[1, 2]] * 2) / 3
