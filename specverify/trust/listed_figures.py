@@ -14,7 +14,10 @@ from typing import Final, NamedTuple
 
 
 class TestOfOthers(NamedTuple):
-    """The test of a rejection sampler in another project, with the sizes at which an earlier survey ran the test."""
+    """The test of a rejection sampler in another project.
+
+    ``samples`` and ``runs`` are the sizes at which an earlier survey ran the test.
+    """
 
     name: str
     samples: int
