@@ -28,7 +28,7 @@ class _Token(NamedTuple):
 
 
 class QueriedTokens:
-    """The tokens of an engine's draws, found in the queries to its models, where a draw alone does not give the token."""
+    """The tokens of an engine's draws, found in the queries to its models where a draw does not give the token."""
 
     def __init__(
         self,
