@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import pytest
 
 from specverify.subjects.external import decode_subject
 from specverify.subjects.parameter_order import in_named_order
-from specverify.testing import SpeculationRefuted, check_verifier
+from specverify.testing import SpeculationRefuted, UnusableSubject, check_verifier
 from test_support.verifiers.one_round import decided, residual, unchanged_p
 
 OTHERWISE = [
@@ -73,6 +74,17 @@ def test_the_law_is_examined_if_rows_are_passed_by_name():
 
     with pytest.raises(SpeculationRefuted, match="replaced by a draw from p"):
         check_verifier(by_name, checks=["law_is_target"], quick=True)
+
+
+def test_an_error_shows_which_argument_has_arrived_where():
+    def verify(candidate, verifier_rows, speculator_rows):
+        return [verifier_rows[0][token] for token in candidate]
+
+    with pytest.raises(UnusableSubject) as raised:
+        check_verifier(verify, quick=True)
+    rows = r"= \[\[.*\]\]"
+    given = rf"given candidate \(p\) {rows}, verifier_rows \(q\) {rows}, speculator_rows \(draft_tokens\) = \[\d"
+    assert re.search(given, str(raised.value))
 
 
 def test_a_subject_of_the_command_line_is_reordered_too():

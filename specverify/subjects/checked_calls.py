@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from inspect import Parameter
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from specverify.base.callables import signature_of
 from specverify.intercept.refusals import NeedsValue
 
 Given = Mapping[str, Any]
@@ -17,6 +19,7 @@ Convert = Callable[[Given], tuple[Any, ...]]
 """``convert(given)`` returns the arguments in order, in the kind of arrays that the verifier accepts."""
 
 NOTHING: Mapping[str, float] = {}
+_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 MOST_TOLD = 40
 """The most numbers in arguments that a message about an error prints."""
 
@@ -109,8 +112,22 @@ def _invoked(invoke: Callable[..., Any], convert: Convert, arrays: tuple[Any, ..
         if isinstance(convert, RefusedForm) and not isinstance(error, NeedsValue) and is_about_arrays(error):
             raise convert.refusal.again() from error
         with suppress(AttributeError):  # one with slots
-            error.raised_at = given  # type: ignore[attr-defined]
+            error.raised_at = _by_its_names(invoke, given)  # type: ignore[attr-defined]
         raise
+
+
+def _by_its_names(invoke: Callable[..., Any], given: Given) -> Given:
+    """Return the arguments ``given`` under the names of the parameters of ``invoke``, which are passed in this order.
+
+    The name that the argument has here follows in brackets if it differs: ``speculator (draft_tokens)``. So a reader
+    sees which argument has arrived where.
+    """
+    signature = signature_of(invoke)
+    taken = [item for item in signature.parameters.values() if item.kind in _POSITIONAL] if signature else []
+    names = dict(zip(given, (item.name for item in taken), strict=False))
+    return {
+        name if names.get(name, name) == name else f"{names[name]} ({name})": array for name, array in given.items()
+    }
 
 
 def given_when_raised(error: BaseException) -> str:

@@ -109,10 +109,13 @@ def test_a_context_with_a_rejected_draft_whose_replacement_is_known_is_named():
     draft = lambda tokens: np.eye(4)[3]  # noqa: E731
     queries = (("draft", (0,)), ("target", (0,)), ("draft", (0, 1)), ("target", (0, 3, 3)))
     trace = Trace((((0,), (1, 2)),), queries, draft, target)
-    assert wrong_row(trace, 0, (1, 1)) == (
-        "the target's context still holds the rejected draft 3 in place of 1 (new token 1): p is computed after "
-        "(0 3 3) and not after (0 1)"
-    )
+    held = "the target's context still holds the rejected draft 3 in place of 1 (new token 1)"
+    said = f"{held}: the target is queried with (0 3 3) and never with (0 1)"
+    assert wrong_row(trace, 0, (1, 1)) == said
+    for used in ((0, 3), (0, 3, 1)):  # the draft is not replaced, or kept before its replacement
+        asked = trace._replace(queries=(*queries, ("target", used)))
+        after = f"p is computed after ({' '.join(map(str, used))}) and not after (0 1)"
+        assert wrong_row(asked, 0, (1, 1)) == f"{held}: {after}"
     before = trace._replace(queries=(*queries[:2], queries[3], queries[2]))  # a test of drafts, and no stale context
     assert "still holds" not in wrong_row(before, 0, (1, 1))
 

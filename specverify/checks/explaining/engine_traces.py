@@ -602,7 +602,9 @@ def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
 def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, prompt: int) -> str:
     """Return the sentence that p is computed after a text that still has a rejected draft; "" if no query fits.
 
-    A query fits if an earlier query has the right token in the place of the draft, so the program had replaced it.
+    A query fits if an earlier query has the right token in the place of the draft, so the program had replaced it. The
+    sentence names the text after which p is computed if a query has the right text with the draft before its
+    replacement, or in the place of it.
 
     Args:
         trace: The models.
@@ -621,7 +623,11 @@ def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Toke
         stale = [asked for name, asked in later[start:] if name == "target" and asked[: j + 1] == (*begun, draft)]
         if draft != text[j] and stale:
             held = f"{KEPT}still holds the rejected draft {draft} in place of {text[j]} (new token {j - prompt + 1})"
-            return f"{held}: p is computed after {_context(stale[0])} and not after {_context(text)}"
+            likely = ((*begun, draft, *text[j:]), (*begun, draft, *text[j + 1 :]))  # the draft is kept, or not replaced
+            used = next((asked for asked in likely if asked in stale), None)
+            if used is None:
+                return f"{held}: the target is queried with {_context(stale[0])} and never with {_context(text)}"
+            return f"{held}: p is computed after {_context(used)} and not after {_context(text)}"
     return ""
 
 
