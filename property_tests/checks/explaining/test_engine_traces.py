@@ -233,6 +233,17 @@ def test_a_shorter_text_that_is_queried_again_in_its_place_is_named():
     assert row_not_computed(traces, (1, 1), {0: 0.5, 1: 0.5}) == said
 
 
+def test_a_last_token_that_the_row_does_not_see_is_named():
+    def traced(last):
+        rows = {(0,): np.array([0.25, 0.75]), (0, 1): np.array([0.5, 0.5])}
+        queries = tuple(("target", text) for text in ((0,), (0, 0, last)))
+        return Trace((((0,), (1, last)),), queries, None, lambda text: rows.get(text, np.array([0.6, 0.4])))
+
+    traces, said = [traced(0), traced(1)], "p of new token 2 is not computed after (0, 1)"
+    assert row_not_computed(traces, (1,), {0: 0.25, 1: 0.75}) == f"{said}, but after (0,) (without the last token)"
+    assert row_not_computed(traces, (1,), {0: 0.3, 1: 0.7}) == said
+
+
 def test_the_text_of_a_wrong_row_is_named_rather_than_its_numbers():
     target = lambda text: np.array([0.25, 0.75])  # noqa: E731
     trace = Trace((((0,), (1, 0)),), (("target", (0,)), ("target", (1,))), None, target)

@@ -72,14 +72,14 @@ def row_not_computed(traces: Sequence[Trace | None], before: Tokens, seen: Mappi
     """Return the sentence that the target is never queried with the text of a wrong token; "" if it is.
 
     The text of a token is the prompt with all tokens before it. If one other text is queried instead, the sentence adds
-    it. There are three ways to find this other text:
+    it. There are four ways to find this other text:
 
     * On all paths, the first query with the text without its last token is followed by a query with the other text.
     * The other text is the only text of the same length that is queried on all paths.
-
     * The other text is the only wrong one that is queried on all paths and ends with the last token of the text.
+    * The other text is the text without its last token, which is queried on all paths.
 
-    It is added only if p after it is the observed law ``seen``. In the first two ways, this law must be uncertain.
+    It is added only if p after it is the observed law ``seen``. This law must be uncertain, except in the third way.
 
     Args:
         traces: The queries of several paths, or None.
@@ -103,6 +103,9 @@ def row_not_computed(traces: Sequence[Trace | None], before: Tokens, seen: Mappi
         said = f"{BUT_AFTER}{instead}{text_difference(instead, text, ())}"
     elif len(fed) == 1 and _has_law(fitting[0], fed[0], seen, certain=True):
         said = f"{BUT_AFTER}{fed[0]}{_other_draft(fitting[0], fed[0], text) or text_difference(fed[0], text, ())}"
+    elif before and all(text[:-1] in queried for queried in asked) and _has_law(fitting[0], text[:-1], seen):
+        is_right = _has_law(fitting[0], text, seen)  # then the law shows nothing
+        said = "" if is_right else f"{BUT_AFTER}{text[:-1]}{text_difference(text[:-1], text, ())}"
     return f"p of new token {len(before) + 1} is not computed after {text}{said}"
 
 
