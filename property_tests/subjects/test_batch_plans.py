@@ -104,6 +104,7 @@ def test_a_row_is_open_after_the_other_of_two_rows_is_complete(gamma):
     assert {(gamma, "open after", 2, 2, 0, 1), (gamma, "open after", 2, 2, 1, 0)} <= covered(OPEN_AFTER_THE_HORIZON)
 
 
+@pytest.mark.thorough
 def test_the_batches_are_those_of_the_design():
     assert tuple(design("OPEN_AFTER_THE_HORIZON")[0]) == OPEN_AFTER_THE_HORIZON
 

@@ -61,5 +61,6 @@ def test_a_round_after_rejected_ones_is_examined(wrong_after: int, expected: Sta
     assert AFTER_REJECTIONS in QUICK_SCENARIOS
 
 
+@pytest.mark.thorough
 def test_the_other_scenarios_do_not_show_it() -> None:
     assert status_of(4, {*SCENARIOS, *CERTAIN_SCENARIOS} - {AFTER_REJECTIONS}) is Status.HOLDS

@@ -77,6 +77,9 @@ def status(verify: Any, drafts: Drawn, form: Any = "tree") -> Status:
     return verdict.status
 
 
+pytestmark = pytest.mark.usefixtures("unexplained")
+
+
 @pytest.mark.parametrize("drafts", ["with_replacement", "without_replacement", "top_k"])
 @pytest.mark.parametrize("wrong", [(1, 2), (2, 1), (2, 2)], ids=str)
 def test_a_fault_at_one_sibling_is_refuted(drafts: Drawn, wrong: tuple[int, int]) -> None:
