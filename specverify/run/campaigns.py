@@ -42,10 +42,11 @@ from specverify.run.course import Course, going_on, with_course
 from specverify.run.sequential_samples import (
     Judge,
     SamplingPlan,
-    is_decided,
+    Stage,
     joint_verdicts,
     planned_law,
     seeds_of,
+    stage_of,
     watched_couples,
 )
 from specverify.statistics.unknown_laws import evidence
@@ -221,7 +222,7 @@ def judged(
         course = going_on(course, law.samples, judge.evidence)
         verdicts = with_course(joint_verdicts(judge, watched, [f"{number} of {campaign.blocks} blocks"]), course)
         progress(subject.name, number)
-        if is_decided(judge, watched):
+        if stage_of(judge, watched) is Stage.DECIDED:
             break
     return verdicts
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -129,8 +130,8 @@ def sampled_verdicts(
     watched = watched_couples(sampler.name, plan, judge.cell, judge.most_samples)
     repeats = _repeats(sampler, next(seeds), min(FIRST_CALL, plan.largest_call))
     done, calls, course = 0, 0, Course()
-    while done < judge.most_samples and not is_decided(judge, watched):
-        steps = 0 if _is_doubtful(judge, watched) else calls  # what is left to test needs calls, and not rows
+    while done < judge.most_samples and (stage := stage_of(judge, watched)) is not Stage.DECIDED:
+        steps = 0 if stage is Stage.NEEDS_CALLS else calls
         size = _size(steps, plan.largest_call, judge.most_samples - done)
         answers = answered(sampler, next(seeds), size), answered(sampler, next(seeds), size)
         batch = answers[0].tokens, answers[1].tokens
@@ -144,8 +145,16 @@ def sampled_verdicts(
     return with_course(joint_verdicts(judge, watched, [repeats]), course)
 
 
-def is_decided(judge: Judge, watched: Watch) -> bool:
-    """Return whether sampling can stop; ``judge`` tests the law, and ``watched`` tests independence.
+class Stage(Enum):
+    """What a sampling run still needs."""
+
+    NEEDS_SAMPLES = "more samples"
+    NEEDS_CALLS = "more calls, which may be small: a refutation is to be confirmed"
+    DECIDED = "nothing"
+
+
+def stage_of(judge: Judge, watched: Watch) -> Stage:
+    """Return what sampling still needs; ``judge`` tests the law, and ``watched`` tests independence.
 
     Sampling stops in four cases:
 
@@ -158,15 +167,10 @@ def is_decided(judge: Judge, watched: Watch) -> bool:
     """
     (rows, calls), law = watched.statuses(), judge.status()
     if rows is Status.REFUTED or judge.dependent() or judge.impossible():
-        return True
-    if _is_doubtful(judge, watched):
-        return watched.confirming()
-    return law is Status.HOLDS and Status.UNKNOWN not in (rows, calls)
-
-
-def _is_doubtful(judge: Judge, watched: Watch) -> bool:
-    """Return whether a refutation depends on the independence of the rows of a call, by ``judge`` or ``watched``."""
-    return Status.REFUTED in (watched.statuses()[1], judge.status())
+        return Stage.DECIDED
+    if Status.REFUTED in (calls, law):
+        return Stage.DECIDED if watched.confirming() else Stage.NEEDS_CALLS
+    return Stage.DECIDED if law is Status.HOLDS and Status.UNKNOWN not in (rows, calls) else Stage.NEEDS_SAMPLES
 
 
 def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequence[Verdict]:
