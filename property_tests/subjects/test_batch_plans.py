@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.checks import check_named
 from specverify.laws.certain_tables import END, certain_pair, planned
 from specverify.laws.law import target_law
 from specverify.laws.scenarios import handed_task
-from specverify.run.verify import Checklist, run_check
 from specverify.subjects.batch_plans import (
     AT_AN_END,
     AT_THE_HORIZON,
@@ -20,10 +18,10 @@ from specverify.subjects.batch_plans import (
     OPEN_AFTER_AN_END,
     OPEN_AFTER_THE_HORIZON,
 )
-from specverify.subjects.made_engine import Made, made_subject
+from specverify.subjects.made_engine import Made
 from specverify.subjects.requests import PLANNED_AT_ONCE, PLANNED_ENDING, QUICK_PLANNED, law_of_all, served
-from specverify.subjects.subject import EngineProgram
 from specverify.trust.batch_designs import GAMMAS, OVER, constellations, design, rounds
+from test_support.subjects.engine_laws import law_verdict
 
 ALL = frozenset({*OVER, "all", "first", "later"})
 """All events of a row in a round."""
@@ -208,16 +206,11 @@ def test_an_engine_that_is_wrong_in_one_constellation_has_another_text(name, gam
 @pytest.mark.parametrize("name", ["", "middle ended first", "bonus end of the last"])
 def test_such_an_engine_is_refuted_and_the_right_one_holds(name):
     fault, wrong = WRONG.get(name, ("", lambda *_: False))
-    subject = made_subject(
-        lambda scenario: Made(Engine(scenario, 4, wrong, fault).decode, batched=True, stops=True), "it"
+    verdict = law_verdict(
+        lambda scenario: Made(Engine(scenario, 4, wrong, fault).decode, batched=True, stops=True), PLANNED_ENDING[:20]
     )
-    names = {requests.name for requests in PLANNED_ENDING[:20]}
-    subject = subject.with_situations(
-        EngineProgram, tuple(program for program in subject.programs if program.name in names)
-    )
-    verdict = run_check(subject, check_named("law_is_target"), Checklist(()))
     assert verdict.status is (Status.REFUTED if name else Status.HOLDS)
-    assert name or verdict.figures["cases"] == len(names)
+    assert name or verdict.figures["cases"] == len(PLANNED_ENDING[:20])
 
 
 class Slots:
@@ -276,12 +269,8 @@ WRONG_SLOTS = {
 @pytest.mark.parametrize("gamma", [1, 2])
 @pytest.mark.parametrize("name", WRONG_SLOTS)
 def test_the_quick_plan_refutes_rows_that_move_up_without_their_q(name, gamma):
-    subject = made_subject(
-        lambda scenario: Made(Slots(scenario, gamma, **WRONG_SLOTS[name]).decode, batched=True), "it"
+    open_batches = [requests for requests in PLANNED_AT_ONCE[len(AT_THE_HORIZON) :] if requests in QUICK_PLANNED]
+    verdict = law_verdict(
+        lambda scenario: Made(Slots(scenario, gamma, **WRONG_SLOTS[name]).decode, batched=True), open_batches
     )
-    names = {requests.name for requests in PLANNED_AT_ONCE[len(AT_THE_HORIZON) :] if requests in QUICK_PLANNED}
-    subject = subject.with_situations(
-        EngineProgram, tuple(program for program in subject.programs if program.name in names)
-    )
-    verdict = run_check(subject, check_named("law_is_target"), Checklist(()))
     assert verdict.status is (Status.REFUTED if name else Status.HOLDS)
