@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial, wraps
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -194,8 +194,8 @@ def emitted(
     given = arrays_of_rows(rows, takes_lengths(verify), arguments)
     convert = arrays_of(verify, attempt_of(arguments.form))
     told = arguments.parameters(rows[0].p.shape[1])
-    invoke = wraps(verify)(partial(invoked, verify, told))  # an error tells the names of its parameters
-    call = partial(called, convert, given, invoke, partial(_read, rows, arguments.form), told)
+    invoke, read = partial(invoked, verify, told), partial(_read, rows, arguments.form)
+    call = partial(called, convert, given, invoke, read, verify, told)
     return memoised(answered, verify, given, call, tuple(told.items()))
 
 

@@ -61,18 +61,20 @@ def called(
     given: Given,
     invoke: Callable[..., Any],
     read: Callable[[Any], Any],
+    verify: Callable[..., Any],
     named: Mapping[str, float] = NOTHING,
 ) -> Any:
     """Call ``invoke`` on the arrays ``given``, converted by ``convert``, and return ``read`` of its result.
 
     Inside ``calls_kept`` the call is recorded. If the call raises, all arguments are attached to the error, for its
-    message: the arrays, and ``named``, arguments that ``invoke`` passes to the verifier by name.
+    message: the arrays, under the names of the parameters of ``verify``, the verifier that ``invoke`` calls, and
+    ``named``, arguments that are passed to it by name.
     """
     arrays, calls = convert(given), _KEPT.get()
     if calls is None:
-        return read(_invoked(invoke, convert, arrays, {**given, **named}))
+        return read(_invoked(invoke, convert, arrays, {**given, **named}, verify))
     before = tuple(_numbers(array).copy() for array in arrays)
-    answer = _invoked(invoke, convert, arrays, {**given, **named})
+    answer = _invoked(invoke, convert, arrays, {**given, **named}, verify)
     result = read(answer)
     calls.append(KeptCall(tuple(given), arrays, before, answer, result, read))
     return result
@@ -100,11 +102,13 @@ def is_about_arrays(error: Exception) -> bool:
     return isinstance(error, TypeError | AttributeError) or any(word in said for word in ("ndarray", "numpy", "tensor"))
 
 
-def _invoked(invoke: Callable[..., Any], convert: Convert, arrays: tuple[Any, ...], given: Given) -> Any:
+def _invoked(
+    invoke: Callable[..., Any], convert: Convert, arrays: tuple[Any, ...], given: Given, verify: Callable[..., Any]
+) -> Any:
     """Return ``invoke(*arrays)``, where ``arrays`` are ``given`` as converted by ``convert``.
 
-    If the call raises, the arguments are attached to the error. If ``convert`` is a ``RefusedForm``, its refusal is
-    raised in place of an error about arrays.
+    If the call raises, the arguments are attached to the error, under the names that they have in ``verify``. If
+    ``convert`` is a ``RefusedForm``, its refusal is raised in place of an error about arrays.
     """
     try:
         return invoke(*arrays)
@@ -112,17 +116,17 @@ def _invoked(invoke: Callable[..., Any], convert: Convert, arrays: tuple[Any, ..
         if isinstance(convert, RefusedForm) and not isinstance(error, NeedsValue) and is_about_arrays(error):
             raise convert.refusal.again() from error
         with suppress(AttributeError):  # one with slots
-            error.raised_at = _by_its_names(invoke, given)  # type: ignore[attr-defined]
+            error.raised_at = _by_its_names(verify, given)  # type: ignore[attr-defined]
         raise
 
 
-def _by_its_names(invoke: Callable[..., Any], given: Given) -> Given:
-    """Return the arguments ``given`` under the names of the parameters of ``invoke``, which are passed in this order.
+def _by_its_names(verify: Callable[..., Any], given: Given) -> Given:
+    """Return the arguments ``given`` under the names of the parameters of ``verify``, which are passed in this order.
 
     The name that the argument has here follows in brackets if it differs: ``speculator (draft_tokens)``. So a reader
     sees which argument has arrived where.
     """
-    signature = signature_of(invoke)
+    signature = signature_of(verify)
     taken = [item for item in signature.parameters.values() if item.kind in _POSITIONAL] if signature else []
     names = dict(zip(given, (item.name for item in taken), strict=False))
     return {

@@ -291,8 +291,8 @@ MANY_ROWS: Final = (
 def _of_one_beginning(lengths: tuple[int, ...], others: tuple[Tokens, ...], seed: int) -> Requests:
     """Return a batch of prompts with a common beginning, and of the prompts ``others``.
 
-    There is one prompt for each of ``lengths``: so many tokens of one long text, and then one token that differs from
-    row to row. ``seed`` selects the models.
+    There is one prompt for each number in ``lengths``. It has this number of tokens of one long text, and one more
+    token, which differs from row to row. ``seed`` selects the models.
     """
     prompts = (*((*_LONG[:length], row) for row, length in enumerate(lengths)), *others)
     return Requests(Scenario(CERTAIN, 8, prompts[0], 8, seed=seed), prompts[1:], at_once=True)

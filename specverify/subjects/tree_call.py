@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache, partial, wraps
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,7 +90,7 @@ def decided(
 
     given, convert = _arrays(form, trees), arrays_of(verify, attempt_of(form))
     with answered(draws):
-        called(convert, given, wraps(verify)(partial(_invoked, verify, form)), tokens)
+        called(convert, given, partial(_invoked, verify, form), tokens, verify)
     return result[0]
 
 

@@ -226,8 +226,7 @@ def change_of_rounds(seen: Mapping[str, Sequence[Observation]]) -> str:
     ``seen`` has the observations of each part: "accept", "replace" and "bonus". Returns "" if fewer than two parts
     differ from the rule, or if several changes explain them; such a part then has its own sentence.
     """
-    wrong = [part for part, observed in seen.items() if deviating(observed, part)]
-    if len(wrong) < 2 or sum(len(deviating(seen[part], part)) for part in wrong) < LEAST_OPEN:
+    if sum(bool(deviating(observed, part)) for part, observed in seen.items()) < 2:
         return ""
     fitting = (
         model.words()

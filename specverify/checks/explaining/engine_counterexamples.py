@@ -136,9 +136,9 @@ def program_counterexample(
         return example._replace(fault=beside[0], rows=beside[1:], sure=True)
     model = _after(trace.texts[0][0], trace.target) if trace and trace.target else model_of_law(expected, size)
     named, proved = _fault_of_first_rounds(program, engine, trace, rounds, (size, cells))
-    named = named or _fault_of(rounds, engine, drawn, (model, size), cells)
-    named = _or_fault_of_queries((rounds, named), program, traces, difference)
-    named = (changed := or_none(_changed_p, named, law, expected, size) or "") or named
+    of_rounds = named or _fault_of(rounds, engine, drawn, (model, size), cells)
+    named = _or_fault_of_queries((rounds, of_rounds), program, traces, difference)
+    named = (changed := or_none(_changed_p, named, law, expected, size)) or named
     if not named:
         paths_drawn = HeaviestPaths(
             engine, expected, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells

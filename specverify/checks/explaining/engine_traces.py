@@ -103,10 +103,17 @@ def row_not_computed(traces: Sequence[Trace | None], before: Tokens, seen: Mappi
         said = f"{BUT_AFTER}{instead}{text_difference(instead, text, ())}"
     elif len(fed) == 1 and _has_law(fitting[0], fed[0], seen, certain=True):
         said = f"{BUT_AFTER}{fed[0]}{_other_draft(fitting[0], fed[0], text) or text_difference(fed[0], text, ())}"
-    elif before and all(text[:-1] in queried for queried in asked) and _has_law(fitting[0], text[:-1], seen):
-        is_right = _has_law(fitting[0], text, seen)  # then the law shows nothing
-        said = "" if is_right else f"{BUT_AFTER}{text[:-1]}{text_difference(text[:-1], text, ())}"
+    elif before and all(text[:-1] in queried for queried in asked) and _lacks_last_token(fitting[0], text, seen):
+        said = f"{BUT_AFTER}{text[:-1]}{text_difference(text[:-1], text, ())}"
     return f"p of new token {len(before) + 1} is not computed after {text}{said}"
+
+
+def _lacks_last_token(trace: Trace, text: Tokens, seen: Mapping[int, Any]) -> bool:
+    """Return whether ``seen``, a law of a token, is p after ``text`` without its last token, and not p after ``text``.
+
+    ``trace`` has the target.
+    """
+    return _has_law(trace, text[:-1], seen) and not _has_law(trace, text, seen)
 
 
 def _asked_behind(trace: Trace, text: Tokens) -> Tokens:

@@ -876,10 +876,13 @@ class _PathReader:
         """
         if token in {_certain(self.rows.q(here)), _certain(excess(self.rows.p(here), self.rows.q(here)))}:
             return ""
-        for name, model, row in (("p", "target", self.rows.p), ("q", "draft", self.rows.q)):
-            fitting = [text for text in self.rows.texts(here) if _certain(row(text)) == token]
-            strange = [text for text in fitting if (model, text) in self.first and text != self.final[: len(text)]]
-            fitting = strange if len(strange) == 1 or name == "q" else fitting
+
+        def strange(model: str, texts: Sequence[Tokens]) -> list[Tokens]:
+            return [text for text in texts if (model, text) in self.first and text != self.final[: len(text)]]
+
+        texts = self.rows.texts(here)
+        by_p, by_q = ([text for text in texts if _certain(row(text)) == token] for row in (self.rows.p, self.rows.q))
+        for name, fitting in (("p", strange("target", by_p)), ("p", by_p), ("q", strange("draft", by_q))):
             if len(fitting) == 1:
                 return f"{name} after {fitting[0]}{self.rows.difference(fitting[0], here, rejected)}"
         return ""
