@@ -44,3 +44,14 @@ def test_ten_thousand_right_samplers_are_accused_no_more_often_than_declared():
     print(f"{number} of 10000 were accused, declared {plan.alarm}; they ended after {sorted(ended)}")  # noqa: T201
     assert at_most(number, 10_000, plan.alarm)
     assert len(ended) > 1
+
+
+@pytest.mark.parametrize(("most", "status"), [(256, Status.UNKNOWN), (512, Status.REFUTED)])
+def test_a_law_is_refuted_only_after_enough_calls(most, status):
+    def sample(seed, n):
+        return np.random.default_rng(seed).choice(4, n, p=LAWS["peaked"])
+
+    verdicts = sampled_verdicts(Sampler("it", sample), SamplingPlan(most_samples=most), law=LAWS["uniform"])
+    fit = next(verdict for verdict in verdicts if verdict.check == "samples_fit_law")
+    assert fit.status is status
+    assert ("most_samples" in fit.statement) == (status is Status.UNKNOWN)

@@ -31,7 +31,7 @@ from specverify.checks.samplers.sampler_law import log_evidence as law_evidence
 from specverify.laws.known_law import OTHERS, KnownLaw, known_law
 from specverify.reference import Tokens
 from specverify.run.acceptance import acceptance_of, combine_statuses
-from specverify.run.couples import Batch, Watch, watch
+from specverify.run.couples import CONFIRMING_BATCHES, Batch, Watch, watch
 from specverify.run.course import Course, going_on, with_course
 from specverify.statistics.coarsening import samples_to_hold
 from specverify.subjects.sampler import Sampler, answered, drawn
@@ -40,6 +40,10 @@ FIRST_CALL = 32
 LARGEST_CALL = 4096
 MOST_SAMPLES = 10**6
 """The default limit of the number of samples."""
+UNCONFIRMED = (
+    "the samples deviate from the law, but too few calls were made to exclude that their rows share random numbers: "
+    f"allow {FIRST_CALL * 2 * CONFIRMING_BATCHES} samples (most_samples)"
+)
 PILOT = 1000
 OF_COUPLES = 4
 """The dependence to detect is this multiple of the ``tv`` of the law, because four rows give one sample of it."""
@@ -176,17 +180,27 @@ def stage_of(judge: Judge, watched: Watch) -> Stage:
 def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequence[Verdict]:
     """Return the verdicts of ``judge`` on the law and of ``watched`` on independence.
 
-    ``notes`` are added to the verdict on rows of two calls. If samples depend on each other, the verdicts on the law
-    become UNKNOWN, unless an outcome of probability 0 was sampled.
+    ``notes`` are added to the verdict on rows of two calls. Unless an outcome of probability 0 was sampled, the verdicts
+    on the law become UNKNOWN in two cases: samples depend on each other; or a refutation is not confirmed, because
+    sampling ended before the tests of independence had seen enough.
     """
     independent = watched.verdicts(notes)
     reasons = [verdict.statement for verdict in independent if verdict.status is Status.REFUTED]
     reasons += [judge.dependent()] if judge.dependent() else []
     verdicts = judge.verdicts()
-    if reasons and not judge.impossible():
+    if judge.impossible():
+        return [*verdicts, *independent]
+    if reasons:
         said = f"a law needs independent samples, and {reasons[0]}"
-        verdicts = [item._replace(status=Status.UNKNOWN, statement=said, counterexample=None) for item in verdicts]
+        verdicts = [_undecided(verdict, said) for verdict in verdicts]
+    elif not watched.confirming():
+        verdicts = [_undecided(item, UNCONFIRMED) if item.status is Status.REFUTED else item for item in verdicts]
     return [*verdicts, *independent]
+
+
+def _undecided(verdict: Verdict, reason: str) -> Verdict:
+    """Return ``verdict`` as UNKNOWN with the ``reason``."""
+    return verdict._replace(status=Status.UNKNOWN, statement=reason, counterexample=None)
 
 
 def planned_law(plan: SamplingPlan, law: Any, draft: Any = None) -> tuple[LawPlan, CellOf]:
