@@ -180,8 +180,8 @@ def stage_of(judge: Judge, watched: Watch) -> Stage:
 def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequence[Verdict]:
     """Return the verdicts of ``judge`` on the law and of ``watched`` on independence.
 
-    ``notes`` are added to the verdict on rows of two calls. Unless an outcome of probability 0 was sampled, the verdicts
-    on the law become UNKNOWN in two cases: samples depend on each other; or a refutation is not confirmed, because
+    ``notes`` are added to the verdict on rows of two calls. The verdicts on the law become UNKNOWN in two cases, unless
+    an outcome of probability 0 was sampled: samples depend on each other; or a refutation is not confirmed, because
     sampling ended before the tests of independence had seen enough.
     """
     independent = watched.verdicts(notes)
