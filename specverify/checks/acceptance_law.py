@@ -22,7 +22,7 @@ from specverify.checks.observed_runs import (
     watched,
 )
 from specverify.laws.near_ties import greedy_parting
-from specverify.laws.rounding import Rounding, allowed, holds_within, worst
+from specverify.laws.rounding import Rounding, allowed, at_most_float32, holds_within, worst
 from specverify.reference import Claim, Tokens
 from specverify.subjects.subject import committed_before, drafts_of
 
@@ -85,7 +85,8 @@ def examine(observable: Observable, __: Conditions) -> Examination:
     program, seen = observable.program, seen_in(observable.watch)
     promised_law = program.law()
     drafted, _ = _masses(seen)
-    bound = _of_position(reduce(worst, (run.rounding for run in seen.runs)))
+    rounding = reduce(worst, (run.rounding for run in seen.runs))
+    bound = _of_position(rounding)
     figures = {"runs": len(seen.runs), "positions": len(drafted), "rounding": bound}
     if not drafted:
         return Examination("no draft was reached", unknown=True, rational=False, figures=figures)
@@ -99,7 +100,7 @@ def examine(observable: Observable, __: Conditions) -> Examination:
             if tied is not None and tied.near_tie:
                 return Examination(tied.undecided, unknown=True, rational=False, figures=figures)
             return refuted(program, describe_rate(rate), f"rounds begin at new tokens {rate.rounds}", figures)
-    if not holds_within(farthest, bound):
+    if not holds_within(farthest, _of_position(at_most_float32(rounding))):
         said = f"a rate is {farthest:.2g} from min(p, q), which may be rounding: here that is up to {bound:.2g}"
         return Examination(said, unknown=True, rational=False, figures=figures)
     return Examination("every draft is emitted with probability min(p, q)", rational=False, figures=figures)

@@ -22,7 +22,7 @@ from specverify.laws.enumeration import EnumerationTooLarge, far_exceeds, progra
 from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
 from specverify.laws.near_ties import Logits, Parting, greedy_parting
 from specverify.laws.paths import Path, estimated_paths, first_outcomes
-from specverify.laws.rounding import FLOAT32, FLOAT64, LARGEST, holds_within, of_enumeration
+from specverify.laws.rounding import FLOAT32, FLOAT64, LARGEST, at_most_float32, holds_within, of_enumeration
 from specverify.reference import Draws, Pmf
 from specverify.subjects.subject import EngineProgram, InScenario
 
@@ -137,12 +137,12 @@ def of_engine(program: EngineProgram) -> LawBearing:
 def compare_laws(law: Law, expected: Probabilities, what: str) -> Comparison:
     """Compare the enumerated ``law`` with ``expected``; ``what`` names the expected law in messages.
 
-    Let d be their total variation. One bound is the largest d that rounding in the subject can cause. A smaller bound
-    is the largest d that rounding in the enumeration alone can cause. Both are 0 for rationals.
+    Let d be their total variation. Three bounds state the largest d that rounding can cause: in the subject, in the
+    subject if no dtype were coarser than float32, and in the enumeration alone. All are 0 for rationals.
 
     * d is above the first bound: refuted.
-    * d is at most a quarter of the smaller bound: holds.
-    * d is at most a quarter of the first bound, this bound is small, and the enumeration is complete: holds.
+    * d is at most a quarter of the third bound: holds.
+    * d is at most a quarter of the second bound, this bound is small, and the enumeration is complete: holds.
     * Otherwise: unknown.
     """
     distance, bound = total_variation(law, expected), rounding_bound(law)
@@ -163,11 +163,12 @@ def compare_laws(law: Law, expected: Probabilities, what: str) -> Comparison:
     if law.missing > exactly:
         cut = f"probability {readable(law.missing)} was not enumerated within {law.runs} runs"
         return Comparison(False, True, cut, figures, rational)
-    if not holds_within(distance.high, bound):
+    fine = rounding_bound(law._replace(rounding=at_most_float32(law.rounding)))
+    if not holds_within(distance.high, fine):
         if law.rounding.within > LARGEST / 2:
             return Comparison(False, True, _between_bounds(law, float(distance.high), what), figures, rational)
         return Comparison(False, True, _too_coarse(law, float(distance.high), bound, what), figures, rational)
-    return Comparison(False, False, f"the law is {what}", figures, rational)
+    return Comparison(False, False, f"the law is {what}", {**figures, "rounding": fine}, rational)
 
 
 def _too_coarse(law: Law, distance: float, bound: float, what: str) -> str:

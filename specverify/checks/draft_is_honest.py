@@ -32,7 +32,7 @@ from specverify.checks.explaining.counterexample_parts import described, readabl
 from specverify.checks.observed_runs import Observable, Seen, refuted, seen_in, watched
 from specverify.checks.round_laws import FirstRound, first_rounds
 from specverify.laws.paths import paths
-from specverify.laws.rounding import allowed, holds_within, worst
+from specverify.laws.rounding import allowed, at_most_float32, holds_within, worst
 from specverify.reference import Draft, Draws, Pmf, State, Tokens, as_pmf, one_hot
 from specverify.reference import chain as chain_of
 from specverify.subjects.subject import InScenario, Subject, Variant, committed_before, drafts_of
@@ -115,7 +115,8 @@ def examine_observed(observable: Observable, _: Conditions) -> Examination:
     if model is None:
         return Examination(UNKNOWN_DRAFT, unknown=True)
     drawn, farthest = _fed_drafts(seen), 0.0
-    bound = allowed(reduce(worst, (run.rounding for run in seen.runs))._replace(decisions=1))
+    rounding = reduce(worst, (run.rounding for run in seen.runs))._replace(decisions=1)
+    bound = allowed(rounding)
     figures = {"runs": len(seen.runs), "positions": len(drawn), "rounding": bound}
     if not drawn:
         return Examination("no draft was fed to the target", unknown=True, rational=False, figures=figures)
@@ -130,7 +131,7 @@ def examine_observed(observable: Observable, _: Conditions) -> Examination:
                     f"but is with {readable(does)}"
                 )
                 return refuted(observable.program, then, f"the draft has q = {shown_pmf(q)} there", figures)
-    if not holds_within(farthest, bound):
+    if not holds_within(farthest, allowed(at_most_float32(rounding))):
         said = f"a draft is {farthest:.2g} from its pmf, which may be rounding: here that is up to {bound:.2g}"
         return Examination(said, unknown=True, rational=False, figures=figures)
     return Examination("every draft is drawn from the draft's pmf", rational=False, figures=figures)

@@ -124,6 +124,14 @@ def allowed(rounding: Rounding, coarsest: float = FLOAT32) -> float:
     return floats + rounding.within
 
 
+def at_most_float32(rounding: Rounding) -> Rounding:
+    """Return ``rounding`` as if no dtype were coarser than float32.
+
+    A law holds by the bound of the result. In 16 bits a right program may be farther off, and is then not decided.
+    """
+    return rounding._replace(epsilon=min(rounding.epsilon, FLOAT32))
+
+
 def holds_within(distance: float, bound: float) -> bool:
     """Return whether ``distance`` is explained by rounding, so that the two laws count as equal.
 
