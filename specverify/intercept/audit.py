@@ -228,9 +228,10 @@ def audited() -> Iterator[list[Reuse]]:
 
 
 def side_audit() -> AbstractContextManager[Audit]:
-    """Return a context manager that audits the code in its block and yields the ``Audit`` with the findings.
+    """Return a context manager that searches the runs in its block for random numbers that are used twice.
 
-    No run is refused, even if the audit cannot decide whether a random number is used twice.
+    It yields the ``Audit``, which has the findings. A run is not refused if it cannot be decided whether a number is
+    used twice.
     """
     return _auditing(Audit(refuses=False))
 

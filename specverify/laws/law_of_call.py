@@ -92,8 +92,7 @@ class CallLaw(NamedTuple):
 class _Read(NamedTuple):
     """The law of the last token at the end of one path, as found so far.
 
-    ``kept`` are the tokens before the last one, and ``masses`` the probabilities of its possible ``values``. Other
-    fields count the runs, and record the outcomes with which the call fails or that were not followed.
+    ``kept`` are the tokens before the last one, and ``masses`` the probabilities of its possible ``values``.
     """
 
     kept: Tokens
@@ -101,10 +100,15 @@ class _Read(NamedTuple):
     """Possible values of the last token, an array of numbers."""
     masses: Any
     runs: int = 0
+    """Number of times that the call was made."""
     sampled: int = 0
+    """Number of runs for an outcome that was sampled from the pmf of a draw that the program read."""
     looked_at: int = 0
+    """Number of draws of a last token whose outcome the program read: 0 or 1."""
     faults: tuple[FailedOutcome, ...] = ()
+    """The outcomes with which the call raises an error."""
     unread: str = ""
+    """Why the law of the last token is not known; "" if it is."""
     share: float = 1.0
     """Probability of the outcomes for which the path was followed: below 1 if others lead to other draws or tokens."""
 

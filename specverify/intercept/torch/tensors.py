@@ -231,7 +231,7 @@ class SymbolicTensor(torch.Tensor):
         self._elements, self.read = elements, None
 
     def held(self) -> np.ndarray[Any, Any]:
-        """Return the array of elements; this also works after the tensor has become an ordinary tensor."""
+        """Return the array of elements, also if ``stored`` has replaced this tensor by an ordinary one."""
         return elements_of(self)
 
     def item(self) -> Any:
