@@ -12,7 +12,7 @@ from specverify.laws.law_of_call import edges
 from specverify.laws.rounding import FLOAT32
 from specverify.mutants.numpy_verifiers import of_logits, one_row, ragged
 from specverify.subjects.recorded_calls import batch_rows, rows_of
-from specverify.testing import BatchedCall, Call, LogitsCall, check_verifier, hard_calls
+from specverify.testing import BatchedCall, Call, LogitsCall, SpeculationUndecided, check_verifier, hard_calls
 
 P = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.125, 0.125, 0.75]])
 Q = np.array([[0.25, 0.75, 0.0], [0.5, 0.25, 0.25]])
@@ -201,3 +201,29 @@ def test_a_verifier_of_one_vocabulary_is_judged_at_five_drafts_too():
 
     verdicts = check_verifier(fixed, cases=hard_calls(600, 5, "float64")[:2])
     assert {verdict.status for verdict in verdicts} == {"holds"}
+
+
+def drawn_in_two_steps(weights, blocks, rng):
+    """Return a token: first one of ``blocks`` blocks of 16 tokens is drawn, then a token of the block."""
+    sums = np.array([weights[16 * block : 16 * block + 16].sum() for block in range(blocks)])
+    block = int(rng.choice(blocks, p=sums / sums.sum()))
+    inside = weights[16 * block : 16 * block + 16]
+    return 16 * block + int(rng.choice(len(inside), p=inside / inside.sum()))
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_law_that_cannot_be_followed_is_not_left_out_of_the_quick_plan(lost):
+    """The last block is lost if ``lost`` is 1; only the rows with one certain token show the law of two draws."""
+    rng = np.random.default_rng()
+
+    def verify(p, q, draft_tokens):
+        for place, token in enumerate(draft_tokens):
+            if rng.random() * q[place, token] >= p[place, token]:
+                rest = np.maximum(p[place] - q[place], 0)
+                rest = rest if rest.any() else p[place]
+                return [*draft_tokens[:place], drawn_in_two_steps(rest, 129 - lost, rng)]
+        return [*draft_tokens, drawn_in_two_steps(p[-1], 129 - lost, rng)]
+
+    calls = [call for call in hard_calls(2056, 1, "float64") if call.shape in {"points", "at edges"}]
+    with pytest.raises(SpeculationUndecided, match=r"if .* is drawn at .*: only draws of at most 32"):
+        check_verifier(verify, cases=calls, quick=True)

@@ -74,6 +74,8 @@ class Examination(NamedTuple):
     """Figure name -> JSON value, such as runs, tv, rounds."""
     returned: str = ""
     """Name of the value that is wrong if an engine returns it beside the tokens, such as a count; else ''."""
+    out_of_runs: bool = False
+    """Whether the case is ``unknown`` because its law was not enumerated within the limit of runs."""
 
 
 class Verdict(NamedTuple):

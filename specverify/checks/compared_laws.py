@@ -54,6 +54,8 @@ class Comparison(NamedTuple):
     statement: str
     figures: Mapping[str, Any]
     rational: bool
+    out_of_runs: bool = False
+    """Whether this is unknown because the law was not enumerated within its limit of runs."""
 
 
 class LawBearing(NamedTuple):
@@ -162,7 +164,7 @@ def compare_laws(law: Law, expected: Probabilities, what: str) -> Comparison:
         return Comparison(False, False, f"the law is {what}", {**figures, "rounding": exactly}, rational)
     if law.missing > exactly:
         cut = f"probability {readable(law.missing)} was not enumerated within {law.runs} runs"
-        return Comparison(False, True, cut, figures, rational)
+        return Comparison(False, True, cut, figures, rational, out_of_runs=True)
     fine = rounding_bound(law._replace(rounding=at_most_float32(law.rounding)))
     if not holds_within(distance.high, fine):
         if law.rounding.within > LARGEST / 2:
@@ -215,6 +217,7 @@ def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities
         result.rational,
         example,
         {**result.figures, **bearing.covered(law)},
+        out_of_runs=result.out_of_runs,
     )
 
 

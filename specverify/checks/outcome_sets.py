@@ -50,7 +50,7 @@ def examine_outcomes(
             )
         if law.missing > 0:
             missing = f"probability {readable(law.missing)} was not enumerated within {law.runs} runs"
-            return Examination(missing, unknown=True, rational=is_rational(law), figures=figures)
+            return Examination(missing, unknown=True, rational=is_rational(law), figures=figures, out_of_runs=True)
         return Examination(held, rational=is_rational(law), figures=figures)
 
     return examine

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.laws.call_paths import MOST_PATHS, CallPath, Ending, Program, again, call_paths, likely
+from specverify.laws.call_paths import FEW, MOST_PATHS, CallPath, Ending, Program, again, call_paths, likely
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.rounding import Rounding, worst
 from specverify.reference import Tokens
@@ -203,7 +203,7 @@ class _Reader:
         jointly = len(deciding) > 1 or bool(deciding and ending.values is not None)
         if jointly:
             read = read._replace(
-                unread=read.unread or "several draws with forced outcomes decide its last token jointly"
+                unread=read.unread or f"several draws of more than {FEW} outcomes each decide its last token jointly"
             )
         if leading or jointly:
             read = read._replace(share=self._share(leading | deciding))
@@ -286,7 +286,9 @@ class _Reader:
         except self._said:
             raise
         except NotAFunctionOfItsDraws:
-            return f"it continues differently if {outcome} is drawn"
+            where = self._path.wide[number].site[0]
+            followed = f"draws of at most {FEW} outcomes are followed"
+            return f"it continues differently if {outcome} is drawn at {where}: only {followed}"
         except Exception as error:  # noqa: BLE001 - it raises for one token and not for another: that is a finding
             return self._fault(number, outcome, f"it raises {type(error).__name__}: {' '.join(str(error).split())}")
 

@@ -18,7 +18,7 @@ from specverify.base.parallel import in_parallel
 from specverify.base.process import NOTHING, Changes, joined_changes
 from specverify.base.verdict import DoesNotApply, Evidence, Examination, Status, Verdict
 from specverify.checks import Case, Check, Conditions
-from specverify.checks.check import MOST_RARE, beyond_reach, may_be_refused, only_sampled
+from specverify.checks.check import beyond_reach, may_be_refused, only_sampled
 from specverify.checks.compared_laws import enumerated
 from specverify.checks.moved_replays import noticed
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
@@ -541,22 +541,12 @@ def _examine(case: Case, conditions: Conditions, *, quick: bool) -> Examination 
         if may_be_refused(case):
             return _NotExamined.OUT_OF_REACH
         raise
-    return _NotExamined.OUT_OF_RUNS if quick and _out_of_runs(examination, conditions) else examination
+    return _NotExamined.OUT_OF_RUNS if quick and examination.out_of_runs else examination
 
 
 def _words_of(case: Case) -> str:
     """Return the name of a case for a report: subject options and scenario, or the name of its program or setting."""
     return ", ".join(filter(None, name_of_case(case)))
-
-
-def _out_of_runs(examination: Examination, conditions: Conditions) -> bool:
-    """Return whether a case is undecided because the enumeration of its law exceeded the run limit.
-
-    ``examination`` is the result of the check on this case. ``conditions`` has the limit.
-    """
-    figures = examination.figures
-    ended = figures.get("runs", 0) >= conditions.runs or figures.get("missing", 0) > MOST_RARE
-    return examination.unknown and figures.get("missing", 0) > 0 and ended
 
 
 def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examination]], conditions: Conditions) -> Verdict:
@@ -576,7 +566,7 @@ def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examinatio
         example = item.counterexample._replace(again=again) if item.counterexample else None
         return verdict._replace(counterexample=example, figures=figures)
     if unknown:
-        fewer = _fewer(subject) if unknown.figures.get("missing", 0) > MOST_RARE else ""
+        fewer = _fewer(subject) if unknown.out_of_runs else ""
         return verdict_of(subject.name, check, Status.UNKNOWN, f"{unknown.statement}{fewer}")._replace(figures=figures)
     if not examined:
         return verdict_of(subject.name, check, Status.UNKNOWN, "no case applies, so nothing was examined")
