@@ -5,11 +5,15 @@ from __future__ import annotations
 import inspect
 import re
 
+import numpy as np
 import pytest
 
+from specverify.base.verdict import Status
 from specverify.subjects.external import decode_subject
+from specverify.subjects.forms import ROW
+from specverify.subjects.found_order import in_found_order
 from specverify.subjects.parameter_order import in_named_order
-from specverify.testing import SpeculationRefuted, UnusableSubject, check_verifier
+from specverify.testing import Call, SpeculationRefuted, UnusableSubject, check_verifier
 from test_support.verifiers.one_round import decided, residual, unchanged_p
 
 OTHERWISE = [
@@ -74,6 +78,57 @@ def test_the_law_is_examined_if_rows_are_passed_by_name():
 
     with pytest.raises(SpeculationRefuted, match="replaced by a draw from p"):
         check_verifier(by_name, checks=["law_is_target"], quick=True)
+
+
+def small_first(replace):
+    def verify(small_probs, large_probs, tokens):
+        accepted, token = decided(large_probs, small_probs, tokens, replace)
+        return [*accepted, token]
+
+    return verify
+
+
+def by_unknown_names(replace):
+    def verify(*, candidates, speculator, base):
+        accepted, token = decided(base, speculator, candidates, replace)
+        return [*accepted, token]
+
+    return verify
+
+
+def counted(replace):
+    def verify(candidates, verifier_logprobs, speculator_logprobs):
+        accepted, token = decided(np.exp(verifier_logprobs), np.exp(speculator_logprobs), candidates, replace)
+        return len(accepted), token
+
+    return verify
+
+
+@pytest.mark.parametrize("make", [small_first, by_unknown_names, counted])
+def test_calls_show_the_order_that_names_do_not_state(make):
+    (verdict,) = check_verifier(make(residual), checks=["law_is_target"], quick=True)
+    (note,) = [note for note in verdict.figures["notes"] if "only in this order" in note]
+    assert note.startswith("it takes ")
+    with pytest.raises(SpeculationRefuted, match="replaced by a draw from p"):
+        check_verifier(make(unchanged_p), checks=["law_is_target"], quick=True)
+
+
+def test_single_calls_are_passed_in_the_order_that_calls_show():
+    call = Call(np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([[0.25, 0.75]]), np.array([1]))
+    verdicts = check_verifier(small_first(residual), cases=[call], on_fail=None)
+    assert {verdict.status for verdict in verdicts} <= {Status.HOLDS, Status.NOT_APPLICABLE}
+
+
+def test_the_usual_order_is_kept_if_it_is_right_or_no_order_is():
+    calls = []
+
+    def usual(small, large, tokens):
+        calls.append(len(tokens))
+        return drafts_first(residual)(tokens, large, small)
+
+    for verify in (usual, lambda a, b, c: [0]):
+        assert in_found_order(verify, lambda _: ROW) == (verify, ())
+    assert calls == [2, 2]
 
 
 def test_an_error_shows_which_argument_has_arrived_where():

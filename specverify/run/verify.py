@@ -122,7 +122,8 @@ def _verdicts(
 ) -> Iterator[Verdict]:
     """Yield the verdicts of ``verify_subject``, with the same parameters, within the time of ``clock``."""
     subject, result = _settled_in_time(subject, clock.left())
-    unsaid = joined_changes(joined_changes(changes, result.changes), Changes((result.ended,) if result.ended else ()))
+    own = Changes((result.ended,) if result.ended else (), subject.notes)
+    unsaid = joined_changes(joined_changes(changes, result.changes), own)
     over, blocked, refused, last, hidden = _never_warm(result, checklist.seconds), "", "", "being loaded", False
     kept = FOR_SAMPLES * checklist.seconds if any(_samples(subject, check) for check in checklist.checks) else 0.0
     for check in _grounded(subject, checklist.checks):

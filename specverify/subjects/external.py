@@ -40,6 +40,7 @@ from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.answer_conventions import with_rows
 from specverify.subjects.emitted import in_order, type_and_answer
 from specverify.subjects.forms import FORMS, ROW, TREES, Form
+from specverify.subjects.found_order import in_found_order
 from specverify.subjects.logits_verifier import PARAMETERS
 from specverify.subjects.named_arguments import with_named_arguments
 from specverify.subjects.subject import Subject, UnusableSubject, Variant
@@ -84,15 +85,16 @@ def verifier_subject_of(
     * ``form``: None: the form that the verifier's parameters determine, else one row of probabilities.
     * ``gammas``, ``trees``: The numbers of drafts of a chain, and the shapes of trees; None: the defaults.
     """
-    verify = with_named_arguments(verify)
     if form is not None and form.drafts is not None:
-        return tree_subject(told_apart(verify), f"{form.word}={name}", form, trees)
+        return tree_subject(told_apart(with_named_arguments(verify)), f"{form.word}={name}", form, trees)
+    verify, notes = in_found_order(verify, lambda verify: form or verifier_form(verify, name) or ROW)
     told = verifier_form(verify, name) or ROW
     chosen = form or told
     if chosen == ROW:
         _check_or_unusable(check_takes, verify, name, 3, "(p, q, draft_tokens)")
     full_name = name if chosen == told else f"{chosen.word}={name}"
-    return verifier_subject(with_rows(told_apart(verify), chosen), full_name, gammas, chosen)
+    subject = verifier_subject(with_rows(told_apart(verify), chosen), full_name, gammas, chosen)
+    return subject._replace(notes=notes)
 
 
 def verifier_form(function: ForeignFunction, name: str) -> Form | None:

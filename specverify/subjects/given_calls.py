@@ -28,7 +28,7 @@ from specverify.subjects.array_kinds import BareVerifier, takes_tensors
 from specverify.subjects.batch_answers import check_rows
 from specverify.subjects.batch_call import accepted_whole, invoked, rejected_at_once
 from specverify.subjects.forms import BATCHED, LOGITS, ROW
-from specverify.subjects.named_arguments import with_named_arguments
+from specverify.subjects.found_order import in_found_order
 from specverify.subjects.open_rows import ending_of
 from specverify.subjects.recorded_calls import AnyCall, BatchedCall, Call, LogitsCall, batch_rows, dtype_of, rows_of
 from specverify.subjects.subject import GivenCall, OpenedCall, Subject
@@ -39,6 +39,9 @@ def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subj
 
     ``given_calls`` describes the accepted calls.
     """
+    kinds = {type(call) for call in calls}
+    form = BATCHED if BatchedCall in kinds else LOGITS if LogitsCall in kinds else ROW
+    ordered = in_found_order(verify, lambda _: form)
     return Subject(
         name=name,
         summary=first_line(verify, "a verifier"),
@@ -46,7 +49,8 @@ def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subj
         rational=False,
         stops_at_eos=False,
         intercepted=True,
-        situations=(*given_calls(told_apart(with_named_arguments(verify)), calls),),
+        situations=(*given_calls(told_apart(ordered.verify), calls),),
+        notes=ordered.notes,
     )
 
 

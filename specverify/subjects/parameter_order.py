@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from inspect import Signature
 from typing import Any
 
 from specverify.base.callables import signature_of, with_parameters
@@ -34,10 +35,21 @@ def in_named_order(verify: Callable[..., Any]) -> Callable[..., Any]:
     if signature is None:
         return verify
     taken = list(signature.parameters.values())
-    roles = _roles([item.name for item in taken])
-    positional = sum(item.kind is not item.KEYWORD_ONLY for item in taken[:3])
-    if set(roles) != set(ORDER) or (tuple(roles) == ORDER and positional == len(ORDER)):
+    roles = roles_of([item.name for item in taken])
+    positional = all(item.kind is not item.KEYWORD_ONLY for item in taken[:3])
+    if set(roles) != set(ORDER) or (tuple(roles) == ORDER and positional):
         return verify
+    return passed_in_order(verify, signature, roles)
+
+
+def passed_in_order(verify: Callable[..., Any], signature: Signature, roles: Sequence[str]) -> Callable[..., Any]:
+    """Return a function of (p, q, drafts), in this order, that calls ``verify``.
+
+    ``roles`` are the roles of the first three parameters of ``verify``, which has the signature ``signature``.
+    Keyword-only ones are passed by name.
+    """
+    taken = list(signature.parameters.values())
+    positional = sum(item.kind is not item.KEYWORD_ONLY for item in taken[:3])
     places = [ORDER.index(role) for role in roles]
     names = [item.name for item in taken[positional:3]]
 
@@ -52,7 +64,7 @@ def in_named_order(verify: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-def _roles(names: Sequence[str]) -> list[str]:
+def roles_of(names: Sequence[str]) -> list[str]:
     """Return the roles of the first three of the parameters ``names``: "p", "q" or "draft_tokens"; "" if unknown.
 
     If two of them have different roles by their names, the third one has the remaining role, unless the name of a later

@@ -353,6 +353,8 @@ class Subject(NamedTuple):
     """Returns further (variant, scenario) pairs, such as more drafts; it may run the subject to find them."""
     kind: str = ""
     """The form of the subject, such as "row" or "engine"; subjects of one kind have the same quick plan."""
+    notes: tuple[str, ...] = ()
+    """Phrases about how the subject is called, for a note of its first verdict, such as "takes a as q, ..."."""
 
     def of(self, kind: type[Kind]) -> tuple[Kind, ...]:
         """Return the situations of the class ``kind``, such as ``Variant``, in the order of ``situations``.
