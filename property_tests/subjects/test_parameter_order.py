@@ -46,7 +46,8 @@ UNCHANGED = [
     lambda a, b, c: 0,
     lambda target, draft, ids: 0,
     lambda draws, target, draft, tokens: 0,
-    lambda q, p, parents, tokens: 0,
+    lambda p, q, parents, tokens: 0,
+    lambda target, draft, parents, tokens: 0,
     lambda small_probs, large_probs, draft_tokens: 0,
     lambda top_p, q, draft_tokens: 0,
     len,
@@ -56,6 +57,21 @@ UNCHANGED = [
 @pytest.mark.parametrize("verify", UNCHANGED)
 def test_other_names_leave_the_order_as_it_is(verify):
     assert in_named_order(verify) is verify
+
+
+OF_TREES = [
+    lambda q, p, parents, tokens: (p, q, parents, tokens),
+    lambda parents, tokens, target_probs, draft_probs: (target_probs, draft_probs, parents, tokens),
+    lambda p, q, token_ids, tree_parents: (p, q, tree_parents, token_ids),
+    lambda *, draft_ids, parent_ids, draft_logits, target_logits: (target_logits, draft_logits, parent_ids, draft_ids),
+]
+
+
+@pytest.mark.parametrize("verify", OF_TREES)
+def test_the_names_of_parameters_state_their_order_in_trees(verify):
+    called = in_named_order(verify)
+    assert called("p", "q", "parents", "tokens") == ("p", "q", "parents", "tokens")
+    assert in_named_order(called) is called
 
 
 def drafts_first(replace):

@@ -54,7 +54,7 @@ def in_found_order(verify: BareVerifier, form_of: Callable[[BareVerifier], Form]
         return Ordered(usual)
     names = list(signature.parameters)
     roles = roles_of(names)
-    if set(roles) == set(ORDER) or _is_right(usual, form_of):
+    if len(roles) > len(ORDER) or {*roles} == {*ORDER} or _is_right(usual, form_of):
         return Ordered(usual)
     right = []
     for order in permutations(ORDER):

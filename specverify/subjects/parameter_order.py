@@ -15,6 +15,7 @@ from typing import Any
 from specverify.base.callables import signature_of, with_parameters
 
 ORDER = ("p", "q", "draft_tokens")
+TREE_ORDER = ("p", "q", "parents", "draft_tokens")
 _KINDS: Mapping[str, str] = {
     **dict.fromkeys(("token", "tokens", "id", "ids", "drafts"), "tokens"),
     **dict.fromkeys(
@@ -28,61 +29,68 @@ _KINDS: Mapping[str, str] = {
 def in_named_order(verify: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of (p, q, drafts), in this order, that passes them to the right parameters of ``verify``.
 
-    The parameters are recognised by their names, one of them also by the names of the two others. Keyword-only ones are
-    passed by name. Returns ``verify`` unchanged if all three are positional and the names do not show another order.
+    The parameters are recognised by their names, one of them also by the names of the others. Keyword-only ones are
+    passed by name. A function with a parameter for parents is one of (p, q, parents, drafts). Returns ``verify``
+    unchanged if all of them are positional and the names do not show another order.
     """
     signature = signature_of(verify)
     if signature is None:
         return verify
     taken = list(signature.parameters.values())
     roles = roles_of([item.name for item in taken])
-    positional = all(item.kind is not item.KEYWORD_ONLY for item in taken[:3])
-    if set(roles) != set(ORDER) or (tuple(roles) == ORDER and positional):
+    order = TREE_ORDER if "parents" in roles else ORDER
+    positional = all(item.kind is not item.KEYWORD_ONLY for item in taken[: len(order)])
+    if {*roles} != {*order} or (tuple(roles) == order and positional):
         return verify
     return passed_in_order(verify, signature, roles)
 
 
 def passed_in_order(verify: Callable[..., Any], signature: Signature, roles: Sequence[str]) -> Callable[..., Any]:
-    """Return a function of (p, q, drafts), in this order, that calls ``verify``.
+    """Return a function of (p, q, drafts), or of (p, q, parents, drafts), in this order, that calls ``verify``.
 
-    ``roles`` are the roles of the first three parameters of ``verify``, which has the signature ``signature``.
-    Keyword-only ones are passed by name.
+    ``roles`` are the roles of the first parameters of ``verify``, which has the signature ``signature``. Keyword-only
+    ones are passed by name.
     """
-    taken = list(signature.parameters.values())
-    positional = sum(item.kind is not item.KEYWORD_ONLY for item in taken[:3])
-    places = [ORDER.index(role) for role in roles]
-    names = [item.name for item in taken[positional:3]]
+    taken, count = list(signature.parameters.values()), len(roles)
+    order = TREE_ORDER if "parents" in roles else ORDER
+    positional = sum(item.kind is not item.KEYWORD_ONLY for item in taken[:count])
+    places = [order.index(role) for role in roles]
+    names = [item.name for item in taken[positional:count]]
 
     @wraps(verify)
     def reordered(*given: Any, **named: Any) -> Any:
         here = [given[place] for place in places]
-        return verify(*here[:positional], *given[3:], **dict(zip(names, here[positional:], strict=True)), **named)
+        return verify(*here[:positional], *given[count:], **dict(zip(names, here[positional:], strict=True)), **named)
 
-    first = [taken[roles.index(role)] for role in ORDER]
+    first = [taken[roles.index(role)] for role in order]
     return with_parameters(
-        reordered, signature, [*(item.replace(kind=item.POSITIONAL_ONLY) for item in first), *taken[3:]]
+        reordered, signature, [*(item.replace(kind=item.POSITIONAL_ONLY) for item in first), *taken[count:]]
     )
 
 
 def roles_of(names: Sequence[str]) -> list[str]:
     """Return the roles of the first three of the parameters ``names``: "p", "q" or "draft_tokens"; "" if unknown.
 
-    If two of them have different roles by their names, the third one has the remaining role, unless the name of a later
-    parameter states that role.
+    If a parameter has the role "parents", the roles of the first four are returned. If all but one of them have
+    different roles by their names, the last one has the remaining role, unless the name of a later parameter states
+    that role.
     """
     roles = [_role(name) for name in names]
-    first, left = roles[:3], {*ORDER}.difference(roles)
+    order = TREE_ORDER if "parents" in roles else ORDER
+    first, left = roles[: len(order)], {*order}.difference(roles)
     if first.count("") == len(left) == 1:
         first[first.index("")] = left.pop()
     return first
 
 
 def _role(parameter: str) -> str:
-    """Return the role that a parameter's name indicates: "p", "q" or "draft_tokens"; "" if none.
+    """Return the role that a parameter's name indicates: "p", "q", "parents" or "draft_tokens"; "" if none.
 
     The last word that states a kind of values decides: ``draft_token_probs`` are rows.
     """
     words = re.split(r"_+", parameter.lower())
+    if {"parent", "parents"} & {*words}:
+        return "parents"
     kinds = [_KINDS[word] for word in words if word in _KINDS]
     if kinds and kinds[-1] == "tokens":
         return "draft_tokens"
