@@ -224,3 +224,14 @@ def test_a_text_that_continues_after_its_end_is_told_before_any_rule_of_rounds()
         example = program_counterexample(program, run, program_law(run).probabilities, program.law())
     assert example.fault.startswith("the text continues with token")
     assert example.sure
+
+
+@pytest.mark.parametrize(
+    ("gamma", "late"), [(2, ", or the row of q one position late (at the last draft its own row)"), (3, "")]
+)
+def test_the_row_of_the_last_draft_is_named_with_what_equals_it(gamma, late):
+    def verify(p, q, draft_tokens):
+        return verifier()(p, np.repeat(q[-1:], len(q), axis=0), draft_tokens)
+
+    said = f"each round uses the row of q at the last draft{late} in place of q"
+    assert said in sentence_of(verify, gamma)

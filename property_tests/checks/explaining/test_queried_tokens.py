@@ -108,3 +108,32 @@ def test_a_draw_after_a_query_to_the_target_is_no_draft():
     queries = (("target", (0,)), ("draft", (0,)), ("draft", (0, 2)))
     trace = Trace((((0,), (2,)),), queries, model({}), model({}), (0, 0, 1))
     assert not list(_queried([coin(0.0, 0.4)._replace(widths=(0.4, 0.6))], trace))
+
+
+def test_a_chosen_draft_that_is_tested_with_a_whole_row_is_not_called_a_cut_of_p():
+    """The drafts are those that a table of its own finds likeliest; they should count as certain."""
+
+    def engine(scenario):
+        table = np.arange(scenario.vocabulary) + 1.0
+        token, q = len(table) - 1, table / table.sum()
+
+        def decode(prompt):
+            text, end = tuple(prompt), len(prompt) + scenario.horizon
+            while len(text) < end:
+                p = scenario.target(text)
+                if len(text) + 1 < end and RNG.random() * q[token] < p[token]:
+                    text += (token, drawn(scenario.target((*text, token))))
+                elif len(text) + 1 < end:
+                    left = np.maximum(p - q, 0)
+                    text += (drawn(left if left.any() else p),)
+                else:
+                    text += (drawn(p),)
+            return text[len(prompt) :]
+
+        return decode
+
+    verdict = law_verdict(engine, SCENARIOS[2:3])
+    assert verdict.status is Status.REFUTED
+    fault = verdict.counterexample.fault
+    assert "is cut to the tokens" not in fault
+    assert "as with q = " in fault

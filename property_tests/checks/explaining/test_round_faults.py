@@ -384,6 +384,41 @@ def test_sampling_parameters_in_another_order_are_named(shape):
     assert fault.sentence.startswith("p is taken with top_p=0.8 applied before temperature=1.5: draft 1, token 0 (p")
 
 
+def cut_by_a_sorted_mask(target_logits, draft_logits, draft_tokens, temperature=1.0, top_p=1.0):
+    def pmfs(logits):
+        powers = np.exp((logits - logits.max(-1, keepdims=True)) / temperature)
+        rows = powers / powers.sum(-1, keepdims=True)
+        ordered = -np.sort(-rows, axis=-1)
+        cut = np.where(np.cumsum(ordered, axis=-1) - ordered >= top_p, 0.0, rows)
+        return cut / cut.sum(-1, keepdims=True)
+
+    return verifier()(pmfs(target_logits), pmfs(draft_logits), draft_tokens)
+
+
+def test_a_mask_in_sorted_order_is_named():
+    variants = verifier_subject(cut_by_a_sorted_mask, "it", form=LOGITS).variants
+    variant = next(one for one in variants if "temperature=1.5 top_p=0.8" in one.label)
+    here = InScenario(variant, Scenario("generic", 3, (0, 1, 0), 2, seed=2), rational=False)
+    said = "p is cut by a mask of top_p that belongs to the sorted probabilities, applied to those in order of the"
+    assert fault_of_rounds(here).sentence.startswith(said)
+
+
+def wrong_for_tokens(p, q, draft_tokens):
+    """Accept token 2 with a probability that is too large by 0.001, token 1 with the square of p/q, and 0 rightly."""
+    for place, token in enumerate(draft_tokens):
+        ratio = p[place, token] / q[place, token]
+        if RNG.random() >= (ratio, ratio**2, ratio + 0.001)[token]:
+            rest = np.maximum(p[place] - q[place], 0)
+            return [*draft_tokens[:place], drawn(rest if rest.any() else p[place])]
+    return [*draft_tokens, drawn(p[-1])]
+
+
+def test_a_small_deviation_is_not_quoted_before_a_large_one():
+    variant = verifier_subject(wrong_for_tokens, "it").variants[0]
+    here = InScenario(variant, Scenario("generic", 3, (0, 1, 0), 3, seed=2), rational=False)
+    assert fault_of_rounds(here).sentence.startswith("draft 1, token 1 (")
+
+
 def bonus_behind_the_longest_row(p, q, draft_tokens, lengths):
     tokens = np.full((len(p), draft_tokens.shape[1] + 1), -1)
     for row, length in enumerate(lengths.tolist()):
@@ -609,6 +644,57 @@ def test_a_residual_of_siblings_that_is_not_divided_by_its_sum_is_named():
     assert ": the residual after a rejected child is not divided by its sum: after #0 (token " in first
     assert "is tested with u < 0 " not in first
     assert " (test_round_faults.py:" in first
+
+
+def duplicates_skipped(p, q, parents, tokens):
+    left = p[0]
+    for child, drafted in enumerate(tokens):
+        if drafted in tokens[:child]:
+            continue
+        if RNG.random() * q[child, drafted] < left[drafted]:
+            return [int(drafted), drawn(p[child + 1])]
+        rest = np.maximum(left - q[child], 0)
+        left = norm(rest) if rest.any() else left
+    return [drawn(left)]
+
+
+def test_a_skipped_sibling_is_named_beside_the_other_rule_that_fits():
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_verifier(
+            duplicates_skipped,
+            form="tree",
+            drafts="with_replacement",
+            trees=[(-1, -1)],
+            checks=["law_is_target"],
+            quick=True,
+        )
+    first = str(raised.value).splitlines()[0]
+    assert (
+        ", or a child with the token of a rejected sibling is skipped, and the residual is not reduced for it" in first
+    )
+
+
+def row_of_the_node_before(p, q, parents, tokens):
+    left = p[0].copy()
+    for child, drafted in enumerate(tokens):
+        if RNG.random() * left.sum() < left[drafted]:
+            return [int(drafted), drawn(p[child])]
+        left[drafted] = 0
+    return [drawn(left)]
+
+
+def test_a_row_of_the_node_before_the_accepted_one_is_named():
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_verifier(
+            row_of_the_node_before,
+            form="tree",
+            drafts="top_k",
+            trees=[(-1, -1, -1)],
+            checks=["law_is_target"],
+            quick=True,
+        )
+    said = ": p after an accepted child is the row of the node before it in the tree"
+    assert said in str(raised.value).splitlines()[0]
 
 
 def reads_the_row_of(node):

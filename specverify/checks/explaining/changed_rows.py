@@ -88,6 +88,10 @@ def _late_inside(rows: Sequence[Row], drafts: Tokens, i: int) -> Row:
     return rows[min(i + 1, len(drafts) - 1)]
 
 
+def _last(rows: Sequence[Row], drafts: Tokens, i: int) -> Row:
+    return rows[len(drafts) - 1]
+
+
 def _sorted(rows: Sequence[Row], drafts: Tokens, i: int) -> Row:
     return sorted(rows[i], reverse=True)
 
@@ -127,6 +131,7 @@ CHANGES = (
         )
         for token in range(MOST_LEFT_OUT)
     ),
+    _Changed("the row of {m} at the last draft", _last, of_one_row=False),
     _Changed("the row of {m} one position late (at the last draft its own row)", _late_inside, of_one_row=False),
     _Changed("the entries of {m} sorted by size, no longer in the order of the tokens", _sorted),
     _Changed("the row of {m} in reversed order of the tokens", _reversed),
@@ -154,9 +159,6 @@ class _ChangedModels(NamedTuple):
         This requires that only p is changed, and that the changed row is a pmf.
         """
         return self.replaced == "p" and self.is_pmf
-
-    def words(self) -> str:
-        return f"{self.rows} in place of {self.replaced}"
 
 
 def _models(one: _Changed) -> Iterator[_ChangedModels]:
@@ -196,7 +198,8 @@ def deviating(seen: Sequence[Observation], part: str) -> list[float]:
 def name_of_change(seen: Sequence[Observation], part: str) -> str:
     """Return words for the changed row that explains all observations ``seen`` of one part of a round.
 
-    With this row in place of p or q, the part follows speculative sampling. Returns "" if no row or several rows do so.
+    With this row in place of p or q, the part follows speculative sampling. Returns "" if no row or several rows do so;
+    changes that give the same row in all observed rounds count as one, and the words name them all.
     Exception: a row without one token may also be cut to its largest entries; then the words state both.
     ``part`` is "accept", "replace" or "bonus". For "accept" the words complete the sentence "drafts are accepted ...",
     otherwise "the replacement (or bonus) is drawn from ...".
@@ -213,11 +216,33 @@ def name_of_change(seen: Sequence[Observation], part: str) -> str:
     if len(fitting) == 2 and [model.leaves_out for model in fitting] == [True, False]:
         one, other = fitting
         fitting = [one._replace(rows=f"{one.rows}, or {other.rows}")] if one.replaced == other.replaced else []
-    if len(fitting) != 1:
+    equal = _equal(fitting, seen)
+    if not equal:
         return ""
     if part == "accept":
-        return f"with probability min(1, p/q) with {fitting[0].words()}"
-    return fitting[0].rows if part == "bonus" else f"norm(max(p - q, 0)) with {fitting[0].words()}"
+        return f"with probability min(1, p/q) with {_words(equal)}"
+    return _rows_of(equal) if part == "bonus" else f"norm(max(p - q, 0)) with {_words(equal)}"
+
+
+def _equal(fitting: Sequence[_ChangedModels], seen: Sequence[Observation]) -> Sequence[_ChangedModels]:
+    """Return ``fitting`` if all its changes give the same rows in every round of ``seen``, otherwise an empty list.
+
+    Two changes of several rows may give the same rows where rounds have few drafts.
+    """
+    for given, _, _ in seen:
+        first, *others = (one.change(given.rows, given.drafts) for one in fitting) if fitting else (None,)
+        if any(other != first for other in others):
+            return []
+    return fitting
+
+
+def _rows_of(fitting: Sequence[_ChangedModels]) -> str:
+    return ", or ".join(one.rows for one in fitting)
+
+
+def _words(fitting: Sequence[_ChangedModels]) -> str:
+    """Return words for changes that give the same rows: "the row of p at ..., or the row of p ... in place of p"."""
+    return f"{_rows_of(fitting)} in place of {fitting[0].replaced}"
 
 
 def change_of_rounds(seen: Mapping[str, Sequence[Observation]]) -> str:
@@ -228,8 +253,8 @@ def change_of_rounds(seen: Mapping[str, Sequence[Observation]]) -> str:
     """
     if sum(bool(deviating(observed, part)) for part, observed in seen.items()) < 2:
         return ""
-    fitting = (
-        model.words()
+    fitting = [
+        model
         for one in CHANGES
         for model in _models(one)
         if model.is_pmf
@@ -238,9 +263,9 @@ def change_of_rounds(seen: Mapping[str, Sequence[Observation]]) -> str:
             for part, observed in seen.items()
             for given, i, value in observed
         )
-    )
-    only = next(fitting, "")
-    return only if next(fitting, None) is None else ""
+    ]
+    equal = _equal(fitting, [each for observed in seen.values() for each in observed])
+    return _words(equal) if equal else ""
 
 
 def changed_row(seen: Row, rows: Mapping[str, Row], near: float) -> str:

@@ -493,14 +493,16 @@ def _other_rows(
         "p is computed after the beginning of the round, without its drafts",
         rows._replace(p=(p(texts[0]),) * len(texts)),
     )
-    short = tuple(
-        scaled([mass if other > 0 else 0.0 for mass, other in zip(row, q, strict=True)])
-        for row, q in zip(rows.p, one.q, strict=False)
-    )
-    yield (
-        "p is cut to the tokens with q > 0 and divided by their sum",
-        rows._replace(p=(*short, *rows.p[len(short) :])),
-    )
+    drawn = {i for role, i, place in one.places if role == "draft" and place}
+    if models.q is not None or drawn.issuperset(range(len(one.drafts))):  # q of a draft that is not drawn is not known
+        short = tuple(
+            scaled([mass if other > 0 else 0.0 for mass, other in zip(row, q, strict=True)])
+            for row, q in zip(rows.p, one.q, strict=False)
+        )
+        yield (
+            "p is cut to the tokens with q > 0 and divided by their sum",
+            rows._replace(p=(*short, *rows.p[len(short) :])),
+        )
     if models.q is not None:
         q = _of(models.q)
         early = tuple(q(text[:-1]) if len(text) > len(models.prompt) else q(text) for text in texts)

@@ -219,7 +219,7 @@ def _under_other_parameters(here: InScenario, prefix: Tokens, tokens: Tokens) ->
         less = {other: kept for other, kept in setting.items() if other != name}
         whole = _rows(_warped(target, less), _warped(draft, less), prefix, tokens)
         for said, cut in _CUTS.items():
-            if said.startswith(("not", name)):
+            if "{name}" in said or said.startswith(name):
                 wrong = ModelRows(*(_all_cut(cut, *pair, setting[name]) for pair in zip(whole, right, strict=True)))
                 result |= _in_place(right, wrong, said.format(name=name))
     return result
@@ -271,6 +271,9 @@ _CUTS: Mapping[str, Cut] = {
     "not divided by its sum after {name}": lambda row, by, value: [
         mass if kept > 0 else 0 * mass for mass, kept in zip(row, by, strict=True)
     ],
+    "cut by a mask of {name} that belongs to the sorted probabilities, applied to those in order of the tokens": (
+        lambda row, by, value: _first_tokens(row, sum(kept > 0 for kept in by))
+    ),
     "min_p compared with the probabilities themselves, not with the share of the largest one": lambda row, by, value: (
         scaled([mass if mass >= min(value, max(row)) else 0 * mass for mass in row])
     ),
@@ -283,6 +286,12 @@ _CUTS: Mapping[str, Cut] = {
 }
 """Description -> wrong truncation of a row, a function of the full row, the rightly truncated row, and the parameter.
 """
+
+
+def _first_tokens(row: Row, number: int) -> Row:
+    """Return ``row`` cut to its first ``number`` tokens and divided by its sum; unchanged if their sum is 0."""
+    cut = [mass if token < number else 0 * mass for token, mass in enumerate(row)]
+    return scaled(cut) if any(mass > 0 for mass in cut) else row
 
 
 def _in_place(right: ModelRows, wrong: ModelRows, said: str) -> dict[str, ModelRows]:
@@ -425,13 +434,18 @@ def fits(seen: Any, said: Any, most: float) -> bool:
     ``seen`` is the observed value, and ``said`` the value that the rule gives. Both are probabilities, or ``seen`` is a
     mapping token -> probability and ``said`` a row.
     """
+    return deviation(seen, said) <= most
+
+
+def deviation(seen: Any, said: Any) -> float:
+    """Return the largest difference of an entry between an observation and a rule; the arguments are as in ``fits``."""
     if isinstance(seen, Mapping):
         inside = range(len(said))
         masses = [(seen.get(token, 0), mass) for token, mass in enumerate(said)]
         masses += [(mass, 0) for token, mass in seen.items() if token not in inside]
     else:
         masses = [(seen, said)]
-    return all(abs(one - other) <= most for one, other in masses)
+    return max((float(abs(one - other)) for one, other in masses), default=0.0)
 
 
 def is_wrong(given: GivenDrafts, part: str) -> bool:

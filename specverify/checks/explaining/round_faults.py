@@ -23,11 +23,13 @@ from specverify.checks.explaining.changed_rows import (
     name_of_change,
     step_rule,
 )
+from specverify.checks.explaining.first_difference import SHARE
 from specverify.checks.explaining.given_drafts import (
     GENERIC,
     PARTS,
     WIDE,
     GivenDrafts,
+    deviation,
     error_of,
     expected,
     fits,
@@ -610,8 +612,8 @@ def _first_wrong(
     """Return the observation of ``part`` that ``_example`` quotes as wrong; None if all are right.
 
     ``part`` is "accept", "replace" or "bonus", and ``all_given`` are the rounds. The result is (round, position,
-    observed value, expected value). With ``briefly``, an instructive observation is preferred to the first one
-    (``_is_telling``).
+    observed value, expected value). A deviation is left out if it is much smaller than the largest one. With
+    ``briefly``, an instructive observation is preferred to the first one (``_is_telling``).
     """
     found = [
         (given, i, seen, said)
@@ -619,6 +621,8 @@ def _first_wrong(
         for i, seen in values_of(given, part)
         if not fits(seen, said := expected(given, part, i, given.rows), error_of(given, part, i))
     ]
+    largest = max((deviation(seen, said) for _, _, seen, said in found), default=0.0)
+    found = [one for one in found if deviation(one[2], one[3]) >= SHARE * largest]
     shows = [one for one in found if part == "bonus" or _is_telling(one[0], part, one[1])]
     placed = [one for one in shows if (part, one[1]) in one[0].places]
     if part == "accept" and placed and placed[0][0].of_engine:  # a test that surely passes has no line

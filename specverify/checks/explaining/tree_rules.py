@@ -14,7 +14,7 @@ from typing import NamedTuple
 from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.round_rules import Row, excess, ratio, scaled, without
 from specverify.reference import Draft, LanguageModel, Tokens
-from specverify.reference.trees import child_pmf, children
+from specverify.reference.trees import child_pmf, children, path_tokens
 
 NEAR = 1e-6
 
@@ -49,12 +49,13 @@ class TreeRound(NamedTuple):
     """The draws after the draft, without draws that have a certain outcome."""
     emitted: Tokens
 
-    def level(self, depth: int, siblings: Sequence[int]) -> TreeLevel:
+    def level(self, depth: int, siblings: Sequence[int], path: Tokens | None = None) -> TreeLevel:
         """Return the children of the node after ``depth`` emitted tokens, with p and the q of each child.
 
-        ``siblings`` are the indices of these children in the draft, in the order of their tests.
+        ``siblings`` are the indices of these children in the draft, in the order of their tests. p is the row after
+        the tokens ``path`` of the tree, by default after the emitted ones.
         """
-        p_row = self.target(self.prefix + self.emitted[:depth])
+        p_row = self.target(self.prefix + (self.emitted[:depth] if path is None else path))
         p = tuple(float(mass) for mass in p_row.tolist())
         rows = tuple(tuple(float(mass) for mass in child_pmf(self.draft, child, p_row).tolist()) for child in siblings)
         tokens = tuple(self.draft.tokens[child] for child in siblings)
@@ -72,9 +73,18 @@ class OutcomeOfTests(NamedTuple):
     """The draws after the tests."""
 
 
+OfNode = Callable[[TreeRound, int, int], Tokens]
 OfChild = Callable[[TreeLevel, int], Row]
 Update = Callable[[TreeLevel, Row, Row, int], Row]
 
+P_RULES: Mapping[str, OfNode] = {
+    "": lambda one, node, depth: one.emitted[:depth],
+    "p after an accepted child is the row of the node before it in the tree": lambda one, node, depth: path_tokens(
+        one.draft, max(node - 1, -1)
+    ),
+    "p after an accepted child is the row of its parent": lambda one, node, depth: one.emitted[: max(depth - 1, 0)],
+}
+"""Rule -> the tokens of the tree after which p is taken at an accepted node, at a depth; the node -1 is the root."""
 Q_RULES: Mapping[str, OfChild] = {
     "": lambda level, i: level.q[i],
     "q of a later sibling is not renormalised after the siblings before it are removed": lambda level, i: level.whole_q,
@@ -101,6 +111,9 @@ RESIDUALS: Mapping[str, Update] = {
     "the residual after a second rejected child is max(p - q, 0) again, not that of the residual": (
         lambda level, r, q, i: excess(level.p, q)
     ),
+    "a child with the token of a rejected sibling is skipped, and the residual is not reduced for it": (
+        lambda level, r, q, i: r if level.tokens[i] in level.tokens[:i] else excess(r, q)
+    ),
 }
 
 
@@ -111,40 +124,52 @@ def _difference(r: Row, q: Row) -> Row:
 def name_of_tree_rule(rounds: Sequence[TreeRound]) -> str:
     """Return the name of the wrong rule that all draws of ``rounds`` follow; "" if none is found.
 
-    If several rules fit, the shortest name is returned if all other names begin with it, else "".
+    If several rules fit, the shortest name is returned if all other names begin with it. Otherwise two names are joined
+    by "or", and for more the result is "".
     """
     if not rounds or follows_rejection(rounds):
         return ""
-    rules = [("", residual) for residual in RESIDUALS] + [(q_rule, "") for q_rule in Q_RULES]
-    fitting = [rule for rule in rules if any(rule) and _fits(rounds, *rule)]
+    rules = [rule for rule in _rules() if any(rule)]
+    fitting = [rule for rule in rules if rule.count("") == len(rule) - 1 and _fits(rounds, *rule)]
     if not fitting:
-        fitting = [rule for rule in product(Q_RULES, RESIDUALS) if all(rule) and _fits(rounds, *rule)]
+        fitting = [rule for rule in rules if rule.count("") < len(rule) - 1 and _fits(rounds, *rule)]
     names = sorted(("; ".join(filter(None, rule)) for rule in fitting), key=len)
-    return names[0] if names and all(name.startswith(names[0]) for name in names) else ""
+    if names and all(name.startswith(names[0]) for name in names):
+        return names[0]
+    return ", or ".join(names) if len(names) == 2 else ""
 
 
 def follows_rejection(rounds: Sequence[TreeRound]) -> bool:
     """Return whether recursive rejection, the right rule, predicts every draw of ``rounds``."""
-    return _fits(rounds, "", "")
+    return _fits(rounds, "", "", "")
 
 
 def has_tree_rule(rounds: Sequence[TreeRound]) -> bool:
     """Return whether a rule with a name, or the right rule, predicts every draw of ``rounds``."""
-    return any(_fits(rounds, *rule) for rule in product(Q_RULES, RESIDUALS))
+    return any(_fits(rounds, *rule) for rule in _rules())
 
 
-def _fits(rounds: Sequence[TreeRound], q_rule: str, residual: str) -> bool:
-    return all(_rule_predicts(one, Q_RULES[q_rule], RESIDUALS[residual]) for one in rounds)
+def _rules() -> list[tuple[str, str, str]]:
+    """Return the names of the parts of each rule: of p, of q and of the residual; "" for a right part.
+
+    A rule with the wrong row of p has no other wrong part.
+    """
+    return [*product([""], Q_RULES, RESIDUALS), *((p_rule, "", "") for p_rule in P_RULES if p_rule)]
 
 
-def _rule_predicts(one: TreeRound, q_rule: OfChild, residual: Update) -> bool:
+def _fits(rounds: Sequence[TreeRound], p_rule: str, q_rule: str, residual: str) -> bool:
+    return all(_rule_predicts(one, P_RULES[p_rule], Q_RULES[q_rule], RESIDUALS[residual]) for one in rounds)
+
+
+def _rule_predicts(one: TreeRound, p_rule: OfNode, q_rule: OfChild, residual: Update) -> bool:
     """Return whether a rule predicts the acceptance of each tested child and the last token of the round ``one``.
 
-    ``q_rule`` returns the q of a child, and ``residual`` the row r after a rejection.
+    ``p_rule`` returns the tokens after which p is taken, ``q_rule`` the q of a child, and ``residual`` the row r after
+    a rejection.
     """
     items, nodes = one.items, (-1,)
     for depth, token in enumerate(one.emitted):
-        level = one.level(depth, children(one.draft.parents, nodes))
+        level = one.level(depth, children(one.draft.parents, nodes), p_rule(one, nodes[0], depth))
         tested = outcome_of_tests(level, items, q_rule, residual)
         if tested is None:
             return False
