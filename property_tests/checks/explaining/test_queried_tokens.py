@@ -111,11 +111,11 @@ def test_a_draw_after_a_query_to_the_target_is_no_draft():
 
 
 def test_a_chosen_draft_that_is_tested_with_a_whole_row_is_not_called_a_cut_of_p():
-    """The drafts are those that a table of its own finds likeliest; they should count as certain."""
+    """The draft is always token 0, so q should be 1; the engine tests it with a smaller q, and mostly keeps it."""
 
     def engine(scenario):
         table = np.arange(scenario.vocabulary) + 1.0
-        token, q = len(table) - 1, table / table.sum()
+        token, q = 0, table / table.sum()
 
         def decode(prompt):
             text, end = tuple(prompt), len(prompt) + scenario.horizon
@@ -134,6 +134,4 @@ def test_a_chosen_draft_that_is_tested_with_a_whole_row_is_not_called_a_cut_of_p
 
     verdict = law_verdict(engine, SCENARIOS[2:3])
     assert verdict.status is Status.REFUTED
-    fault = verdict.counterexample.fault
-    assert "is cut to the tokens" not in fault
-    assert "as with q = " in fault
+    assert "is cut to the tokens" not in verdict.counterexample.fault
