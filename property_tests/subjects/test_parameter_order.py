@@ -48,7 +48,7 @@ UNCHANGED = [
     lambda draws, target, draft, tokens: 0,
     lambda p, q, parents, tokens: 0,
     lambda target, draft, parents, tokens: 0,
-    lambda small_probs, large_probs, draft_tokens: 0,
+    lambda draft, rows, draft_tokens: 0,
     lambda top_p, q, draft_tokens: 0,
     len,
 ]
@@ -104,6 +104,14 @@ def small_first(replace):
     return verify
 
 
+def drafts_before_rows(replace):
+    def verify(guesses, ours, theirs):
+        accepted, token = decided(ours, theirs, guesses, replace)
+        return [*accepted, token]
+
+    return verify
+
+
 def by_unknown_names(replace):
     def verify(*, candidates, speculator, base):
         accepted, token = decided(base, speculator, candidates, replace)
@@ -120,7 +128,7 @@ def counted(replace):
     return verify
 
 
-@pytest.mark.parametrize("make", [small_first, by_unknown_names, counted])
+@pytest.mark.parametrize("make", [drafts_before_rows, by_unknown_names])
 def test_calls_show_the_order_that_names_do_not_state(make):
     (verdict,) = check_verifier(make(residual), checks=["law_is_target"], quick=True)
     (note,) = [note for note in verdict.figures["notes"] if "only in this order" in note]
@@ -129,18 +137,36 @@ def test_calls_show_the_order_that_names_do_not_state(make):
         check_verifier(make(unchanged_p), checks=["law_is_target"], quick=True)
 
 
+@pytest.mark.parametrize("make", [small_first, counted])
+def test_names_of_models_state_the_order(make):
+    (verdict,) = check_verifier(make(residual), checks=["law_is_target"], quick=True)
+    assert not [note for note in verdict.figures.get("notes", ()) if "order" in note]
+
+
+def test_q_before_p_must_be_stated():
+    """A verifier that exchanges p and q looks the same as one that takes q first."""
+
+    def verify(a, b, guesses):
+        return small_first(residual)(a, b, guesses)
+
+    said = r"seems to take a as q, b as p, guesses as draft_tokens: .* pass lambda p, q, draft_tokens: verify\(q, p, dr"
+    with pytest.raises(UnusableSubject, match=said):
+        check_verifier(verify, quick=True)
+    check_verifier(lambda p, q, draft_tokens: verify(q, p, draft_tokens), checks=["law_is_target"], quick=True)
+
+
 def test_single_calls_are_passed_in_the_order_that_calls_show():
     call = Call(np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([[0.25, 0.75]]), np.array([1]))
-    verdicts = check_verifier(small_first(residual), cases=[call], on_fail=None)
+    verdicts = check_verifier(drafts_before_rows(residual), cases=[call], on_fail=None)
     assert {verdict.status for verdict in verdicts} <= {Status.HOLDS, Status.NOT_APPLICABLE}
 
 
 def test_the_usual_order_is_kept_if_it_is_right_or_no_order_is():
     calls = []
 
-    def usual(small, large, tokens):
+    def usual(one, other, tokens):
         calls.append(len(tokens))
-        return drafts_first(residual)(tokens, large, small)
+        return drafts_first(residual)(tokens, other, one)
 
     for verify in (usual, lambda a, b, c: [0]):
         assert in_found_order(verify, lambda _: ROW) == (verify, ())
@@ -148,13 +174,13 @@ def test_the_usual_order_is_kept_if_it_is_right_or_no_order_is():
 
 
 def test_an_error_shows_which_argument_has_arrived_where():
-    def verify(candidate, verifier_rows, speculator_rows):
-        return [verifier_rows[0][token] for token in candidate]
+    def verify(candidate, one, other):
+        return [one[0][token] for token in candidate]
 
     with pytest.raises(UnusableSubject) as raised:
         check_verifier(verify, quick=True)
     rows = r"= \[\[.*\]\]"
-    given = rf"given candidate \(p\) {rows}, verifier_rows \(q\) {rows}, speculator_rows \(draft_tokens\) = \[\d"
+    given = rf"given candidate \(p\) {rows}, one \(q\) {rows}, other \(draft_tokens\) = \[\d"
     assert re.search(given, str(raised.value))
 
 

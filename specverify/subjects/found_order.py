@@ -1,9 +1,11 @@
 """The order of p, q and drafts in a verifier whose names do not state it: it is found by calls with known results.
 
 In these calls all rows are one-hot, so the right tokens are certain. The usual order (p, q, drafts) is kept if it gives
-the right tokens. Otherwise the arguments are passed in the only order that does; if there is no such order or more than
-one, in the usual order. A verifier that is wrong in its usual order could be right with p and q exchanged. So the
-order is a note of the verdict.
+the right tokens. Otherwise the arguments are passed in the only order that does, and a note of the verdict states it.
+If there is no such order or more than one, they are passed in the usual order.
+
+Calls never show that q comes before p: a wrong verifier that exchanges p and q is right in this order. Its author must
+state the order.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from specverify.subjects.fresh_generators import with_generator
 from specverify.subjects.logarithms import with_logarithms
 from specverify.subjects.parameter_order import ORDER, in_named_order, passed_in_order, roles_of
 from specverify.subjects.seeded import seeded
+from specverify.subjects.subject import UnusableSubject
 
 RIGHT: tuple[tuple[list[int], ...], ...] = (([CERTAIN[0][0]],), ([*DRAFTS, CERTAIN[1][-1]], [*DRAFTS]))
 """The right results of the two calls. If all drafts are accepted, the bonus token may be left out."""
@@ -46,6 +49,8 @@ def in_found_order(verify: BareVerifier, form_of: Callable[[BareVerifier], Form]
     ``form_of(verify)`` returns the form of a verifier of chains with parameters in the usual order. The verifier is
     called only if the names of its parameters do not state the order. It must not be called while random calls are
     intercepted.
+
+    Raises ``UnusableSubject`` if it gives the right tokens only with q before p, and no name states p or q.
     """
     plain = in_named_order(with_generator(verify))
     usual = with_logarithms(plain)
@@ -66,7 +71,15 @@ def in_found_order(verify: BareVerifier, form_of: Callable[[BareVerifier], Form]
         return Ordered(usual)
     ((order, candidate),) = right
     places = ", ".join(f"{name} as {role}" for name, role in zip(names, order, strict=False))
-    return Ordered(candidate, (f"takes {places}: only in this order do one-hot rows give the right tokens",))
+    only = "only in this order do one-hot rows give the right tokens"
+    if order.index("q") < order.index("p") and not {"p", "q"} & {*roles}:
+        raise UnusableSubject(f"it seems to take {places}: {only}. Its names do not state it: {_wrapper(order)}")
+    return Ordered(candidate, (f"takes {places}: {only}",))
+
+
+def _wrapper(order: Sequence[str]) -> str:
+    """Return an advice how to state that a verifier takes its arguments in ``order``."""
+    return f"if it is so, pass lambda p, q, draft_tokens: verify({', '.join(order)})"
 
 
 def _is_right(verify: BareVerifier, form_of: Callable[[BareVerifier], Form]) -> bool:

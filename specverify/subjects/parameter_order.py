@@ -24,6 +24,11 @@ _KINDS: Mapping[str, str] = {
     ),
 }
 """What a word in the name of a parameter states about its values."""
+_MODELS: Mapping[str, str] = {
+    **dict.fromkeys(("target", "large", "big", "teacher", "verifier"), "p"),
+    **dict.fromkeys(("draft", "drafter", "small", "student", "speculator", "assistant", "proposal"), "q"),
+}
+"""The row that belongs to a model, by a word for the model in the name of a parameter."""
 
 
 def in_named_order(verify: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,7 +91,7 @@ def roles_of(names: Sequence[str]) -> list[str]:
 def _role(parameter: str) -> str:
     """Return the role that a parameter's name indicates: "p", "q", "parents" or "draft_tokens"; "" if none.
 
-    The last word that states a kind of values decides: ``draft_token_probs`` are rows.
+    The last word that states a kind of values decides: ``draft_token_probs`` are rows. ``draft`` alone states nothing.
     """
     words = re.split(r"_+", parameter.lower())
     if {"parent", "parents"} & {*words}:
@@ -94,9 +99,8 @@ def _role(parameter: str) -> str:
     kinds = [_KINDS[word] for word in words if word in _KINDS]
     if kinds and kinds[-1] == "tokens":
         return "draft_tokens"
-    if "target" in words:
-        return "p"
-    if "draft" in words:
-        return "q" if kinds else ""
+    models = {_MODELS[word] for word in words if word in _MODELS}
+    if len(models) == 1:
+        return "" if words == ["draft"] else models.pop()
     letters = {*words} & {"p", "q"}
     return letters.pop() if len(letters) == 1 and all(word in _KINDS for word in words) else ""
