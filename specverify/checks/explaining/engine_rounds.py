@@ -556,14 +556,19 @@ def model_of_law(law: Mapping[Any, Any], size: int) -> LanguageModel:
 
     After tokens with which no text of ``law`` begins, the model returns zeros ``[size]``.
     """
-    masses: dict[Tokens, Any] = defaultdict(float)
+    after: dict[Tokens, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    totals: dict[Tokens, float] = defaultdict(float)
     for text, mass in law.items():
-        for length in range(len(text) + 1):
-            masses[text[:length]] += float(mass)
+        totals[text] += float(mass)
+        for length, token in enumerate(text):
+            after[text[:length]][token] += float(mass)
+            totals[text[:length]] += float(mass)
 
     def model(text: Tokens) -> Pmf:
-        total = masses.get(text, 0.0)
-        row = np.array([masses.get((*text, token), 0.0) for token in range(size)])
-        return row / total if total > 0 else row
+        row = np.zeros(size)
+        for token, mass in after[text].items() if text in after else ():
+            if 0 <= token < size:
+                row[token] = mass
+        return row / totals[text] if totals.get(text, 0.0) > 0 else row
 
     return model
