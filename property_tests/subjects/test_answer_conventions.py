@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -65,10 +67,48 @@ def batched_counts_and_tokens(replace):
     return verify
 
 
+class Round(NamedTuple):
+    accepted: list[int]
+    correction: int
+
+
+@dataclass
+class Counted:
+    kept: int
+    bonus_or_recovered: int
+
+
+def named_tuple(replace):
+    def verify(p, q, draft_tokens):
+        accepted, token = decided(p, q, draft_tokens, replace)
+        return Round(accepted, token)
+
+    return verify
+
+
+def data_class(replace):
+    def verify(p, q, draft_tokens):
+        accepted, token = decided(p, q, draft_tokens, replace)
+        return Counted(kept=len(accepted), bonus_or_recovered=token)
+
+    return verify
+
+
+def dictionary(replace):
+    def verify(p, q, draft_tokens):
+        accepted, token = decided(p, q, draft_tokens, replace)
+        return {"n_accepted": len(accepted), "next_token": token}
+
+    return verify
+
+
 CONVENTIONS = [tokens_and_count, accepted_and_token, padded_and_token, count_and_token, token_and_mask]
 
 
-@pytest.mark.parametrize("convention", [*CONVENTIONS, batched_counts_and_tokens], ids=lambda one: one.__name__)
+NAMED = [named_tuple, data_class, dictionary]
+
+
+@pytest.mark.parametrize("convention", [*CONVENTIONS, *NAMED, batched_counts_and_tokens], ids=lambda one: one.__name__)
 def test_the_law_is_that_of_all_emitted_tokens(convention):
     check_verifier(convention(residual), checks=["law_is_target"], quick=True)
     with pytest.raises(SpeculationRefuted, match="replaced by a draw from p"):

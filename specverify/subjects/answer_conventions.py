@@ -1,4 +1,6 @@
-"""Verifiers that return a tuple: the convention of its parts is found by two calls with certain rows.
+"""Verifiers that return several parts: their convention is found by two calls with certain rows.
+
+The parts are those of a tuple, or of a mapping, a named tuple or a data class in which none is named as the tokens.
 
 Usual conventions are (all emitted tokens, number of accepted drafts), (accepted drafts, next token), (number of
 accepted drafts, next token) and (mask of accepted drafts, next token). In both calls all rows are one-hot, there are
@@ -23,6 +25,7 @@ from specverify.base.callables import innermost
 from specverify.subjects.array_kinds import BareVerifier, conversions
 from specverify.subjects.batch_call import BatchRow, arguments_of, arrays_of_rows, invoked, takes_lengths
 from specverify.subjects.forms import Form
+from specverify.subjects.named_parts import has_parts, parts_of
 from specverify.subjects.seeded import seeded
 
 SIZE, LEAST = 8, 3
@@ -48,12 +51,12 @@ class _Convention(NamedTuple):
 def with_rows(verify: BareVerifier, form: Form, *, now: bool = False) -> BareVerifier:
     """Return a function that calls ``verify`` and returns all emitted tokens: a row, or one row for each of a batch.
 
-    Returns ``verify`` unchanged if its source has no statement that returns a tuple. The convention of the tuple is
-    searched in the first call, or ``now``, which calls ``verify``. It must not be searched while random calls are
-    intercepted. If none is found, tuples are returned as they are. ``form`` is the form of the arguments of ``verify``,
-    with a chain of drafts.
+    Returns ``verify`` unchanged if its source has no statement that returns several parts. Their convention is searched
+    in the first call, or ``now``, which calls ``verify``. It must not be searched while random calls are intercepted.
+    If none is found, results are returned as they are. ``form`` is the form of the arguments of ``verify``, with a
+    chain of drafts.
     """
-    if not _returns_tuple(verify):
+    if not _returns_parts(verify):
         return verify
     if now:
         _convention_of(verify, form)
@@ -62,36 +65,47 @@ def with_rows(verify: BareVerifier, form: Form, *, now: bool = False) -> BareVer
     def emitting(p: Any, q: Any, draft_tokens: Any, *others: Any, **named: Any) -> Any:
         convention = _convention_of(verify, form)
         answer = verify(p, q, draft_tokens, *others, **named)
-        if convention is None or not isinstance(answer, tuple):
+        parts = None if convention is None else parts_of(answer)
+        if convention is None or parts is None:
             return answer
         if convention.token is None:
-            return answer[convention.row or 0]
+            return parts[convention.row or 0]
         if not form.batched:
-            return _emitted(answer, convention, draft_tokens)
-        rows = zip(zip(*answer, strict=True), draft_tokens, strict=True)
-        return [_emitted(parts, convention, drafts) for parts, drafts in rows]
+            return _emitted(parts, convention, draft_tokens)
+        rows = zip(zip(*parts, strict=True), draft_tokens, strict=True)
+        return [_emitted(row, convention, drafts) for row, drafts in rows]
 
     return emitting
 
 
-def _returns_tuple(verify: BareVerifier) -> bool:
+def _returns_parts(verify: BareVerifier) -> bool:
     """Return whether the source of ``verify`` has a statement such as ``return tokens, count``; False without source.
 
-    The source of an object is that of its method ``forward`` or ``__call__``.
+    The statement may also return a dictionary, or call a named tuple or a data class by its name. The source of an
+    object is that of its method ``forward`` or ``__call__``.
     """
     function = innermost(verify)
     if not inspect.isroutine(function):
         function = getattr(type(function), "forward", type(function).__call__)
-    with suppress(OSError, TypeError, SyntaxError):
+    with suppress(OSError, TypeError, SyntaxError, ValueError):
         tree = ast.parse(dedent(inspect.getsource(function)))
         ends = (node.value if isinstance(node, ast.Return) else getattr(node, "body", None) for node in ast.walk(tree))
-        return any(isinstance(end, ast.Tuple) for end in ends)
+        known = inspect.getclosurevars(function)
+        names = {**known.builtins, **known.globals, **known.nonlocals}
+        return any(isinstance(end, ast.Tuple | ast.Dict) or _calls_class_with_parts(end, names) for end in ends)
     return False
+
+
+def _calls_class_with_parts(end: ast.AST | None, names: Mapping[str, Any]) -> bool:
+    """Return whether ``end``, a returned expression, calls a named tuple or a data class that ``names`` holds."""
+    called = end.func if isinstance(end, ast.Call) else None
+    kind = names.get(called.id) if isinstance(called, ast.Name) else None
+    return isinstance(kind, type) and has_parts(kind)
 
 
 @lru_cache(maxsize=256)
 def _convention_of(verify: BareVerifier, form: Form) -> _Convention | None:
-    """Return the convention of the tuples that ``verify`` returns; None if it is not found.
+    """Return the convention of the results of ``verify``, which have several parts; None if it is not found.
 
     ``form`` is the form of the arguments. The verifier is called with arrays of one library after the other, until no
     call raises; the convention is read from these results.
@@ -104,9 +118,10 @@ def _convention_of(verify: BareVerifier, form: Form) -> _Convention | None:
         with suppress(Exception), seeded(SEED):
             given = [arrays_of_rows(called, takes_lengths(verify), arguments) for called in calls]
             answers = [invoked(verify, arguments.parameters(SIZE), *convert(arrays)) for arrays in given]
-            if not all(type(answer) is tuple for answer in answers):
+            parts = [parts_of(answer) for answer in answers]
+            if not all(parts):
                 return None
-            return _read(list(zip(*answers[0], strict=True)) if form.batched else answers)
+            return _read(list(zip(*(parts[0] or ()), strict=True)) if form.batched else parts)
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
 TOKENS: Final = (
@@ -28,10 +28,29 @@ def tokens_of(answer: Any) -> Any:
     This is the only field or key with one of the names ``TOKENS``, if ``answer`` is a mapping, a named tuple or a data
     class. Any other result is returned unchanged.
     """
-    if not (isinstance(answer, Mapping) or hasattr(answer, "_fields") or is_dataclass(answer)):
+    if not has_parts(answer):
         return answer
     parts = [part for path in TOKENS if (part := value_at(answer, path)) is not None]
     return parts[0] if len(parts) == 1 else answer
+
+
+def has_parts(kind: Any) -> bool:
+    """Return whether ``kind``, a value or a class, is a mapping, a named tuple or a data class."""
+    return isinstance(kind, Mapping) or hasattr(kind, "_fields") or is_dataclass(kind)
+
+
+def parts_of(answer: Any) -> tuple[Any, ...] | None:
+    """Return the parts of a verifier's result as a tuple; None if it has no parts, or if one is named as the tokens.
+
+    The result may be a tuple, a mapping, a named tuple or a data class.
+    """
+    if type(answer) is tuple:
+        return answer
+    if not has_parts(answer) or tokens_of(answer) is not answer:
+        return None
+    if isinstance(answer, Mapping):
+        return tuple(answer.values())
+    return tuple(answer) if hasattr(answer, "_fields") else tuple(getattr(answer, item.name) for item in fields(answer))
 
 
 def value_at(answer: Any, path: str) -> Any:
