@@ -53,6 +53,9 @@ UNLIKELY = 0.25
 LIKE_PLAIN = 2.5 * UNLIKELY
 """The cost of a draft that is drawn from p, if the draft model is unknown: a round without drafts costs less."""
 
+OWN_REPLACEMENT = 3.0
+"""The cost of a rejected draft that is its own replacement, without a draw: rather it was drawn to be emitted."""
+
 UNDRAWN_WORDS = "chosen without a draw"
 """The beginning of the words about a token that no draw produced although several tokens are possible."""
 CHOSEN_DRAFT = "draft {} ({}) is the argmax of q, without a draw, but is tested as if it were drawn from q"
@@ -720,7 +723,8 @@ class _PathReader:
         here, gone = text + drafts[:i], ((*text, *drafts[: i + 1]),)
         for new, last, cost, row, place in self._token(at, here, excess(p, q), "norm(max(p - q, 0))", now):
             drawn = last > at
-            more = self._misfit(at, "replace", len(text) + len(drafts)) if drawn else 0.0
+            itself = OWN_REPLACEMENT if new == drafts[i] else 0.0
+            more = self._misfit(at, "replace", len(text) + len(drafts)) if drawn else itself
             shown = f"replaced by {new}" + (f" ({row})" if row else f" ({place[2:]})" if place else "")
             fault = now.fault or (row and f"a rejected draft is replaced by a token {row}{_in_parentheses(place)}")
             used = tuple(text + drafts[:k] for k in range(i + 1))
