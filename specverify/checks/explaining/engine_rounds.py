@@ -195,17 +195,17 @@ def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
     return readings
 
 
-def _learned(readings: Sequence[Reading | None]) -> dict[Tokens, Row]:
+def _learned(readings: Sequence[Reading | None], *, only_shown: bool = False) -> dict[Tokens, Row]:
     """Return the row of q after each text, inferred from the drafts of all paths.
 
     ``readings`` has the description of each path as rounds, or None. The row after a text is the one from which most
-    paths draw the draft there. A path counts less if it fits the rule worse. The last token of a text does not count if
-    it is neither tested nor followed by another one of its round: it may be no draft.
+    paths draw the draft there. A path counts less if it fits the rule worse. With ``only_shown``, the last token of a
+    text does not count if it is neither tested nor followed by another one of its round: it may be no draft.
     """
     votes: dict[Tokens, dict[Row, float]] = defaultdict(lambda: defaultdict(float))
     for one, weight in _weighed(readings):
         tested = {i for role, i, _ in one.places if role == "test"}
-        shown = len(one.q) if one.end[0] else max(tested, default=-1) + 1
+        shown = len(one.q) if one.end[0] or not only_shown else max(tested, default=-1) + 1
         for i, row in enumerate(one.q[:shown]):
             votes[one.text + one.drafts[:i]][tuple(round(float(mass), 9) for mass in row)] += weight
     return {text: max(count, key=count.__getitem__) for text, count in votes.items()}
@@ -388,7 +388,7 @@ def _all_given(read: Sequence[tuple[Reading, Models]], *, undrawn: bool = True) 
     ``undrawn``: include rounds with a token that no draw produced and that is not explained. ``read`` has (reading,
     models) of each path.
     """
-    learned = _learned([reading for reading, models in read if models.q is None])
+    learned = _learned([reading for reading, models in read if models.q is None], only_shown=True)
     return [
         _given(one, before, models, learned)
         for reading, models in read
