@@ -207,6 +207,7 @@ def test_a_kind_without_a_plan_has_the_scenarios_of_rows_and_cases_at_even_dista
     assert len(set(map(quick.name_of_case, chosen))) == len(chosen)
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.usefixtures("unexplained")
 @pytest.mark.parametrize("shared", [False, True])
 def test_quick_refutes_rows_that_race_with_the_same_noise(shared):

@@ -116,7 +116,7 @@ def test_the_law_is_that_of_all_emitted_tokens(convention):
 
 
 def test_single_calls_have_the_order_and_the_convention_too():
-    cases = hard_calls(vocabulary=64)
+    cases = [call for call in hard_calls(vocabulary=64) if call.shape in {"at edges", "peaked"}]
     check_verifier(numbered(residual), cases=cases)
     with pytest.raises(SpeculationRefuted, match="the rule gives"):
         check_verifier(numbered(unchanged_p), cases=cases)

@@ -265,6 +265,7 @@ WRONG_SLOTS = {
 }
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.usefixtures("unexplained")
 @pytest.mark.parametrize("gamma", [1, 2])
 @pytest.mark.parametrize("name", WRONG_SLOTS)

@@ -80,6 +80,7 @@ def status(verify: Any, drafts: Drawn, form: Any = "tree") -> Status:
 pytestmark = pytest.mark.usefixtures("unexplained")
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("drafts", ["with_replacement", "without_replacement", "top_k"])
 @pytest.mark.parametrize("wrong", [(1, 2), (2, 1), (2, 2)], ids=str)
 def test_a_fault_at_one_sibling_is_refuted(drafts: Drawn, wrong: tuple[int, int]) -> None:
@@ -91,6 +92,7 @@ def test_the_right_rule_holds(drafts: Drawn) -> None:
     assert status(one_tree(drafts, NEVER), drafts) is Status.HOLDS
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("wrong", [(1, 2), (2, 1), NEVER], ids=str)
 def test_batches_of_trees_are_examined_at_each_level(wrong: tuple[int, int]) -> None:
     verify = trees_of_a_batch(one_tree("without_replacement", wrong))
