@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, wraps
 from textwrap import dedent
@@ -107,22 +107,34 @@ def _calls_class_with_parts(end: ast.AST | None, names: Mapping[str, Any]) -> bo
 def _convention_of(verify: BareVerifier, form: Form) -> _Convention | None:
     """Return the convention of the results of ``verify``, which have several parts; None if it is not found.
 
-    ``form`` is the form of the arguments. The verifier is called with arrays of one library after the other, until no
-    call raises; the convention is read from these results.
+    ``form`` is the form of the arguments. The convention is read from the first of ``certain_answers`` that allows it.
+    """
+    for answers in certain_answers(verify, form):
+        with suppress(Exception):
+            parts = [parts for answer in answers if (parts := parts_of(answer))]
+            if len(parts) < len(answers):
+                return None
+            return _read(list(zip(*parts[0], strict=True)) if form.batched else parts)
+    return None
+
+
+def certain_answers(verify: BareVerifier, form: Form) -> Iterator[list[Any]]:
+    """Call ``verify`` with the rows of ``CERTAIN``, and yield its results, for the arrays of each library in turn.
+
+    ``form`` is the form of its arguments. The results are those of two calls, or of one call with two rows if it takes
+    batches. A library with whose arrays a call raises is left out.
     """
     arguments = arguments_of(verify, form)
     one_hot = arguments.of_pmfs(np.eye(SIZE))
     rows = [BatchRow(one_hot[list(certain)], one_hot[list(DRAFTS)], DRAFTS) for certain in CERTAIN]
     calls = [rows] if form.batched else [[row] for row in rows]
     for convert in conversions(verify):
+        answers = None
         with suppress(Exception), seeded(SEED):
             given = [arrays_of_rows(called, takes_lengths(verify), arguments) for called in calls]
             answers = [invoked(verify, arguments.parameters(SIZE), *convert(arrays)) for arrays in given]
-            parts = [parts_of(answer) for answer in answers]
-            if not all(parts):
-                return None
-            return _read(list(zip(*(parts[0] or ()), strict=True)) if form.batched else parts)
-    return None
+        if answers is not None:
+            yield answers
 
 
 def _read(answers: Sequence[Any]) -> _Convention | None:

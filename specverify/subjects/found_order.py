@@ -15,18 +15,14 @@ from contextlib import suppress
 from itertools import permutations
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from specverify.base.callables import signature_of, told_apart
-from specverify.subjects.answer_conventions import CERTAIN, DRAFTS, SEED, SIZE, with_rows
-from specverify.subjects.array_kinds import BareVerifier, conversions
-from specverify.subjects.batch_call import BatchRow, arguments_of, arrays_of_rows, invoked, takes_lengths
+from specverify.subjects.answer_conventions import CERTAIN, DRAFTS, certain_answers, with_rows
+from specverify.subjects.array_kinds import BareVerifier
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.forms import Form
 from specverify.subjects.fresh_generators import with_generator
 from specverify.subjects.logarithms import with_logarithms
 from specverify.subjects.parameter_order import ORDER, in_named_order, passed_in_order, roles_of
-from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import UnusableSubject
 
 RIGHT: tuple[tuple[list[int], ...], ...] = (([CERTAIN[0][0]],), ([*DRAFTS, CERTAIN[1][-1]], [*DRAFTS]))
@@ -86,15 +82,8 @@ def _is_right(verify: BareVerifier, form_of: Callable[[BareVerifier], Form]) -> 
     """Return whether ``verify`` gives the right tokens for one-hot rows of p and q, with arrays of some library."""
     with suppress(Exception):
         form = form_of(verify)
-        emitting = with_rows(told_apart(verify), form)
-        arguments = arguments_of(emitting, form)
-        one_hot = arguments.of_pmfs(np.eye(SIZE))
-        rows = [BatchRow(one_hot[list(certain)], one_hot[list(DRAFTS)], DRAFTS) for certain in CERTAIN]
-        calls = [rows] if form.batched else [[row] for row in rows]
-        for convert in conversions(emitting):
-            with suppress(Exception), seeded(SEED):
-                given = [arrays_of_rows(called, takes_lengths(emitting), arguments) for called in calls]
-                answers = [invoked(emitting, arguments.parameters(SIZE), *convert(arrays)) for arrays in given]
+        for answers in certain_answers(with_rows(told_apart(verify), form), form):
+            with suppress(Exception):
                 return _all_right(list(answers[0]) if form.batched else answers)
     return False
 
