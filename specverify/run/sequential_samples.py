@@ -42,7 +42,7 @@ MOST_SAMPLES = 10**6
 """The default limit of the number of samples."""
 UNCONFIRMED = (
     "the samples deviate from the law, but too few calls were made to exclude that their rows share random numbers: "
-    f"allow {FIRST_CALL * 2 * CONFIRMING_BATCHES} samples (most_samples)"
+    f"allow more samples (most_samples), at least {FIRST_CALL * 2 * CONFIRMING_BATCHES}"
 )
 PILOT = 1000
 OF_COUPLES = 4
