@@ -564,6 +564,13 @@ def test_a_temperature_is_named_where_the_paths_can_be_read_with_it_alone(monkey
     assert said in str(raised.value).splitlines()[0]
 
 
+def first_line_of_tree(verify, drafts, tree, *, quick=True):
+    """Return the first line of the refutation of ``verify``, with the trees whose nodes have the parents ``tree``."""
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_verifier(verify, form="tree", drafts=drafts, trees=[tree], checks=["law_is_target"], quick=quick)
+    return str(raised.value).splitlines()[0]
+
+
 def siblings_without_residual(p, q, parents, tokens):
     for child, drafted in enumerate(tokens):
         if RNG.random() * q[child, drafted] < p[0, drafted]:
@@ -573,15 +580,7 @@ def siblings_without_residual(p, q, parents, tokens):
 
 @pytest.mark.thorough
 def test_a_sibling_that_is_tested_with_p_is_named():
-    with pytest.raises(SpeculationRefuted) as raised:
-        check_verifier(
-            siblings_without_residual,
-            form="tree",
-            drafts="with_replacement",
-            trees=[(-1, -1)],
-            checks=["law_is_target"],
-        )
-    first = str(raised.value).splitlines()[0]
+    first = first_line_of_tree(siblings_without_residual, "with_replacement", (-1, -1), quick=False)
     assert ": the siblings after a rejected child are tested with p, not with the residual: after #0 (token 1)" in first
     assert " is rejected, child #1 (token 1) is tested with u < 0.643 (test_round_" in first
 
@@ -607,17 +606,9 @@ def recursive_rejection(p, q, parents, tokens):
 
 @pytest.mark.thorough
 def test_a_last_draw_from_p_behind_rejected_siblings_is_named():
-    with pytest.raises(SpeculationRefuted) as raised:
-        check_verifier(
-            drawn_from_p_at_last,
-            form="tree",
-            drafts="with_replacement",
-            trees=[(-1, -1)],
-            checks=["law_is_target"],
-            quick=True,
-        )
+    first = first_line_of_tree(drawn_from_p_at_last, "with_replacement", (-1, -1))
     said = ": the token after the last rejected child is drawn from p, not from the residual: "
-    assert said in str(raised.value).splitlines()[0]
+    assert said in first
 
 
 def unscaled_residual(p, q, parents, tokens):
@@ -631,70 +622,48 @@ def unscaled_residual(p, q, parents, tokens):
 
 @pytest.mark.thorough
 def test_a_residual_of_siblings_that_is_not_divided_by_its_sum_is_named():
-    with pytest.raises(SpeculationRefuted) as raised:
-        check_verifier(
-            unscaled_residual,
-            form="tree",
-            drafts="with_replacement",
-            trees=[(-1, -1)],
-            checks=["law_is_target"],
-            quick=True,
-        )
-    first = str(raised.value).splitlines()[0]
+    first = first_line_of_tree(unscaled_residual, "with_replacement", (-1, -1))
     assert ": the residual after a rejected child is not divided by its sum: after #0 (token " in first
     assert "is tested with u < 0 " not in first
     assert " (test_round_faults.py:" in first
 
 
 def duplicates_skipped(p, q, parents, tokens):
-    left = p[0]
-    for child, drafted in enumerate(tokens):
-        if drafted in tokens[:child]:
-            continue
-        if RNG.random() * q[child, drafted] < left[drafted]:
-            return [int(drafted), drawn(p[child + 1])]
-        rest = np.maximum(left - q[child], 0)
-        left = norm(rest) if rest.any() else left
-    return [drawn(left)]
+    new = [child for child, token in enumerate(tokens) if token not in tokens[:child]]
+    return recursive_rejection(p[[0, *(child + 1 for child in new)]], q[new], parents, tokens[new])
 
 
 def test_a_skipped_sibling_is_named_beside_the_other_rule_that_fits():
-    with pytest.raises(SpeculationRefuted) as raised:
-        check_verifier(
-            duplicates_skipped,
-            form="tree",
-            drafts="with_replacement",
-            trees=[(-1, -1)],
-            checks=["law_is_target"],
-            quick=True,
-        )
-    first = str(raised.value).splitlines()[0]
+    first = first_line_of_tree(duplicates_skipped, "with_replacement", (-1, -1))
     assert (
         ", or a child with the token of a rejected sibling is skipped, and the residual is not reduced for it" in first
     )
 
 
-def row_of_the_node_before(p, q, parents, tokens):
-    left = p[0].copy()
-    for child, drafted in enumerate(tokens):
-        if RNG.random() * left.sum() < left[drafted]:
-            return [int(drafted), drawn(p[child])]
-        left[drafted] = 0
-    return [drawn(left)]
+def takes_p_of(row):
+    """Return a verifier that goes on, after an accepted child, with the row of p at the index ``row(child)``."""
+
+    def verify(p, q, parents, tokens):
+        left = p[0].copy()
+        for child, drafted in enumerate(tokens):
+            if RNG.random() * left.sum() < left[drafted]:
+                return [int(drafted), drawn(p[row(child)])]
+            left[drafted] = 0
+        return [drawn(left)]
+
+    return verify
 
 
-def test_a_row_of_the_node_before_the_accepted_one_is_named():
-    with pytest.raises(SpeculationRefuted) as raised:
-        check_verifier(
-            row_of_the_node_before,
-            form="tree",
-            drafts="top_k",
-            trees=[(-1, -1, -1)],
-            checks=["law_is_target"],
-            quick=True,
-        )
-    said = ": p after an accepted child is the row of the node before it in the tree"
-    assert said in str(raised.value).splitlines()[0]
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (lambda child: child, ": p after an accepted child is the row of the node before it in the tree"),
+        (lambda child: 0, ": p after an accepted child is the row of its parent"),
+    ],
+    ids=["before", "parent"],
+)
+def test_a_row_of_another_node_than_the_accepted_one_is_named(row, said):
+    assert said in first_line_of_tree(takes_p_of(row), "top_k", (-1, -1, -1))
 
 
 def reads_the_row_of(node):

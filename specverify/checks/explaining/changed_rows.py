@@ -51,7 +51,8 @@ class _Changed(NamedTuple):
 
 def _tempered(temperature: float, rows: Sequence[Row], drafts: Tokens, i: int) -> Row:
     powers = np.array(rows[i], dtype=np.float64) ** (1 / temperature)  # a row may have 150 000 tokens
-    return (powers / powers.sum()).tolist() if powers.any() else powers.tolist()  # type: ignore[no-any-return]
+    result: Row = (powers / (powers.sum() or 1.0)).tolist()
+    return result
 
 
 def _top(count: int, rows: Sequence[Row], drafts: Tokens, i: int) -> Row:
@@ -233,8 +234,8 @@ def _equal(fitting: Sequence[_ChangedModels], seen: Sequence[Observation]) -> Se
     Two changes of several rows may give the same rows where rounds have few drafts.
     """
     for given, _, _ in seen:
-        first, *others = (one.change(given.rows, given.drafts) for one in fitting) if fitting else (None,)
-        if any(other != first for other in others):
+        changed = [one.change(given.rows, given.drafts) for one in fitting]
+        if any(rows != changed[0] for rows in changed):
             return []
     return fitting
 

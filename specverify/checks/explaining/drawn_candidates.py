@@ -94,7 +94,7 @@ def _wrong_end(rounds: Sequence[TreeRound]) -> str:
     """
     wrong = list[tuple[TreeRound, PathDraw, Row]]()
     for one in rounds:
-        level = one.level(0, range(len(one.draft.tokens)))
+        level = one.level((), range(len(one.draft.tokens)))
         tested = outcome_of_tests(level, one.items)
         if tested is None:
             return ""
@@ -115,7 +115,7 @@ def _sentence_of_end(one: TreeRound, item: PathDraw, expected: Row) -> str:
 
     It names the row of the draw if this is p, or the residual of a single candidate. ``expected`` is the right row.
     """
-    level, token = one.level(0, range(len(one.draft.tokens))), one.emitted[0]
+    level, token = one.level((), range(len(one.draft.tokens))), one.emitted[0]
     known = {"p": level.p}
     known |= {
         f"norm(max(p - q, 0)) with q of candidate {i + 1} alone": excess(level.p, q) for i, q in enumerate(level.q)
@@ -231,7 +231,7 @@ def _example(rounds: Sequence[TreeRound]) -> str:
     one = next((one for one in rounds if one.emitted == one.draft.tokens[1:2]), None)
     if one is None:
         return ""
-    level = one.level(0, range(len(one.draft.tokens)))
+    level = one.level((), range(len(one.draft.tokens)))
     (first, second), q = level.tokens[:2], level.q[1]
     if same_row([level.whole_q[second]], [q[second]], NEAR):
         return ""

@@ -409,11 +409,7 @@ def _as_with_q(read: Sequence[tuple[Reading, Models]]) -> str:
     for reading, models in read:
         for one in reading.rounds:
             for role, i, place in one.places:
-                if (
-                    role != "test"
-                    or max(one.q[i]) < 1
-                    or any(at for name, j, at in one.places if (name, j) == ("draft", i))
-                ):
+                if role != "test" or max(one.q[i]) < 1 or i in _drawn_drafts(one):
                     continue
                 token = one.drafts[i]
                 p, seen = _of(models.p)(one.text + one.drafts[:i])[token], one.accept[i]
@@ -422,6 +418,11 @@ def _as_with_q(read: Sequence[tuple[Reading, Models]]) -> str:
                     values = f"u < {short(seen)} instead of {short(p)} = p/q, as with q = {short(p / seen)}"
                     return f"; token {token}, which is not drawn either, is tested with {values}{at}"
     return ""
+
+
+def _drawn_drafts(one: ReadRound) -> set[int]:
+    """Return the positions of the drafts of round ``one`` for which the program draws; the others have q = 1."""
+    return {i for role, i, place in one.places if role == "draft" and place}
 
 
 def _given(one: ReadRound, before: ReadRound | None, models: Models, learned: Mapping[Tokens, Row]) -> GivenDrafts:
@@ -496,8 +497,7 @@ def _other_rows(
         "p is computed after the beginning of the round, without its drafts",
         rows._replace(p=(p(texts[0]),) * len(texts)),
     )
-    drawn = {i for role, i, place in one.places if role == "draft" and place}
-    if models.q is not None or drawn.issuperset(range(len(one.drafts))):  # q of a draft that is not drawn is not known
+    if models.q is not None or _drawn_drafts(one).issuperset(range(len(one.drafts))):  # else some row of q is not known
         short = tuple(
             scaled([mass if other > 0 else 0.0 for mass, other in zip(row, q, strict=True)])
             for row, q in zip(rows.p, one.q, strict=False)
@@ -569,7 +569,7 @@ def model_of_law(law: Mapping[Any, Any], size: int) -> LanguageModel:
 
     def model(text: Tokens) -> Pmf:
         row = np.zeros(size)
-        for token, mass in after[text].items() if text in after else ():
+        for token, mass in after.get(text, {}).items():
             if 0 <= token < size:
                 row[token] = mass
         return row / totals[text] if totals.get(text, 0.0) > 0 else row

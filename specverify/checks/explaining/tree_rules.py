@@ -49,13 +49,13 @@ class TreeRound(NamedTuple):
     """The draws after the draft, without draws that have a certain outcome."""
     emitted: Tokens
 
-    def level(self, depth: int, siblings: Sequence[int], path: Tokens | None = None) -> TreeLevel:
-        """Return the children of the node after ``depth`` emitted tokens, with p and the q of each child.
+    def level(self, path: Tokens, siblings: Sequence[int]) -> TreeLevel:
+        """Return the children ``siblings`` of a node, with p after the tokens ``path`` and the q of each child.
 
-        ``siblings`` are the indices of these children in the draft, in the order of their tests. p is the row after
-        the tokens ``path`` of the tree, by default after the emitted ones.
+        ``siblings`` are the indices of the children in the draft, in the order of their tests. ``path`` are the tokens
+        from the root to the node, or those after which a wrong program takes p.
         """
-        p_row = self.target(self.prefix + (self.emitted[:depth] if path is None else path))
+        p_row = self.target(self.prefix + path)
         p = tuple(float(mass) for mass in p_row.tolist())
         rows = tuple(tuple(float(mass) for mass in child_pmf(self.draft, child, p_row).tolist()) for child in siblings)
         tokens = tuple(self.draft.tokens[child] for child in siblings)
@@ -124,16 +124,14 @@ def _difference(r: Row, q: Row) -> Row:
 def name_of_tree_rule(rounds: Sequence[TreeRound]) -> str:
     """Return the name of the wrong rule that all draws of ``rounds`` follow; "" if none is found.
 
-    If several rules fit, the shortest name is returned if all other names begin with it. Otherwise two names are joined
-    by "or", and for more the result is "".
+    If several rules fit, those with the fewest wrong parts count. The shortest name is returned if all other names
+    begin with it. Otherwise two names are joined by "or", and for more the result is "".
     """
     if not rounds or follows_rejection(rounds):
         return ""
-    rules = [rule for rule in _rules() if any(rule)]
-    fitting = [rule for rule in rules if rule.count("") == len(rule) - 1 and _fits(rounds, *rule)]
-    if not fitting:
-        fitting = [rule for rule in rules if rule.count("") < len(rule) - 1 and _fits(rounds, *rule)]
-    names = sorted(("; ".join(filter(None, rule)) for rule in fitting), key=len)
+    fitting = [[part for part in rule if part] for rule in _rules() if _fits(rounds, *rule)]
+    fewest = min(map(len, fitting), default=0)
+    names = sorted(("; ".join(parts) for parts in fitting if len(parts) == fewest), key=len)
     if names and all(name.startswith(names[0]) for name in names):
         return names[0]
     return ", or ".join(names) if len(names) == 2 else ""
@@ -169,7 +167,7 @@ def _rule_predicts(one: TreeRound, p_rule: OfNode, q_rule: OfChild, residual: Up
     """
     items, nodes = one.items, (-1,)
     for depth, token in enumerate(one.emitted):
-        level = one.level(depth, children(one.draft.parents, nodes), p_rule(one, nodes[0], depth))
+        level = one.level(p_rule(one, nodes[0], depth), children(one.draft.parents, nodes))
         tested = outcome_of_tests(level, items, q_rule, residual)
         if tested is None:
             return False
