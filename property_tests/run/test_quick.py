@@ -110,7 +110,7 @@ def test_a_case_beyond_its_runs_is_left_out_and_named(monkeypatch):
 def test_an_engine_of_many_runs_is_examined_in_its_small_cases(monkeypatch):
     """The limits count runs of engines, of one case and of all cases; after them only small cases are examined."""
     monkeypatch.setattr(quick, "MOST_ENGINE_RUNS", 30)
-    monkeypatch.setattr(quick, "MOST_ENGINE_RUNS_OF_CHECK", 40)
+    monkeypatch.setattr(quick, "MOST_ENGINE_RUNS_OF_CHECK", 100)
     monkeypatch.setattr(quick, "FEW_ENGINE_RUNS", 5)
     subject = RIGHT["engine"]()
     programs = [case for case in quick_cases("engine", LAW, LAW.cases(subject)).cases if case.situation.split is None]
@@ -118,9 +118,22 @@ def test_an_engine_of_many_runs_is_examined_in_its_small_cases(monkeypatch):
     monkeypatch.setattr(verify, "quick_cases", lambda *_: chosen)
     verdict = run_check(subject, LAW, Checklist((LAW,), quick=True))
     assert verdict.status is Status.HOLDS
-    assert verdict.figures["notes"][-1].startswith("left out, with more runs each than 30 (5 after 40 of all cases): ")
+    assert verdict.figures["notes"][-1].startswith("left out, with more runs each than 30 (5 after 100 of all cases): ")
     assert 0 < len(verdict.figures["planned"]) < len(programs[:10])
-    assert [most_runs(programs[0], Conditions(), used) for used in (0, 20, 38, 100)] == [30, 20, 5, 5]
+    assert [most_runs(programs[0], Conditions(), used) for used in (0, 80, 98, 160)] == [30, 20, 5, 5]
+
+
+def test_cases_with_certain_tokens_alone_hold_nothing(monkeypatch):
+    """An engine that draws in a loop is followed where its tokens are certain, and nowhere else."""
+    subject = made_subject(partial(one_by_one, "residual of the target"), "wrong")
+    by_name = {name_of_case(case)[1]: case for case in LAW.cases(subject)}
+    certain = next(case for name, case in by_name.items() if name.startswith(CERTAIN))
+    monkeypatch.setattr(quick, "MOST_ENGINE_RUNS", 5)
+    chosen = quick.ChosenCases([certain, by_name["generic-v2-p010-h2-s0"]], 0)
+    monkeypatch.setattr(verify, "quick_cases", lambda *_: chosen)
+    verdict = run_check(subject, LAW, Checklist((LAW,), quick=True))
+    assert verdict.status is Status.UNKNOWN
+    assert "none of its cases with random tokens was followed within 5 runs: generic-v2" in verdict.statement
 
 
 @pytest.mark.usefixtures("unexplained")

@@ -421,9 +421,10 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
     skipped = passed[_NotExamined.OUT_OF_RUNS]
     too_long = ", ".join(map(_words_of, skipped))
     most = runs_in_words(skipped[0], conditions) if skipped else ""
-    if too_long and not examined:
+    if too_long and not (outcomes.is_refuted or _has_random_case(examined)):
         within = most_runs(skipped[0], conditions, 0)
-        said = f"none of its cases was followed within {within} runs: {too_long}{_fewer(subject)}"
+        which = "none of its cases with random tokens" if examined else "none of its cases"
+        said = f"{which} was followed within {within} runs: {too_long}{_fewer(subject)}"
         way_out = f"Without quick, {checklist.conditions.runs} runs are followed; or let samples decide"
         return verdict_of(subject.name, check, Status.UNKNOWN, f"{said}. {way_out}")
     verdict = _judge(subject, check, examined, conditions)
@@ -437,6 +438,14 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
         "notes": [*verdict.figures.get("notes", ()), *notes],
     }
     return verdict._replace(figures={**verdict.figures, **{name: value for name, value in more.items() if value}})
+
+
+def _has_random_case(examined: Sequence[tuple[Case, Examination]]) -> bool:
+    """Return whether a case was examined whose program has more than one run.
+
+    A law of one run shows certain tokens alone. Checks that count no runs are taken to have such a case.
+    """
+    return any(examination.figures.get("runs", 2) > 1 for _, examination in examined)
 
 
 def _lacks_cause(examination: Examination) -> bool:
