@@ -7,7 +7,7 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.checks import check_named
-from specverify.laws.certain_tables import is_certain
+from specverify.laws.certain_tables import is_certain, planned
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS, QUICK_ENDINGS
 from specverify.laws.law import target_law
 from specverify.laws.scenarios import handed_task
@@ -181,7 +181,8 @@ def test_quick_runs_have_texts_that_end():
 def test_one_row_decides_whether_a_text_ends():
     planned = [item for item in ENDING_SCENARIOS if item.shape.startswith("planned")]
     laws = [target_law(handed_task(item, rational=False), item.prompt) for item in planned]
-    assert [sorted(map(len, law)) for law in laws] == [[place, 8] for place in range(2, 6)] * 2
+    places = [*range(2, 6), *range(2, 6), *range(3, 7)]
+    assert [sorted(map(len, law)) for law in laws] == [[place, 8] for place in places]
 
 
 def test_a_text_ends_at_every_place_of_rounds_that_are_accepted_whole():
@@ -337,3 +338,77 @@ def test_a_wrong_count_of_the_least_number_of_tokens_is_refuted_in_quick(counted
     assert ("", ENDING_SCENARIOS[0].name) in quick_plans()["engine"]["law_is_target"]
     status = law_verdict(make, [ENDING_SCENARIOS[0], *QUICK_ENDINGS]).status
     assert status is (Status.HOLDS if counted == "right" else Status.REFUTED)
+
+
+def least_length(counted, gamma=2, least=3):
+    """Return a factory of engines that forbid the end before ``least`` tokens, in the rows of both models.
+
+    With ``counted`` "by round" every row of a round has the mask of its first row.
+    """
+
+    def make(s):
+        rng = np.random.default_rng()
+
+        def allowed(new):
+            return [token != s.eos or len(new) >= least for token in range(s.vocabulary)]
+
+        def masked(model, text, new):
+            return model(text) * np.array(allowed(new), dtype=float)
+
+        def drawn(weights):
+            return int(
+                rng.choice(len(weights), p=weights / weights.sum())
+            )  # raises ValueError if no weight is positive
+
+        def decode(prompt):
+            new = ()
+            while len(new) < s.horizon and s.eos not in new:
+                start = new
+                for _ in range(min(gamma, s.horizon - len(new) - 1)):
+                    read = start if counted == "by round" else new
+                    p, q = (masked(model, (*prompt, *new), read) for model in (s.target, s.draft))
+                    draft = drawn(q)
+                    if rng.random() * q[draft] / q.sum() >= p[draft] / p.sum():
+                        new += (drawn(np.maximum(p / p.sum() - q / q.sum(), 0)),)
+                        break
+                    new += (draft,)
+                    if draft == s.eos:
+                        return new
+                else:
+                    new += (drawn(masked(s.target, (*prompt, *new), start if counted == "by round" else new)),)
+            return new
+
+        return Made(decode, stops=True, allowed=allowed)
+
+    return make
+
+
+@pytest.mark.usefixtures("unexplained")
+def test_an_engine_is_not_unusable_where_its_constraint_forbids_every_possible_draft():
+    engine = least_length("right")
+    (rejected_end,) = (item for item in ENDING_SCENARIOS if item.shape == planned(("dx",)) and item.seed == 55)
+    verdict = law_verdict(engine, [ENDING_SCENARIOS[1], rejected_end])
+    assert verdict.status is Status.HOLDS
+    assert any("forbids every token that a row makes possible" in note for note in verdict.figures["notes"])
+    assert law_verdict(engine, [rejected_end]).status is Status.UNKNOWN
+
+
+@pytest.mark.usefixtures("unexplained")
+@pytest.mark.parametrize("counted", ["right", "by round"])
+def test_a_mask_of_the_first_row_of_a_round_is_refuted_in_quick(counted):
+    status = law_verdict(least_length(counted), [ENDING_SCENARIOS[1], *QUICK_ENDINGS]).status
+    assert status is (Status.HOLDS if counted == "right" else Status.REFUTED)
+
+
+@pytest.mark.usefixtures("unexplained")
+def test_an_error_elsewhere_is_held_against_an_engine_with_a_constraint():
+    def make(s):
+        def decode(prompt):
+            s.target(prompt)
+            raise ValueError("no cache")
+
+        return Made(decode, stops=True, allowed=lambda new: np.ones(s.vocabulary))
+
+    verdict = law_verdict(make, [ENDING_SCENARIOS[1]])
+    assert verdict.status is Status.UNUSABLE
+    assert "no cache" in verdict.statement

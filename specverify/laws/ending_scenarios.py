@@ -22,9 +22,11 @@ accepted whole, and at its bonus token, although more tokens are wanted."""
 QUICK_ENDINGS: Final = (
     Scenario(CERTAIN, 4, (0,), 12, (2,), seed=84),
     Scenario(planned(("ddddx",)), 4, (1,), 8, (END,), seed=55),
+    Scenario(planned(("daax",)), 4, (1,), 8, (END,), seed=63),
 )
 """Texts of each quick run of an engine. The end of the first replaces a rejected draft after accepted ones; the second
-may end after four rejected drafts, so an engine that counts rejected drafts as new tokens is wrong there."""
+may end after four rejected drafts, so an engine that counts rejected drafts as new tokens is wrong there. The third may
+end in a round that does not begin at a multiple of gamma + 1, at the first place that a minimum length leaves free."""
 ENDING_SCENARIOS: Final = (
     Scenario("generic", 2, (0,), 5, (1,), seed=56),
     Scenario("generic", 3, (0, 1), 3, (2,), seed=51),
@@ -37,6 +39,8 @@ ENDING_SCENARIOS: Final = (
         for before in "ad"
         for place in range(1, 5)
     ),
+    *(Scenario(planned((f"d{'a' * place}x",)), 4, (1,), 8, (END,), seed=63) for place in range(1, 5)),
 )
 """Scenarios of whole decodes with end-of-sequence tokens. In the last ones one row decides whether the text ends; all
-drafts before this row are accepted, or all are rejected."""
+drafts before this row are accepted, or all are rejected, or only the first is rejected. In these last four scenarios
+the rejected draft is no end, because a minimum length would forbid this draft."""

@@ -42,7 +42,7 @@ from specverify.run.quick import (
     runs_in_words,
 )
 from specverify.run.replays import identifier_of
-from specverify.subjects.subject import EngineProgram, SettingRefused, Subject
+from specverify.subjects.subject import EngineProgram, NothingAllowed, SettingRefused, Subject
 
 OTHERS_FOR_CAUSE = 3
 """The number of further cases of an engine that are examined for the cause, if the refuting case does not show it."""
@@ -329,6 +329,11 @@ def _why(subject: Subject, reason: Exception) -> str:
     return f"not a function of its draws: {reason}" if isinstance(reason, NotAFunctionOfItsDraws) else str(reason)
 
 
+NOTHING_ALLOWED = (
+    "left out, because the constraint forbids every token that a row makes possible, and the engine raises an error: "
+    "{} of its cases, such as {}"
+)
+"""The note on cases that were left out: their number, and the name of the first."""
 MOST_REFUSED = 12
 """The number of cases with a refused run after which a check ends. Before, other cases may still refute the program."""
 
@@ -340,6 +345,8 @@ class _NotExamined(Enum):
     """The case has too many paths or outcomes; other cases are examined instead."""
     OUT_OF_RUNS = 2
     """The case has more runs than the quick plan allows."""
+    NOTHING_ALLOWED = 3
+    """An engine raised an error where its constraint forbids every possible token."""
 
 
 class _CaseResults(NamedTuple):
@@ -431,6 +438,8 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
     tried = len(outcomes.examined) + sum(map(len, passed.values()))
     instead = max(0, tried - len(list(chosen.cases))) if checklist.quick else 0
     notes = [f"left out, with more runs each than {most}: {too_long}"] if too_long else []
+    if empty := passed[_NotExamined.NOTHING_ALLOWED]:
+        notes.append(NOTHING_ALLOWED.format(len(empty), _words_of(empty[0])))
     more = {
         "skipped": len(passed[_NotExamined.OUT_OF_REACH]),
         "left_out": chosen.left_out + len(passed[_NotExamined.OUT_OF_RUNS]) - instead,
@@ -541,10 +550,12 @@ def _examine(case: Case, conditions: Conditions, *, quick: bool) -> Examination 
     With ``quick``, a case with too many runs is skipped and raises no error. ``conditions`` are the settings of the
     check, with the limit of runs for this case.
     """
-    if beyond_reach(case):
-        return _NotExamined.OUT_OF_REACH
     try:
+        if beyond_reach(case):
+            return _NotExamined.OUT_OF_REACH
         examination = case.examine(conditions)
+    except NothingAllowed:
+        return _NotExamined.NOTHING_ALLOWED
     except (EnumerationTooLarge, NeedsValue) as reason:
         if quick and isinstance(reason, EnumerationTooLarge):
             return _NotExamined.OUT_OF_RUNS

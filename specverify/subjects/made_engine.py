@@ -19,7 +19,7 @@ network, wrap ``scenario.target`` in a few lines: logits are the logarithms of t
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
@@ -67,7 +67,15 @@ from specverify.subjects.requests import (
     texts_of,
 )
 from specverify.subjects.seeded import seeded
-from specverify.subjects.subject import EngineProgram, SampledSetting, Subject, Trace, UnusableSubject, Watched
+from specverify.subjects.subject import (
+    EngineProgram,
+    NothingAllowed,
+    SampledSetting,
+    Subject,
+    Trace,
+    UnusableSubject,
+    Watched,
+)
 
 
 class EngineScenario(NamedTuple):
@@ -137,6 +145,8 @@ SCENARIOS = (
 Longer texts are in ``LONG_SCENARIOS``, thresholds and large vocabularies in ``WRITTEN_OUT``; in both, all but a few
 rows are one-hot."""
 CERTAIN_SCENARIOS = (*LONG_SCENARIOS, *WRITTEN_OUT)
+MOST_QUERIES = 4096
+"""Number of queries of a run that are kept; if a run with a constraint raises an error, the last of them explain it."""
 MOST_PATHS = 4000
 """Most enumerated paths of a scenario; an engine that drafts many tokens even near the horizon may have more."""
 REPLAYS, LONG_REPLAYS, SIZE_REPLAYS = 20, 4, 1
@@ -410,6 +420,9 @@ def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> M
     """
     models = models_in(scenario)
     target, draft = (_ending(model, scenario) for model in (models.target, models.draft))
+    asked = deque[tuple[str, Tokens]](maxlen=MOST_QUERIES)
+    rows = {"target": target, "draft": draft}
+    target, draft = _recorded(target, "target", asked), _recorded(draft, "draft", asked)
     if queries is not None:
         target, draft = _recorded(target, "target", queries), _recorded(draft, "draft", queries)
     models = models._replace(target=target, draft=draft)
@@ -426,6 +439,7 @@ def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> M
     return given._replace(
         speculative=_with_values(given.speculative, scenario),
         plain=None if given.plain is None else _with_values(given.plain, scenario),
+        allowed=None if given.allowed is None else Constraint(given.allowed, rows, asked),
     )
 
 
@@ -457,14 +471,15 @@ def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
     form = form_in(make, which)
 
     def decode() -> Any:
-        (row,) = texts_of(
-            getattr(made, which),
-            [scenario.prompt],
-            batched=made.batched,
-            form=form,
-            horizon=scenario.horizon,
-            eos=scenario.eos,
-        )
+        with errors_of_empty_rows(made, [scenario.prompt]):
+            (row,) = texts_of(
+                getattr(made, which),
+                [scenario.prompt],
+                batched=made.batched,
+                form=form,
+                horizon=scenario.horizon,
+                eos=scenario.eos,
+            )
         return row
 
     return decode
@@ -522,7 +537,12 @@ def _opened_serving(
 
     def anew() -> Decode:
         made = made_in(make, requests.scenario)
-        return partial(served, requests, getattr(made, which), batched=made.batched, form=form)
+
+        def decode() -> Tokens:
+            with errors_of_empty_rows(made, [each.prompt for each in requests.each]):
+                return served(requests, getattr(made, which), batched=made.batched, form=form)
+
+        return decode
 
     with opened(anew(), (), forced_uniform, anew=anew, read=True) as program:
         yield program
@@ -547,7 +567,7 @@ def _ending(model: LanguageModel, scenario: Scenario) -> LanguageModel:
     return answer
 
 
-def _recorded(model: LanguageModel, name: str, queries: Queries) -> LanguageModel:
+def _recorded(model: LanguageModel, name: str, queries: Queries | deque[tuple[str, Tokens]]) -> LanguageModel:
     def answer(tokens: Tokens) -> Pmf:
         queries.append((name, tuple(tokens)))
         return model(tokens)
@@ -763,8 +783,57 @@ def allowed_after(allowed: Callable[[Tokens], Any], new: Tokens) -> Any:
     return weights
 
 
-class NothingAllowed(Exception):  # noqa: N818 - it is no error of the engine's
-    """Raised if a constraint forbids every possible token after some text, so that the engine has no expected law."""
+class Constraint:
+    """The constraint ``allowed`` of an engine, with the rows that the engine asked of its models since a run began.
+
+    ``models`` are the target and the draft by name, and ``queries`` are filled by the models that the engine got.
+    """
+
+    def __init__(
+        self,
+        allowed: Callable[[Tokens], Any],
+        models: Mapping[str, LanguageModel],
+        queries: deque[tuple[str, Tokens]],
+    ) -> None:
+        """Keep the constraint, the models and their queries."""
+        self.allowed, self.models, self.queries = allowed, models, queries
+
+    def __call__(self, new: Tokens) -> Any:
+        """Return the mask, or the weights, of the token after the new tokens ``new``."""
+        return self.allowed(new)
+
+    def forbidden_row(self, prompts: Iterable[Tokens]) -> Tokens | None:
+        """Return a queried text after which no token is both possible and allowed; None if there is none.
+
+        The text begins with one of ``prompts``, the prompts of the run.
+        """
+        for (name, text), prompt in product(self.queries, set(prompts)):
+            if text[: len(prompt)] == prompt:
+                row, mask = self.models[name](text), allowed_after(self.allowed, text[len(prompt) :])
+                if row.shape == mask.shape and not (row * mask).any():
+                    return text
+        return None
+
+
+@contextmanager
+def errors_of_empty_rows(made: Made, prompts: Iterable[Tokens]) -> Iterator[None]:
+    """Replace an error of a run by ``NothingAllowed`` if the constraint forbids every possible token of a queried row.
+
+    ``made`` is the engine, and ``prompts`` are the prompts of the run, which is the body of the ``with`` statement.
+    Errors of this package are not replaced.
+    """
+    if not isinstance(made.allowed, Constraint):
+        yield
+        return
+    made.allowed.queries.clear()
+    try:
+        yield
+    except Exception as error:
+        is_own = type(error).__module__.partition(".")[0] == __name__.partition(".")[0]
+        text = None if is_own else made.allowed.forbidden_row(prompts)
+        if text is None:
+            raise
+        raise NothingAllowed(f"the constraint forbids every possible token after {text}: {error}") from error
 
 
 def _has_law(make: Make, scenario: Scenario) -> bool:

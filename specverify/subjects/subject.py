@@ -131,6 +131,14 @@ class SampledPair(NamedTuple):
     """The target's next-token logits, if known."""
 
 
+class NothingAllowed(Exception):  # noqa: N818 - it is no error of the engine's
+    """Raised if a constraint forbids every possible token after some text.
+
+    If the text is one of the target, the engine has no expected law. Otherwise it is one of a draft, and the engine
+    raised an error. Real models give every token a positive probability, so this error is not held against the engine.
+    """
+
+
 class SettingRefused(Exception):  # noqa: N818 - reads as the sentence it is
     """Raised if an engine rejects a setting; the message is the engine's."""
 

@@ -400,7 +400,7 @@ texts, so the limit for engines is 4 000 runs a case and 10 000 runs a check; af
 are examined. With all uniforms at an end of their range, 100 paths of an engine are examined at each end. If no case of
 the list can be enumerated for a subject, other cases are tried until one can.
 
-The law of the text is also compared in nine scenarios (`QUICK_SCENARIOS`) and, for engines, in some batches and two
+The law of the text is also compared in nine scenarios (`QUICK_SCENARIOS`) and, for engines, in some batches and three
 texts with an end that no list contains.
 
 **How the list was chosen.** A program added one case after the other. In each step it took the case that refutes the
