@@ -96,6 +96,18 @@ def test_the_law_is_examined_if_rows_are_passed_by_name():
         check_verifier(by_name, checks=["law_is_target"], quick=True)
 
 
+@pytest.mark.parametrize("keyword_only", [False, True])
+def test_a_default_of_a_row_is_no_obstacle_to_another_order(keyword_only):
+    def optional(target_probs, draft_tokens, draft_probs=None):
+        return drafts_first(unchanged_p)(draft_tokens, draft_probs, target_probs)
+
+    def by_name(draft_tokens, target_probs, *, draft_probs=None, scale=1.0):
+        return drafts_first(unchanged_p)(draft_tokens, draft_probs, target_probs * scale)
+
+    with pytest.raises(SpeculationRefuted, match="replaced by a draw from p"):
+        check_verifier(by_name if keyword_only else optional, checks=["law_is_target"], quick=True)
+
+
 def small_first(replace):
     def verify(small_probs, large_probs, tokens):
         accepted, token = decided(large_probs, small_probs, tokens, replace)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from inspect import Signature
+from inspect import Parameter, Signature
 from typing import Any
 
 from specverify.base.callables import signature_of, with_parameters
@@ -67,10 +67,10 @@ def passed_in_order(verify: Callable[..., Any], signature: Signature, roles: Seq
         here = [given[place] for place in places]
         return verify(*here[:positional], *given[count:], **dict(zip(names, here[positional:], strict=True)), **named)
 
-    first = [taken[roles.index(role)] for role in order]
-    return with_parameters(
-        reordered, signature, [*(item.replace(kind=item.POSITIONAL_ONLY) for item in first), *taken[count:]]
-    )
+    first = [
+        taken[roles.index(role)].replace(kind=Parameter.POSITIONAL_ONLY, default=Parameter.empty) for role in order
+    ]
+    return with_parameters(reordered, signature, [*first, *taken[count:]])
 
 
 def roles_of(names: Sequence[str]) -> list[str]:
