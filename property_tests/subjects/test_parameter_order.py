@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -106,6 +107,14 @@ def test_a_default_of_a_row_is_no_obstacle_to_another_order(keyword_only):
 
     with pytest.raises(SpeculationRefuted, match="replaced by a draw from p"):
         check_verifier(by_name if keyword_only else optional, checks=["law_is_target"], quick=True)
+
+
+def test_a_parameter_that_partial_sets_by_name_is_no_row():
+    def scaled(scale, draft_probs, target_probs, draft_tokens):
+        return drafts_first(unchanged_p)(draft_tokens, draft_probs, target_probs * scale)
+
+    with pytest.raises(SpeculationRefuted, match="replaced by a draw from p"):
+        check_verifier(partial(scaled, scale=1.0), checks=["law_is_target"], quick=True)
 
 
 def small_first(replace):

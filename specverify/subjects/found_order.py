@@ -22,7 +22,7 @@ from specverify.subjects.emitted import emitted_row
 from specverify.subjects.forms import Form
 from specverify.subjects.fresh_generators import with_generator
 from specverify.subjects.logarithms import with_logarithms
-from specverify.subjects.parameter_order import ORDER, in_named_order, passed_in_order, roles_of
+from specverify.subjects.parameter_order import ORDER, in_named_order, parameters_in_order, passed_in_order, roles_of
 from specverify.subjects.subject import UnusableSubject
 
 RIGHT: tuple[tuple[list[int], ...], ...] = (([CERTAIN[0][0]],), ([*DRAFTS, CERTAIN[1][-1]], [*DRAFTS]))
@@ -53,7 +53,7 @@ def in_found_order(verify: BareVerifier, form_of: Callable[[BareVerifier], Form]
     signature = signature_of(plain)
     if signature is None or len(signature.parameters) < len(ORDER):
         return Ordered(usual)
-    names = list(signature.parameters)
+    names = [item.name for item in parameters_in_order(signature)]
     roles = roles_of(names)
     if len(roles) > len(ORDER) or {*roles} == {*ORDER} or _is_right(usual, form_of):
         return Ordered(usual)

@@ -41,7 +41,7 @@ def in_named_order(verify: Callable[..., Any]) -> Callable[..., Any]:
     signature = signature_of(verify)
     if signature is None:
         return verify
-    taken = list(signature.parameters.values())
+    taken = parameters_in_order(signature)
     roles = roles_of([item.name for item in taken])
     order = TREE_ORDER if "parents" in roles else ORDER
     positional = all(item.kind is not item.KEYWORD_ONLY for item in taken[: len(order)])
@@ -56,7 +56,7 @@ def passed_in_order(verify: Callable[..., Any], signature: Signature, roles: Seq
     ``roles`` are the roles of the first parameters of ``verify``, which has the signature ``signature``. Keyword-only
     ones are passed by name.
     """
-    taken, count = list(signature.parameters.values()), len(roles)
+    taken, count = parameters_in_order(signature), len(roles)
     order = TREE_ORDER if "parents" in roles else ORDER
     positional = sum(item.kind is not item.KEYWORD_ONLY for item in taken[:count])
     places = [order.index(role) for role in roles]
@@ -71,6 +71,21 @@ def passed_in_order(verify: Callable[..., Any], signature: Signature, roles: Seq
         taken[roles.index(role)].replace(kind=Parameter.POSITIONAL_ONLY, default=Parameter.empty) for role in order
     ]
     return with_parameters(reordered, signature, [*first, *taken[count:]])
+
+
+def parameters_in_order(signature: Signature) -> list[Parameter]:
+    """Return the parameters of a verifier, with the keyword-only ones that may be left out at the end.
+
+    A parameter whose name states that it is p, q, parents or drafts is not moved. ``functools.partial`` makes all
+    parameters after one that it sets by name keyword-only.
+    """
+    items = signature.parameters.values()
+    optional = {
+        item.name
+        for item in items
+        if item.kind is item.KEYWORD_ONLY and item.default is not item.empty and not _role(item.name)
+    }
+    return sorted(items, key=lambda item: 2 if item.kind is item.VAR_KEYWORD else item.name in optional)
 
 
 def roles_of(names: Sequence[str]) -> list[str]:
