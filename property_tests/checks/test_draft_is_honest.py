@@ -115,12 +115,12 @@ def test_the_nodes_of_a_tree_are_compared_whatever_path_was_accepted():
 def test_first_rounds_are_the_start_and_states_that_follow():
     subject = algorithm_subject(correct("speculative-sampling"))
     here = InScenario(subject.variants[0], scenario_named("generic-v2-p0-h3-s0"), subject.rational)
-    start, *others = first_rounds(here)
+    start, *others = first_rounds(here, 100)
     assert start.state.tokens == (0,)
     assert 1 <= len(others) <= 4
     assert all(len(found.state.tokens) > 1 for found in others)
     assert [sum(found.masses.values()) for found in (start, *others)] == [Fraction(1)] * (1 + len(others))
-    assert first_rounds(here) is first_rounds(here)
+    assert first_rounds(here, 100) is first_rounds(here, 100)
 
 
 def test_acceptance_is_read_off_the_same_rounds():

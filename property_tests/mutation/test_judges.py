@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -30,3 +32,13 @@ def test_every_file_that_is_changed_has_a_judge():
 
 def test_every_judge_is_there():
     assert [str(path) for path in JUDGES if not path.is_file()] == []
+
+
+def test_judges_load_the_modules_under_the_names_of_their_files():
+    """The tool finds the judges of a function by the name of its module, which its first import decides."""
+    plugin = ["-p", "specverify.pytest_plugin"]  # pytest loads it before any test where specverify is installed
+    run = [*SETTINGS["pytest_add_cli_args"], *plugin, "--collect-only", "-q", __file__]
+    after = "from specverify.reference import coupling; print(coupling.__name__)"
+    code = f"import pytest; pytest.main({run}); {after}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "reference.coupling"

@@ -17,8 +17,9 @@ from specverify.mutants.made_engines import one_by_one, serving
 from specverify.mutants.numpy_verifiers import one_row
 from specverify.run import quick, verify
 from specverify.run.catalogue import find_subject
-from specverify.run.quick import in_quick, most_runs, name_of_case, quick_cases, quick_plans
+from specverify.run.quick import RunLimits, RunsTaken, in_quick, most_runs, name_of_case, quick_cases, quick_plans
 from specverify.run.verify import Checklist, run_check
+from specverify.subjects import remembered_calls
 from specverify.subjects.forms import BATCHED
 from specverify.subjects.made_engine import made_subject
 from specverify.subjects.requests import AT_ONCE, IN_TURN
@@ -95,13 +96,13 @@ def test_quick_holds_the_engine_without_a_fault():
 
 
 def test_a_case_beyond_its_runs_is_left_out_and_named(monkeypatch):
-    monkeypatch.setattr(quick, "MOST_RUNS", 20)
+    monkeypatch.setattr(quick, "OTHER_LIMITS", quick.OTHER_LIMITS._replace(of_case=20))
     subject = verifier_subject(one_row, "one row")
     verdict = run_check(subject, LAW, Checklist((LAW,), quick=True))
     assert verdict.status is Status.HOLDS
     assert verdict.figures["notes"][-1].startswith("left out, with more runs each than 20: gamma=")
     assert len(verdict.figures["planned"]) == verdict.figures["cases"] < len(quick_plans()["row"][LAW.name])
-    monkeypatch.setattr(quick, "MOST_RUNS", 1)
+    monkeypatch.setattr(quick, "OTHER_LIMITS", quick.OTHER_LIMITS._replace(of_case=1))
     held = run_check(subject._replace(scenarios=subject.scenarios[:1]), LAW, Checklist((LAW,), quick=True))
     assert held.status is Status.UNKNOWN
     assert "none of its cases was followed within 1 runs" in held.statement
@@ -109,9 +110,7 @@ def test_a_case_beyond_its_runs_is_left_out_and_named(monkeypatch):
 
 def test_an_engine_of_many_runs_is_examined_in_its_small_cases(monkeypatch):
     """The limits count runs of engines, of one case and of all cases; after them only small cases are examined."""
-    monkeypatch.setattr(quick, "MOST_ENGINE_RUNS", 30)
-    monkeypatch.setattr(quick, "MOST_ENGINE_RUNS_OF_CHECK", 100)
-    monkeypatch.setattr(quick, "FEW_ENGINE_RUNS", 5)
+    monkeypatch.setattr(quick, "ENGINE_LIMITS", RunLimits(30, 100, 5, "all cases"))
     subject = RIGHT["engine"]()
     programs = [case for case in quick_cases("engine", LAW, LAW.cases(subject)).cases if case.situation.split is None]
     chosen = quick.ChosenCases(programs[:10], 0)
@@ -120,7 +119,7 @@ def test_an_engine_of_many_runs_is_examined_in_its_small_cases(monkeypatch):
     assert verdict.status is Status.HOLDS
     assert verdict.figures["notes"][-1].startswith("left out, with more runs each than 30 (5 after 100 of all cases): ")
     assert 0 < len(verdict.figures["planned"]) < len(programs[:10])
-    assert [most_runs(programs[0], Conditions(), used) for used in (0, 80, 98, 160)] == [30, 20, 5, 5]
+    assert [most_runs(programs[0], Conditions(), RunsTaken(used)) for used in (0, 80, 98, 160)] == [30, 20, 5, 5]
 
 
 def test_cases_with_certain_tokens_alone_hold_nothing(monkeypatch):
@@ -128,12 +127,40 @@ def test_cases_with_certain_tokens_alone_hold_nothing(monkeypatch):
     subject = made_subject(partial(one_by_one, "residual of the target"), "wrong")
     by_name = {name_of_case(case)[1]: case for case in LAW.cases(subject)}
     certain = next(case for name, case in by_name.items() if name.startswith(CERTAIN))
-    monkeypatch.setattr(quick, "MOST_ENGINE_RUNS", 5)
+    monkeypatch.setattr(quick, "ENGINE_LIMITS", quick.ENGINE_LIMITS._replace(of_case=5))
     chosen = quick.ChosenCases([certain, by_name["generic-v2-p010-h2-s0"]], 0)
     monkeypatch.setattr(verify, "quick_cases", lambda *_: chosen)
     verdict = run_check(subject, LAW, Checklist((LAW,), quick=True))
     assert verdict.status is Status.UNKNOWN
     assert "none of its cases with random tokens was followed within 5 runs: generic-v2" in verdict.statement
+
+
+def test_a_verifier_that_draws_in_a_loop_takes_few_runs(monkeypatch):
+    """It draws until a token is accepted: most of its laws have more paths than any limit."""
+    rng, calls = np.random.default_rng(), []
+
+    def drawn(row):
+        while True:
+            token = int(rng.integers(len(row)))
+            if rng.random() < row[token]:
+                return token
+
+    def verify(p, q, draft_tokens):
+        calls.append(1)
+        for i, token in enumerate(draft_tokens):
+            if rng.random() * q[i][token] >= p[i][token]:
+                residual = np.maximum(p[i] - q[i], 0)
+                return [*draft_tokens[:i], drawn(residual / residual.sum())]
+        return [*draft_tokens, drawn(p[-1])]
+
+    monkeypatch.setattr(quick, "OTHER_LIMITS", RunLimits(500, 500, 50, "skipped cases"))
+    monkeypatch.setattr(remembered_calls, "MOST_LOST_PATHS", 500)
+    monkeypatch.setattr(remembered_calls, "MOST_PATHS", 100)
+    verdict = run_check(verifier_subject(verify, "loop"), LAW, Checklist((LAW,), quick=True))
+    assert verdict.figures["notes"][-1].startswith(
+        "left out, with more runs each than 500 (50 after 500 of skipped cases)"
+    )
+    assert len(calls) < 2_000
 
 
 @pytest.mark.usefixtures("unexplained")
@@ -142,7 +169,7 @@ def test_a_wrong_engine_of_many_paths_is_refuted_by_its_small_cases(monkeypatch)
     subject = made_subject(partial(one_by_one, "residual of the target"), "wrong")
     by_name = {name_of_case(case)[1]: case for case in LAW.cases(subject)}
     large, small = by_name["generic-v2-p010-h4-s1"], by_name["generic-v2-p010-h2-s0"]  # 468 and 38 runs
-    monkeypatch.setattr(quick, "FEW_ENGINE_RUNS", 50)
+    monkeypatch.setattr(quick, "ENGINE_LIMITS", quick.ENGINE_LIMITS._replace(of_small_case=50))
     for chosen, refuted in (([large, small], small), ([large], large)):
         monkeypatch.setattr(verify, "quick_cases", lambda *_, chosen=chosen: quick.ChosenCases(chosen, 0))
         verdict = run_check(subject, LAW, Checklist((LAW,), quick=True))

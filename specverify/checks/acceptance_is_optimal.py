@@ -44,10 +44,10 @@ def examine(drafting: Drafting, conditions: Conditions) -> Examination:
     """
     situation, propose = drafting
     if situation.variant.best is not None:
-        return examine_tree(situation, situation.variant.best)
+        return examine_tree(situation, situation.variant.best, conditions.runs)
     target, runs = situation.task.target, 0
     rates: list[list[float]] = []
-    for state, masses, count, epsilon, within in first_rounds(situation):
+    for state, masses, count, epsilon, within in first_rounds(situation, conditions.runs):
         runs += count
         best: dict[int, Any] = {}
         texts: dict[Tokens, list[Any]] = {}

@@ -89,10 +89,10 @@ def drafting(examine: Callable[[Drafting, Conditions], Examination]) -> Examined
     return ExaminedPart(Variant, by(examined), ONLY_SAMPLED, (Need(proposes, HIDDEN),), within)
 
 
-def examine(drafting: Drafting, _: Conditions) -> Examination:
+def examine(drafting: Drafting, conditions: Conditions) -> Examination:
     """Compare the law of every draft with its declared pmf, in the drafting step alone and in the first rounds."""
     situation, figures = drafting.situation, {"runs": 0}
-    for done in first_rounds(situation):
+    for done in first_rounds(situation, conditions.runs):
         proposed = _proposed(drafting.propose, done.state, situation.task.target(done.state.tokens))
         figures["runs"] += proposed.runs + done.runs
         result = _undeclared(situation, done.state, proposed) or _another_draft(situation, done, proposed)

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from specverify.laws.paths import paths
+from specverify.laws.enumeration import EnumerationTooLarge
+from specverify.laws.paths import RunBudget, paths
 from specverify.laws.rounding import FLOAT32
 from specverify.reference import Decoder, State, Tokens
 from specverify.subjects.subject import InScenario
@@ -35,30 +36,37 @@ class FirstRound(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def first_rounds(here: InScenario) -> tuple[FirstRound, ...]:
+def first_rounds(here: InScenario, budget: int) -> tuple[FirstRound, ...]:
     """Return the enumerated round after the prompt, and the rounds from a few unfinished states after it.
 
     If the calls of a verifier are memoised, only the round after the prompt is returned, because the rounds of such a
     verifier depend on the text alone. Returns () if no token is to be decoded. ``here`` is the decoder in its scenario.
+    Raises ``EnumerationTooLarge`` if a round needs more than ``budget`` runs (``RunBudget``).
     """
     decoder = here.remembering
     start = decoder.init(here.prompt)
     if start.remaining <= 0:
         return ()
-    first, after = _round(decoder, start)
+    first, after = _round(decoder, start, budget)
     if here.variant.remembered is not None:
         return (first,)
     others = [state for state in after if state.remaining > 0][: MOST_STATES - 1]
-    return (first, *(_round(decoder, state)[0] for state in others))
+    return (first, *(_round(decoder, state, budget)[0] for state in others))
 
 
-def _round(decoder: Decoder, state: State) -> tuple[FirstRound, tuple[State, ...]]:
+def _round(decoder: Decoder, state: State, budget: int) -> tuple[FirstRound, tuple[State, ...]]:
     masses: dict[tuple[Tokens, int], Any] = defaultdict(int)
     runs, epsilon, within = 0, FLOAT32, 0.0
     after: dict[State, None] = {}
-    for path in paths(lambda draws: decoder.step(draws, state)):
+    spent = RunBudget(budget)
+    for path in paths(lambda draws: decoder.step(draws, state), rare=spent.leave_out):
+        if spent.is_over:
+            break
+        spent.follow()
         reached, done = path.outcome
         masses[done.draft, done.accepted] += path.weight
         after[reached] = None
         runs, epsilon, within = runs + 1, max(epsilon, path.rounding.epsilon), max(within, path.rounding.within)
+    if spent.is_over:
+        raise EnumerationTooLarge(f"the round after {state.tokens} has more than {budget} runs")
     return FirstRound(state, masses, runs, epsilon, within), tuple(after)

@@ -19,14 +19,14 @@ from specverify.reference import Decoder, State, Task
 from specverify.subjects.subject import InScenario
 
 
-def examine_tree(situation: InScenario, best: Callable[[Task], Decoder]) -> Examination:
+def examine_tree(situation: InScenario, best: Callable[[Task], Decoder], budget: int) -> Examination:
     """Compare the mean number of accepted drafts in the first rounds with that of the best known rule.
 
     A smaller mean refutes. ``best(task)`` returns a decoder that follows this rule and drafts the same trees.
-    ``situation`` is the decoder of trees in its scenario.
+    ``situation`` is the decoder of trees in its scenario, and ``budget`` the most runs of a round.
     """
     decoder, runs = best(situation.task), 0
-    for state, masses, count, _, within in first_rounds(situation):
+    for state, masses, count, _, within in first_rounds(situation, budget):
         accepted = sum(number * mass for (_, number), mass in masses.items())
         possible, more, nodes = _accepted_by(decoder, state)
         runs += count + more

@@ -16,7 +16,8 @@ from specverify.checks.explaining.wording import apart, short
 from specverify.intercept.distributions import Boundary
 from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
-from specverify.laws.paths import Undecided, outcomes_of, paths
+from specverify.laws.enumeration import EnumerationTooLarge
+from specverify.laws.paths import RunBudget, Undecided, outcomes_of, paths
 from specverify.laws.rounding import NEGLIGIBLE
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Draft, Draws, State, Task, Tokens, chain
@@ -28,6 +29,8 @@ from specverify.subjects.subject import InScenario, Intercepted, Subject, Varian
 
 ORDINARY = (0.25, 0.75)
 """Two values for all uniforms: with the first most drafts are accepted, with the second most are rejected."""
+MOST_LEFT_OUT = 8_000
+"""The most paths of rounds after one text that are left out because they are rare, as ``RunBudget`` counts them."""
 SAID = (NeedsValue, NotAFunctionOfItsDraws)
 """Errors that the examination raises and not the verifier."""
 
@@ -130,7 +133,8 @@ def rounds_after(
 ) -> Iterator[Came]:
     """Yield the rounds of a verifier after one text, for every draft, with given random numbers.
 
-    An error of the verifier is the ``error`` of its round. Errors of the examination are raised.
+    An error of the verifier is the ``error`` of its round. Errors of the examination are raised, and
+    ``EnumerationTooLarge`` if too many paths are left out because they are rare (``MOST_LEFT_OUT``).
 
     Args:
         called: The verifier in its scenario.
@@ -169,10 +173,13 @@ def rounds_after(
         came = came._replace(choices=_choices(narrated), drafted=drafted[-1])
         return Undecided(tuple((came._replace(new=done.tokens), share) for (_, done), share in ends))
 
+    spent = RunBudget(MOST_LEFT_OUT)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a division by zero that is warned of is not yet wrong
-        for path in paths(one_round, first):
+        for path in paths(one_round, first, rare=spent.leave_out):
             yield from (came for came, share in path.outcome.outcomes if path.weight * share > NEGLIGIBLE)
+    if spent.is_over:
+        raise EnumerationTooLarge(f"a round after {start} has too many paths with uniforms at {end}")
 
 
 def described_call(situation: InScenario, came: Came) -> tuple[str, ...]:

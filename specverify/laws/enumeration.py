@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from specverify.base.arguments import argument_error, check_integer
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.law import Coverage, Law, continued, target_law
-from specverify.laws.paths import Path, estimated_paths, has_more_paths, outcomes_of, paths
+from specverify.laws.paths import Path, RunBudget, estimated_paths, has_more_paths, outcomes_of, paths
 from specverify.laws.rounding import FLOAT64, Rounding, worst
 from specverify.laws.rounding import after as one_after
 from specverify.reference import Decoder, Draws, Round, State, Task, Tokens
@@ -61,7 +61,7 @@ def program_law(
     first: tuple[int, ...] = (),
     on_path: Callable[[Path[Any]], None] = lambda path: None,
 ) -> Law:
-    """Return the law of the (hashable) result of ``program``, within ``budget`` runs.
+    """Return the law of the (hashable) result of ``program``, within ``budget`` runs, as ``RunBudget`` counts them.
 
     The probability of paths that need more runs is ``missing`` in the law. ``on_path`` is called with each path. With
     ``first``, only paths whose first draws have these outcomes are enumerated; their probabilities are not rescaled.
@@ -72,16 +72,12 @@ def program_law(
     runs = decisions = 0
     share: Any = 1
     rounding = Rounding()
-    lost: list[Any] = []
-
-    def rare(weight: Any) -> bool:
-        lost.append(weight)
-        return runs + len(lost) < budget
-
-    for path in paths(program, first, rare=rare):
+    spent = RunBudget(budget)
+    for path in paths(program, first, rare=spent.leave_out):
         if runs == 0:
             share = math.prod(step.weights[step.outcome] for step in path.decisions[: len(first)])
         runs += 1
+        spent.follow()
         on_path(path)
         for outcome, part in outcomes_of(path.outcome):
             mass = path.weight if isinstance(part, int) else path.weight * part  # the whole of it is 1
@@ -89,10 +85,10 @@ def program_law(
         followed.append(path.weight)
         decisions = max(decisions, len(path.choices))
         rounding = worst(rounding, path.rounding)
-        if runs + len(lost) >= budget:
+        if spent.is_over:
             break
-    missing = share - sum(followed) if runs + len(lost) >= budget else _shown(lost, runs)
-    return Law(law, missing, runs, max(decisions, len(lost[:1])), rounding=rounding)
+    missing = share - sum(followed) if spent.is_over else _shown(spent.lost, runs)
+    return Law(law, missing, runs, max(decisions, len(spent.lost[:1])), rounding=rounding)
 
 
 def far_exceeds(program: Callable[[Draws], Any], runs: int) -> bool:
@@ -121,8 +117,9 @@ def complete_law(program: Callable[[Draws], Any]) -> dict[Any, Any]:
 def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) -> Law:
     """Return the law of the new tokens of ``decoder`` after ``prompt``, round by round, with equal states merged.
 
-    At most ``budget`` rounds are run; the probability of the other paths is ``missing`` in the law. Raises
-    ``EnumerationTooLarge`` if the first round alone is estimated to need more than ten times the budget.
+    At most ``budget`` rounds are run, fewer if long paths are left out (``RunBudget``); the probability of the other
+    paths is ``missing`` in the law. Raises ``EnumerationTooLarge`` if the first round alone is estimated to need more
+    than ten times the budget.
     """
     if not isinstance(decoder, Decoder):
         raise argument_error("the decoder", decoder, "a Decoder, as an algorithm's build makes it")
@@ -135,12 +132,7 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
     missing: Any = 0
     runs = decisions = 0
     coverage, rounding = Coverage(), Rounding()
-    lost: list[Any] = []
-
-    def rare(weight: Any) -> bool:
-        lost.append(weight)
-        return runs + len(lost) < budget
-
+    spent = RunBudget(budget)
     while waiting:
         length = min(waiting)
         for state, (weight, drawn, seen, rounded) in waiting.pop(length).items():
@@ -151,14 +143,15 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
                 rounding = worst(rounding, rounded)
                 continue
             followed: list[Any] = []
-            passed, cut = len(lost), False
-            for path in paths(lambda draws, state=state: decoder.step(draws, state), rare=rare):  # type: ignore[misc]
+            passed, cut = len(spent.lost), False
+            for path in paths(partial(_stepped, decoder, state), rare=spent.leave_out):
                 if runs == few and state == start:
                     _refuse_if_hopeless(decoder, start, budget)
-                if runs + len(lost) >= budget:
+                if spent.is_over:
                     cut = True
                     break
                 runs += 1
+                spent.follow()
                 followed.append(path.weight)
                 after, done = path.outcome
                 if len(after.tokens) <= length and after.remaining > 0:
@@ -172,9 +165,14 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
                     _wider(before.coverage, through),
                     worst(before.rounding, one_after(rounded, path.rounding)),
                 )
-            cut = cut or (len(lost) > passed and runs + len(lost) >= budget)
-            missing = missing + weight * (reduce(sub, followed, 1) if cut else _shown(lost[passed:], len(followed)))
+            left_out = spent.lost[passed:]
+            cut = cut or (bool(left_out) and spent.is_over)
+            missing = missing + weight * (reduce(sub, followed, 1) if cut else _shown(left_out, len(followed)))
     return Law(law, missing, runs, decisions, coverage, rounding)
+
+
+def _stepped(decoder: Decoder, state: State, draws: Draws) -> tuple[State, Round]:
+    return decoder.step(draws, state)
 
 
 def one_round_law(decoder: Decoder, task: Task, prompt: Tokens, budget: int = DEFAULT_RUNS) -> Law:

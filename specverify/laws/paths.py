@@ -55,6 +55,39 @@ RARE = FLOAT64 / 2
 """A path with float weights is not followed if its probability is below this; one rounding of the law exceeds it."""
 
 
+LONG, RUNS_OF_LONG = 24, 40
+"""A path that is left out after at least this number of draws counts as so many runs.
+
+It is mostly a path of a loop that draws until a token is accepted. Such loops have more paths than any limit, and their
+runs take long.
+"""
+
+
+class RunBudget:
+    """Count the runs of an enumeration, and the paths left out because they are rare, against a limit."""
+
+    def __init__(self, limit: int) -> None:
+        """Start without runs; ``limit`` is the most runs."""
+        self._limit, self._taken = limit, 0
+        self.lost: list[Any] = []
+        """The probabilities of the paths that were left out because they are rare."""
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether no further path may be followed."""
+        return self._taken >= self._limit
+
+    def follow(self) -> None:
+        """Count the run of a path."""
+        self._taken += 1
+
+    def leave_out(self, weight: Any, draws: int) -> bool:
+        """Count a path of probability ``weight`` that is left out after ``draws`` draws; return whether to continue."""
+        self.lost.append(weight)
+        self._taken += 1 if draws < LONG else RUNS_OF_LONG
+        return not self.is_over
+
+
 class _TooRare(BaseException):
     """Raised if the remaining probability of a path is too small for floats.
 
@@ -154,15 +187,15 @@ def paths(
     program: Callable[[Draws], Outcome],
     first: tuple[int, ...] = (),
     least: Callable[[], Any] | None = None,
-    rare: Callable[[Any], bool] | None = None,
+    rare: Callable[[Any, int], bool] | None = None,
 ) -> Iterator[Path[Outcome]]:
     """Yield every path of ``program`` once, depth first. The consumer may stop early by closing the generator.
 
     * With ``first``, only paths whose first draws have these outcomes are enumerated.
     * With ``least``, a path whose probability is known to be at most ``least()`` is skipped without a run.
-    * A path with probability below ``RARE`` is not followed. ``rare`` gets this probability, and returns whether to
-      continue. Without ``rare`` the enumeration continues, but raises ``NotAFunctionOfItsDraws`` after many such paths
-      in a row.
+    * A path with probability below ``RARE`` is not followed. ``rare`` gets this probability and the number of draws,
+      and returns whether to continue (``RunBudget.leave_out``). Without ``rare`` the enumeration continues, but raises
+      ``NotAFunctionOfItsDraws`` after many such paths in a row.
     * A path that ends in an error is skipped if its probability is a float below the rounding of float64.
     """
     check_callable(program, "the program")
@@ -180,7 +213,7 @@ def paths(
         in_a_row = in_a_row + 1 if draws.too_rare else 0
         if in_a_row and not _goes_on(branches, rare, in_a_row):
             return
-        if rare is not None and not all(map(rare, draws.passed_over)):
+        if rare is not None and not all(rare(weight, draws.depth) for weight in draws.passed_over):
             return
         if not passed and not draws.too_rare:
             if draws.failure is not None:
@@ -198,7 +231,7 @@ def _is_rare(weight: Any) -> bool:
     return isinstance(weight, float) and weight < RARE
 
 
-def _goes_on(branches: list[_OpenDraw], rare: Callable[[Any], bool] | None, in_a_row: int) -> bool:
+def _goes_on(branches: list[_OpenDraw], rare: Callable[[Any, int], bool] | None, in_a_row: int) -> bool:
     """Return whether an enumeration goes on after it skipped a path because its probability is negligible.
 
     If the caller passed the function ``rare``, it decides; its argument is the probability of ``branches``, the skipped
@@ -206,7 +239,7 @@ def _goes_on(branches: list[_OpenDraw], rare: Callable[[Any], bool] | None, in_a
     ``NotAFunctionOfItsDraws`` is raised.
     """
     if rare is not None:
-        return rare(_weight(branches))
+        return rare(_weight(branches), len(branches))
     if in_a_row > MOST_DECISIONS:
         site = branches[-1].question.site
         raise NotAFunctionOfItsDraws(f"more than {MOST_DECISIONS} paths have no end in sight, the last at {site}")
@@ -242,13 +275,13 @@ def _next_branch(
     branches: list[_OpenDraw],
     first: tuple[int, ...],
     least: Callable[[], Any] | None,
-    rare: Callable[[Any], bool] | None,
+    rare: Callable[[Any, int], bool] | None,
 ) -> bool:
     """Move ``branches``, the current path, to the next path to follow, depth first; return False if there is none.
 
     Three kinds of paths are skipped: those that do not begin with the outcomes ``first``, those with at most the
-    probability ``least()``, and those with a negligible probability. For the last kind ``rare(probability)`` is called;
-    if it returns False, so does this function.
+    probability ``least()``, and those with a negligible probability. For the last kind ``rare(probability, draws)`` is
+    called; if it returns False, so does this function.
     """
     while _advanced(branches, first):
         branch, lost = branches[-1], 0.0
@@ -256,7 +289,7 @@ def _next_branch(
             lost = branch.pass_over()
             if _is_rare(branch.weight):
                 lost += branch.weight
-        if lost and rare is not None and not rare(lost):
+        if lost and rare is not None and not rare(lost, len(branches)):
             return False
         if not _is_rare(branch.weight) and (least is None or branch.weight > least()):
             return True

@@ -26,14 +26,6 @@ MOST_CASES, LEAST_CASES = 16, 2
 """If a kind of subject has no plan: a third of the cases of a check, but at most and at least these numbers."""
 OPEN_ROWS = 5
 """Open rows in all cases of a variant with scenarios of its own: one for each level of the deep tree, and one after."""
-MOST_RUNS = 20_000
-"""The most runs of one case; a case with more is skipped, and the verdict states this."""
-MOST_ENGINE_RUNS, MOST_ENGINE_RUNS_OF_CHECK, FEW_ENGINE_RUNS = 4_000, 10_000, 100
-"""Limits for engines, whose runs decode whole texts.
-
-They are the most runs of one case; the runs of all cases of a check, after which only small cases are examined; and
-the most runs of a small case. Small cases are examined first.
-"""
 MOST_REPLAYS, PATHS, APART = 40, 100, 3
 """Replays of a program, paths on which the use of random numbers is followed, and stride of the boundary draws."""
 
@@ -54,28 +46,68 @@ class ChosenCases(NamedTuple):
     """Some of the other cases; if no chosen case can be examined, these are tried until one can."""
 
 
+class RunLimits(NamedTuple):
+    """Limits of the runs that the cases of a check may take; the verdict names the cases that need more.
+
+    ``of_case`` is the most runs of one case. Once earlier cases of the check have taken ``of_check`` runs, a case may
+    take only ``of_small_case``. ``counted`` names, in a message, the cases whose runs count towards ``of_check``.
+    """
+
+    of_case: int
+    of_check: int
+    of_small_case: int
+    counted: str
+
+
+ENGINE_LIMITS = RunLimits(4_000, 10_000, 100, "all cases")
+"""For engines, whose runs decode whole texts. Small cases are examined first."""
+OTHER_LIMITS = RunLimits(20_000, 20_000, 500, "skipped cases")
+"""For other subjects. Code that draws in a loop until a token is accepted has too many runs in most cases."""
+
+
 def in_quick(conditions: Conditions) -> Conditions:
     """Return ``conditions`` with its limits reduced to those of the quick plan.
 
     The number of runs, paths and replays becomes smaller, and boundary draws are tested on fewer texts.
     """
     return conditions._replace(
-        runs=min(conditions.runs, MOST_RUNS),
+        runs=min(conditions.runs, OTHER_LIMITS.of_case),
         paths=min(conditions.paths, PATHS),
         apart=max(conditions.apart, APART),
         replays=min(conditions.replays, MOST_REPLAYS),
     )
 
 
-def most_runs(case: Case, conditions: Conditions, used: int) -> int:
-    """Return how many runs ``case`` may take in the quick plan.
+class RunsTaken(NamedTuple):
+    """The numbers of runs that the earlier cases of a check have taken: all of them, and the skipped ones alone."""
 
-    The limit of an engine becomes smaller when earlier cases of the same check have taken many runs; ``used`` is their
-    number. ``conditions`` are the settings of the check, already reduced by ``in_quick``.
+    by_all: int = 0
+    by_skipped: int = 0
+
+    def after_examined(self, runs: int) -> RunsTaken:
+        """Return the numbers after one more case was examined, in ``runs`` runs."""
+        return self._replace(by_all=self.by_all + runs)
+
+    def after_skipped(self, runs: int) -> RunsTaken:
+        """Return the numbers after one more case was skipped, after ``runs`` runs."""
+        return RunsTaken(self.by_all + runs, self.by_skipped + runs)
+
+
+NO_RUNS = RunsTaken()
+
+
+def _limits(case: Case) -> RunLimits:
+    return ENGINE_LIMITS if isinstance(case.situation, EngineProgram) else OTHER_LIMITS
+
+
+def most_runs(case: Case, conditions: Conditions, taken: RunsTaken = NO_RUNS) -> int:
+    """Return how many runs ``case`` may take in the quick plan, after earlier cases of the check have ``taken`` some.
+
+    ``conditions`` are the settings of the check, already reduced by ``in_quick``.
     """
-    if not isinstance(case.situation, EngineProgram):
-        return conditions.runs
-    return min(conditions.runs, MOST_ENGINE_RUNS, max(FEW_ENGINE_RUNS, MOST_ENGINE_RUNS_OF_CHECK - used))
+    limits = _limits(case)
+    counted = taken.by_all if limits is ENGINE_LIMITS else taken.by_skipped
+    return min(conditions.runs, limits.of_case, max(limits.of_small_case, limits.of_check - counted))
 
 
 def first_runs(case: Case, most: int) -> int | None:
@@ -84,19 +116,20 @@ def first_runs(case: Case, most: int) -> int | None:
     An engine program gets few runs at first. If they do not suffice, it is examined again after all other cases, with
     the limit ``most``. There is only one attempt if ``most`` is no larger than the first limit, or for other cases.
     """
-    return FEW_ENGINE_RUNS if isinstance(case.situation, EngineProgram) and most > FEW_ENGINE_RUNS else None
+    limits = _limits(case)
+    return limits.of_small_case if limits is ENGINE_LIMITS and most > limits.of_small_case else None
 
 
-def runs_in_words(case: Case, conditions: Conditions) -> str:
+def runs_in_words(case: Case, conditions: Conditions, taken: RunsTaken) -> str:
     """Return in words how many runs the quick plan allows for ``case``, for a message: for example "20000".
 
-    ``conditions`` are the settings of the check, which contain this limit. The limit of an engine becomes smaller when
-    the cases of the check have used many runs together. The text is then, for example, "4000 (100 after 10000 of all
-    cases)": at most 4000 runs, or at most 100 if all earlier cases of the check took 10000 runs or more.
+    ``conditions`` are the settings of the check, which contain this limit, and ``taken`` the runs of all cases. If they
+    made the limit smaller, the text is, for example, "4000 (100 after 10000 of all cases)": at most 4000 runs, or at
+    most 100 after all earlier cases of the check took 10000 runs.
     """
-    most = most_runs(case, conditions, 0)
-    later = most_runs(case, conditions, MOST_ENGINE_RUNS_OF_CHECK)
-    return str(most) if later == most else f"{most} ({later} after {MOST_ENGINE_RUNS_OF_CHECK} of all cases)"
+    limits, most = _limits(case), most_runs(case, conditions)
+    smaller = most_runs(case, conditions, taken) < most
+    return f"{most} ({limits.of_small_case} after {limits.of_check} of {limits.counted})" if smaller else str(most)
 
 
 def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:

@@ -33,7 +33,9 @@ from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.reference import Claim
 from specverify.run.cases import CaseTold, counted_cases, number_of_cases
 from specverify.run.quick import (
+    NO_RUNS,
     ChosenCases,
+    RunsTaken,
     first_runs,
     in_quick,
     most_runs,
@@ -365,16 +367,18 @@ class _CaseResults(NamedTuple):
         """Return whether the last case is refuted; then no further case is examined."""
         return bool(self.examined) and self.examined[-1][1].failed
 
-    def examine(self, cases: Iterable[Case], conditions: Conditions, *, quick: bool) -> None:
+    def examine(self, cases: Iterable[Case], conditions: Conditions, *, quick: bool) -> RunsTaken:
         """Examine ``cases`` until one is refuted, or until interception has refused ``MOST_REFUSED`` of them.
+
+        Returns the number of runs that they took.
 
         With ``quick``, programs of engines whose laws have many paths are examined after all others: a wrong engine
         often has far more paths than a right one, and a smaller case refutes it sooner.
         """
-        used, large = 0, list[Case]()
+        taken, large = NO_RUNS, list[Case]()
         for is_first, group in ((True, cases), (False, large)):
             for case in group:
-                most = most_runs(case, conditions, used) if quick else conditions.runs
+                most = most_runs(case, conditions, taken) if quick else conditions.runs
                 first = first_runs(case, most) if quick and is_first else None
                 limited = conditions._replace(runs=most, complete_within=first)
                 try:
@@ -386,13 +390,14 @@ class _CaseResults(NamedTuple):
                 else:
                     if isinstance(examination, _NotExamined):
                         is_large = examination is _NotExamined.OUT_OF_RUNS
-                        used += (first or most) if is_large else 0
+                        taken = taken.after_skipped((first or most) if is_large else 0)
                         (large if first and is_large else self.passed[examination]).append(case)
                     else:
                         self.examined.append((case, examination))
-                        used += examination.figures.get("runs", 0)
+                        taken = taken.after_examined(examination.figures.get("runs", 0))
                 if self.is_refuted or len(self.refused) == MOST_REFUSED:
-                    return
+                    return taken
+        return taken
 
     def check_decided(self) -> None:
         """Raise an error if the results decide nothing.
@@ -420,16 +425,16 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
         cases = chain(cases, takewhile(lambda _: not outcomes.examined, chosen.instead))
     outcomes = _CaseResults(examined, {reason: [] for reason in _NotExamined}, [], [])
     counted = counted_cases(cases, partial(number_of_cases, subject, check), told, known)
-    outcomes.examine(counted, conditions, quick=checklist.quick)
+    taken = outcomes.examine(counted, conditions, quick=checklist.quick)
     outcomes.check_decided()
     passed = outcomes.passed
     if outcomes.is_refuted:
         examined = _explained(examined, check, chosen.cases, conditions, quick=checklist.quick)
     skipped = passed[_NotExamined.OUT_OF_RUNS]
     too_long = ", ".join(map(_words_of, skipped))
-    most = runs_in_words(skipped[0], conditions) if skipped else ""
+    most = runs_in_words(skipped[0], conditions, taken) if skipped else ""
     if too_long and not (outcomes.is_refuted or _has_random_case(examined)):
-        within = most_runs(skipped[0], conditions, 0)
+        within = most_runs(skipped[0], conditions)
         which = "none of its cases with random tokens" if examined else "none of its cases"
         said = f"{which} was followed within {within} runs: {too_long}{_fewer(subject)}"
         way_out = f"Without quick, {checklist.conditions.runs} runs are followed; or let samples decide"

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.symbolic.buffers import arrays_answer
 from specverify.laws import rounding
-from specverify.laws.paths import Undecided, paths
+from specverify.laws.paths import RunBudget, Undecided, paths
 from specverify.laws.rounding import Rounding, worst
 from specverify.reference import Draws
 from specverify.subjects.emitted import ends_left_open
@@ -25,6 +24,9 @@ from specverify.subjects.subject import Context
 
 MOST_PATHS = 2000
 """The law of a call with more paths is not memoised."""
+MOST_LOST_PATHS, WORTH = 10_000, 4
+"""Memoisation of a verifier ends after this number of paths of calls with too many, if they are this many times those
+of the memoised calls. A verifier that draws in a loop until a token is accepted has few calls with few paths."""
 _DTYPES = {rounding.FLOAT32: "float32", rounding.FLOAT16: "float16", rounding.BFLOAT16: "bfloat16"}
 
 
@@ -48,6 +50,11 @@ class _EmissionLaw(NamedTuple):
     emitted: tuple[_Emitted, ...]
     masses: np.ndarray[Any, np.dtype[np.float64]]
     """The probability of each result."""
+    paths: int = 0
+    """The number of paths that were followed."""
+
+
+_UNKNOWN = _EmissionLaw((), np.empty(0))
 
 
 class _LawMemory:
@@ -59,15 +66,23 @@ class _LawMemory:
     def __init__(self) -> None:
         self.verify: Any = None
         self.laws: dict[Any, _EmissionLaw] = {}
+        self.kept = self.lost = 0
 
-    def of(self, verify: Any) -> dict[Any, _EmissionLaw]:
-        """Return the laws computed so far for the calls of ``verify``, by the arguments of the call.
+    def of(self, verify: Any, key: Any, call: Callable[[Draws], Any]) -> _EmissionLaw:
+        """Return the law of ``call``, a call of ``verify`` with the arguments ``key``; an empty law if it is not known.
 
         Only the laws of one verifier are kept: those of any other are discarded.
         """
         if self.verify is not verify:
-            self.verify, self.laws = verify, {}
-        return self.laws
+            self.verify, self.laws, self.kept, self.lost = verify, {}, 0, 0
+        if key in self.laws:
+            return self.laws[key]
+        if self.lost >= MOST_LOST_PATHS and self.lost > WORTH * self.kept:
+            return _UNKNOWN
+        law = self.laws[key] = _worked_out(call)
+        self.kept += law.paths if law.emitted else 0
+        self.lost += 0 if law.emitted else law.paths
+        return law
 
 
 _MEMORY = _LawMemory()
@@ -99,10 +114,7 @@ def memoised(
     if answered is not remembered:
         return made
     key = (*((name, array.dtype.str, array.shape, array.tobytes()) for name, array in given.items()), more)
-    laws = _MEMORY.of(verify)
-    if key not in laws:
-        laws[key] = _worked_out(made)
-    law = laws[key]
+    law = _MEMORY.of(verify, key, made)
     return partial(_drawn, law) if law.emitted else made
 
 
@@ -117,11 +129,20 @@ def _drawn(law: _EmissionLaw, draws: Draws) -> Any:
 
 
 def _worked_out(call: Callable[[Draws], Any]) -> _EmissionLaw:
-    """Return the law of the result of ``call``, by enumerating its paths; an empty law if there are too many."""
+    """Return the law of the result of ``call``, by enumerating its paths; an empty law if there are too many.
+
+    Paths that are too rare to be followed count as well; a loop that draws until a token is accepted has many.
+    """
+    followed: list[Any] = []
+    spent = RunBudget(MOST_PATHS + 1)
     with ends_left_open(), arrays_answer():  # once for all runs
-        followed = list(islice(paths(call), MOST_PATHS + 1))
-    if len(followed) > MOST_PATHS:
-        return _EmissionLaw((), np.empty(0))
+        for path in paths(call, rare=spent.leave_out):
+            followed.append(path)
+            spent.follow()
+            if spent.is_over:
+                break
+    if spent.is_over or sum(spent.lost) > rounding.FLOAT64 * len(followed):
+        return _UNKNOWN._replace(paths=MOST_PATHS)
     result: dict[Any, _Emitted] = {}
     for path in followed:
         for outcome, share in path.outcome.outcomes if isinstance(path.outcome, Undecided) else ((path.outcome, 1),):
@@ -129,7 +150,7 @@ def _worked_out(call: Callable[[Draws], Any]) -> _EmissionLaw:
             seen = worst(before.rounding, path.rounding)
             result[outcome] = _Emitted(outcome, before.mass + float(path.weight * share), seen)
     masses = np.array([each.mass for each in result.values()])
-    return _EmissionLaw(tuple(result.values()), masses / masses.sum())
+    return _EmissionLaw(tuple(result.values()), masses / masses.sum(), len(followed))
 
 
 def _note(seen: Rounding) -> None:
