@@ -88,7 +88,7 @@ def test_what_may_be_rounding_says_how_much_and_what_float64_would_leave():
     statement = compare_laws(law_at(1e-4, COARSE), EXPECTED, "the target's").statement
     fine = rounding_bound(law_at(0, COARSE._replace(epsilon=FLOAT64)), FLOAT64)
     assert statement == (
-        f"TV = 0.0001 from the target's may be rounding: in floats with a spacing of 0.008 at 1, "
+        f"TV = 0.0001 from the target's may be rounding: in bfloat16 with a spacing of 0.008 at 1, "
         f"rounding in this subject can cause a TV of up to {COARSE_BOUND:.1g}; in float64 up to {fine:.1g}. "
         "Let it compute in float64 where it is examined, or let samples decide (sampled=True)"
     )

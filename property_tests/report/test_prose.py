@@ -30,7 +30,9 @@ def test_verdicts_of_one_wrong_law_are_told_once():
 def test_dependent_rows_are_told_before_a_law_without_a_cause():
     law, rows = refuted("law_is_target", "it differs"), refuted("rows_are_independent", "one row, two answers")
     unnamed = law._replace(counterexample=law.counterexample._replace(named=False))
-    assert [verdict.check for verdict in by_cause([unnamed, rows])[0]] == ["rows_are_independent", "law_is_target"]
+    first, *others = by_cause([unnamed, rows])[0]
+    assert [verdict.check for verdict in (first, *others)] == ["rows_are_independent", "law_is_target"]
+    assert also_refuted(others) == "  Refuted with it: law is target (then)"
     assert [verdict.check for verdict in by_cause([law, rows])[0]] == ["law_is_target", "rows_are_independent"]
 
 

@@ -27,6 +27,7 @@ from specverify.checks.explaining.wording import apart, short_row
 from specverify.checks.round_laws import first_rounds
 from specverify.checks.tree_acceptance import examine_tree
 from specverify.laws.paths import paths
+from specverify.laws.rounding import floats_named
 from specverify.reference import Claim, Draft, Tokens, accept_probability, one_hot
 from specverify.reference.models import draft_model
 from specverify.subjects.subject import InScenario
@@ -148,7 +149,7 @@ def _too_coarse(found: Examination, epsilon: float, within: float) -> Examinatio
     the largest error that this causes; otherwise it is 0. Both are stated in the result.
     """
     bounds = f", or known no better: probabilities lie between bounds, up to {within:.1g} off" if within else ""
-    said = f"{found.statement}; that may be rounding in floats with a spacing of {epsilon:.1g} at 1{bounds}"
+    said = f"{found.statement}; that may be rounding in {floats_named(epsilon)}{bounds}"
     return Examination(said, unknown=True, rational=False, figures=found.figures)
 
 

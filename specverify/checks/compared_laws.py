@@ -22,7 +22,15 @@ from specverify.laws.enumeration import EnumerationTooLarge, far_exceeds, progra
 from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
 from specverify.laws.near_ties import Logits, Parting, greedy_parting
 from specverify.laws.paths import Path, estimated_paths, first_outcomes
-from specverify.laws.rounding import FLOAT32, FLOAT64, LARGEST, at_most_float32, holds_within, of_enumeration
+from specverify.laws.rounding import (
+    FLOAT32,
+    FLOAT64,
+    LARGEST,
+    at_most_float32,
+    floats_named,
+    holds_within,
+    of_enumeration,
+)
 from specverify.reference import Draws, Pmf
 from specverify.subjects.subject import EngineProgram, InScenario
 
@@ -175,10 +183,10 @@ def compare_laws(law: Law, expected: Probabilities, what: str) -> Comparison:
 
 def _too_coarse(law: Law, distance: float, bound: float, what: str) -> str:
     fine = law._replace(rounding=law.rounding._replace(epsilon=FLOAT64))
+    floats = floats_named(max(law.rounding.epsilon, FLOAT32))
     return (
-        f"TV = {readable(distance)} from {what} may be rounding: in floats with a spacing of "
-        f"{max(law.rounding.epsilon, FLOAT32):.1g} at 1, rounding in this subject can cause a TV of up to "
-        f"{bound:.1g}; in float64 up to {rounding_bound(fine, FLOAT64):.1g}. {IN_FLOAT64}"
+        f"TV = {readable(distance)} from {what} may be rounding: in {floats}, rounding in this subject can cause a TV "
+        f"of up to {bound:.1g}; in float64 up to {rounding_bound(fine, FLOAT64):.1g}. {IN_FLOAT64}"
     )
 
 

@@ -181,6 +181,12 @@ _COLLECTING: list[_SeenLookups] = []
 _DTYPES = {"float64": FLOAT64, "float32": FLOAT32, "float16": FLOAT16, "bfloat16": BFLOAT16}
 
 
+def floats_named(epsilon: float) -> str:
+    """Return the name of the floats with the spacing ``epsilon`` at 1, with this spacing, for a message."""
+    name = next((name for name, spacing in _DTYPES.items() if spacing == epsilon), "floats")
+    return f"{name} with a spacing of {epsilon:.1g} at 1"
+
+
 def collected() -> _SeenLookups:
     """Return a context manager that collects the dtypes, supports and lookups of the run in its block.
 

@@ -150,12 +150,13 @@ def _cause_first(verdict: Verdict) -> tuple[bool, int]:
 def also_refuted(others: Sequence[Verdict]) -> str:
     """Return the line "Refuted with it" below a refutation: the checks of ``others``; "" if there are none.
 
-    ``others`` are the other refuted verdicts of the same group (see ``by_cause``). The fault of the first is added if
-    its check compares laws.
+    ``others`` are the other refuted verdicts of the same group (see ``by_cause``). If the check of the first compares
+    laws, a probability that differs is added. Its fault is not: what it infers from the law may be false where the
+    fault is the one above.
     """
     named = [verdict.check.replace("_", " ") for verdict in others]
-    if others and others[0].check in LAWS:
-        named[0] += f" ({first_sentence(others[0])})"
+    if others and others[0].check in LAWS and others[0].counterexample and others[0].counterexample.then:
+        named[0] += f" ({others[0].counterexample.then})"
     return f"  Refuted with it: {', '.join(named)}" if named else ""
 
 

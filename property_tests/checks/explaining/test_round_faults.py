@@ -821,3 +821,20 @@ def test_another_temperature_of_q_in_the_tests_is_named(power, said):
     assert named_fault(both, "").sentence.startswith(said)
     wrong = both[-1]._replace(accept=(0.9 * both[-1].accept[0], both[-1].accept[1]))
     assert "q is used" not in named_fault([*both[:-1], wrong], "").sentence
+
+
+def test_a_certain_replacement_is_not_said_to_be_a_draw_from_q():
+    """It is drawn by the row of q before; where that leaves one token, q may be certain of it too."""
+
+    def verify(p, q, draft_tokens):
+        for i, token in enumerate(draft_tokens):
+            if RNG.random() * q[i, token] >= p[i, token]:
+                row = np.maximum(p[i] - q[i - 1], 0)
+                return [*draft_tokens[:i], drawn(row if row.any() else p[i])]
+        return [*draft_tokens, drawn(p[-1])]
+
+    with pytest.raises(SpeculationRefuted) as refuted:
+        check_verifier(verify, quick=True, checks=["law_is_target"])
+    first = str(refuted.value).splitlines()[0]
+    assert "replaced by a draw from (0, 1) (" in first
+    assert "expected (1, 0) = norm(max(p - q, 0))" in first

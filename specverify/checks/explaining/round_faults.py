@@ -685,9 +685,9 @@ def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any, *, bri
         known = [("p", p), ("q", q)]
         if guessed:  # the residual is p without the draft
             others = (token for token in range(size) if token != given.drafts[i])
-            rows = ((f"p without token {token}", scaled(without(p, token))) for token in others if p[token] > 0)
-            known += [(name, row) for name, row in rows if max(row) < 1]
-        row = next((name for name, row in known if not outside and fits(seen, row, near)), "")
+            known += [(f"p without token {token}", scaled(without(p, token))) for token in others if p[token] > 0]
+        telling = [(name, row) for name, row in known if max(row) < 1]  # many rules draw one certain token
+        row = next((name for name, row in telling if not outside and fits(seen, row, near)), "")
         does += f" = {row}" if row else ""
         which = draft if guessed else f"{draft},"
         return f"{which} is rejected and replaced by a draw from {does}{at}, expected {ought} = norm(max(p - q, 0))"
