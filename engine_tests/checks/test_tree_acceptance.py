@@ -17,8 +17,8 @@ def test_a_verifier_below_the_yardstick_is_refuted_with_both_numbers():
         return rules.in_numpy(p, q, parents[:1], tokens[:1])
 
     (variant,) = tree_subject(first_child_alone, "first", Form(drafts="top_k"), ((-1, -1),)).variants
-    found = examine_tree(InScenario(variant, SMALL[0], rational=False), variant.best)
+    found = examine_tree(InScenario(variant, SMALL[0], rational=False), variant.best, 100_000)
     assert found.failed
     assert "drafts are accepted in the mean, the best rule known for them accepts" in found.statement
     (right,) = tree_subject(rules.in_numpy, "right", Form(drafts="top_k"), ((-1, -1),)).variants
-    assert not examine_tree(InScenario(right, SMALL[0], rational=False), right.best).failed
+    assert not examine_tree(InScenario(right, SMALL[0], rational=False), right.best, 100_000).failed

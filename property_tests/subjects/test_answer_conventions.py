@@ -67,6 +67,31 @@ def batched_counts_and_tokens(replace):
     return verify
 
 
+def buffer_and_count(replace):
+    """All places behind the emitted tokens hold the last one again."""
+
+    def verify(p, q, draft_tokens):
+        accepted, token = decided(p, q, draft_tokens, replace)
+        return np.array([*accepted, *[token] * (len(p) - len(accepted))]), len(accepted) + 1
+
+    return verify
+
+
+def batched_buffers_and_counts(replace):
+    """The places behind the emitted tokens hold the drafts of the row; the count is that of accepted drafts."""
+
+    def verify(p, q, draft_tokens, lengths):
+        buffers, counts = np.zeros(p.shape[:2], dtype=int), []
+        for row, count in enumerate(lengths.tolist()):
+            accepted, token = decided(p[row, : count + 1], q[row, :count], draft_tokens[row, :count], replace)
+            buffers[row, :count] = draft_tokens[row, :count]
+            buffers[row, len(accepted)] = token
+            counts.append(len(accepted))
+        return buffers, np.array(counts)
+
+    return verify
+
+
 class Round(NamedTuple):
     accepted: list[int]
     correction: int
@@ -102,13 +127,20 @@ def dictionary(replace):
     return verify
 
 
-CONVENTIONS = [tokens_and_count, accepted_and_token, padded_and_token, count_and_token, token_and_mask]
-
+CONVENTIONS = [
+    tokens_and_count,
+    buffer_and_count,
+    accepted_and_token,
+    padded_and_token,
+    count_and_token,
+    token_and_mask,
+]
+BATCHES = [batched_counts_and_tokens, batched_buffers_and_counts]
 
 NAMED = [named_tuple, data_class, dictionary]
 
 
-@pytest.mark.parametrize("convention", [*CONVENTIONS, *NAMED, batched_counts_and_tokens], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("convention", [*CONVENTIONS, *NAMED, *BATCHES], ids=lambda one: one.__name__)
 def test_the_law_is_that_of_all_emitted_tokens(convention):
     check_verifier(convention(residual), checks=["law_is_target"], quick=True)
     with pytest.raises(SpeculationRefuted, match="replaced by a draw from p"):

@@ -6,7 +6,10 @@ Usual conventions are (all emitted tokens, number of accepted drafts), (accepted
 accepted drafts, next token) and (mask of accepted drafts, next token). In both calls all rows are one-hot, there are
 two drafts, and every token that can occur is at least 3. So a number of the answer is a count if it is at most 2 in
 both calls, and a token if it is at least 3 in both. This holds for wrong verifiers too. In every later call the emitted
-tokens are put together from the parts; a count beside a row of all emitted tokens is not examined.
+tokens are put together from the parts.
+
+A number beside a row is used only if the row is an array of constant length: if the right tokens are its beginning in
+both calls, and the number tells how many. Beside any other row of all emitted tokens it is not examined.
 """
 
 from __future__ import annotations
@@ -46,6 +49,10 @@ class _Convention(NamedTuple):
     """The number of accepted drafts."""
     mask: int | None = None
     """For each draft whether it is accepted."""
+    end: int | None = None
+    """The number of emitted tokens at the beginning of ``row``, or of accepted drafts among them (see ``behind``)."""
+    behind: int = 0
+    """How many tokens more than the number at ``end`` are emitted."""
 
 
 def with_rows(verify: BareVerifier, form: Form, *, now: bool = False) -> BareVerifier:
@@ -68,7 +75,7 @@ def with_rows(verify: BareVerifier, form: Form, *, now: bool = False) -> BareVer
         parts = None if convention is None else parts_of(answer)
         if convention is None or parts is None:
             return answer
-        if convention.token is None:
+        if convention.token is None and convention.end is None:
             return parts[convention.row or 0]
         if not form.batched:
             return _emitted(parts, convention, draft_tokens)
@@ -141,6 +148,8 @@ def _read(answers: Sequence[Any]) -> _Convention | None:
     """Return the convention that both of ``answers``, the results for two rows, follow; None if it is not clear."""
     if len({len(answer) for answer in answers}) != 1:
         return None
+    if (cut := _cut_row(answers)) is not None:
+        return cut
     kinds: dict[str, list[int]] = {"row": [], "token": [], "number": [], "mask": []}
     for index, parts in enumerate(zip(*answers, strict=True)):
         if (kind := _same_kind({_kind(part) for part in parts})) in kinds:
@@ -153,6 +162,33 @@ def _read(answers: Sequence[Any]) -> _Convention | None:
     if token is None or (row is None and number is None and mask is None):
         return None
     return _Convention(row, token, number, mask)
+
+
+def _cut_row(answers: Sequence[Any]) -> _Convention | None:
+    """Return the convention of an array of constant length, of which a number tells how many tokens are emitted.
+
+    Returns None unless ``answers`` follow it: the right tokens are the beginning of the array in each, they are not all
+    of it, and the number is theirs.
+    """
+    parts, right = list(zip(*answers, strict=True)), list(map(_right, CERTAIN))
+    for row, arrays in enumerate(parts):
+        if any(isinstance(array, list | tuple) or np.ndim(array) != 1 for array in arrays):
+            continue
+        rows = [_numbers(array) or [] for array in arrays]
+        begins = [tokens[: len(begin)] for tokens, begin in zip(rows, right, strict=True)]
+        if len(set(map(len, arrays))) > 1 or rows == right or begins != right:
+            continue
+        for end, part in enumerate(parts):
+            for behind in (0, 1):
+                if list(map(_numbers, part)) == [[len(begin) - behind] for begin in right]:
+                    return _Convention(row=row, end=end, behind=behind)
+    return None
+
+
+def _right(certain: Sequence[int]) -> list[int]:
+    """Return the tokens that a right verifier emits if p is certain of the tokens ``certain``."""
+    accepted = next((place for place, token in enumerate(DRAFTS) if token != certain[place]), len(DRAFTS))
+    return [*DRAFTS[:accepted], certain[accepted]]
 
 
 def _same_kind(kinds: set[str]) -> str:
@@ -211,7 +247,9 @@ def _emitted(answer: tuple[Any, ...], convention: _Convention, draft_tokens: Any
     ``convention`` has the meaning of each part. ``draft_tokens`` are the drafts of the row, from which the accepted
     ones are taken if the answer has only their number or a mask.
     """
-    row, token, number, mask = (None if index is None else answer[index] for index in convention)
+    if convention.row is not None and convention.end is not None:
+        return answer[convention.row][: int(answer[convention.end]) + convention.behind]
+    row, token, number, mask = (None if index is None else answer[index] for index in convention[:4])
     last = [] if token is None else [token] if np.ndim(token) == 0 else list(token)
     if row is not None:
         return [*(accepted for accepted in row if int(accepted) >= 0), *last]
