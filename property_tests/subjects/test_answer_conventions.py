@@ -218,6 +218,17 @@ def raises(p, q, draft_tokens):
     return [], 0
 
 
+@pytest.mark.parametrize(("counts", "emitted"), [({}, [5, 4]), ({2: -1}, [5, 4, 3]), ({2: 4}, [5, 4, 3])])
+def test_an_array_is_cut_at_its_count_unless_that_is_out_of_range(counts, emitted):
+    def verify(p, q, draft_tokens):
+        number = next((i for i, token in enumerate(draft_tokens) if p[i, token] < 1), len(draft_tokens))
+        tokens = np.array([*draft_tokens[:number], p[number].argmax(), 3, 3])[: len(p)]
+        return tokens, counts.get(draft_tokens[1], number + 1)
+
+    rows = np.eye(8)[[5, 4, 6]], np.eye(8)[[5, 2]]
+    assert list(with_rows(verify, ROW)(*rows, np.array([5, 2]))) == emitted
+
+
 @pytest.mark.parametrize("form", [ROW, LOGITS])
 @pytest.mark.parametrize("verify", [of_two_rows, of_numbers_alone])
 def test_a_tuple_of_another_convention_is_unchanged(verify, form):

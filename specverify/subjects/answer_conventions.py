@@ -244,11 +244,13 @@ def _numbers(part: Any) -> list[int] | None:
 def _emitted(answer: tuple[Any, ...], convention: _Convention, draft_tokens: Any) -> Any:
     """Return the emitted tokens of one row, put together from the parts of the verifier's result ``answer``.
 
-    ``convention`` has the meaning of each part. ``draft_tokens`` are the drafts of the row, from which the accepted
+    ``convention`` has the meaning of each part. An array with a number out of its range is returned whole.
+    ``draft_tokens`` are the drafts of the row, from which the accepted
     ones are taken if the answer has only their number or a mask.
     """
     if convention.row is not None and convention.end is not None:
-        return answer[convention.row][: int(answer[convention.end]) + convention.behind]
+        tokens, end = answer[convention.row], int(answer[convention.end]) + convention.behind
+        return tokens[:end] if 0 <= end <= len(tokens) else tokens
     row, token, number, mask = (None if index is None else answer[index] for index in convention[:4])
     last = [] if token is None else [token] if np.ndim(token) == 0 else list(token)
     if row is not None:
