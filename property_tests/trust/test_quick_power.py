@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from specverify.trust.quick_power import as_toml, page_of, plan_of
+from pathlib import Path
+
+from specverify.trust.quick_power import HEAD, as_toml, page_of, plan_of
 
 
 def test_a_plan_is_made_of_the_cases_that_refute_most():
@@ -35,3 +37,8 @@ def test_the_page_names_what_quick_misses():
     assert "Quick refutes 1 bugs: 50.0% of those that the full plan refutes, or 33.3% if" in page
     assert "* b (row), by `call_law`" in page
     assert "* d (row)\n" in page
+
+
+def test_the_page_begins_with_the_text_that_the_command_writes():
+    page = Path(__file__).parents[2] / "docs" / "quick.md"
+    assert page.read_text("utf-8").startswith(HEAD)
