@@ -41,7 +41,7 @@ def first_rounds(here: InScenario, budget: int) -> tuple[FirstRound, ...]:
 
     If the calls of a verifier are memoised, only the round after the prompt is returned, because the rounds of such a
     verifier depend on the text alone. Returns () if no token is to be decoded. ``here`` is the decoder in its scenario.
-    Raises ``EnumerationTooLarge`` if a round needs more than ``budget`` runs (``RunBudget``).
+    Raises ``EnumerationTooLarge`` if a round has ``budget`` runs or more, as ``RunBudget`` counts them.
     """
     decoder = here.remembering
     start = decoder.init(here.prompt)
@@ -68,5 +68,5 @@ def _round(decoder: Decoder, state: State, budget: int) -> tuple[FirstRound, tup
         after[reached] = None
         runs, epsilon, within = runs + 1, max(epsilon, path.rounding.epsilon), max(within, path.rounding.within)
     if spent.is_over:
-        raise EnumerationTooLarge(f"the round after {state.tokens} has more than {budget} runs")
+        raise EnumerationTooLarge(f"the round after {state.tokens} has {budget} runs or more")
     return FirstRound(state, masses, runs, epsilon, within), tuple(after)

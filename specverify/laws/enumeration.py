@@ -144,7 +144,7 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
                 continue
             followed: list[Any] = []
             passed, cut = len(spent.lost), False
-            for path in paths(partial(_stepped, decoder, state), rare=spent.leave_out):
+            for path in paths(lambda draws, state=state: decoder.step(draws, state), rare=spent.leave_out):  # type: ignore[misc]
                 if runs == few and state == start:
                     _refuse_if_hopeless(decoder, start, budget)
                 if spent.is_over:
@@ -169,10 +169,6 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
             cut = cut or (bool(left_out) and spent.is_over)
             missing = missing + weight * (reduce(sub, followed, 1) if cut else _shown(left_out, len(followed)))
     return Law(law, missing, runs, decisions, coverage, rounding)
-
-
-def _stepped(decoder: Decoder, state: State, draws: Draws) -> tuple[State, Round]:
-    return decoder.step(draws, state)
 
 
 def one_round_law(decoder: Decoder, task: Task, prompt: Tokens, budget: int = DEFAULT_RUNS) -> Law:

@@ -56,7 +56,7 @@ RARE = FLOAT64 / 2
 
 
 LONG, RUNS_OF_LONG = 24, 40
-"""A path that is left out after at least this number of draws counts as so many runs.
+"""A path that is left out after ``LONG`` or more draws counts as ``RUNS_OF_LONG`` runs.
 
 It is mostly a path of a loop that draws until a token is accepted. Such loops have more paths than any limit, and their
 runs take long.

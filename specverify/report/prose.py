@@ -155,8 +155,9 @@ def also_refuted(others: Sequence[Verdict]) -> str:
     fault is the one above.
     """
     named = [verdict.check.replace("_", " ") for verdict in others]
-    if others and others[0].check in LAWS and others[0].counterexample and others[0].counterexample.then:
-        named[0] += f" ({others[0].counterexample.then})"
+    example = others[0].counterexample if others and others[0].check in LAWS else None
+    if example is not None and example.then:
+        named[0] += f" ({example.then})"
     return f"  Refuted with it: {', '.join(named)}" if named else ""
 
 

@@ -25,9 +25,11 @@ from specverify.subjects.subject import Context
 MOST_PATHS = 2000
 """The law of a call with more paths is not memoised."""
 MOST_LOST_PATHS, WORTH = 10_000, 4
-"""Memoisation of a verifier ends after this number of paths of calls with too many, if they are this many times those
-of the memoised calls. A verifier that draws in a loop until a token is accepted has few calls with few paths."""
-_DTYPES = {rounding.FLOAT32: "float32", rounding.FLOAT16: "float16", rounding.BFLOAT16: "bfloat16"}
+"""Memoisation of a verifier ends if it does not pay.
+
+The calls with too many paths have then taken ``MOST_LOST_PATHS`` paths, and more than ``WORTH`` times as many as the
+memoised calls. A verifier that draws in a loop until a token is accepted has few calls with few paths.
+"""
 
 
 class _Emitted(NamedTuple):
@@ -159,7 +161,7 @@ def _note(seen: Rounding) -> None:
     One draw less than in ``seen`` is recorded, because the draw of the result from the memoised law is already
     recorded.
     """
-    rounding.saw(_DTYPES.get(seen.epsilon, "float64"))
+    rounding.saw_spacing(seen.epsilon)
     for _ in range(seen.decisions - 1):
         rounding.drew(seen.support)
     rounding.looked_up(seen.cells)
