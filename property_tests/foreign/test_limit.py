@@ -24,6 +24,7 @@ import pytest
 from specverify.base.verdict import Examination, Status, Verdict
 from specverify.checks import CHECKS, Case, checks_named
 from specverify.checks.check import of_names
+from specverify.foreign import limit
 from specverify.foreign.guard import Guarded
 from specverify.foreign.limit import OutOfTime, time_limit
 from specverify.foreign.places import place_of_frame
@@ -330,4 +331,19 @@ def test_an_exception_is_not_raised_where_python_ignores_it(monkeypatch):
     monkeypatch.setattr(sys, "unraisablehook", ignored.append)
     assert slow_collections() == "out of time"
     assert in_another_thread(slow_collections) == "out of time"
+    assert not ignored
+
+
+def test_a_thread_that_has_moved_since_it_was_seen_is_seen_again(monkeypatch):
+    """The description of the place takes so long here that the callback and the code around it exchange places."""
+
+    def slow_place(frame):
+        time.sleep(0.01)
+        return place_of_frame(frame)
+
+    ignored = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    monkeypatch.setattr(limit, "place_of_frame", slow_place)
+    for _ in range(10):
+        assert in_another_thread(slow_collections) == "out of time"
     assert not ignored

@@ -169,21 +169,24 @@ class _ActivityWatcher:
         self._drew |= _is_answering(frame) or (self._looks > 0 and (run is not self._run or draws != self._draws))
         self._run, self._draws, self._looks = run, draws, self._looks + 1
         over = now >= self.deadline
-        if over and self._patience and (_is_in_ours(frame) or _is_ignoring(frame)):
-            self._patience -= 1
-            self.next = now + _SOON
-            return False
-        if over and self._patience_of_contexts and _is_entering_or_leaving(frame):
-            self._patience_of_contexts -= 1
-            self.next = now + _SOON
-            return False
-        if over and self._imports and _is_importing(frame):
-            self._imports -= 1
-            self.next = now + _SOON
+        if over and self.is_postponed(frame):
             return False
         self.next = now + _AGAIN if over else min(now + self.watched / _LOOKS, self.deadline)
         self.said = self.said or (self._describe_state(frame) if over else "")
         return over
+
+    def is_postponed(self, frame: FrameType | None) -> bool:
+        """Return whether the subject must not be interrupted at ``frame``; if so, ``is_over`` asks again soon."""
+        if self._patience and (_is_in_ours(frame) or _is_ignoring(frame)):
+            self._patience -= 1
+        elif self._patience_of_contexts and _is_entering_or_leaving(frame):
+            self._patience_of_contexts -= 1
+        elif self._imports and _is_importing(frame):
+            self._imports -= 1
+        else:
+            return False
+        self.next = self.now() + _SOON
+        return True
 
     def _describe_state(self, frame: FrameType | None) -> str:
         place = place_of_frame(frame)
@@ -234,10 +237,9 @@ def _by_exception(observer: _ActivityWatcher) -> Iterator[None]:
 
     def watch() -> None:
         while not left.wait(observer.wait()):
-            frame = sys._current_frames().get(thread)  # noqa: SLF001 - there is no other way to see another thread
             with planting:
-                if observer.is_over(frame) and not left.is_set():
-                    _plant_in(thread)
+                if observer.is_over(_frame_of(thread)) and not left.is_set():
+                    _plant_in(thread, observer)
 
     def leave() -> None:
         with planting:
@@ -257,13 +259,26 @@ def _by_exception(observer: _ActivityWatcher) -> Iterator[None]:
         watcher.join()
 
 
-def _plant_in(thread: int) -> None:
-    """Raise ``OutOfTime`` in the thread with this id, at its next line of Python.
+def _frame_of(thread: int) -> FrameType | None:
+    return sys._current_frames().get(thread)  # noqa: SLF001 - there is no other way to see another thread
 
-    The pending exception is never withdrawn: in CPython 3.11, withdrawing it causes an endless loop once a profiler is
-    set.
+
+def _plant_in(thread: int, observer: _ActivityWatcher) -> None:
+    """Raise ``OutOfTime`` in the thread with this id, at its next line of Python, unless ``observer`` postpones it.
+
+    The thread may have moved while its state was described, so its frame is examined again, until it has not moved
+    in between. The pending exception is never withdrawn: in CPython 3.11, withdrawing it causes an endless loop once a
+    profiler is set.
     """
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(OutOfTime))
+    exception, target = ctypes.py_object(OutOfTime), ctypes.c_ulong(thread)
+    for _ in range(_PATIENCE):
+        frame = _frame_of(thread)
+        line = frame.f_lasti if frame else 0
+        if observer.is_postponed(frame):
+            return
+        if _frame_of(thread) is frame and (frame is None or frame.f_lasti == line):
+            break
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(target, exception)
 
 
 def _is_in_ours(frame: FrameType | None) -> bool:
