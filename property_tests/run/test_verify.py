@@ -1,4 +1,5 @@
-"""The paths of a counterexample: several, the most probable first; and the setting that explains a refuted engine."""
+"""Cases that raise an error beside cases that refute; the paths of a counterexample, the most probable first; and the
+setting that explains a refuted engine."""
 
 from __future__ import annotations
 
@@ -8,10 +9,11 @@ import numpy as np
 import pytest
 
 from property_tests.mutants.test_mutants import each, refutation
-from specverify.base.verdict import Counterexample, Examination
+from specverify.base.verdict import Counterexample, Examination, Status
 from specverify.checks import Case, Conditions, check_named
+from specverify.checks.check import of_names
 from specverify.mutants import mutants, randomness
-from specverify.run.verify import _in_probe
+from specverify.run.verify import MOST_STOPPED, Checklist, _in_probe, run_check
 from specverify.subjects.made_engine import Made, made_subject
 
 EVERY_EDGE = Conditions(edge=0.0)
@@ -56,3 +58,40 @@ def test_only_a_difference_of_laws_is_explained_in_another_setting():
     assert _in_probe(case, refuted, check_named("stop_law"), Conditions()) is None
     with pytest.raises(pytest.fail.Exception):
         _in_probe(case, refuted._replace(figures={"tv": 0.5}), check_named("law_is_target"), Conditions())
+
+
+def raised(conditions):
+    message = "this row is empty"
+    raise ValueError(message)
+
+
+def verdict_of_cases(*examinations):
+    """Return the verdict of a check with one case for each of ``examinations``."""
+    subject = made_subject(lambda scenario: Made(lambda prompt: (0,) * scenario.horizon), "an engine")
+    check = check_named("stop_law")
+    cases = {f"case {number}": examine for number, examine in enumerate(examinations)}
+    return run_check(subject, check._replace(examines=(of_names(cases),)), Checklist((check,)))
+
+
+def test_a_case_that_raises_an_error_is_no_obstacle_to_a_case_that_refutes():
+    verdict = verdict_of_cases(raised, raised, lambda _: Examination("it is wrong", failed=True))
+    assert (verdict.status, verdict.statement) == (Status.REFUTED, "it is wrong")
+    (note,) = verdict.figures["notes"]
+    assert note.startswith("in 2 of its cases an error is raised instead, such as in case 0: ValueError: this row is")
+
+
+def test_a_case_that_raises_an_error_is_told_where_no_case_refutes():
+    verdict = verdict_of_cases(lambda _: Examination("it is right"), raised, lambda _: Examination("it is right"))
+    assert verdict.status is Status.UNUSABLE
+    assert verdict.statement.startswith("ValueError: this row is empty")
+
+
+def test_a_check_ends_after_some_cases_with_errors():
+    examined = []
+
+    def counted(conditions):
+        examined.append(conditions)
+        raised(conditions)
+
+    assert verdict_of_cases(*[counted] * 40).status is Status.UNUSABLE
+    assert len(examined) == MOST_STOPPED

@@ -336,8 +336,11 @@ NOTHING_ALLOWED = (
     "{} of its cases, such as {}"
 )
 """The note on cases that were left out: their number, and the name of the first."""
-MOST_REFUSED = 12
-"""The number of cases with a refused run after which a check ends. Before, other cases may still refute the program."""
+MOST_STOPPED = 12
+"""The number of cases stopped by a refusal or an error after which a check ends. Before, other cases may refute the
+program."""
+RAISES = "in {} of its cases an error is raised instead, such as in {}: {}"
+"""The note on a refuted program that raises errors too: the number of these cases, the name of the first, its error."""
 
 
 class _NotExamined(Enum):
@@ -352,15 +355,15 @@ class _NotExamined(Enum):
 
 
 class _CaseResults(NamedTuple):
-    """The results of the cases of one check: examined, undecided, inapplicable and refused cases, each in order."""
+    """The results of the cases of one check: examined, undecided, inapplicable and stopped cases, each in order."""
 
     examined: list[tuple[Case, Examination]]
     passed: dict[_NotExamined, list[Case]]
     """Cases that were not decided, by the reason."""
     inapplicable: list[DoesNotApply]
     """Why the check does not apply to some cases."""
-    refused: list[NeedsValue]
-    """Why runs of some cases were refused."""
+    stopped: list[tuple[Case, Exception]]
+    """The cases that ended in a refusal of interception or in an error of the subject."""
 
     @property
     def is_refuted(self) -> bool:
@@ -368,7 +371,7 @@ class _CaseResults(NamedTuple):
         return bool(self.examined) and self.examined[-1][1].failed
 
     def examine(self, cases: Iterable[Case], conditions: Conditions, *, quick: bool) -> RunsTaken:
-        """Examine ``cases`` until one is refuted, or until interception has refused ``MOST_REFUSED`` of them.
+        """Examine ``cases`` until one is refuted, or until ``MOST_STOPPED`` of them ended in a refusal or an error.
 
         Returns the number of runs that they took.
 
@@ -385,8 +388,10 @@ class _CaseResults(NamedTuple):
                     examination = _examine(case, limited, quick=quick)
                 except DoesNotApply as reason:
                     self.inapplicable.append(reason)
-                except NeedsValue as reason:
-                    self.refused.append(reason)
+                except (SettingRefused, EnumerationTooLarge, NotAFunctionOfItsDraws):
+                    raise
+                except Exception as reason:  # noqa: BLE001 - a subject may raise anything; it is named, never passed
+                    self.stopped.append((case, reason))
                 else:
                     if isinstance(examination, _NotExamined):
                         is_large = examination is _NotExamined.OUT_OF_RUNS
@@ -395,18 +400,18 @@ class _CaseResults(NamedTuple):
                     else:
                         self.examined.append((case, examination))
                         taken = taken.after_examined(examination.figures.get("runs", 0))
-                if self.is_refuted or len(self.refused) == MOST_REFUSED:
+                if self.is_refuted or len(self.stopped) == MOST_STOPPED:
                     return taken
         return taken
 
     def check_decided(self) -> None:
         """Raise an error if the results decide nothing.
 
-        If runs of a case were refused and no case is refuted, the first refusal is raised. If no case was examined
-        and the check does not apply to some case, its reason is raised, unless another case ran out of runs.
+        If cases ended in a refusal or an error and no case is refuted, the first of these is raised. If no case was
+        examined and the check does not apply to some case, its reason is raised, unless another case ran out of runs.
         """
-        if self.refused and not self.is_refuted:
-            raise self.refused[0]
+        if self.stopped and not self.is_refuted:
+            raise self.stopped[0][1]
         if self.inapplicable and not self.examined and not self.passed[_NotExamined.OUT_OF_RUNS]:
             raise self.inapplicable[-1]
 
@@ -445,6 +450,8 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
     notes = [f"left out, with more runs each than {most}: {too_long}"] if too_long else []
     if empty := passed[_NotExamined.NOTHING_ALLOWED]:
         notes.append(NOTHING_ALLOWED.format(len(empty), _words_of(empty[0])))
+    if errors := [(case, error) for case, error in outcomes.stopped if not isinstance(error, NeedsValue)]:
+        notes.append(RAISES.format(len(errors), _words_of(errors[0][0]), sentence_of(errors[0][1])))
     more = {
         "skipped": len(passed[_NotExamined.OUT_OF_REACH]),
         "left_out": chosen.left_out + len(passed[_NotExamined.OUT_OF_RUNS]) - instead,
