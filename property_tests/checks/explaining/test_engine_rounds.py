@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+import random
+
 import numpy as np
+import pytest
 
 from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.engine_rounds import drawn_again, engine_rounds, without_other_cause
 from specverify.checks.explaining.round_readings import Models
+from specverify.testing import SpeculationRefuted, check_engine
 from test_support.checks.recorded_rounds import P, Q, coin, model, token
 
 
@@ -55,6 +61,37 @@ def test_a_token_that_is_drawn_twice_at_one_position_is_named():
     assert drawn_again(again[:1]) == ""
     assert drawn_again([path_of_two_draws(0, 1, 0), path_of_two_draws(1, 0, 1)]) == ""
     assert drawn_again([path_of_two_draws(0, 1, 1, ((0, 0),)), path_of_two_draws(1, 0, 0, ((0, 1),))]) == ""
+
+
+def lookup_engine(scenario, *, draws_again):
+    """Return an engine that drafts what followed the last token before, and verifies by samples of p."""
+
+    def decode(prompt):
+        text = list(prompt)
+        while (left := len(prompt) + scenario.horizon - len(text)) > 0:
+            earlier = [at + 1 for at, one in enumerate(text[:-1]) if one == text[-1]]
+            drafts = text[earlier[-1] :][: min(2, left - 1)] if earlier else []
+            rows = [scenario.target((*text, *drafts[:i])) for i in range(len(drafts) + 1)]
+            for row, draft in itertools.zip_longest(rows, drafts):
+                drawn = random.choices(range(len(row)), weights=list(map(float, row)))[0]
+                wrong = drawn != draft
+                if wrong and draft is not None and draws_again:
+                    drawn = random.choices(range(len(row)), weights=list(map(float, row)))[0]
+                text.append(drawn)
+                if wrong:
+                    break
+        return text[len(prompt) :]
+
+    return decode
+
+
+def test_a_sample_that_does_not_match_the_draft_and_is_drawn_again_is_named():
+    """No draw chooses these drafts, and in a path that emits the draft after all they look as if surely accepted."""
+    said = r"new token \d+ is drawn from p twice: the first draw, \d+ \(.*\), is discarded, and \d+ \(.*\) is emitted"
+    with pytest.raises(SpeculationRefuted, match=said) as refuted:
+        check_engine(functools.partial(lookup_engine, draws_again=True), quick=True)
+    assert "accepted" not in str(refuted.value)
+    check_engine(functools.partial(lookup_engine, draws_again=False), quick=True)
 
 
 def test_draws_of_an_engine_without_recorded_queries_are_at_no_known_position():

@@ -116,7 +116,7 @@ def program_counterexample(
     trace = next(iter(traces), None)
     texts = [*[worst] * len(heaviest), *(max(outcomes_of(path.outcome), key=lambda end: end[1])[0] for path in more)]
     open_ends = [len(outcomes_of(path.outcome)) > 1 for path in (*(path for _, path in heaviest), *more)]
-    rounds = or_none(_rounds_of, program, drawn, traces, texts, expected, open_ends)
+    rounds = or_none(_rounds_of, program, drawn, traces, texts, (law, expected), open_ends)
     readings = _told_as_rounds(rounds, traces)[: len(heaviest)] if rounds else [None] * len(heaviest)
     because, shown = _stories_of(heaviest, drawn[: len(heaviest)], readings)
     by_law = None if asked is None or trace is not None else (asked.texts[0][0], model_of_law(expected, size))
@@ -318,6 +318,11 @@ def _after(prompt: Tokens, model: LanguageModel) -> LanguageModel:
     return lambda new: model(prompt + new)
 
 
+def _behind(prompt: Tokens, model: LanguageModel) -> LanguageModel:
+    """Return ``model``, a function of the new tokens, as a function of whole texts, which begin with ``prompt``."""
+    return lambda text: model(text[len(prompt) :])
+
+
 def _varied_paths(engine: KeptPaths) -> list[Path[Any]]:
     """Return up to ``EVIDENCE_OF_PROBE`` paths of an engine that begin differently.
 
@@ -348,7 +353,7 @@ def _rounds_of(
     drawn: Sequence[Sequence[PathDraw]],
     traces: Sequence[Trace | None],
     texts: Sequence[Any],
-    expected: Mapping[Any, Any],
+    laws: tuple[Mapping[Any, Any], Mapping[Any, Any]],
     open_ends: Sequence[bool],
 ) -> EngineRounds | None:
     """Read paths of an engine as rounds; None if this is not possible.
@@ -359,14 +364,16 @@ def _rounds_of(
     Args:
         program: The engine.
         drawn: The draws of each path.
-        traces: The model queries of each path; None if they are not recorded. Then p is computed from ``expected``.
+        traces: The model queries of each path; None if they are not recorded. Then p is computed from the expected law.
         texts: The new tokens of each path.
-        expected: The expected law of texts.
+        laws: The law of texts, and the expected law.
         open_ends: For each path, whether the engine never reads the value of its last token.
     """
+    law, expected = laws
     horizon, size = max((len(text) for text in expected), default=0), _vocabulary(expected)
     if program.split or not size:
         return None
+    emitted = model_of_law(law, size)
     by_law = Models(model_of_law(expected, size), None, (), horizon)
     if any(has_several_drafters(items, trace) for items, trace in zip(drawn, traces, strict=True) if trace):
         return None
@@ -374,7 +381,13 @@ def _rounds_of(
     if any(one is None for one in models):
         return None
     ends = zip(drawn, texts, models, open_ends, strict=True)
-    return engine_rounds([(items, new, one._replace(open_end=is_open)) for items, new, one, is_open in ends if one])
+    return engine_rounds(
+        [
+            (items, new, one._replace(open_end=is_open, emitted=_behind(one.prompt, emitted)))
+            for items, new, one, is_open in ends
+            if one
+        ]
+    )
 
 
 def _models_of(trace: Trace, horizon: int) -> Models | None:

@@ -93,6 +93,9 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
     ]
     if not _is_evidence(best):
         return EngineRounds(best, "")
+    if any(_is_contradicted(one, models) for reading, models in read for one in reading.rounds):
+        again = drawn_again(all_paths)
+        return EngineRounds([None] * len(best), again, bool(again))
     structure = _structure(read)
     rule = EngineRounds(best, structure, True) if structure else _rule(best, read)
     if rule.fault:
@@ -104,6 +107,21 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
         or _draft_row(read)
     )
     return EngineRounds(best, other, bool(other))
+
+
+def _is_contradicted(one: ReadRound, models: Models) -> bool:
+    """Return whether the law of the program contradicts round ``one``: a draft that no draw chooses or tests.
+
+    Such a draft is surely accepted, so that no other token can stand in its place. ``models`` has the law.
+    """
+    if models.emitted is None:
+        return False
+    shown = {i for role, i, place in one.places if role in {"draft", "test"} and place}
+    return any(
+        accepted >= 1 - NEAR > _of(models.emitted)(one.text + one.drafts[:i])[one.drafts[i]]
+        for i, accepted in enumerate(one.accept)
+        if i not in shown and max(one.q[i]) == 1
+    )
 
 
 def _draft_row(read: Sequence[tuple[Reading, Models]]) -> str:
@@ -531,27 +549,32 @@ def _first_drawn_again(items: Sequence[PathDraw], new: Tokens, models: Models) -
     """
     open_ones = [item for item in items if item.high - item.low < 1 - NEAR]
     for one, other in pairwise(open_ones):
-        text, other_text = (_last_queried(models, len(item.before)) for item in (one, other))
-        if text is None or text != other_text:
-            continue
-        number = len(text) - len(models.prompt)
-        if not 0 <= number < len(new):
-            continue
-        p = _of(models.p)(text)
-        is_again = one.outcome != other.outcome == new[number]
-        if is_again and same_row(one.pmf, p, NEAR) and same_row(other.pmf, p, NEAR):
-            first, second = f"{one.outcome} ({one.place})", f"{other.outcome} ({other.place})"
-            said = f"new token {number + 1} is drawn from p twice: the first draw, {first}, is discarded"
-            return f"{said}, and {second} is emitted; expected one draw"
+        texts = _texts_of_both(len(one.before), len(other.before), models)
+        texts &= {models.prompt + new[:number] for number in range(len(new))}
+        for text in sorted(texts, key=len):
+            number, p = len(text) - len(models.prompt), _of(models.p)(text)
+            is_again = one.outcome != other.outcome == new[number]
+            if is_again and same_row(one.pmf, p, NEAR) and same_row(other.pmf, p, NEAR):
+                first, second = f"{one.outcome} ({one.place})", f"{other.outcome} ({other.place})"
+                said = f"new token {number + 1} is drawn from p twice: the first draw, {first}, is discarded"
+                return f"{said}, and {second} is emitted; expected one draw"
     return ""
 
 
-def _last_queried(models: Models, draws: int) -> Tokens | None:
-    """Return the text of the last query to the target before draw number ``draws`` of a path; None without a query.
+def _texts_of_both(first: int, second: int, models: Models) -> set[Tokens]:
+    """Return the texts after which two draws of a path may both choose the next token, by the queries in ``models``.
 
-    ``models`` has the queries of the path.
+    It is the text of the last query to the target before each of them. If the program has no draft model, and queries
+    nothing between the two, it may be any text of an earlier query. ``first`` and ``second`` are the numbers of draws
+    before the two.
     """
-    return next((text for at, name, text in reversed(models.queries) if name == "target" and at <= draws), None)
+    if all(name == "target" and not first < at <= second for at, name, _ in models.queries):
+        return {text for at, _, text in models.queries if at <= first}
+    last, other = (
+        next((text for at, name, text in reversed(models.queries) if name == "target" and at <= draws), None)
+        for draws in (first, second)
+    )
+    return {last} if last is not None and last == other else set()
 
 
 def model_of_law(law: Mapping[Any, Any], size: int) -> LanguageModel:

@@ -95,6 +95,8 @@ class Models(NamedTuple):
     """Whether a draft may be the argmax of q, without a draw."""
     unshown: bool = True
     """Whether a replacement beside its draft is read too where neither a draw nor the text shows it."""
+    emitted: LanguageModel | None = None
+    """The law of the program's next token after a text; None if unknown."""
 
 
 class ReadRound(NamedTuple):
