@@ -1,5 +1,4 @@
-"""Cases that raise an error beside cases that refute; the paths of a counterexample, the most probable first; and the
-setting that explains a refuted engine."""
+"""Cases that raise an error or refute, the paths of a counterexample, and the setting that explains an engine."""
 
 from __future__ import annotations
 
