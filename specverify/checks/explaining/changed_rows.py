@@ -16,7 +16,7 @@ import numpy as np
 from specverify.checks.explaining.given_drafts import GivenDrafts, expected, fits
 from specverify.checks.explaining.round_rules import ModelRows, Row, excess, mean, ratio, scaled, without
 from specverify.checks.explaining.wording import short
-from specverify.reference import Tokens
+from specverify.reference import Pmf, Tokens
 
 OPEN = 1e-6
 LEAST_OPEN = 2
@@ -280,7 +280,7 @@ def changed_row(seen: Row, rows: Mapping[str, Row], near: float) -> str:
     returns "" also if ``seen`` has fewer than three entries, or fewer than ``LEAST_OPEN`` entries strictly between 0
     and 1: too many changes give such a row.
     """
-    if len(seen) < 3 or sum(OPEN < mass < 1 - OPEN for mass in seen) < LEAST_OPEN:
+    if not _may_show_change(np.array(seen)):
         return ""
     return only_change(tuple(seen), tuple((name, tuple(row)) for name, row in rows.items()), near)
 
@@ -300,19 +300,25 @@ def only_change(seen: tuple[float, ...], rows: tuple[tuple[str, tuple[float, ...
     return fitting[0] if len(fitting) == 1 else ""
 
 
-def change_of_all(pairs: Sequence[tuple[Row, Row]], near: float) -> str:
+def _may_show_change(seen: np.ndarray[Any, Any]) -> bool:
+    """Return whether the row ``seen`` has three entries, and ``LEAST_OPEN`` entries strictly between 0 and 1."""
+    return len(seen) >= 3 and int(np.count_nonzero((seen > OPEN) & (seen < 1 - OPEN))) >= LEAST_OPEN
+
+
+def change_of_all(pairs: Sequence[tuple[Pmf, Pmf]], near: float) -> str:
     """Return words for the only change of p that gives every observed row; "" if no change or several changes do.
 
-    ``pairs`` has (observed row, row of p) for each text. A pair shows a change only if the observed row has at least
-    ``LEAST_OPEN`` entries strictly between 0 and 1 and differs from p; without such a pair the result is "". Entries
-    may differ by the rounding error ``near``.
+    ``pairs`` has (observed row, row of p) for each text, as arrays. A pair shows a change only if the observed row has
+    at least ``LEAST_OPEN`` entries strictly between 0 and 1 and differs from p; without such a pair the result is "".
+    Entries may differ by the rounding error ``near``.
     """
 
-    def fits_change(words: str, seen: Row, row: Row) -> bool:
-        changed = dict(changes_of(tuple(row)))[words]
-        return all(abs(a - b) < near for a, b in zip(seen, changed, strict=True))
+    def fits_change(words: str, seen: Pmf, row: Pmf) -> bool:
+        changed = dict(changes_of(tuple(row.tolist())))[words]
+        return all(abs(a - b) < near for a, b in zip(seen.tolist(), changed, strict=True))
 
-    shown = [row for seen, row in pairs if changed_row(seen, {"p": row}, near)]
+    may_show = ((seen, row.tolist()) for seen, row in pairs if _may_show_change(seen))
+    shown = [row for seen, row in may_show if changed_row(seen.tolist(), {"p": row}, near)]
     if not shown:
         return ""
     fitting = [words for words, _ in changes_of(tuple(shown[0])) if all(fits_change(words, *pair) for pair in pairs)]

@@ -170,7 +170,7 @@ def _changed_p(named: str, law: Mapping[Any, Any], expected: Mapping[Any, Any], 
     if not size or len(befores) > MOST_LAWS:
         return ""
     seen, p = model_of_law(law, size), model_of_law(expected, size)
-    pairs = [(seen(before).tolist(), p(before).tolist()) for before in befores if seen(before).any()]
+    pairs = [(row, p(before)) for before in befores if (row := seen(before)).any()]
     words = change_of_all(pairs, NEAR_LAW)
     return f"every new token has the law of {words}, expected p" if words else ""
 
