@@ -11,6 +11,7 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.checks import EXACT_CHECKS, Conditions, check_named
+from specverify.laws import draws
 from specverify.laws.certain_tables import CERTAIN
 from specverify.laws.deep_scenarios import QUICK_SCENARIOS
 from specverify.mutants.made_engines import one_by_one, serving
@@ -153,6 +154,7 @@ def test_a_verifier_that_draws_in_a_loop_takes_few_runs(monkeypatch):
                 return [*draft_tokens[:i], drawn(residual / residual.sum())]
         return [*draft_tokens, drawn(p[-1])]
 
+    monkeypatch.setattr(draws, "MOST_OF_SITE", 1_000)  # draws of a call whose uniforms are all the same
     monkeypatch.setattr(quick, "OTHER_LIMITS", RunLimits(500, 500, 50, "skipped cases"))
     monkeypatch.setattr(remembered_calls, "MOST_LOST_PATHS", 500)
     monkeypatch.setattr(remembered_calls, "MOST_PATHS", 100)
