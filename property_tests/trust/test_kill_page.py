@@ -6,26 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from specverify.checks import CHECKS, Conditions
 from specverify.mutants import left_out, mutants, suspects
 from specverify.trust.kill_page import kill_page
-from specverify.trust.kills import (
-    KillMatrix,
-    mutant_row,
-)
+from specverify.trust.kills import KillMatrix
+from test_support.kill_rows import FEW, few_rows
 
 pytestmark = pytest.mark.xdist_group("kills")
 
-EVERY = tuple(check.name for check in CHECKS)
-
 PAGE = Path(__file__).parents[2] / "docs" / "kill-matrix.md"
 
-FEW = ("residual-from-target", "always-reject", "only-last-token-stops")
 
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def rows():
-    return tuple(mutant_row(name, EVERY, Conditions()) for name in FEW)
+    return few_rows()
 
 
 @pytest.mark.thorough

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from specverify.base.verdict import Status
-from specverify.checks import CHECKS, Conditions, check_named
+from specverify.checks import Conditions, check_named
 from specverify.cli import app
 from specverify.mutants import mutants, suspects
 from specverify.run.catalogue import find_subject
@@ -30,17 +30,16 @@ from specverify.trust.kills import (
     mutant_row,
 )
 from specverify.trust.peers import PEERS, judged
+from test_support.kill_rows import EVERY, few_rows
 
 pytestmark = pytest.mark.xdist_group("kills")
 
-EVERY = tuple(check.name for check in CHECKS)
 PAGE = Path(__file__).parents[2] / "docs" / "kill-matrix.md"
-FEW = ("residual-from-target", "always-reject", "only-last-token-stops")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def rows():
-    return tuple(mutant_row(name, EVERY, Conditions()) for name in FEW)
+    return few_rows()
 
 
 @pytest.mark.thorough
