@@ -75,6 +75,18 @@ def test_a_query_token_reads_the_text_that_a_real_network_attends_to(real, netwo
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)  # its rotary embeddings are computed in float32
 
 
+def test_a_wrong_position_is_shown_in_the_text_of_a_query():
+    asked = []
+
+    def model(tokens):
+        asked.append(str(tokens))
+        return [0.5, 0.5]
+
+    given = torch.tensor([[1, 0, 1]])
+    torch_network(model, 2, cache=None)(given, position_ids=torch.tensor([[0, 2, 2]]))
+    assert asked == ["(1,)", "(1, _, 0)", "(1, _, 0, _, 1)"]
+
+
 def test_a_wrong_position_gives_another_row(network):
     right = rows(network, dict(input_ids=FIRST), dict(input_ids=[[3], [0]], position_ids=[[3], [3]]))
     shifted = rows(network, dict(input_ids=FIRST), dict(input_ids=[[3], [0]], position_ids=[[4], [4]]))

@@ -94,3 +94,17 @@ def test_a_check_ends_after_some_cases_with_errors():
 
     assert verdict_of_cases(*[counted] * 40).status is Status.UNUSABLE
     assert len(examined) == MOST_STOPPED
+
+
+def test_a_refutation_by_a_small_deviation_is_told_by_a_case_with_a_large_one():
+    cause = Counterexample((), "", fault="it is wrong")
+
+    def deviating(tv):
+        return lambda _: Examination(f"TV = {tv}", failed=True, counterexample=cause, figures={"tv": tv, "runs": 4})
+
+    def told(*deviations):
+        return verdict_of_cases(*map(deviating, deviations)).statement
+
+    assert told(0.001, 0.002, 0.2, 0.3) == "TV = 0.3"
+    assert told(0.001, 0.002) == "TV = 0.001"
+    assert told(0.02, 0.5) == "TV = 0.02"

@@ -343,6 +343,11 @@ RAISES = "in {} of its cases an error is raised instead, such as in {}: {}"
 """The note on a refuted program that raises errors too: the number of these cases, the name of the first, its error."""
 
 
+SMALL, LARGER, OTHERS_IF_SMALL = 0.01, 10.0, 12
+"""A refutation of less than this TV that names no rule is told by another case if one of this many deviates this many
+times as much."""
+
+
 class _NotExamined(Enum):
     """The reason why a case was not decided."""
 
@@ -481,11 +486,11 @@ def _explained(
     *,
     quick: bool,
 ) -> list[tuple[Case, Examination]]:
-    """Return ``examined``, with one more refuted case added if that case shows the cause of the refutation better.
+    """Return ``examined``, with one more refuted case added if that case shows the refutation better.
 
-    Only engines have such further cases. ``examined`` has the cases of ``check`` that were examined; the last one is
-    refuted. ``cases`` are all cases that the check may examine, and ``conditions`` its settings. With ``quick``, a case
-    with too many runs is skipped.
+    It shows the cause, which only other cases of engines are searched for, or a far larger deviation. ``examined`` has
+    the cases of ``check`` that were examined; the last one is refuted. ``cases`` are all cases that the check may
+    examine, and ``conditions`` its settings. With ``quick``, a case with too many runs is skipped.
     """
     case, examination = examined[-1]
     explained = _in_probe(case, examination, check, conditions)
@@ -493,6 +498,9 @@ def _explained(
         return [*examined[:-1], explained, examined[-1]]
     if _lacks_cause(examination):
         return [*examined, *_with_cause(examined, cases, conditions, quick=quick)]
+    example, tv = examination.counterexample, examination.figures.get("tv", 1.0)
+    if conditions.explained and 0 < tv < SMALL and example is not None and not example.sure:
+        return [*examined[:-1], *_with_larger_deviation(examined, cases, conditions, quick=quick), examined[-1]]
     return examined
 
 
@@ -538,22 +546,46 @@ def _with_cause(
     * ``conditions``: The settings of the check.
     * ``quick``: Whether a case with many runs is skipped.
     """
-    known = {name_of_case(case) for case, _ in examined}
     others = (
         case
         for case in cases
         if isinstance(case.situation, EngineProgram) and case.situation.split is None and case is not examined[-1][0]
     )
-    for case in islice(others, OTHERS_FOR_CAUSE):
+    for case, examination in _refuted_others(examined, islice(others, OTHERS_FOR_CAUSE), conditions, quick=quick):
+        if not _lacks_cause(examination):
+            return [(case, examination)]
+    return []
+
+
+def _with_larger_deviation(
+    examined: Sequence[tuple[Case, Examination]], cases: Iterable[Case], conditions: Conditions, *, quick: bool
+) -> list[tuple[Case, Examination]]:
+    """Search for the refuted case with the largest deviation.
+
+    Its deviation must be far larger than that of the last of ``examined``, which is refuted. Return a list with this
+    case and its examination; [] if there is none. The other parameters are as in ``_with_cause``.
+    """
+    best, largest = list[tuple[Case, Examination]](), LARGER * examined[-1][1].figures["tv"]
+    for case, examination in _refuted_others(examined, islice(cases, OTHERS_IF_SMALL), conditions, quick=quick):
+        if examination.figures.get("tv", 0.0) > largest and not _lacks_cause(examination):
+            best, largest = [(case, examination)], examination.figures["tv"]
+    return best
+
+
+def _refuted_others(
+    examined: Sequence[tuple[Case, Examination]], cases: Iterable[Case], conditions: Conditions, *, quick: bool
+) -> Iterator[tuple[Case, Examination]]:
+    """Yield the cases of ``cases`` that are not in ``examined`` and are refuted, with their examinations."""
+    known = {name_of_case(case) for case, _ in examined}
+    for case in cases:
         if name_of_case(case) in known:
             continue
         examination: Any = None
         few = conditions._replace(complete_within=first_runs(case, conditions.runs) if quick else None)
         with suppress(Exception):  # the refutation stands, whatever another case raises
             examination = _examine(case, few, quick=quick)
-        if isinstance(examination, Examination) and examination.failed and not _lacks_cause(examination):
-            return [(case, examination)]
-    return []
+        if isinstance(examination, Examination) and examination.failed:
+            yield case, examination
 
 
 def _examine(case: Case, conditions: Conditions, *, quick: bool) -> Examination | _NotExamined:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from specverify.base.positions import WRONG_POSITION
 from specverify.reference import LanguageModel, Tokens
 
 try:
@@ -240,12 +241,13 @@ def _visible(
 def _text(tokens: Sequence[int], places: Sequence[int], visible: Sequence[bool]) -> Tokens:
     """Return the visible ones of ``tokens``, in the order of their positions ``places``.
 
-    The token 0 is inserted for each missing position between two tokens, and between two tokens with the same position.
+    The token 0 (``WRONG_POSITION``) is inserted for each missing position between two tokens, and between two tokens
+    with the same position.
     """
     entries = sorted((place, index) for index, place in enumerate(places) if visible[index])
     text: list[int] = []
     for number, (place, index) in enumerate(entries):
         step = place - entries[number - 1][0] if number else 1
-        text += [0] * (step - 1 if step else 1)
+        text += [WRONG_POSITION] * (step - 1 if step else 1)
         text.append(tokens[index])
     return tuple(text)

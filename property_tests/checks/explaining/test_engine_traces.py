@@ -278,3 +278,13 @@ def test_the_sibling_in_the_text_of_a_certain_row_is_named():
     assert row_not_computed([two], (2,), {3: 1.0}) == said
     undrafted = trace._replace(queries=queries[1:])
     assert row_not_computed([undrafted], (2,), {3: 1.0}) == f"{said}, but after (0, 1, 2) (another text)"
+
+
+def test_a_query_before_the_text_is_reached_does_not_hide_the_text_of_the_wrong_row():
+    target = lambda text: np.eye(4)[2 if text == (0, 2, 0, 3) else 1]  # noqa: E731
+    queries = tuple(("target", text) for text in ((0,), (0, 3), (0, 1), (0, 2, 0, 3)))
+    trace = Trace((((0,), (1, 3, 2)),), queries, None, target)
+    said = "p of new token 3 is not computed after (0, 1, 3)"
+    assert row_not_computed([trace], (1, 3), {2: 1.0}) == f"{said}, but after (0, 2, 0, 3) (another text)"
+    later = trace._replace(queries=(*queries, ("target", (0, 2, 3))))
+    assert row_not_computed([later], (1, 3), {2: 1.0}) == said

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from specverify.base.positions import WRONG_POSITION
 from specverify.checks.explaining.engine_rounds import is_by_other_text
-from specverify.checks.explaining.row_names import text_difference
+from specverify.checks.explaining.row_names import WRONG_POSITIONS, RowNames, text_difference
 
 
 @pytest.mark.parametrize(
@@ -28,3 +30,21 @@ def test_the_text_of_a_wrong_row_is_told_by_its_difference(text, words):
 def test_a_text_that_lacks_the_first_or_the_last_tokens_is_not_told_as_one_of_them():
     assert text_difference((0, 1), (0, 1, 0, 1), ()) == " (without the first or the last 2 tokens)"
     assert is_by_other_text("drawn from p after (0, 1) (without the first or the last 2 tokens)")
+
+
+def test_a_text_with_wrong_positions_is_told_as_one():
+    """The token 0 in its place equals a rejected draft 0."""
+    assert text_difference((0, 3, WRONG_POSITION, 2), (0, 3, 2), ((0, 3, 0),)) == WRONG_POSITIONS
+    assert text_difference((0, 3, 0, 2), (0, 3, 2), ((0, 3, 0),)) == " (which keeps the rejected draft 0)"
+    assert str((0, 3, WRONG_POSITION, 2)) == "(0, 3, _, 2)"
+    assert is_by_other_text(f"drawn from p after (0, _, 1){WRONG_POSITIONS} = (0.5, 0.5)")
+
+
+@pytest.mark.parametrize(("asked", "name"), [(False, "p after (0, 1, _, 1)"), (True, "q")])
+def test_a_row_of_a_text_with_wrong_positions_is_not_told_as_q_which_is_not_computed(asked, name):
+    """Both are the same row here."""
+    seen, fed = [0.25, 0.75], (0, 1, WRONG_POSITION, 1)
+    p = lambda text: np.array(seen if text == fed else [0.5, 0.5])  # noqa: E731
+    q = lambda text: np.array(seen)  # noqa: E731
+    queried = ((0,), (0, 1), fed, *(((0, 1, 1),) if asked else ()))
+    assert RowNames(p, q, (0,), queried, 2).row_name(seen, (0, 1, 1), ()).startswith(name)

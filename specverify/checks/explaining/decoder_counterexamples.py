@@ -88,7 +88,7 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
     where = f"{row}: " if row.startswith("row") else ""
     named = fault.sentence if fault else where + (f"{read}: {difference.fault}" if read else difference.fault)
     example = example._replace(let=with_contexts(example.let, fault.contexts if fault else ()))
-    return example._replace(fault=named, rows=difference.rows)
+    return example._replace(fault=named, rows=difference.rows, sure=fault is not None and fault.named)
 
 
 def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:

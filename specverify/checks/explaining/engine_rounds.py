@@ -21,7 +21,7 @@ from specverify.checks.explaining.given_drafts import GivenDrafts
 from specverify.checks.explaining.later_drafts import dependence_on_later_drafts
 from specverify.checks.explaining.one_number_rules import further_temperature, powered
 from specverify.checks.explaining.round_faults import GUESSED, Context, named_fault
-from specverify.checks.explaining.round_readings import UNDRAWN_WORDS, Models, Reading, ReadRound, reading_of
+from specverify.checks.explaining.round_readings import UNDRAWN_WORDS, WIDE, Models, Reading, ReadRound, reading_of
 from specverify.checks.explaining.round_rules import ModelRows, Row, same_row, scaled
 from specverify.checks.explaining.wording import listed, short
 from specverify.reference import LanguageModel, Pmf, Tokens
@@ -92,7 +92,7 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
         if reading and reading.cost <= most
     ]
     if not _is_evidence(best):
-        return EngineRounds(best, "")
+        return _by_later_drafts(all_paths) or EngineRounds(best, "")
     if any(_is_contradicted(one, models) for reading, models in read for one in reading.rounds):
         again = drawn_again(all_paths)
         return EngineRounds([None] * len(best), again, bool(again))
@@ -106,7 +106,19 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
         or dependence_on_later_drafts(read)
         or _draft_row(read)
     )
-    return EngineRounds(best, other, bool(other))
+    return EngineRounds(best, other, True) if other else _by_later_drafts(all_paths) or EngineRounds(best, "")
+
+
+def _by_later_drafts(all_paths: Sequence[NewPath]) -> EngineRounds | None:
+    """Return the rounds of paths whose tests depend on later drafts; None if they do not.
+
+    In such a program no number of any row may be right, so that readings of any cost are tried.
+    """
+    wide = [(items, new, models._replace(of_each_draw=WIDE)) for items, new, models in all_paths]
+    readings = _settled(wide)
+    read = [(reading, models) for reading, (_, _, models) in zip(readings, wide, strict=True) if reading]
+    said = dependence_on_later_drafts(read) if _is_evidence(readings) else ""
+    return EngineRounds(readings, said, True) if said else None
 
 
 def _is_contradicted(one: ReadRound, models: Models) -> bool:
@@ -318,7 +330,8 @@ def _are(tokens: Collection[Any]) -> str:
 
 _OTHER_TEXT = re.compile(
     r"\((without the (last|first|first or the last) (\d+ )?tokens?|with \d+ tokens? more|"
-    r"with token \d+(, the argmax of p,)? in place of \d+|another text|which keeps the rejected draft \d+)\)"
+    r"with token \d+(, the argmax of p,)? in place of \d+|another text|_: a position [a-z ]+|"
+    r"which keeps the rejected draft \d+)\)"
 )
 """Matches the phrase with which a reading states that a row belongs to another text."""
 
@@ -382,7 +395,7 @@ def _rule(readings: Sequence[Reading | None], read: Sequence[tuple[Reading, Mode
         given = _all_given(read, undrawn=False)
         fault = named_fault(given, "") if given else None
         fault = None if fault is None or fault.named else fault  # a rule must fit all rounds
-    if fault is not None and not fault.named:
+    if fault is None or not fault.named:
         faults = [reading.fault for reading, _ in read if reading.fault]
         by_text = [(match.group(1), said) for said in faults if (match := _OTHER_TEXT.search(said))]
         if by_text:

@@ -116,6 +116,12 @@ def _lacks_last_token(trace: Trace, text: Tokens, seen: Mapping[int, Any]) -> bo
     return _has_law(trace, text[:-1], seen) and not _has_law(trace, text, seen)
 
 
+def _asked_from(trace: Trace, text: Tokens) -> Sequence[Tokens]:
+    """Return the texts of the queries to the target from the first one with ``text`` on; all if there is none."""
+    asked = trace.asked("target")
+    return asked[asked.index(text) :] if text in asked else asked
+
+
 def _asked_behind(trace: Trace, text: Tokens) -> Tokens:
     """Return the next text with which the target was queried after the query with ``text``; () if there is none.
 
@@ -129,12 +135,13 @@ def _asked_behind(trace: Trace, text: Tokens) -> Tokens:
 def _texts_with_last_token(traces: Sequence[Trace], text: Tokens) -> list[Tokens]:
     """Return the texts with which the target is queried on all paths ``traces`` and that end as ``text`` does.
 
-    Such a query is made where the program feeds the last token of ``text``. Texts that an emitted text begins with are
-    left out, because they are right. The result is [] if ``text`` is a prompt.
+    Such a query is made where the program feeds the last token of ``text``, so queries before the first one with the
+    tokens before it do not count. Texts that an emitted text begins with are left out, because they are right. The
+    result is [] if ``text`` is a prompt.
     """
     if text == traces[0].texts[0][0]:
         return []
-    shared = set.intersection(*(set(trace.asked("target")) for trace in traces))
+    shared = set.intersection(*(set(_asked_from(trace, text[:-1])) for trace in traces))
     right = [prompt + new for trace in traces for prompt, new in trace.texts]
     return [asked for asked in shared if asked[-1:] == text[-1:] and not any(_begins(one, asked) for one in right)]
 

@@ -28,8 +28,9 @@ from specverify.reference import LanguageModel, Tokens
 MOST_DRAWS = 24
 MOST_DRAFTS = 5
 MOST_READINGS = 6000
-WORST, OF_EACH_DRAW = 8.0, 1.0
-"""A reading is discarded if its cost exceeds the first number and also the second number times its draws."""
+WORST, OF_EACH_DRAW, WIDE = 8.0, 1.0, 3.0
+"""A reading is discarded if its cost exceeds the first number and also the second number times its draws. The third
+number takes the place of the second where no number of a program may be right."""
 OTHER_DRAFT, OTHER_NUMBER, NO_TEST, LOST, DROPPED = 3.0, 2.0, 2.5, 1.5, 2.75
 LIKE_A_COIN, UNDRAWN_TOKEN = 0.1, 3.0
 FIRST_BOUND, TIE = 1.0, 1e-9
@@ -95,6 +96,8 @@ class Models(NamedTuple):
     """Whether a draft may be the argmax of q, without a draw."""
     unshown: bool = True
     """Whether a replacement beside its draft is read too where neither a draw nor the text shows it."""
+    of_each_draw: float = OF_EACH_DRAW
+    """A reading may cost this number times the draws of the path."""
     emitted: LanguageModel | None = None
     """The law of the program's next token after a text; None if unknown."""
 
@@ -340,7 +343,7 @@ class _PathReader:
         """
         self.items, self.models, self.final = items, models, final
         self.readings = 0
-        self.worst = max(WORST, OF_EACH_DRAW * len(items))
+        self.worst = max(WORST, models.of_each_draw * len(items))
         self._best: dict[tuple[int, Tokens, tuple[Tokens, ...]], tuple[float, Reading | None]] = {}
         self.end = len(models.prompt) + models.horizon
         self.size = len(models.p(models.prompt))

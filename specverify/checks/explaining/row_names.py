@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from specverify.base.positions import has_wrong_position
 from specverify.checks.explaining.changed_rows import changed_row
 from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
 from specverify.checks.explaining.wording import short_row
@@ -13,6 +14,8 @@ from specverify.reference import LanguageModel, Tokens
 NEAR = 1e-6
 IN_PLACE = " (with token "
 """The beginning of a phrase about a text that differs in its last token."""
+WRONG_POSITIONS = " (_: a position that is missing or occurs twice)"
+"""The phrase about a text in which a forward pass has wrong positions."""
 
 
 class RowNames:
@@ -93,11 +96,15 @@ class RowNames:
     def _name_of_row(self, seen: Row, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
         p, q = self.p(here), self.q(here)
         shown = short_row(seen)
+        rows = [(text, name, row) for text in self.texts(here) for name, row in self.rows_after(text, here)]
+        fitting = [(text, name) for text, name, row in rows if same_row(seen, row, NEAR)]
+        if self._asked and here not in self._asked:  # its rows are not computed: they fit by chance
+            fed = next((text for text, name in fitting if name == "p" and has_wrong_position(text)), None)
+            if fed is not None:
+                return f"p after {fed}{self.difference(fed, here, rejected)} = {shown}"
         for name, row in (*named_rows(p, q), ("max(q - p, 0)", excess(q, p))):
             if same_row(seen, row, NEAR):
                 return f"{name} = {shown}"
-        rows = [(text, name, row) for text in self.texts(here) for name, row in self.rows_after(text, here)]
-        fitting = [(text, name) for text, name, row in rows if same_row(seen, row, NEAR)]
         changed = changed_row(seen, {"p": p, "q": q, "norm(max(p - q, 0))": excess(p, q)}, NEAR)
         if changed and all(" with " in name for _, name in fitting):  # a residual of two texts fits by chance
             return f"{changed} = {shown}"
@@ -133,10 +140,12 @@ def named_rows(p: Row, q: Row) -> tuple[tuple[str, Row], ...]:
 def text_difference(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
     """Return words for how ``text``, the text of a wrong row, differs from the right text ``here``.
 
-    ``text`` may be shorter or longer, keep a rejected draft, have another last token, or be unrelated. Each of the
-    texts ``rejected`` ends in a draft that an earlier round rejected. It is kept if the rest of ``text`` is the rest of
-    ``here``, with the replacement or without it.
+    ``text`` may have wrong positions, be shorter or longer, keep a rejected draft, have another last token, or be
+    unrelated. Each of the texts ``rejected`` ends in a draft that an earlier round rejected. It is kept if the rest of
+    ``text`` is the rest of ``here``, with the replacement or without it.
     """
+    if has_wrong_position(text):
+        return WRONG_POSITIONS
     kept = (
         other[-1]
         for other in rejected
@@ -151,8 +160,6 @@ def text_difference(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) ->
         return f"{IN_PLACE}{text[-1]} in place of {here[-1]})"
     if here[: len(text)] == text == here[apart_by:]:
         return f" (without the first or the last {tokens})"
-    if here[: len(text)] == text:
-        return f" (without the last {tokens})"
-    if here[apart_by:] == text:
-        return f" (without the first {tokens})"
+    if text in {here[: len(text)], here[apart_by:]}:
+        return f" (without the {'last' if here[: len(text)] == text else 'first'} {tokens})"
     return f" (with {apart_by} token{'s' * (apart_by > 1)} more)" if text[: len(here)] == here else " (another text)"
