@@ -46,7 +46,7 @@ CHANGES = {
 
 def verdicts_of(name, **options):
     """Return the verdicts of a subject, in this process."""
-    return check_decoder(getattr(misbehaving, name), on_fail=None, **options)
+    return check_decoder(getattr(misbehaving, name), on_fail=None, quick=True, **options)
 
 
 def check_named(verdicts, sentence):
@@ -105,8 +105,8 @@ def test_what_a_right_subject_may_do_once_is_noted_and_holds(name, note, monkeyp
 
 def test_a_fault_raises_in_the_ordinary_way():
     with pytest.raises(UnusableSubject, match=r"SystemExit: 0 \(misbehaving.py:\d+\)"):
-        check_decoder(misbehaving.exits)
-    check_decoder(misbehaving.right)
+        check_decoder(misbehaving.exits, quick=True)
+    check_decoder(misbehaving.right, quick=True)
 
 
 def test_a_fault_that_is_seen_once_is_not_forgotten():
@@ -118,7 +118,7 @@ def test_a_fault_that_is_seen_once_is_not_forgotten():
             sys.exit(0)
         return misbehaving.right(draws, target, draft, tokens)
 
-    first, *others = check_decoder(exits_once, on_fail=None)
+    first, *others = check_decoder(exits_once, on_fail=None, quick=True)
     assert first.status is Status.UNUSABLE
     assert first.statement.startswith("it ends the process: SystemExit: 0 (test_guard.py:")
     assert {verdict.status for verdict in others} == {Status.HOLDS}
@@ -141,7 +141,7 @@ def test_a_fault_does_not_hide_a_refutation():
         os.chdir("/")
         return (draws.categorical(draft(tokens), ("q",)),)
 
-    law = next(verdict for verdict in check_decoder(wrong, on_fail=None) if verdict.check == "law_is_target")
+    law = next(verdict for verdict in check_decoder(wrong, on_fail=None, quick=True) if verdict.check == "law_is_target")
     assert law.status is Status.REFUTED
     assert law.counterexample is not None
     assert law.statement.endswith("; it also changes the working directory to /")

@@ -63,7 +63,9 @@ WRONG = (generator_anew, legacy_anew, seed_again, standard_seed_again, rows_anew
 @pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("verify", WRONG, ids=lambda verify: verify.__name__)
 def test_a_stream_that_begins_again_in_each_call_is_named(verify):
-    verdict = verdict_of(verify)
+    subject = verifier_subject_of(verify, "verify", None, (2,))
+    certain = tuple(scenario for scenario in subject.scenarios if scenario.shape == "point_draft")  # it has few paths
+    verdict = run_check(subject._replace(scenarios=certain), INDEPENDENT, Checklist((INDEPENDENT,)))
     assert verdict.status is Status.REFUTED
     assert "one state of" in verdict.statement
     assert ".py:" in verdict.statement
