@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from itertools import count
 
 import pytest
@@ -67,6 +68,16 @@ def modules_searched() -> Iterator[None]:
     yield
     if frozen:
         gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _commands_built_once() -> Iterator[None]:
+    """Build the commands of each command line once, not for each call of ``CliRunner.invoke``."""
+    import typer.testing  # noqa: PLC0415 - processes that only collect need no command line
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.testing, "_get_command", cache(typer.testing._get_command))  # noqa: SLF001 - no public name
+        yield
 
 
 @pytest.fixture
