@@ -50,5 +50,6 @@ def test_its_answer_is_afterwards_what_it_was():
     assert verdict(sampler(), "outputs_are_fresh", 4, form="batched").status is Status.HOLDS
 
 
+@pytest.mark.usefixtures("unexplained")
 def test_a_wrong_one_is_refuted():
     assert verdict(sampler(last=torch.ge), "law_is_target", form="batched").status is Status.REFUTED

@@ -141,7 +141,9 @@ def test_a_fault_does_not_hide_a_refutation():
         os.chdir("/")
         return (draws.categorical(draft(tokens), ("q",)),)
 
-    law = next(verdict for verdict in check_decoder(wrong, on_fail=None, quick=True) if verdict.check == "law_is_target")
+    law = next(
+        verdict for verdict in check_decoder(wrong, on_fail=None, quick=True) if verdict.check == "law_is_target"
+    )
     assert law.status is Status.REFUTED
     assert law.counterexample is not None
     assert law.statement.endswith("; it also changes the working directory to /")

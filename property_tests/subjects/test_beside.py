@@ -141,7 +141,8 @@ def engine(shape, wrong, drafts):
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
 def test_a_shape_is_read_and_its_wrong_twin_refuted(shape):
     how = {"returns": (SHAPES[shape],), "quick": True}
-    found = check_engine(engine(shape, False, True), engine(shape, False, False), **how)
+    right = engine(shape, False, True), engine(shape, False, False)
+    found = check_engine(*right, checks=["law_is_target", "values_match"], **how)
     assert "values_match" in {v.check for v in found}
     with pytest.raises(SpeculationRefuted, match="new token 2"):
         check_engine(engine(shape, True, True), engine(shape, False, False), checks=["values_match"], **how)
@@ -160,16 +161,17 @@ LAW = {(a, b): float(P[0][a] * P[a][b]) for a in range(2) for b in range(2)}
 
 
 def test_a_law_is_enough():
-    how = {"returns": ("logprobs",), "checks": ["values_match"]}
+    how = {"returns": ("logprobs",), "checks": ["values_match"], "quick": True}
     check_engine(engine(pair, False, True), LAW, **how)
     with pytest.raises(SpeculationRefuted, match="new token 2"):
         check_engine(engine(pair, True, True), LAW, **how)
 
 
 def test_what_nothing_says_is_no_pass():
+    how = {"checks": ["values_match"], "quick": True}
     with pytest.raises(SpeculationUndecided, match="no expected value is known for text"):
-        check_engine(engine(request_output, False, True), LAW, returns=("text",), checks=["values_match"])
-    check_engine(engine(request_output, False, True), LAW, returns={"text": text_of}, checks=["values_match"])
+        check_engine(engine(request_output, False, True), LAW, returns=("text",), **how)
+    check_engine(engine(request_output, False, True), LAW, returns={"text": text_of}, **how)
 
 
 def test_equal_tokens_have_equal_values_whatever_they_are():
@@ -179,7 +181,7 @@ def test_equal_tokens_have_equal_values_whatever_they_are():
 
     law = {(0,): 0.5, (1,): 0.5}
     with pytest.raises(SpeculationRefuted, match="depend on which drafts were accepted"):
-        check_engine(decode, law, returns=("hidden",), checks=["values_match"])
+        check_engine(decode, law, returns=("hidden",), checks=["values_match"], quick=True)
 
 
 def test_names_and_lists_are_found():

@@ -24,7 +24,7 @@ CALLS = ("inputs_unchanged", "outputs_are_fresh")
 
 def verdict_of(verify, name, form=None):
     check = check_named(name)
-    return run_check(verifier_subject_of(verify, "verify", form_of_chains(form)), check, Checklist((check,)))
+    return run_check(verifier_subject_of(verify, "verify", form_of_chains(form), (2,)), check, Checklist((check,)))
 
 
 @pytest.mark.thorough(keep=4)
