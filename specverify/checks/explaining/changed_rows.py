@@ -317,6 +317,8 @@ def change_of_all(pairs: Sequence[tuple[Pmf, Pmf]], near: float) -> str:
         changed = dict(changes_of(tuple(row.tolist())))[words]
         return all(abs(a - b) < near for a, b in zip(seen.tolist(), changed, strict=True))
 
+    if any(np.count_nonzero(seen >= near) > np.count_nonzero(row) for seen, row in pairs):
+        return ""  # a change removes or moves entries, it adds none
     may_show = ((seen, row.tolist()) for seen, row in pairs if _may_show_change(seen))
     shown = [row for seen, row in may_show if changed_row(seen.tolist(), {"p": row}, near)]
     if not shown:
