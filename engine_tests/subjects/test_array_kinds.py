@@ -14,7 +14,7 @@ from torch.nn.functional import normalize
 
 from specverify.base.verdict import Status
 from specverify.mutants.numpy_verifiers import one_row
-from specverify.subjects.array_kinds import arrays_of
+from specverify.subjects.array_kinds import MOST_EQUAL, arrays_of
 from specverify.subjects.batch_call import attempt_of
 from specverify.subjects.forms import ROW
 from specverify.subjects.libraries import names_library
@@ -291,3 +291,26 @@ def test_an_error_that_is_not_about_arrays_is_its_own():
 
     found = check_verifier(verify, checks=["law_is_target"], gammas=(1,), on_fail=None)
     assert {verdict.status for verdict in found} == {Status.UNUSABLE}
+
+
+def test_a_loop_that_ends_by_chance_is_called_with_few_equal_numbers():
+    """With the same uniform every time, the loop never accepts a token of probability 0.75, 0.25 or 0."""
+    drawn, rng = [], np.random.default_rng()
+
+    def from_row(row):
+        while True:
+            token = int(rng.integers(len(row)))
+            drawn.append(token)
+            if rng.random() < row[token]:
+                return token
+
+    def verify(p, q, draft_tokens):
+        for i, token in enumerate(draft_tokens):
+            if rng.random() * q[i][token] >= p[i][token]:
+                residual = np.maximum(p[i] - q[i], 0)
+                return [*draft_tokens[:i], from_row(residual / residual.sum())]
+        return [*draft_tokens, from_row(p[-1])]
+
+    subject = verifier_subject(verify, "a loop", (1,))
+    assert len(subject.deep()) > 0
+    assert len(drawn) < 3 * MOST_EQUAL

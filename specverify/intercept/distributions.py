@@ -63,7 +63,12 @@ class Boundary:
     """
 
     def __init__(
-        self, end: float, only: int | None = None, values: Sequence[float] | None = None, apart: float = 0.0
+        self,
+        end: float,
+        only: int | None = None,
+        values: Sequence[float] | None = None,
+        apart: float = 0.0,
+        most: int = MOST_CALLS,
     ) -> None:
         """Choose the values of the random numbers of one run.
 
@@ -75,8 +80,9 @@ class Boundary:
             values: Uniforms from which the numbers are computed in order, in place of ``end``.
             apart: If above 0, numbers are near ``end`` but not at it: a generator returns a number nearer to the end
                 with this probability.
+            most: The most calls that draw numbers without ``values``; a further one is refused.
         """
-        self._values = values
+        self._values, self._most = values, most
         self.has_values = values is not None
         """Whether every number has a value of its own, as in a run without symbolic numbers."""
         self._end, self._only, self._apart = end, only, apart
@@ -110,7 +116,7 @@ class Boundary:
         if self._values is not None:
             return between(self._next())
         self.calls += 1
-        if self.calls > MOST_CALLS:
+        if self.calls > self._most:
             raise NeedsValue(
                 "endless-at-an-end",
                 f"{call} at {caller()} is called again and again while every number is {self._end:g}",

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.intercept.cpython import patches
+from specverify.intercept.distributions import Boundary
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.refusals import NeedsValue, gifts_kept
 from specverify.intercept.symbolic.large import at_large
@@ -42,6 +43,8 @@ SMALL_P, SMALL_Q, SMALL_DRAFT = np.array([[5, 4, 3, 2, 2], [2, 2, 3, 4, 5]]) / 1
 PMFS = frozenset({"p", "q"})
 _WAYS: tuple[tuple[int, float | None], ...] = ((0, 0.75), (0, 0.25), (0, None), (1, None), (2, None), (3, None))
 """(number of a tape of draws, value of all uniforms or None) of each attempt; together they reach several branches."""
+MOST_EQUAL = 2000
+"""The most equal uniforms of an attempt; a loop that ends by chance may never end with them."""
 SEED = 274054
 """A seed with which every library first draws a uniform above 0.6, and then the rarer of outcomes of 3/4 and 1/4."""
 REPEATS = 40
@@ -233,7 +236,8 @@ def _attempted(
     refusals: list[NeedsValue] = []
     for tape, forced in _WAYS:
         try:
-            with _errors_in_threads_unsaid(), answered_everywhere(Tape(tape), forced):
+            boundary = None if forced is None else Boundary(forced, most=MOST_EQUAL)
+            with _errors_in_threads_unsaid(), answered_everywhere(Tape(tape), boundary):
                 answer = attempt(verify, convert)
             told[convert].append(answer if _is_of_numbers(answer) else None)
         except NeedsValue as refusal:
