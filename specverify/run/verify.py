@@ -443,9 +443,9 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
     skipped = passed[_NotExamined.OUT_OF_RUNS]
     too_long = ", ".join(map(_words_of, skipped))
     most = runs_in_words(skipped[0], conditions, taken) if skipped else ""
-    if too_long and not (outcomes.is_refuted or _has_random_case(examined)):
+    if too_long and not (outcomes.is_refuted or _has_random_drafts(examined)):
         within = most_runs(skipped[0], conditions)
-        which = "none of its cases with random tokens" if examined else "none of its cases"
+        which = "none of its cases with drafts and random tokens" if examined else "none of its cases"
         said = f"{which} was followed within {within} runs: {too_long}{_fewer(subject)}"
         way_out = f"Without quick, {checklist.conditions.runs} runs are followed; or let samples decide"
         return verdict_of(subject.name, check, Status.UNKNOWN, f"{said}. {way_out}")
@@ -466,12 +466,14 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
     return verdict._replace(figures={**verdict.figures, **{name: value for name, value in more.items() if value}})
 
 
-def _has_random_case(examined: Sequence[tuple[Case, Examination]]) -> bool:
-    """Return whether a case was examined whose program has more than one run.
+def _has_random_drafts(examined: Sequence[tuple[Case, Examination]]) -> bool:
+    """Return whether a case was examined whose program drafts tokens and has more than one run.
 
-    A law of one run shows certain tokens alone. Checks that count no runs are taken to have such a case.
+    A law of one run shows certain tokens alone, and a law without drafts no rule of acceptance. Checks that count no
+    runs or no drafts are taken to have such a case.
     """
-    return any(examination.figures.get("runs", 2) > 1 for _, examination in examined)
+    figures = [examination.figures for _, examination in examined]
+    return any(one.get("runs", 2) > 1 and one.get("gamma", 1) > 0 for one in figures)
 
 
 def _lacks_cause(examination: Examination) -> bool:
