@@ -57,7 +57,7 @@ def test_what_a_verifier_was_given_when_it_raised_is_told_unless_it_is_much():
 
 def test_of_much_the_sampling_parameters_alone_are_told():
     def divides(target_logits, draft_logits, draft_tokens, lengths, temperature):
-        return [[1 // int(temperature > 0) - 1] for _ in lengths]
+        return [[int(row[0].argmax()) // int(temperature > 0)] for row in target_logits]
 
     _, found = check_verifier(divides, checks=["greedy_is_argmax"], on_fail=None)
     assert (found.check, found.status) == ("greedy_is_argmax", Status.UNUSABLE)

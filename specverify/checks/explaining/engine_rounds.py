@@ -122,18 +122,21 @@ def _by_later_drafts(all_paths: Sequence[NewPath]) -> EngineRounds | None:
 
 
 def _is_contradicted(one: ReadRound, models: Models) -> bool:
-    """Return whether the law of the program contradicts round ``one``: a draft that no draw chooses or tests.
+    """Return whether the law of the program contradicts round ``one``.
 
-    Such a draft is surely accepted, so that no other token can stand in its place. ``models`` has the law.
+    A draft with p < 1 that no draw chooses or tests is surely accepted, so that no other token can stand in its place.
+    ``models`` has the law.
     """
     if models.emitted is None:
         return False
     shown = {i for role, i, place in one.places if role in {"draft", "test"} and place}
-    return any(
-        accepted >= 1 - NEAR > _of(models.emitted)(one.text + one.drafts[:i])[one.drafts[i]]
-        for i, accepted in enumerate(one.accept)
-        if i not in shown and max(one.q[i]) == 1
-    )
+    for i, accepted in enumerate(one.accept):
+        if i in shown or max(one.q[i]) < 1 or accepted < 1 - NEAR:
+            continue
+        text, draft = one.text + one.drafts[:i], one.drafts[i]
+        if max(_of(models.p)(text)[draft], _of(models.emitted)(text)[draft]) < 1 - NEAR:
+            return True
+    return False
 
 
 def _draft_row(read: Sequence[tuple[Reading, Models]]) -> str:
