@@ -341,11 +341,13 @@ MOST_STOPPED = 12
 program."""
 RAISES = "in {} of its cases an error is raised instead, such as in {}: {}"
 """The note on a refuted program that raises errors too: the number of these cases, the name of the first, its error."""
-
-
 SMALL, LARGER, OTHERS_IF_SMALL = 0.01, 10.0, 12
-"""A refutation of less than this TV that names no rule is told by another case if one of this many deviates this many
-times as much."""
+"""Limits of the search for a clearer case.
+
+If the TV of a refuted case is below ``SMALL``, and its counterexample names no wrong rule, the first
+``OTHERS_IF_SMALL`` cases of the check are examined too. The one with the largest TV is reported, if this is more than
+``LARGER`` times that of the refuted case.
+"""
 
 
 class _NotExamined(Enum):

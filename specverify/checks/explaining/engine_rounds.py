@@ -134,7 +134,7 @@ def _is_contradicted(one: ReadRound, models: Models) -> bool:
         if i in shown or max(one.q[i]) < 1 or accepted < 1 - NEAR:
             continue
         text, draft = one.text + one.drafts[:i], one.drafts[i]
-        if max(_of(models.p)(text)[draft], _of(models.emitted)(text)[draft]) < 1 - NEAR:
+        if max(models.p(text)[draft], models.emitted(text)[draft]) < 1 - NEAR:
             return True
     return False
 
@@ -586,11 +586,16 @@ def _texts_of_both(first: int, second: int, models: Models) -> set[Tokens]:
     """
     if all(name == "target" and not first < at <= second for at, name, _ in models.queries):
         return {text for at, _, text in models.queries if at <= first}
-    last, other = (
-        next((text for at, name, text in reversed(models.queries) if name == "target" and at <= draws), None)
-        for draws in (first, second)
-    )
-    return {last} if last is not None and last == other else set()
+    last = _last_queried(models, first)
+    return {last} if last is not None and last == _last_queried(models, second) else set()
+
+
+def _last_queried(models: Models, draws: int) -> Tokens | None:
+    """Return the text of the last query to the target before draw number ``draws`` of a path; None without a query.
+
+    ``models`` has the queries of the path.
+    """
+    return next((text for at, name, text in reversed(models.queries) if name == "target" and at <= draws), None)
 
 
 def model_of_law(law: Mapping[Any, Any], size: int) -> LanguageModel:

@@ -28,9 +28,10 @@ from specverify.reference import LanguageModel, Tokens
 MOST_DRAWS = 24
 MOST_DRAFTS = 5
 MOST_READINGS = 6000
-WORST, OF_EACH_DRAW, WIDE = 8.0, 1.0, 3.0
-"""A reading is discarded if its cost exceeds the first number and also the second number times its draws. The third
-number takes the place of the second where no number of a program may be right."""
+WORST, OF_EACH_DRAW = 8.0, 1.0
+"""A reading is discarded if its cost exceeds the first number and also the second number times its draws."""
+WIDE = 3.0
+"""The limit for each draw, in place of ``OF_EACH_DRAW``, for programs in which no number of any row may be right."""
 OTHER_DRAFT, OTHER_NUMBER, NO_TEST, LOST, DROPPED = 3.0, 2.0, 2.5, 1.5, 2.75
 LIKE_A_COIN, UNDRAWN_TOKEN = 0.1, 3.0
 FIRST_BOUND, TIE = 1.0, 1e-9

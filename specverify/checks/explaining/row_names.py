@@ -96,15 +96,15 @@ class RowNames:
     def _name_of_row(self, seen: Row, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
         p, q = self.p(here), self.q(here)
         shown = short_row(seen)
-        rows = [(text, name, row) for text in self.texts(here) for name, row in self.rows_after(text, here)]
-        fitting = [(text, name) for text, name, row in rows if same_row(seen, row, NEAR)]
         if self._asked and here not in self._asked:  # its rows are not computed: they fit by chance
-            fed = next((text for text, name in fitting if name == "p" and has_wrong_position(text)), None)
-            if fed is not None:
-                return f"p after {fed}{self.difference(fed, here, rejected)} = {shown}"
+            for text in filter(has_wrong_position, self.texts(here)):
+                if same_row(seen, self.p(text), NEAR):
+                    return f"p after {text}{self.difference(text, here, rejected)} = {shown}"
         for name, row in (*named_rows(p, q), ("max(q - p, 0)", excess(q, p))):
             if same_row(seen, row, NEAR):
                 return f"{name} = {shown}"
+        rows = [(text, name, row) for text in self.texts(here) for name, row in self.rows_after(text, here)]
+        fitting = [(text, name) for text, name, row in rows if same_row(seen, row, NEAR)]
         changed = changed_row(seen, {"p": p, "q": q, "norm(max(p - q, 0))": excess(p, q)}, NEAR)
         if changed and all(" with " in name for _, name in fitting):  # a residual of two texts fits by chance
             return f"{changed} = {shown}"
