@@ -550,12 +550,8 @@ def _with_cause(
     * ``conditions``: The settings of the check.
     * ``quick``: Whether a case with many runs is skipped.
     """
-    others = (
-        case
-        for case in cases
-        if isinstance(case.situation, EngineProgram) and case.situation.split is None and case is not examined[-1][0]
-    )
-    for case, examination in _refuted_others(examined, islice(others, OTHERS_FOR_CAUSE), conditions, quick=quick):
+    others = (case for case in cases if isinstance(case.situation, EngineProgram) and case.situation.split is None)
+    for case, examination in _refuted_others(examined, others, OTHERS_FOR_CAUSE, conditions, quick=quick):
         if not _lacks_cause(examination):
             return [(case, examination)]
     return []
@@ -570,20 +566,23 @@ def _with_larger_deviation(
     case and its examination; [] if there is none. The other parameters are as in ``_with_cause``.
     """
     best, largest = list[tuple[Case, Examination]](), LARGER * examined[-1][1].figures["tv"]
-    for case, examination in _refuted_others(examined, islice(cases, OTHERS_IF_SMALL), conditions, quick=quick):
+    for case, examination in _refuted_others(examined, cases, OTHERS_IF_SMALL, conditions, quick=quick):
         if examination.figures.get("tv", 0.0) > largest and not _lacks_cause(examination):
             best, largest = [(case, examination)], examination.figures["tv"]
     return best
 
 
 def _refuted_others(
-    examined: Sequence[tuple[Case, Examination]], cases: Iterable[Case], conditions: Conditions, *, quick: bool
+    examined: Sequence[tuple[Case, Examination]],
+    cases: Iterable[Case],
+    most: int,
+    conditions: Conditions,
+    *,
+    quick: bool,
 ) -> Iterator[tuple[Case, Examination]]:
-    """Yield the cases of ``cases`` that are not in ``examined`` and are refuted, with their examinations."""
+    """Yield the refuted cases of ``cases`` with their examinations among the first ``most`` not in ``examined``."""
     known = {name_of_case(case) for case, _ in examined}
-    for case in cases:
-        if name_of_case(case) in known:
-            continue
+    for case in islice((case for case in cases if name_of_case(case) not in known), most):
         examination: Any = None
         few = conditions._replace(complete_within=first_runs(case, conditions.runs) if quick else None)
         with suppress(Exception):  # the refutation stands, whatever another case raises

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 from specverify.checks.explaining import tree_rules
@@ -56,4 +57,35 @@ def test_a_child_that_is_accepted_without_a_draw_is_named():
         return [*emitted, random.choices(range(len(p[0])), p[node + 1])[0]]
 
     with pytest.raises(SpeculationRefuted, match=r"is accepted without a draw, expected with probability 0"):
+        check_verifier(verify, form="tree", drafts="top_k", checks=["law_is_target"], quick=True)
+
+
+def choices(row):
+    return random.choices(range(len(row)), row)[0]
+
+
+def choice(row):
+    return int(np.random.choice(len(row), p=row))
+
+
+@pytest.mark.parametrize("draw", [choices, choice], ids=["intervals", "pmf"])
+def test_a_round_that_goes_on_from_a_node_that_is_no_child_is_named(draw):
+    """Nodes are found by depth and token, whatever their parent is."""
+
+    def verify(p, q, parents, tokens):
+        depths = []
+        for parent in parents:
+            depths.append(0 if parent < 0 else depths[parent] + 1)
+        places = list(zip(depths, map(int, tokens), strict=True))
+        node, emitted = -1, []
+        while True:
+            token = draw(p[node + 1])
+            emitted.append(token)
+            if (len(emitted) - 1, token) not in places:
+                return emitted
+            node = places.index((len(emitted) - 1, token))
+
+    with pytest.raises(
+        SpeculationRefuted, match=r"after token \d, which no child of #\d has, the round goes on from #"
+    ):
         check_verifier(verify, form="tree", drafts="top_k", checks=["law_is_target"], quick=True)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.checks.explaining.given_drafts import GivenDrafts, expected, fits
+from specverify.checks.explaining.given_drafts import GivenDrafts, expected, fits, value_fits
 from specverify.checks.explaining.round_rules import ModelRows, Row, excess, mean, ratio, scaled, without
 from specverify.checks.explaining.wording import short
 from specverify.reference import Pmf, Tokens
@@ -214,7 +214,7 @@ def name_of_change(seen: Sequence[Observation], part: str) -> str:
     fitting = [
         model
         for model in models
-        if all(_value_fits(given, part, i, value, model.change(given.rows, given.drafts)) for given, i, value in seen)
+        if all(value_fits(given, part, i, value, model.change(given.rows, given.drafts)) for given, i, value in seen)
     ]
     fitting.sort(key=lambda model: not model.leaves_out)
     if len(fitting) == 2 and [model.leaves_out for model in fitting] == [True, False]:
@@ -263,7 +263,7 @@ def change_of_rounds(seen: Mapping[str, Sequence[Observation]]) -> str:
         for model in _models(one)
         if model.is_pmf
         and all(
-            _value_fits(given, part, i, value, model.change(given.rows, given.drafts))
+            value_fits(given, part, i, value, model.change(given.rows, given.drafts))
             for part, observed in seen.items()
             for given, i, value in observed
         )
@@ -352,18 +352,6 @@ def kept_draft(seen: Sequence[Observation]) -> str:
     if not same or len(different) < LEAST_OPEN or not OPEN < shares[0] < 1 - OPEN:
         return ""
     return f"norm(max(p - q, 0)), mixed with a share {short(shares[0])} of the rejected draft itself"
-
-
-def _value_fits(given: GivenDrafts, part: str, i: int, value: Any, rows: ModelRows) -> bool:
-    """Return whether speculative sampling explains an observed value if a program uses the changed ``rows`` of p and q.
-
-    ``value`` is the observed value of ``part`` ("accept", "replace" or "bonus") at position ``i`` of the round
-    ``given``. If a changed row leaves out the draft in both p and q, the program divides 0 by 0, so its test may have
-    any outcome.
-    """
-    if part == "accept" and not rows.p[i][given.drafts[i]] and not rows.q[i][given.drafts[i]]:
-        return bool(value in {0, 1})
-    return fits(value, expected(given, part, i, rows), 4 * given.slack)
 
 
 # Residuals of several positions, and indices of other orders

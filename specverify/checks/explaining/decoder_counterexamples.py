@@ -186,19 +186,20 @@ def _tree_counterexample(
     heaviest = _paths_to(outcome, here, decoder, SEARCHED_TREES)
     weights: dict[str, Any] = {}
     paths_of, faults = dict[str, Path[Any]](), dict[str, str]()
-    rounds, deviation, end = list[TreeRound](), "", ""
+    rounds, deviation, method, end = list[TreeRound](), "", "", ""
     for weight, path in heaviest:
         result = or_none(tree_reading, here, path.choices)
         rounds += result.rounds if result else ()
-        deviation = deviation or (result.example if result else "")
+        if result and result.example and not deviation:
+            deviation, method = result.example, result.method
         end = end or (result.end if result else "")
         line = result.words if result else _describe_path(here, path, None)
         weights[line] = weights.get(line, 0) + weight
         paths_of.setdefault(line, path)
         faults[line] = (result.fault or result.example or result.last) if result else ""
     rule = or_none(_rule_of_trees, here, rounds) or ""
-    if deviation and not rule:
-        deviation += " by recursive rejection"
+    if method and not rule:
+        deviation += f" by {method}"
     named = ":".join(filter(None, (rule, deviation))).strip() or end
     lines = sorted(weights, key=lambda line: (not faults[line], -weights[line]))[:SHOWN]
     seen.clear()

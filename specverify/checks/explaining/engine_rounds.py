@@ -106,7 +106,7 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
         or dependence_on_later_drafts(read)
         or _draft_row(read)
     )
-    return EngineRounds(best, other, True) if other else _by_later_drafts(all_paths) or EngineRounds(best, "")
+    return EngineRounds(best, other, bool(other))
 
 
 def _by_later_drafts(all_paths: Sequence[NewPath]) -> EngineRounds | None:

@@ -471,6 +471,18 @@ def error_of(given: GivenDrafts, part: str, i: int) -> float:
     return given.slack / min(max(left, given.slack), 1.0)
 
 
+def value_fits(given: GivenDrafts, part: str, i: int, value: Any, rows: ModelRows) -> bool:
+    """Return whether speculative sampling explains an observed value if a program uses the changed ``rows`` of p and q.
+
+    ``value`` is the observed value of ``part`` ("accept", "replace" or "bonus") at position ``i`` of the round
+    ``given``. If a changed row leaves out the draft in both p and q, the program divides 0 by 0, so its test may have
+    any outcome.
+    """
+    if part == "accept" and not rows.p[i][given.drafts[i]] and not rows.q[i][given.drafts[i]]:
+        return bool(value in {0, 1})
+    return fits(value, expected(given, part, i, rows), 4 * error_of(given, part, i))
+
+
 def expected_accept(given: GivenDrafts, i: int) -> Any:
     """Return min(1, p/q), the right probability that draft ``i`` of the round ``given`` is accepted."""
     token = given.drafts[i]

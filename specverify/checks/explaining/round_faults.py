@@ -35,6 +35,7 @@ from specverify.checks.explaining.given_drafts import (
     fits,
     is_wrong,
     rounds_given_drafts,
+    value_fits,
     values_of,
 )
 from specverify.checks.explaining.one_number_rules import (
@@ -449,8 +450,7 @@ def _fault_of_parameters(all_given: Sequence[GivenDrafts], part: str, parameters
     ]
     for said, change in tries:
         if all(
-            (rows := change(given)) is not None
-            and fits(seen, expected(given, part, i, rows), 4 * error_of(given, part, i))
+            (rows := change(given)) is not None and value_fits(given, part, i, seen, rows)
             for given in all_given
             for i, seen in values_of(given, part)
         ):
@@ -583,7 +583,7 @@ def _all_values_fit(all_given: Sequence[GivenDrafts], change: Callable[[GivenDra
             return False
         for part in PARTS:
             for i, seen in values_of(given, part):
-                if not fits(seen, expected(given, part, i, rows), 4 * error_of(given, part, i)):
+                if not value_fits(given, part, i, seen, rows):
                     return False
     return True
 

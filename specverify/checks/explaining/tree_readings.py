@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.checks.explaining.drawn_trees import drawn, is_tree
+from specverify.checks.explaining.drawn_trees import drawn, is_tree, node_named
 from specverify.checks.explaining.engine_paths import PathDraw, draws_of
 from specverify.checks.explaining.round_readings import items_of_decisions
 from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
-from specverify.checks.explaining.tree_rules import TreeRound
+from specverify.checks.explaining.tree_rules import TreeRound, draws_from
 from specverify.checks.explaining.wording import apart, rows_apart, short
 from specverify.laws.draws import Decision, Narrated, NotAFunctionOfItsDraws, Replayed
 from specverify.reference import Draft, Pmf, Tokens
@@ -41,6 +41,8 @@ class TreeReading(NamedTuple):
     """A clause about the first last token of a round that is drawn from a wrong row; "" if there is none."""
     end: str = ""
     """The same as a sentence, for a round whose tests follow the rule; "" if there is none."""
+    method: str = ""
+    """The method that the example is compared with, such as "recursive rejection"; "" if it is a draw from p."""
 
 
 def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | None:
@@ -52,7 +54,7 @@ def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | No
     """
     replayed, state = Replayed(choices), here.decoder.init(here.prompt)
     words, fault, trees = list[str](), "", False
-    rounds, example, last, end = list[TreeRound](), "", "", ""
+    rounds, example, last, end, method = list[TreeRound](), "", "", "", ""
     with suppress(NotAFunctionOfItsDraws):
         while state.remaining > 0:
             propose, used = here.decoder.propose, replayed.used
@@ -69,13 +71,14 @@ def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | No
             said, wrong = walk.words(done.tokens)
             if draft.tokens:
                 rounds.append(TreeRound(draft, prefix, here.task.target, tuple(items), done.tokens))
+            method = method or walk.method
             example, last, end = example or walk.example, last or walk.last, end or walk.end
             trees = trees or is_tree(draft)
             words.append(f"{drawn(draft)}: {said}" if draft.tokens else said)
             fault = fault or wrong
     if not trees:
         return None
-    return TreeReading("\n".join(_numbered(words)), fault, tuple(rounds), example, last, end)
+    return TreeReading("\n".join(_numbered(words)), fault, tuple(rounds), example, last, end, method)
 
 
 def drafts_of_one_position(decisions: Sequence[Decision], emitted: Tokens) -> Draft | None:
@@ -106,7 +109,7 @@ class _Walk:
         ``items`` are the draws of the round after the tree. ``here`` is the decoder in its scenario.
         """
         self.here, self.draft, self.prefix, self.items = here, draft, prefix, list(items)
-        self.fault, self.example, self.last, self.end = "", "", "", ""
+        self.fault, self.example, self.last, self.end, self.method = "", "", "", "", ""
         self.lines, self.unsure = set[str](), False
 
     def words(self, emitted: Tokens) -> tuple[str, str]:
@@ -120,6 +123,7 @@ class _Walk:
             kept, tests, left = matched or self._level(text, siblings, token, len(emitted) - depth)
             said += tests
             if kept is None and matched:
+                said += self._after_no_child(text, nodes[0], emitted[depth:])
                 break
             if kept is None:
                 said.append(self._last(text, token, left, rejected=bool(siblings)))
@@ -144,37 +148,66 @@ class _Walk:
                 ``token`` may be accepted without a draw: then the next draw is one from p after this child.
         """
         p_row = self.here.task.target(text)
-        item = self.items[0] if self.items and self.items[0].is_lookup and self.items[0].outcome == token else None
+        item = self.items[0] if self.items and self.items[0].is_lookup else None
         nodes = range(len(self.draft.tokens))
         sure = nodes and all(max(child_pmf(self.draft, node, p_row)) > 1 - NEAR for node in nodes)
-        if item is None or not item.pmf or not sure:
+        if item is None or not sure:
+            return None
+        p = [float(mass) for mass in p_row.tolist()]
+        by_p, node = draws_from(item, p, token), self._node_of_draw(item, token)
+        if not by_p and node is None and (not item.pmf or item.outcome != token):
             return None
         kept = next((child for child in siblings if self.draft.tokens[child] == token), None)
-        if kept is not None and self._lacks_draws(left) and self._has_row(kept, item.pmf):
+        if kept is not None and self._lacks_draws(left) and draws_from(item, self._row_after(kept), token):
             does = f"#{kept} (token {token}) is accepted without a draw"
-            ought = f"with probability {short(float(p_row[token]))}"
+            ought = f"with probability {short(p[token])}"
             self.example = self.example or f" child {does}, expected {ought}"
-            return kept, [f"#{kept} accepted without a draw (expected {ought})"], p_row.tolist()
+            return kept, [f"#{kept} accepted without a draw (expected {ought})"], p
         self.items.pop(0)
         whose = f", which is #{kept}" if kept is not None else ", which is no child" if siblings else ""
-        p = [float(mass) for mass in p_row.tolist()]
-        if same_row(item.pmf, p, NEAR):
+        if by_p:
             return kept, [f"drew {token}{whose} (p = {short(p[token])}{f', {item.place}' if item.place else ''})"], p
-        does, ought = rows_apart(item.pmf, p)
-        node = next((i for i in range(len(self.draft.tokens)) if self._has_row(i, item.pmf)), None)
+        does, ought = rows_apart(item.pmf or self._row_after(-1 if node is None else node), p)
         row = does if node is None else f"p after #{node} = {does}"
         behind, own = (text, "p") if parent < 0 else (f"#{parent}", f"p after #{parent}")
         place = f" ({item.place})" if item.place else ""
         self.example = self.example or f" the token after {behind} is drawn from {row}{place}, expected {own} = {ought}"
         return kept, [f"drew {token}{whose} (from {row}; expected {own} = {ought})"], p
 
+    def _after_no_child(self, text: Tokens, parent: int, emitted: Tokens) -> list[str]:
+        """Describe a round that goes on from another node although its last token is no child of node ``parent``.
+
+        ``text`` is the text at the node, and ``emitted`` are the tokens of the round from there on. Returns [] if the
+        round ends with this token, or if the next draw has the right row or none of the tree.
+        """
+        token, *others = emitted
+        item = self.items[0] if self.items and self.items[0].is_lookup else None
+        if not others or item is None or draws_from(item, self._p((*text, token)), others[0]):
+            return []
+        node = self._node_of_draw(item, others[0])
+        if node is None:
+            return []
+        place = f" ({item.place})" if item.place else ""
+        none = f"after token {token}, which no child of {f'#{parent}' if parent >= 0 else 'the root'} has"
+        onward = f"{node_named(self.draft, node)}: the next token is drawn from p after #{node}{place}"
+        self.example = self.example or f" {none}, the round goes on from {onward}"
+        return [f"{none}, goes on from {onward}"]
+
+    def _node_of_draw(self, item: PathDraw, token: int) -> int | None:
+        """Return the first node of the tree after which p gives the draw ``item`` of ``token``; None if none does."""
+        nodes = range(len(self.draft.tokens))
+        return next((node for node in nodes if draws_from(item, self._row_after(node), token)), None)
+
     def _lacks_draws(self, emitted: int) -> bool:
         """Return whether fewer draws of tokens are left than the ``emitted`` tokens that the round still emits."""
         return sum(item.is_lookup for item in self.items) < emitted
 
-    def _has_row(self, node: int, row: Row) -> bool:
-        p = self.here.task.target(self.prefix + path_tokens(self.draft, node))
-        return same_row([float(mass) for mass in p.tolist()], row, NEAR)
+    def _row_after(self, node: int) -> list[float]:
+        """Return p after a node of the tree; -1 is the root."""
+        return self._p(self.prefix + path_tokens(self.draft, node))
+
+    def _p(self, text: Tokens) -> list[float]:
+        return [float(mass) for mass in self.here.task.target(text).tolist()]
 
     def _level(
         self, text: Tokens, siblings: Sequence[int], token: int, emitted: int
@@ -232,6 +265,7 @@ class _Walk:
                 if accepted and not took and not sure:
                     verb, rule = "is accepted without a draw", f"with probability {ought}"
                 self.example = f"{gone} child #{child} (token {drafted}) {verb}, expected {rule}"
+                self.method = "recursive rejection"
             if accepted:
                 return child, said, left
             rejected.append(child)
