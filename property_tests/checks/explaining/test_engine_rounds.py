@@ -106,10 +106,12 @@ def test_rows_of_other_texts_beside_a_named_rule_are_not_told_unless_the_rule_ha
     plain = "drafted 0, accepted (with probability 1; expected u < 0.7 = p/q)"
     assert without_other_cause(words, "drafts are accepted by one random number for all drafts") == plain
     assert without_other_cause(words, "draft 2 is tested with p after (0, 1) (without the last token)") == words
-    after = "bonus 2 (drawn from p after (0, 2) (which keeps the rejected draft 2), expected p after (0, 4) = (0, 1))"
+    after = (
+        "bonus 2 (drawn from p after (0, 2) (which keeps the rejected draft token 2), expected p after (0, 4) = (0, 1))"
+    )
     row = "bonus 2 (drawn from another row, expected p after (0, 4) = (0, 1))"
     assert without_other_cause(after, "the bonus token is drawn from the row of p before the last draft") == row
-    assert without_other_cause(after, "p after (0, 2) (which keeps the rejected draft 2)") == after
+    assert without_other_cause(after, "p after (0, 2) (which keeps the rejected draft token 2)") == after
     coin = "rejected (u >= 0.2; expected 0.5 = min(1, p/q); this is p and q after (0, 1) (another text))"
     assert without_other_cause(coin, "x") == "rejected (u >= 0.2; expected 0.5 = min(1, p/q))"
     cut = (

@@ -109,7 +109,7 @@ def test_a_context_with_a_rejected_draft_whose_replacement_is_known_is_named():
     draft = lambda tokens: np.eye(4)[3]  # noqa: E731
     queries = (("draft", (0,)), ("target", (0,)), ("draft", (0, 1)), ("target", (0, 3, 3)))
     trace = Trace((((0,), (1, 2)),), queries, draft, target)
-    held = "the target's context still holds the rejected draft 3 in place of 1 (new token 1)"
+    held = "the target's context still holds the rejected draft token 3 in place of 1 (new token 1)"
     said = f"{held}: the target is queried with (0 3 3) and never with (0 1)"
     assert wrong_row(trace, 0, (1, 1)) == said
     for used in ((0, 3), (0, 3, 1)):  # the draft is not replaced, or kept before its replacement
@@ -152,8 +152,8 @@ def test_a_context_with_a_rejected_draft_in_the_place_of_a_token_is_named():
     draft = lambda tokens: np.eye(4)[3]  # noqa: E731
     queries = (("target", (0,) * 9), ("draft", (0,) * 9), ("target", (*(0,) * 9, 3)))
     trace = Trace((((0,) * 9, (1, 2)),), queries, draft, target)
-    said = "the target's context still holds the rejected draft 3 in place of 1 (new token 1): the choice of p after "
-    assert wrong_row(trace, 0, (1, 1)) == f"{said}(... 0 0 0 0 0 0 0 3)"
+    said = "the target's context still holds the rejected draft token 3 in place of 1 (new token 1): the choice of p"
+    assert wrong_row(trace, 0, (1, 1)) == f"{said} after (... 0 0 0 0 0 0 0 3)"
     other = trace._replace(draft=lambda tokens: np.eye(4)[0])
     assert wrong_row(other, 0, (1, 1)).startswith("the target's context holds 3 in place of 1 (new token 1): ")
     right = trace._replace(queries=(*trace.queries, ("target", (*(0,) * 9, 1))))

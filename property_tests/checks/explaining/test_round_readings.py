@@ -20,8 +20,8 @@ def test_a_test_with_the_row_of_a_rejected_text_is_named():
     stale = [token(1, 0.2, 0.8), coin(0.625, 1.0), token(1, 0.5, 0.5), coin(0.0, 0.5)]
     reading = read(stale, (0, 1), asked=((0,), (0, 1), (0, 1, 0)))
     assert reading.fault == (
-        "draft 1 (1) is tested with p after (0, 1) (which keeps the rejected draft 1); expected the rows after (0, 0): "
-        "u < 0.5 instead of 1 (e.py:2)"
+        "draft 1 (1) is tested with p after (0, 1) (which keeps the rejected draft token 1); expected the rows after "
+        "(0, 0): u < 0.5 instead of 1 (e.py:2)"
     )
 
 
@@ -49,8 +49,8 @@ def test_a_rejected_draft_that_is_kept_for_the_next_position_is_named():
     again = [drafted, rejected, drawn, coin(0.0, 0.5)._replace(before=(0, 0, 0))]
     assert reading_of(again, models, (0, 1)).fault == ""
     ahead = models._replace(q=model({**q, (0, 1): (0.0, 1.0)}), queries=((0, "draft", (0, 1)), *queries))
-    said = "draft 1 is drawn from q after (0, 1) (which keeps the rejected draft 1) = (0, 1), expected q = (0.5, 0.5)"
-    assert reading_of(kept, ahead, (0, 1)).fault == said
+    said = "draft 1 is drawn from q after (0, 1) (which keeps the rejected draft token 1) = (0, 1), expected q = "
+    assert reading_of(kept, ahead, (0, 1)).fault == f"{said}(0.5, 0.5)"
 
 
 @pytest.mark.parametrize("late", [False, True])

@@ -13,8 +13,8 @@ from specverify.checks.explaining.row_names import WRONG_POSITIONS, RowNames, te
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ((0, 3, 2), "which keeps the rejected draft 3"),
-        ((0, 3, 4, 2), "which keeps the rejected draft 3"),
+        ((0, 3, 2), "which keeps the rejected draft token 3"),
+        ((0, 3, 4, 2), "which keeps the rejected draft token 3"),
         ((0, 3), "another text"),
         ((4, 2), "without the first token"),
         ((2,), "without the first 2 tokens"),
@@ -35,7 +35,7 @@ def test_a_text_that_lacks_the_first_or_the_last_tokens_is_not_told_as_one_of_th
 def test_a_text_with_wrong_positions_is_told_as_one():
     """The token 0 in its place equals a rejected draft 0."""
     assert text_difference((0, 3, WRONG_POSITION, 2), (0, 3, 2), ((0, 3, 0),)) == WRONG_POSITIONS
-    assert text_difference((0, 3, 0, 2), (0, 3, 2), ((0, 3, 0),)) == " (which keeps the rejected draft 0)"
+    assert text_difference((0, 3, 0, 2), (0, 3, 2), ((0, 3, 0),)) == " (which keeps the rejected draft token 0)"
     assert str((0, 3, WRONG_POSITION, 2)) == "(0, 3, _, 2)"
     assert is_by_other_text(f"drawn from p after (0, _, 1){WRONG_POSITIONS} = (0.5, 0.5)")
 

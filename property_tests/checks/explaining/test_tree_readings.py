@@ -65,7 +65,7 @@ def choices(row):
 
 
 def choice(row):
-    return int(np.random.choice(len(row), p=row))
+    return int(np.random.default_rng().choice(len(row), p=row))
 
 
 @pytest.mark.parametrize("draw", [choices, choice], ids=["intervals", "pmf"])

@@ -596,7 +596,7 @@ def _other_text(
             number, other = differ[0] - prompt + 1, asked[differ[0]]
             before = text[: differ[0]]
             is_draft = draft is not None and ("draft", before) in later and _chosen(draft, before) == other
-            held = f"{KEPT}still holds the rejected draft {other}" if is_draft else f"{KEPT}holds {other}"
+            held = f"{KEPT}still holds the rejected draft token {other}" if is_draft else f"{KEPT}holds {other}"
             place = f"in place of {text[differ[0]]} (new token {number})"
             return f"{held} {place}: the choice of p after {_context(asked)}"
     return ""
@@ -639,7 +639,9 @@ def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Toke
         draft = _chosen(trace.draft, begun)
         stale = [asked for name, asked in later[start:] if name == "target" and asked[: j + 1] == (*begun, draft)]
         if draft != text[j] and stale:
-            held = f"{KEPT}still holds the rejected draft {draft} in place of {text[j]} (new token {j - prompt + 1})"
+            held = (
+                f"{KEPT}still holds the rejected draft token {draft} in place of {text[j]} (new token {j - prompt + 1})"
+            )
             likely = ((*begun, draft, *text[j:]), (*begun, draft, *text[j + 1 :]))  # the draft is kept, or not replaced
             used = next((asked for asked in likely if asked in stale), None)
             if used is None:

@@ -96,7 +96,7 @@ def _kept_draft(program: EngineProgram, difference: Difference, engine: KeptPath
     if trace.target is None:
         return ""
     text, row = (*trace.texts[index][0], *wrong[:-1]), short_row(trace.target(asked).tolist())
-    said = f"the context keeps the rejected draft {draft}: p of new token {len(wrong)} is computed after {asked}"
+    said = f"the context keeps the rejected draft token {draft}: p of new token {len(wrong)} is computed after {asked}"
     return f"{said}, where p = {row}, not after {text}"
 
 

@@ -153,7 +153,7 @@ def text_difference(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) ->
     )
     gone = next(kept, None)
     if gone is not None:
-        return f" (which keeps the rejected draft {gone})"
+        return f" (which keeps the rejected draft token {gone})"
     apart_by = abs(len(here) - len(text))
     tokens = "token" if apart_by == 1 else f"{apart_by} tokens"
     if text and len(text) == len(here) and text[:-1] == here[:-1]:
