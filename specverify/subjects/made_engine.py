@@ -680,25 +680,32 @@ def likeliest_traces(make: Any, requests: Requests) -> Trace:
 def _traced_requests(make: Make, requests: Requests, draws: Draws) -> Trace:
     queries: Queries = []
     texts: list[Tokens] = []
+    calls: list[tuple[int, int]] = []
     form = form_in(make, "speculative")
+
+    def before_call(request: int) -> None:
+        calls.append((request, len(queries)))
 
     def anew() -> Decode:
         made = made_in(make, requests.scenario, queries)
 
         def decode() -> Tokens:
-            texts[:] = served_each(requests, made.speculative, batched=made.batched, form=form)
+            texts[:] = served_each(requests, made.speculative, batched=made.batched, form=form, before_call=before_call)
             return joined(texts)
 
         return decode
 
     with opened(anew(), (), anew=anew, read=True) as run:
         queries.clear()
+        calls.clear()
         run(draws)
     prompts = (each.prompt for each in requests.each)
     models = models_in(requests.scenario)
     served_texts = tuple(zip(prompts, texts, strict=True))
     batches = tuple(map(len, requests.batches(requests.each))) if requests.at_once else ()
-    return Trace(served_texts, tuple(queries), models.draft, models.target, eos=models.eos, batches=batches)
+    return Trace(
+        served_texts, tuple(queries), models.draft, models.target, eos=models.eos, batches=batches, calls=tuple(calls)
+    )
 
 
 def _first(end: Any) -> Tokens:

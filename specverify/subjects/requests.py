@@ -405,17 +405,25 @@ def joined(texts: Iterable[Tokens]) -> Tokens:
 
 
 def served_each(
-    requests: Requests, decode: Callable[[Any], Any], *, batched: bool, form: EngineForm = PLAIN_FORM
+    requests: Requests,
+    decode: Callable[[Any], Any],
+    *,
+    batched: bool,
+    form: EngineForm = PLAIN_FORM,
+    before_call: Callable[[int], Any] | None = None,
 ) -> tuple[Tokens, ...]:
     """Serve ``requests`` by an engine, and return the text of each, in order, cut at its horizon.
 
     ``decode``, the call of the engine, takes a prompt; if ``batched``, a list of prompts. ``form`` states how prompts
-    are passed, and whether rows begin with them. Raises ``UnusableSubject`` for an unreadable result.
+    are passed, and whether rows begin with them. ``before_call`` is called before each call of the engine, with the
+    index of its first request. Raises ``UnusableSubject`` for an unreadable result.
     """
     result, seeded = list[Tokens](), takes_seed(decode)
     horizon, eos = requests.scenario.horizon, requests.scenario.eos
     for prompts in requests.batches([each.prompt for each in requests.each]):
         begin_request(seeded=seeded)
+        if before_call is not None:
+            before_call(len(result))
         rows = texts_of(decode, prompts, batched=batched, form=form, horizon=horizon, eos=eos)
         texts = [text_after(prompt, row, eos) for prompt, row in zip(prompts, rows, strict=True)]
         _refuse_padding(texts, eos if requests.at_once else ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from enum import StrEnum
@@ -228,6 +229,23 @@ class Trace(NamedTuple):
     """The end-of-sequence token; None if there is none."""
     batches: tuple[int, ...] = ()
     """The number of requests of each batch; () if requests are served one by one."""
+    calls: tuple[tuple[int, int], ...] = ()
+    """For each call of the engine: the index of its first request, and the number of queries before it."""
+
+    def call_of(self, request: int) -> range:
+        """Return the indices of the requests that the call serves which serves ``request``; all if it is not known."""
+        begins = [first for first, _ in self.calls] or [0]
+        at = bisect_right(begins, request)
+        return range(begins[at - 1], begins[at] if at < len(begins) else len(self.texts))
+
+    def of_call(self, request: int) -> Trace:
+        """Return this trace with the queries of the call alone that serves ``request``; with all if it is not known."""
+        if not self.calls:
+            return self
+        at = bisect_right([first for first, _ in self.calls], request)
+        end = self.calls[at][1] if at < len(self.calls) else len(self.queries)
+        part = slice(self.calls[at - 1][1], end)
+        return self._replace(queries=self.queries[part], moments=self.moments[part], calls=())
 
     def asked(self, model: str) -> list[Tokens]:
         """Return the texts with which ``model``, "target" or "draft", was queried, in order."""

@@ -147,6 +147,20 @@ def test_the_row_that_has_a_wrong_certain_token_is_named():
     assert wrong_row(trace, 1, (3, 3)) == "it is the choice of p after (0), a text of request 1"
 
 
+def test_the_complete_text_of_another_request_is_named():
+    """The second call serves the same prompts and asks for the right row: only the first call is examined."""
+    target = lambda tokens: np.eye(4)[{(0, 1, 2): 3, (3, 1): 2}.get(tokens, 1)]  # noqa: E731
+    one, two = ((0,), (1, 2)), ((3,), (1, 3))
+    begun = (("target", (0,)), ("target", (3,)), ("target", (0, 1)))
+    queries = (*begun, ("target", (0, 1, 2)), *begun, ("target", (3, 1)))
+    trace = Trace((one, two, one, ((3,), (1, 2))), queries, target, target, batches=(2, 2), calls=((0, 0), (2, 4)))
+    said = "a row of p is used that was computed after a text of request 1: p is not computed after (3 1), and its "
+    assert wrong_row(trace, 1, (1, 2)) == f"{said}choice after its complete text (0 1 2) is used"
+    assert "request 1" not in wrong_row(trace._replace(calls=()), 1, (1, 2))
+    assert trace.of_call(3).queries == queries[4:]
+    assert [list(trace.call_of(i)) for i in range(4)] == [[0, 1], [0, 1], [2, 3], [2, 3]]
+
+
 def test_a_context_with_a_rejected_draft_in_the_place_of_a_token_is_named():
     target = lambda tokens: np.eye(4)[(2 if tokens[-1] == 3 else 1)]  # noqa: E731
     draft = lambda tokens: np.eye(4)[3]  # noqa: E731

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 from specverify.checks.explaining.counterexample_parts import NEAR_LAW
@@ -211,8 +212,8 @@ def round_around(trace: Trace, index: int, wanted: Tokens, *, bonus: bool = Fals
     bonus; the query for this token and the later queries are then not counted as drafts of the round.
     """
     one = _round_around(trace, index, wanted, bonus=bonus)
-    if one is None:
-        return ""
+    if one is None or one.begin + one.accepted < one.wrong < len(trace.texts[index][1]):
+        return ""  # the last token of this round comes before the wrong one
     kept = f"{one.accepted} of {len(one.drafts)} accepted"
     said = f"round from new token {one.begin + 1}: drafted {listed_tokens(one.drafts)}, {kept}"
     number = one.wrong - one.begin
@@ -249,8 +250,9 @@ def _round_around(trace: Trace, index: int, wanted: Tokens, *, bonus: bool) -> _
     the texts and the model queries of the run. With ``bonus``, the draft model also chooses the wrong token.
     """
     prompt, new = trace.texts[index]
-    if sum(other == prompt for other, _ in trace.texts) > 1:
+    if _has_same_prompt(trace, index):
         return None
+    trace = trace.of_call(index)
     shorter = min(len(wanted), len(new))
     wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), shorter)
     wrong -= _runs_on(trace, index, wanted)
@@ -277,6 +279,17 @@ def _round_around(trace: Trace, index: int, wanted: Tokens, *, bonus: bool) -> _
     came = new[begin:]
     accepted = next((i for i, draft in enumerate(drafts) if came[i : i + 1] != (draft,)), len(drafts))
     return _InferredRound(begin, drafts, accepted, wrong)
+
+
+def _has_same_prompt(trace: Trace, index: int) -> bool:
+    """Return whether another request in the call of request ``index`` has the same prompt."""
+    return sum(trace.texts[i][0] == trace.texts[index][0] for i in trace.call_of(index)) > 1
+
+
+def _others(trace: Trace, index: int) -> list[int]:
+    """Return the indices of the other requests; those in the call of request ``index`` come first."""
+    call = trace.call_of(index)
+    return sorted((i for i in range(len(trace.texts)) if i != index), key=lambda i: i not in call)
 
 
 def _possible_begins(trace: Trace, all_rounds: Sequence[list[Tokens]], number: int, text: Tokens) -> list[int]:
@@ -333,11 +346,13 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     """
     prompt, new = trace.texts[index]
     wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), None)
+    repeated, others, whole = _has_same_prompt(trace, index), _others(trace, index), trace
+    trace = trace.of_call(index)
     if wrong is None or trace.target is None:
         return ""
     text, token = prompt + new[:wrong], new[wrong]
     served = [number for number, (_, asked) in enumerate(trace.queries) if asked == prompt]
-    starts = served[:1] if sum(other == prompt for other, _ in trace.texts) == 1 else served[-1:]
+    starts = served[-1:] if repeated else served[:1]
     later = trace.queries[starts[0] : _end_of_request(trace, index, served[-1])] if served else ()
     behind = trace.queries[starts[0] :] if served else ()
     context = _stale_context(trace, behind, text, len(prompt)) or _lost_context(trace, later, text, token, len(prompt))
@@ -349,14 +364,12 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     foreign = [asked for model, asked in later if model == "target" and asked[: len(own)] != own]
     for asked in reversed(foreign):
         if len(asked) == len(text) and _chosen(trace.target, asked) == token:
-            other = next(
-                (i for i, (first, _) in enumerate(trace.texts) if i != index and asked[: len(first)] == first), None
-            )
+            other = next((i for i in others if _begins(asked, trace.texts[i][0])), None)
             whose = f", a text of request {other + 1}" if other is not None else ""
             return f"it is the choice of p after ({listed_tokens(asked)}){whose}"
     if len(trace.texts) > 1:
         padded = _padded_text(trace.target, text, token, [other for _, other in trace.queries])
-        return padded or _text_of_another_request(trace, index, text, token, foreign) or reused_row(trace, index, wrong)
+        return padded or _text_of_another_request(whole, index, text, token, foreign) or reused_row(whole, index, wrong)
     draft = None if trace.draft is None else _chosen(trace.draft, text)
     fitting = []
     if draft is not None and _chosen(trace.target, (*text, draft)) == token:
@@ -498,28 +511,29 @@ def text_of_other_request(trace: Trace, index: int) -> str:
     ``trace`` has the texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
-    fitting, count = set(range(len(trace.texts))) - {index}, 0
+    call, fitting, count = trace.call_of(index), _others(trace, index), 0
+    trace = trace.of_call(index)
     for i, token in enumerate(new):
         own = prompt + new[:i]
-        if trace.target is None or any(
-            own == (first + rest)[: len(own)] for other, (first, rest) in enumerate(trace.texts) if other != index
-        ):
+        if trace.target is None or any(_begins(sum(trace.texts[i], ()), own) for i in call if i != index):
             continue
         asked = _target_after(trace, own)
         if not asked or asked[: len(own)] == own:
             continue
         if _chosen(trace.target, asked) != token:
             return ""
-        fitting &= {
-            i
-            for i, (first, rest) in enumerate(trace.texts)
-            if len(asked) >= len(first) and _begins(first + rest, asked)
-        }
+        fitting = [i for i in fitting if _is_text_of(trace, i, asked)]
         count += 1
-    if count < LEAST_SHOWN or len(fitting) != 1:
+    near = [i for i in fitting if i in call] or fitting
+    if count < LEAST_SHOWN or len(near) != 1:
         return ""
-    other = fitting.pop() + 1
-    return f"p of request {index + 1} is computed after the text of request {other}, not after its own"
+    return f"p of request {index + 1} is computed after the text of request {near[0] + 1}, not after its own"
+
+
+def _is_text_of(trace: Trace, index: int, text: Tokens) -> bool:
+    """Return whether ``text`` is the prompt of request ``index``, or the prompt and some of its new tokens."""
+    prompt, new = trace.texts[index]
+    return len(text) >= len(prompt) and _begins(prompt + new, text)
 
 
 def exchanged_answers(wanted: Sequence[Tokens], got: Sequence[Tokens], each: str, batches: Sequence[int] = ()) -> str:
@@ -698,8 +712,10 @@ def _text_of_another_request(
     """Explain the wrong ``token`` as the argmax of p after a text of another request, computed instead of ``text``.
 
     Returns a sentence if exactly one queried text of another request fits; "" otherwise, or if the target was queried
-    with ``text``. A text fits if ``token`` is the argmax of p after it, and if its last token is that of ``text``: the
-    engine fed the right token, but with the context of the other request.
+    with ``text``. A text fits if ``token`` is the argmax of p after it, and one of these holds:
+
+    * Its last token is that of ``text``: the engine fed the right token, but with the context of the other request.
+    * It is the whole text of the other request, after which no further token is needed.
 
     Args:
         trace: The texts and the model queries of the run.
@@ -708,21 +724,20 @@ def _text_of_another_request(
         token: The wrong token.
         foreign_texts: The queried texts that do not belong to this request.
     """
-    if trace.target is None or ("target", text) in trace.queries:
+    if trace.target is None or ("target", text) in trace.of_call(index).queries:
         return ""
-    fitting = {
-        (other, i)
-        for other in foreign_texts
-        for i, (first, rest) in enumerate(trace.texts)
-        if i != index and other[: len(first)] == first and _begins(first + rest, other)
-        if other[-1:] == text[-1:] and _chosen(trace.target, other) == token
-    }
+    fitting = dict[Tokens, int]()
+    for i, other in product(_others(trace, index), foreign_texts):
+        is_likely = other[-1:] == text[-1:] or other == sum(trace.texts[i], ())
+        if is_likely and _is_text_of(trace, i, other) and _chosen(trace.target, other) == token:
+            fitting.setdefault(other, i)
     if len(fitting) != 1:
         return ""
-    other, i = fitting.pop()
+    other, i = fitting.popitem()
+    whole = "its complete text " if other == sum(trace.texts[i], ()) else ""
     return (
         f"{REUSED}that was computed after a text of request {i + 1}: p is not computed after {_context(text)}, and "
-        f"its choice after {_context(other)} is used"
+        f"its choice after {whole}{_context(other)} is used"
     )
 
 
