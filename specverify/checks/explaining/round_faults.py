@@ -23,6 +23,7 @@ from specverify.checks.explaining.changed_rows import (
     name_of_change,
     step_rule,
 )
+from specverify.checks.explaining.counted_drafts import counted_drafts
 from specverify.checks.explaining.first_difference import SHARE
 from specverify.checks.explaining.given_drafts import (
     GENERIC,
@@ -535,7 +536,7 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
     changed = change_of_rounds(
         {part: [(given, i, value) for given in all_given for i, value in values_of(given, part)] for part in PARTS}
     )
-    return f"each round uses {changed}" if changed else ""
+    return f"each round uses {changed}" if changed else counted_drafts(all_given)
 
 
 def _only_fault_of_parameters(all_given: Sequence[GivenDrafts]) -> str:
