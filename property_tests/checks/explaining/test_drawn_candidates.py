@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from itertools import product
 
+import numpy as np
+import pytest
+
 from specverify.checks.explaining.drawn_candidates import (
     has_several_drafters,
     rule_of_candidates,
@@ -11,6 +14,7 @@ from specverify.checks.explaining.drawn_candidates import (
 )
 from specverify.checks.explaining.round_rules import excess, ratio, scaled
 from specverify.subjects.subject import Trace
+from specverify.testing import SpeculationRefuted, check_decoder
 from test_support.checks.recorded_rounds import coin, model, token
 
 P, Q = (0.02, 0.38, 0.5, 0.1), (0.04, 0.39, 0.49, 0.08)
@@ -87,6 +91,38 @@ def test_equal_candidates_that_are_tested_only_once_are_named():
     assert said.startswith("equal candidates are tested only once: candidates 1 and 2, both 0, are two draws from q")
     assert rule_of_candidates(paths_with_replacement(lambda *both: both), target, (0,)) == ""
     assert rule_of_candidates(paths_with_replacement(lambda first, _: (first,)), target, (0,)) == ""
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        (lambda *both: tuple(sorted(both)), "from the smallest token to the largest"),
+        (lambda *both: tuple(sorted(set(both))), "from the smallest token to the largest, each token once"),
+        (lambda *both: tuple(sorted(both, reverse=True)), "from the largest token to the smallest"),
+        (lambda *both: tuple(sorted(both, key=lambda k: -Q[k])), "from the largest q to the smallest"),
+        (lambda first, second: (second, first), "from the last draw to the first"),
+    ],
+)
+def test_candidates_in_another_order_are_named(order, said):
+    name = rule_of_candidates(paths_with_replacement(order), model({(0,): P}), (0,))
+    assert name.startswith(f"candidates are tested {said}, expected in the order in which they are drawn: candidates ")
+
+
+@pytest.mark.parametrize("yes", [0, 1])
+def test_candidates_of_a_decoder_with_its_own_labels_are_read(yes):
+    """Outcome ``yes`` of the draw "keep" accepts a candidate."""
+
+    def one_round(draws, target, draft, tokens):
+        left = np.array(target(tokens))
+        for drafted in sorted(draws.categorical(draft(tokens), ("candidate", k)) for k in range(2)):
+            kept = min(1, left[drafted] / draft(tokens)[drafted])
+            if draws.categorical(np.array([kept, 1 - kept][:: 1 - 2 * yes]), ("keep",)) == yes:
+                return (drafted,)
+            left = np.array(excess(left, draft(tokens)))
+        return (draws.categorical(left, ("last",)),)
+
+    with pytest.raises(SpeculationRefuted, match="candidates are tested from the smallest token to the largest, expec"):
+        check_decoder(one_round, checks=["law_is_target"], quick=True)
 
 
 def test_a_residual_that_is_not_divided_by_its_sum_is_named_without_an_example_of_q():

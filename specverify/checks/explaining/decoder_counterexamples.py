@@ -28,9 +28,12 @@ from specverify.checks.explaining.counterexample_parts import (
     with_contexts,
     words_of_rounds,
 )
+from specverify.checks.explaining.drawn_candidates import rule_of_candidates
 from specverify.checks.explaining.drawn_trees import trees_of_run
 from specverify.checks.explaining.engine_paths import (
+    OF_A_COIN,
     SEARCHED_PATHS,
+    PathDraw,
     describe_draws,
     draws_of,
 )
@@ -80,7 +83,7 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
     difference = first_difference(law, expected)
     fault = or_none(fault_of_rounds, here) or or_none(_fault_of_path, here, worst)
     if fault is None and here.decoder.propose is None:
-        fault = or_none(_fault_of_named_draws, here)
+        fault = or_none(_fault_of_named_draws, here) or or_none(_fault_of_candidates, here)
     read = next((reading.fault for reading in readings if reading.fault), "")
     if difference is None:
         return example if fault is None else example._replace(fault=fault.sentence)
@@ -117,6 +120,42 @@ def _fault_of_named_draws(here: InScenario) -> RoundFault | None:
             read.append((items_of_decisions(_with_usual_tests(here, path.decisions)), path.outcome, models))
     sentence = engine_rounds(read).fault
     return RoundFault(sentence, frozenset()) if sentence else None
+
+
+def _fault_of_candidates(here: InScenario) -> RoundFault | None:
+    """Return the fault of the decoder ``here``, which draws several candidates for one position; None if it does not.
+
+    Its draws may have labels of its own. A draw with two outcomes is read as a coin; which of them accepts a candidate
+    is not known, so both are tried. Scenarios with two tokens, in which such a draw may choose a token, do not count.
+    """
+    for scenario in (here.scenario, *GENERIC):
+        size, place = scenario.vocabulary, here._replace(scenario=scenario._replace(horizon=1))
+        if size <= OF_A_COIN:
+            continue
+        program = whole_run(place.variant.build(place.task), place.prompt)
+        heaviest = heaviest_paths(program, lambda _: 1, MOST_TREE_PATHS, SEARCHED_PATHS)
+        for accepting in range(OF_A_COIN):
+            read = [(_labelled(path.decisions, size, accepting), path.outcome) for _, path in heaviest]
+            sentence = rule_of_candidates(read, place.task.target, place.prompt)
+            if sentence:
+                return RoundFault(sentence, frozenset())
+    return None
+
+
+def _labelled(decisions: Sequence[Decision], size: int, accepting: int) -> list[PathDraw]:
+    """Return the draws of ``decisions`` with their labels in place of lines; draws with two outcomes become coins.
+
+    ``size`` is the vocabulary size, and ``accepting`` the outcome of a coin that accepts a candidate.
+    """
+    result = []
+    for item in draws_of(decisions):
+        draw = item._replace(place=item.place or item.call)
+        if len(item.pmf) == OF_A_COIN < size:
+            bound = item.pmf[accepting]
+            low, high = (0.0, bound) if item.outcome == accepting else (bound, 1.0)
+            draw = draw._replace(low=low, high=high, outcome=None, pmf=())
+        result.append(draw)
+    return result
 
 
 def outcome_counterexample(

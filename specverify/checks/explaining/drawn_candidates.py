@@ -5,8 +5,8 @@ The candidates are drawn from one row, with or without replacement, or by severa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import combinations, takewhile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations, product, takewhile
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from specverify.checks.explaining.tree_rules import (
     name_of_tree_rule,
     outcome_of_tests,
 )
-from specverify.checks.explaining.wording import rows_apart, short
+from specverify.checks.explaining.wording import listed, rows_apart, short
 from specverify.reference import Draft, LanguageModel, Pmf, Tokens
 from specverify.subjects.subject import Trace
 
@@ -41,8 +41,11 @@ def rule_of_candidates(
         if one is None:
             return ""
         read.append(one)
-    if not follows_rejection(read) and follows_rejection([_merged(one) for one in read]):
-        return _sentence_of_merged(read)
+    if not follows_rejection(read):
+        if follows_rejection([_merged(one) for one in read]):
+            return _sentence_of_merged(read)
+        if order := _lost_order(read):
+            return order
     name = _name_of_rule(read)
     return f"{name}{_example(read)}" if name else ""
 
@@ -186,6 +189,40 @@ def _merged(one: TreeRound) -> TreeRound:
     kept = [i for i, token in enumerate(tokens) if token not in tokens[:i]]
     pmfs = tuple(one.draft.pmfs[i] for i in kept)
     return one._replace(draft=Draft(tuple(tokens[i] for i in kept), (-1,) * len(kept), pmfs))
+
+
+_ORDERS: Mapping[str, Callable[[TreeRound, int], float]] = {
+    "from the smallest token to the largest": lambda one, i: one.draft.tokens[i],
+    "from the largest token to the smallest": lambda one, i: -one.draft.tokens[i],
+    "from the largest q to the smallest": lambda one, i: -float(one.level((), (i,)).q[0][one.draft.tokens[i]]),
+    "from the largest p to the smallest": lambda one, i: -float(one.target(one.prefix)[one.draft.tokens[i]]),
+    "from the last draw to the first": lambda one, i: -i,
+}
+"""Wrong order of candidates -> the key by which they are sorted: ``key(round, number of the candidate)``."""
+
+
+def _lost_order(rounds: Sequence[TreeRound]) -> str:
+    """Return the sentence that candidates are tested in another order than they are drawn; "" if they are not.
+
+    In this order, all ``rounds`` follow recursive rejection; equal candidates may be tested only once.
+    """
+    for merged, (order, key) in product((False, True), _ORDERS.items()):
+        changed = [_sorted(_merged(one) if merged else one, key) for one in rounds]
+        if follows_rejection(changed):
+            once = ", each token once" if merged else ""
+            pairs = ((listed(a.draft.tokens), listed(b.draft.tokens)) for a, b in zip(rounds, changed, strict=True))
+            drawn, tested = next(pair for pair in pairs if pair[0] != pair[1])
+            said = f"candidates are tested {order}{once}, expected in the order in which they are drawn"
+            return f"{said}: candidates {drawn} are tested as {tested}"
+    return ""
+
+
+def _sorted(one: TreeRound, key: Callable[[TreeRound, int], float]) -> TreeRound:
+    """Return the round ``one`` with its candidates sorted by ``key``."""
+    draft = one.draft
+    order = sorted(range(len(draft.tokens)), key=lambda i: key(one, i))
+    pmfs = tuple(draft.pmfs[i] for i in order)
+    return one._replace(draft=Draft(tuple(draft.tokens[i] for i in order), draft.parents, pmfs))
 
 
 def _sentence_of_merged(rounds: Sequence[TreeRound]) -> str:
