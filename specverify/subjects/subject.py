@@ -52,6 +52,8 @@ class Variant(NamedTuple):
 
     The outcome is their texts.
     """
+    alone: Callable[[Task], Decoder] | None = None
+    """For a verifier of batches: the same decoder, with one row in each batch."""
     batches: Callable[[], tuple[EngineProgram, ...]] | None = None
     """For a verifier of batches: calls whose rows all have certain outcomes, in all combinations of two rows."""
     intercepted: Intercepted | None = None

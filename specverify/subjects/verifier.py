@@ -122,6 +122,7 @@ def variant_at(
         drafts=gamma if form == ROW else None,
         process=partial(processed, setting) if form.logits else None,
         joint=rows if form.batched and company and joint else None,
+        alone=partial(build, verify, arguments, gamma, None) if form.batched and company else None,
         batches=partial(certain_batches, verify, arguments, gamma)
         if company is BESIDE and form.batched and joint
         else None,

@@ -114,7 +114,20 @@ def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> Roun
     if parameters and parameters.partition(",")[0] not in fault.sentence:
         fault = fault._replace(sentence=f"{fault.sentence} (under {parameters})")
     row = here.variant.label.partition(", ")[2]
-    return fault._replace(sentence=f"{fault.sentence}, in {row}") if row.startswith("row") else fault
+    if not row.startswith("row"):
+        return fault
+    if not fault.named and _is_right_alone(here):
+        sentence = f"{row.replace(' beside', ' is right alone and wrong beside', 1)}: {fault.sentence}"
+        return fault._replace(sentence=sentence)
+    return fault._replace(sentence=f"{fault.sentence}, in {row}")
+
+
+def _is_right_alone(here: InScenario) -> bool:
+    """Return whether the first rounds of the decoder ``here`` follow the rule if its row is alone in the batch."""
+    if here.variant.alone is None:
+        return False
+    alone = rounds_given_drafts(here._replace(variant=here.variant._replace(build=here.variant.alone)))
+    return bool(alone) and not any(is_wrong(given, part) for given in alone for part in PARTS)
 
 
 def rounds_elsewhere(here: InScenario) -> list[GivenDrafts]:
