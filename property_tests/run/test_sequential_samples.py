@@ -55,3 +55,19 @@ def test_a_law_is_refuted_only_after_enough_calls(most, status):
     fit = next(verdict for verdict in verdicts if verdict.check == "samples_fit_law")
     assert fit.status is status
     assert ("most_samples" in fit.statement) == (status is Status.UNKNOWN)
+
+
+@pytest.mark.parametrize("period", [10, 16, 64])
+def test_rows_that_repeat_refute_independence_and_not_the_law(period):
+    """Chunks of one call are seeded alike, whatever their length is."""
+
+    def sample(seed, n):
+        chunk = np.random.default_rng(seed).choice(4, period, p=LAWS["peaked"])
+        return np.resize(chunk, n)
+
+    verdicts = sampled_verdicts(Sampler("it", sample), SamplingPlan(), law=LAWS["peaked"])
+    named = {verdict.check: verdict for verdict in verdicts}
+    assert named["samples_fit_law"].status is Status.UNKNOWN
+    rows = named["rows_are_independent"]
+    assert rows.status is Status.REFUTED
+    assert rows.statement.startswith(f"rows of one call that are {period} apart are dependent: ")

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from specverify.base.verdict import Status, Verdict
 from specverify.checks.samplers.independent_rows import (
     CellOf,
@@ -24,6 +26,8 @@ from specverify.reference import Tokens
 Batch = tuple[Sequence[Tokens], Sequence[Tokens]]
 """The rows of two calls with different seeds, equally many each."""
 LAGS = 8
+LEAST_REPEATED = 8
+"""The least number of pairs of rows of a call that must repeat."""
 CONFIRMING_COUPLES = 128
 """Number of couples after which copied rows would have been detected."""
 CONFIRMING_BATCHES = 8
@@ -45,6 +49,24 @@ class Watch(NamedTuple):
     """``verdicts(notes)`` returns the two verdicts; the notes are added to the one on calls."""
     found: Callable[[], tuple[IndependenceFound, IndependenceFound]]
     """Returns the evidence so far: of rows of one call, and of two calls."""
+    repeats: Callable[[], bool]
+    """Returns whether the rows of a call seem to repeat."""
+
+
+class _Repeated(NamedTuple):
+    """How the rows of a call repeat: at a distance, which is ``half`` of the call; distance 0 if they do not."""
+
+    distance: int = 0
+    half: bool = False
+
+    @property
+    def words(self) -> str:
+        return "half a call" if self.half else str(self.distance)
+
+    def lag(self, rows: int) -> int:
+        """Return the distance at which a call of ``rows`` rows is tested; 0 if they do not repeat or are too few."""
+        lag = rows // 2 if self.half else self.distance
+        return lag if 2 * lag <= rows else 0
 
 
 def watch(
@@ -75,20 +97,25 @@ def watch(
             ("rows of two calls", "calls_are_independent"),
         )
     )
-    (in_rows, in_calls), number = begun, 0
+    (in_rows, in_calls), number, repeated = begun, 0, _Repeated()
 
     def seen(batch: Batch) -> None:
-        nonlocal in_rows, in_calls, number
-        in_rows = couples_seen(rows, in_rows, *_of_two_calls(batch, _lag(number, len(batch[0]))))
+        nonlocal in_rows, in_calls, number, repeated
+        size = len(batch[0])
+        lag = repeated.lag(size) or _lag(number, size)
+        in_rows = couples_seen(rows, in_rows, *_of_two_calls(batch, lag))
         in_rows = shares_seen(rows, in_rows, *batch)
         number += 1
+        distance = repeated_distance(batch)
+        repeated = _Repeated(distance, 2 * distance == size) if distance else repeated
         in_calls = couples_seen(calls, in_calls, *batch)
 
     def verdicts(notes: Sequence[str]) -> Sequence[Verdict]:
         of_calls = independence_verdict(name, calls, in_calls, notes)
         if alone:
             return [of_calls]
-        of_rows = independence_verdict(name, rows, in_rows, [])
+        what = f"rows of one call that are {repeated.words} apart" if repeated.distance else rows.what
+        of_rows = independence_verdict(name, rows._replace(what=what), in_rows, [])
         if of_rows.status is Status.REFUTED and of_calls.status is Status.REFUTED:
             said = f"rows of two calls: not decided, because {of_rows.statement}"
             of_calls = of_calls._replace(status=Status.UNKNOWN, statement=said, counterexample=None)
@@ -102,7 +129,22 @@ def watch(
             return False
         return alone or (in_rows.couples >= CONFIRMING_COUPLES and in_rows.batches >= CONFIRMING_BATCHES)
 
-    return Watch(seen, statuses, confirming, verdicts, lambda: (in_rows, in_calls))
+    return Watch(seen, statuses, confirming, verdicts, lambda: (in_rows, in_calls), lambda: repeated.distance > 0)
+
+
+def repeated_distance(batch: Batch) -> int:
+    """Return the smallest distance at which the rows of both calls of ``batch`` repeat; 0 if there is none.
+
+    They repeat if more than half of the rows that need not be equal are equal. Later batches, which this one does not
+    influence, are then tested at this distance: any distance is valid there.
+    """
+    numbers = [np.unique([repr(row) for row in rows], return_inverse=True)[1] for rows in batch]
+    by_chance = float(np.mean([(np.bincount(rows) ** 2).sum() / len(rows) ** 2 for rows in numbers]))
+    for distance in range(1, len(numbers[0]) // 2 + 1):
+        alike = min(float((rows[distance:] == rows[:-distance]).mean()) for rows in numbers)
+        if alike > (1 + by_chance) / 2 and len(numbers[0]) - distance >= LEAST_REPEATED:
+            return distance
+    return 0
 
 
 def _of_two_calls(batch: Batch, lag: int) -> tuple[Sequence[Tokens], Sequence[Tokens]]:

@@ -135,7 +135,7 @@ def sampled_verdicts(
     repeats = _repeats(sampler, next(seeds), min(FIRST_CALL, plan.largest_call))
     done, calls, course = 0, 0, Course()
     while done < judge.most_samples and (stage := stage_of(judge, watched)) is not Stage.DECIDED:
-        steps = 0 if stage is Stage.NEEDS_CALLS else calls
+        steps = 0 if stage is Stage.NEEDS_CALLS and not watched.repeats() else calls
         size = _size(steps, plan.largest_call, judge.most_samples - done)
         answers = answered(sampler, next(seeds), size), answered(sampler, next(seeds), size)
         batch = answers[0].tokens, answers[1].tokens

@@ -2,9 +2,9 @@
 
 If the rows of a batch share one stream of random numbers, or if every call restarts its stream, the law of every single
 row is still right. So pairs of rows are tested. A *couple* is two rows of one call (neighbours, rows 2, 4, 8 ... apart,
-or half a call apart), or the same row of two calls. The possible texts of a row are divided into four cells before the
-first sample, and couples are counted by the cells of their two rows. ``statistics.unknown_laws`` describes the evidence
-against independence.
+half a call apart, or at the distance at which earlier calls repeat), or the same row of two calls. The possible texts
+of a row are divided into four cells before the first sample, and couples are counted by the cells of their two rows.
+``statistics.unknown_laws`` describes the evidence against independence.
 
 A number that all rows of a call share need not show in couples: each row may use it in another way. So the shares of
 the cells in two calls with different seeds are compared too. The null hypothesis is that the rows of each call are
