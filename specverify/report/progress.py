@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic  # by name: foreign code may replace the functions of ``time``
 
 from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -31,7 +31,7 @@ class Progress:
         self._begun_by: dict[str, float] = {}
         """Subject -> the share of its current step that is done."""
         self.changed: Callable[[], None] = lambda: None
-        self._begun = time.monotonic()
+        self._begun = monotonic()
 
     def now(self, doing: str) -> None:
         """Set the current step to ``doing``, its description."""
@@ -66,7 +66,7 @@ class Progress:
     @property
     def elapsed(self) -> float:
         """Return the seconds since the beginning."""
-        return time.monotonic() - self._begun
+        return monotonic() - self._begun
 
     @property
     def remaining(self) -> float | None:

@@ -7,8 +7,8 @@ which checks have refuted the subject so far.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Iterator
+from time import monotonic  # by name: foreign code may replace the functions of ``time``
 
 from specverify.base.verdict import Status, Verdict
 from specverify.run.verify import CheckTold
@@ -24,12 +24,12 @@ class LogLines:
     def __init__(self, name: str, seconds: float = SECONDS_BETWEEN_LINES) -> None:
         """Store the subject's ``name``, and the least time in seconds between two lines about cases."""
         self._name, self._seconds = name, seconds
-        self._logged_at = time.monotonic()
+        self._logged_at = monotonic()
         self._refuted: list[str] = []
 
     def progress(self, check: str, examined: int, cases: int) -> None:
         """Log how many cases of a check were examined; ``cases`` is their total number, or 0 if it is not known."""
-        now = time.monotonic()
+        now = monotonic()
         if examined and now - self._logged_at >= self._seconds:
             self._logged_at = now
             number = f"{examined} of {cases} cases" if cases else f"{examined} cases"
