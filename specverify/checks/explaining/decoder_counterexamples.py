@@ -362,12 +362,25 @@ def _story(decisions: tuple[Decision, ...]) -> str:
 
 
 def _recording(task: Task, seen: dict[Tokens, dict[str, Pmf]]) -> Task:
+    """Return ``task`` with models that store in ``seen`` the row after each text that they are queried with.
+
+    A subject that applies the sampling parameters itself queries a processed model for its bare row. Then the processed
+    row is stored too.
+    """
+
     def record(model: LanguageModel, letter: str) -> LanguageModel:
         def answer(tokens: Tokens) -> Pmf:
             pmf = model(tokens)
             seen.setdefault(tokens, {})[letter] = pmf
             return pmf
 
-        return model._replace(pmfs=answer) if isinstance(model, Processed) else answer
+        if not isinstance(model, Processed):
+            return answer
+
+        def bare(tokens: Tokens) -> Any:
+            answer(tokens)
+            return model.bare(tokens)
+
+        return Processed(bare, answer)
 
     return task._replace(target=record(task.target, "p"), draft=None if task.draft is None else record(task.draft, "q"))
