@@ -7,6 +7,7 @@ the round counted too: the number is then found from one test and must explain a
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from scipy.optimize import brentq
 
 from specverify.checks.explaining.given_drafts import PARTS, GivenDrafts, expected, fits, value_fits, values_of
-from specverify.checks.explaining.round_rules import ModelRows, Row, scaled
+from specverify.checks.explaining.round_rules import ModelRows, scaled
 from specverify.checks.explaining.wording import short
 from specverify.reference import Tokens
 
@@ -38,22 +39,24 @@ class _Counting(NamedTuple):
     repeated: bool
     known: int | None
 
-    def times(self, given: GivenDrafts, i: int) -> list[int]:
-        """Return how often the wrong p at position ``i`` of the round ``given`` counts each token too often."""
+    def times(self, given: GivenDrafts, i: int) -> dict[int, int]:
+        """Return how often the wrong p at position ``i`` of the round ``given`` counts a token too often."""
         counted = given.drafts[i:] if self.later else given.drafts[i : i + 1]
         counted += _certain_token(given) if self.hidden else ()
-        text: Tokens = given.prefix + given.drafts[:i]
-        result = [counted.count(token) for token in range(len(given.rows.p[i]))]
         if self.repeated:
-            return result
-        return [min(1, count) * (token not in text and token != self.known) for token, count in enumerate(result)]
+            return dict(Counter(counted))
+        text: Tokens = given.prefix + given.drafts[:i]
+        return {token: 1 for token in counted if token not in text and token != self.known}
 
     def rows(self, given: GivenDrafts, number: float) -> ModelRows:
         """Return the rows of ``given`` with the wrong p at each draft; ``number`` multiplies the odds of a token."""
-        rows = [
-            _penalised(row, self.times(given, i), number) for i, row in enumerate(given.rows.p[: len(given.drafts)])
-        ]
-        return given.rows._replace(p=(*rows, *given.rows.p[len(rows) :]))
+        p = list(given.rows.p)
+        for i in range(len(given.drafts)):
+            odds = list(p[i])
+            for token, count in self.times(given, i).items():
+                odds[token] = float(odds[token]) * number**count
+            p[i] = scaled(odds)
+        return given.rows._replace(p=tuple(p))
 
 
 def counted_drafts(all_given: Sequence[GivenDrafts]) -> str:
@@ -66,7 +69,7 @@ def counted_drafts(all_given: Sequence[GivenDrafts]) -> str:
     ]
     if len({round(seen, 9) for _, _, seen in wrong}) < LEAST_NUMBERS:
         return ""
-    for counting in _countings(len(all_given[0].rows.p[0])):
+    for counting in _countings(sorted({token for given in all_given for token in given.drafts})):
         number = _number(counting, *wrong[0])
         if number and all(
             value_fits(given, part, i, seen, counting.rows(given, number))
@@ -80,20 +83,16 @@ def counted_drafts(all_given: Sequence[GivenDrafts]) -> str:
     return ""
 
 
-def _countings(size: int) -> Iterator[_Counting]:
-    """Yield each way to count drafts that is tried for a vocabulary of ``size`` tokens."""
+def _countings(drafts: Sequence[int]) -> Iterator[_Counting]:
+    """Yield each way to count drafts that is tried; one of the tokens ``drafts`` may stand in the prompt too."""
     for later, hidden, repeated in product((False, True), repeat=3):
         if later or not hidden:
-            yield from (_Counting(later, hidden, repeated, token) for token in (None, *range(0 if repeated else size)))
+            yield from (_Counting(later, hidden, repeated, token) for token in (None, *(() if repeated else drafts)))
 
 
 def _certain_token(given: GivenDrafts) -> Tokens:
     row = [float(mass) for mass in given.rows.p[-1]]
     return (row.index(max(row)),) if len(given.rows.p) > len(given.drafts) and max(row) > 1 - OPEN else ()
-
-
-def _penalised(row: Row, times: Sequence[int], number: float) -> Row:
-    return scaled([float(mass) * number**count for mass, count in zip(row, times, strict=True)])
 
 
 def _number(counting: _Counting, given: GivenDrafts, i: int, seen: float) -> float:
@@ -102,10 +101,13 @@ def _number(counting: _Counting, given: GivenDrafts, i: int, seen: float) -> flo
     ``counting`` states which tokens have the number in their odds.
     """
     row, token, times = given.rows.p[i], given.drafts[i], counting.times(given, i)
+    wanted = seen * float(given.rows.q[i][token])
+    others = 1 - sum(float(row[other]) for other in times)
 
     def deviation(logarithm: float) -> float:
-        return float(_penalised(row, times, math.exp(logarithm))[token]) - seen * float(given.rows.q[i][token])
+        odds = {other: float(row[other]) * math.exp(logarithm * count) for other, count in times.items()}
+        return odds[token] / (others + sum(odds.values())) - wanted
 
-    if not times[token] or deviation(-LARGEST_LOG) * deviation(LARGEST_LOG) >= 0:
+    if token not in times or deviation(-LARGEST_LOG) * deviation(LARGEST_LOG) >= 0:
         return 0.0
     return math.exp(float(brentq(deviation, -LARGEST_LOG, LARGEST_LOG, xtol=1e-14)))

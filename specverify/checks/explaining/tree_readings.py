@@ -71,8 +71,9 @@ def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | No
             said, wrong = walk.words(done.tokens)
             if draft.tokens:
                 rounds.append(TreeRound(draft, prefix, here.task.target, tuple(items), done.tokens))
-            method = method or walk.method
-            example, last, end = example or walk.example, last or walk.last, end or walk.end
+            if not example:
+                example, method = walk.example, walk.method
+            last, end = last or walk.last, end or walk.end
             trees = trees or is_tree(draft)
             words.append(f"{drawn(draft)}: {said}" if draft.tokens else said)
             fault = fault or wrong
