@@ -147,6 +147,18 @@ def test_the_row_that_has_a_wrong_certain_token_is_named():
     assert wrong_row(trace, 1, (3, 3)) == "it is the choice of p after (0), a text of request 1"
 
 
+def test_the_row_of_another_candidate_is_named():
+    target = lambda tokens: np.eye(4)[3 if tokens[-2:] == (1, 1) else 2]  # noqa: E731
+    queries = (("target", (0,)), ("target", (0, 1, 1)), ("target", (0, 1, 2)))
+    trace = Trace((((0,), (1, 2, 3)),), queries, None, target)
+    assert wrong_row(trace, 0, (1, 2, 2)) == "it is the choice of p after another candidate, (0 1 1)"
+    assert "candidate" not in wrong_row(trace._replace(queries=queries[:2]), 0, (1, 2, 2))
+    assert "candidate" not in wrong_row(trace._replace(queries=(*queries, ("draft", (0,)))), 0, (1, 2, 2))
+    several = trace._replace(queries=(*queries, ("target", (0, 2, 1)), ("target", (0, 3, 3))))
+    assert "candidate" in wrong_row(several, 0, (1, 2, 2))
+    assert "candidate" not in wrong_row(several._replace(target=lambda tokens: np.eye(4)[3]), 0, (1, 2, 2))
+
+
 def test_the_complete_text_of_another_request_is_named():
     """The second call serves the same prompts and asks for the right row: only the first call is examined."""
     target = lambda tokens: np.eye(4)[{(0, 1, 2): 3, (3, 1): 2}.get(tokens, 1)]  # noqa: E731

@@ -586,7 +586,8 @@ def _other_text(
 ) -> str:
     """Explain a wrong ``token`` as the argmax of p after a text that lacks tokens or has one wrong token.
 
-    Returns "" if no queried text explains it, or if the target was queried with the right text.
+    Returns "" if no queried text explains it. If the target was queried with the right text, only another candidate
+    may explain it.
 
     Args:
         models: The target and the draft model.
@@ -597,7 +598,7 @@ def _other_text(
     """
     target, draft = models
     if ("target", text) in later:
-        return ""
+        return _other_candidate(target, later, text, token, prompt)
     for model, asked in reversed(later):
         if model != "target" or len(asked) < prompt or _chosen(target, asked) != token:
             continue
@@ -614,6 +615,22 @@ def _other_text(
             place = f"in place of {text[differ[0]]} (new token {number})"
             return f"{held} {place}: the choice of p after {_context(asked)}"
     return ""
+
+
+def _other_candidate(
+    target: LanguageModel, later: Sequence[tuple[str, Tokens]], text: Tokens, token: int, prompt: int
+) -> str:
+    """Explain the wrong ``token`` as the argmax of p after another candidate for the new tokens of ``text``.
+
+    Exactly one other queried text of its length, with the same prompt of ``prompt`` tokens, must give ``token``.
+    Returns "" otherwise, and if a draft model is queried: its rejected drafts are no candidates. ``later`` are the
+    queries (model, text) of the request.
+    """
+    if any(model == "draft" for model, _ in later):
+        return ""
+    asked = {other for model, other in later if model == "target" and len(other) == len(text)}
+    others = {other for other in asked - {text} if _begins(other, text[:prompt]) and _chosen(target, other) == token}
+    return f"it is the choice of p after another candidate, {_context(others.pop())}" if len(others) == 1 else ""
 
 
 def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
