@@ -68,7 +68,7 @@ def explain_token(
     named = name_of_token(seen, p, q) if q else ""
     if named or read or known or q:
         return named or read
-    return _row_of_token(heaviest, difference.before, seen, p) or _too_few_draws(heaviest, difference.before, p)
+    return _row_of_token(heaviest, difference.before, seen, p) or _too_few_draws(heaviest, difference.before, seen, p)
 
 
 def _row_of_token(heaviest: HeaviestPaths, before: Tokens, seen: Sequence[Any], p: Sequence[Any]) -> str:
@@ -99,18 +99,21 @@ def _is_from_q(heaviest: HeaviestPaths, seen: Sequence[Any], p: Sequence[Any]) -
     return bool(or_none(is_drawn_from_q, heaviest.engine, seen, p, heaviest.cells))
 
 
-def _too_few_draws(heaviest: HeaviestPaths, before: Tokens, p: Sequence[Any]) -> str:
+def _too_few_draws(heaviest: HeaviestPaths, before: Tokens, seen: Sequence[Any], p: Sequence[Any]) -> str:
     """Return the sentence that a program makes too few draws for its first tokens; "" if it makes enough.
 
-    The tokens are ``before`` and the one after them, which is the first wrong one; ``p`` is its expected law. A token
-    that is certain in the expected law, given those before it, needs no draw, and each other token needs one. Only the
-    first path of ``heaviest`` is examined.
+    The tokens are ``before`` and the one after them, which is the first wrong one; ``seen`` and ``p`` are its observed
+    and its expected law. A token that is certain in the expected law, given those before it, needs no draw, and each
+    other token needs one. Only the first path of ``heaviest`` is examined.
     """
     number = len(before) + 1
     needed = sum(_is_open(heaviest.expected, before[:i]) for i in range(number))
     for decisions in heaviest.decisions[:1] if max(p) < CERTAIN else ():
         items = or_none(drawn_together, heaviest.engine, decisions, number) or ()
         count = sum(item.is_lookup for item in items)
+        if 0 < count < needed and max(seen) >= CERTAIN:
+            token = seen.index(max(seen))
+            return f"new token {number} is {token} without a draw, expected a draw from p = {short_row(p)}"
         if 0 < count < needed:
             with_rows = with_pmfs(heaviest.engine, items, len(p), heaviest.cells)
             draws = f"{count} token{'s' * (count > 1)} ({describe_draws(with_rows)})"
