@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from specverify.checks.explaining import round_readings
+from specverify.checks.explaining.later_drafts import dependence_on_later_drafts
+from specverify.checks.explaining.round_readings import Models, Reading, ReadRound
 from specverify.testing import SpeculationRefuted, check_engine
 
 P = ((0.2, 0.3, 0.5), (0.5, 0.25, 0.25), (0.1, 0.6, 0.3))
@@ -88,3 +90,15 @@ def test_a_test_that_depends_on_the_next_draft_is_named_where_no_row_is_right(mo
     monkeypatch.setattr(round_readings, "WORST", 0.0)  # as for paths with more draws
     with pytest.raises(SpeculationRefuted, match=r"the test of draft 1 \(\d\) depends on the draft after it: u < "):
         check_engine(lambda: leaking(3), lambda: sampled(3), checks=["law_is_target"])
+
+
+@pytest.mark.parametrize(("probabilities", "told"), [((0.8, 0.9), True), ((1.0, 0.9), False), ((0.0, 0.9), False)])
+def test_a_draft_without_a_test_shows_no_dependence(probabilities, told):
+    """The draw of a surely accepted draft may be the test of the draft after it."""
+    rows = (FAR[0], FAR[1])
+    models = Models(lambda text: np.array(P[text[-1]]), None, (0,), 2)
+    read = [
+        (Reading((), "", (), 0.0, (ReadRound((0,), (1, later), rows, (probability,)),)), models)
+        for later, probability in enumerate(probabilities)
+    ]
+    assert ("depends on the draft after it" in dependence_on_later_drafts(read)) == told

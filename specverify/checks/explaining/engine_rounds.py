@@ -125,10 +125,12 @@ def _is_contradicted(one: ReadRound, models: Models) -> bool:
     """Return whether the law of the program contradicts round ``one``.
 
     A draft with p < 1 that no draw chooses or tests is surely accepted, so that no other token can stand in its place.
-    ``models`` has the law.
+    A token without a draft that is drawn from a wrong row has a wrong law. ``models`` has the law.
     """
     if models.emitted is None:
         return False
+    if one.end[0] == "plain" and one.fault:
+        return same_row(models.emitted(one.text).tolist(), models.p(one.text).tolist(), NEAR)
     shown = {i for role, i, place in one.places if role in {"draft", "test"} and place}
     for i, accepted in enumerate(one.accept):
         if i in shown or max(one.q[i]) < 1 or accepted < 1 - NEAR:

@@ -44,9 +44,10 @@ def dependence_on_later_drafts(read: Sequence[tuple[Reading, Models]]) -> str:
 def _by_next(found: dict[Tokens, float]) -> dict[int, float]:
     """Return next draft -> acceptance probability, if the probability depends on the next draft; else {}.
 
-    ``found`` maps the drafts after the tested one to its acceptance probability.
+    ``found`` maps the drafts after the tested one to its acceptance probability. A probability of 0 or 1 shows nothing:
+    no draw tests such a draft, so that the draw may be the test of another one.
     """
-    result = {later[0]: probability for later, probability in found.items() if later}
+    result = {later[0]: probability for later, probability in found.items() if later and NEAR < probability < 1 - NEAR}
     return result if max(result.values(), default=0) - min(result.values(), default=0) > NEAR else {}
 
 

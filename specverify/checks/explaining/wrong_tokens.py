@@ -45,8 +45,8 @@ def explain_token(
 ) -> str:
     """Return the sentence that explains the law of the first wrong token; "" if no explanation fits.
 
-    A wrong rule that gives this law comes first, then the sentence ``read``. If ``read`` is "" and q is not known, the
-    sentence names the row that the token is drawn from, or states that draws are missing.
+    A wrong rule that gives this law comes first, then the sentence ``read``, then the row that the token is drawn from.
+    If q is not known, the sentence may also state that draws are missing.
 
     Args:
         difference: The observed and the expected law of the token.
@@ -66,9 +66,10 @@ def explain_token(
             q, known = row["q"].tolist(), True
             break
     named = name_of_token(seen, p, q) if q else ""
-    if named or read or known or q:
+    if named or read:
         return named or read
-    return _row_of_token(heaviest, difference.before, seen, p) or _too_few_draws(heaviest, difference.before, seen, p)
+    by_row = _row_of_token(heaviest, difference.before, seen, p)
+    return by_row or ("" if known or q else _too_few_draws(heaviest, difference.before, seen, p))
 
 
 def _row_of_token(heaviest: HeaviestPaths, before: Tokens, seen: Sequence[Any], p: Sequence[Any]) -> str:
@@ -89,8 +90,9 @@ def _row_of_token(heaviest: HeaviestPaths, before: Tokens, seen: Sequence[Any], 
             said = f"new token {number} is drawn from {short_row(seen)} at {at}, expected p = {short_row(p)}"
             other = other_in_one_token(seen, p)
             if other in before:
+                counted = "counted it too often" if seen[other] < p[other] else "did not count it"
                 said += f": other odds of token {other} alone, which is new token {before.index(other) + 1}, as if a "
-                said += "penalty did not count it"
+                said += f"penalty {counted}"
             return said
     return ""
 
