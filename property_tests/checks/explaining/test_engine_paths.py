@@ -84,16 +84,20 @@ def leaves_out_rare(last=0, length=2):
     return new[1 : length + 1]
 
 
-def more_of_the_draft_again(last=0, length=2):
+def more_of_the_draft_again(last=0, length=2, factor=2.0):
     new = [last]
     while len(new) <= length:
         p, q = TARGET[new[-1]], DRAFT[new[-1]]
         draft = choose(q)
         if random.random() < p[draft] / q[draft]:
-            new += [draft, choose([mass * (1 + (token == draft)) for token, mass in enumerate(TARGET[draft])])]
+            new += [draft, choose([mass * factor ** (token == draft) for token, mass in enumerate(TARGET[draft])])]
         else:
             new.append(choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
     return new[1 : length + 1]
+
+
+def less_of_the_draft_again():
+    return more_of_the_draft_again(factor=0.5)
 
 
 def test_the_draws_of_an_engine_are_given_their_roles():
@@ -148,6 +152,7 @@ def test_queries_tell_the_round_of_a_draw():
         (goes_on_when_rejected, 2, "the round goes on with draft 2 ("),
         (leaves_out_rare, 2, ": draft 1 is left out after it is drawn (test_"),
         (more_of_the_draft_again, 2, " alone, which is new token 1, as if a penalty did not count it"),
+        (less_of_the_draft_again, 2, " alone, which is new token 1, as if a penalty counted it too often"),
         (warmer_target, 2, ": p has a further temperature of 2: draft "),
     ],
 )
