@@ -345,8 +345,8 @@ SMALL, LARGER, OTHERS_IF_SMALL = 0.01, 10.0, 12
 """Limits of the search for a clearer case.
 
 If the TV of a refuted case is below ``SMALL``, and its counterexample names no wrong rule, the first
-``OTHERS_IF_SMALL`` cases of the check are examined too. The one with the largest TV is reported, if this is more than
-``LARGER`` times that of the refuted case.
+``OTHERS_IF_SMALL`` cases of the check that were not examined yet are examined too. The one with the largest TV is
+reported, if this is more than ``LARGER`` times that of the refuted case.
 """
 
 

@@ -155,7 +155,8 @@ class _Walk:
         if item is None or not sure:
             return None
         p = [float(mass) for mass in p_row.tolist()]
-        by_p, node = draws_from(item, p, token), self._node_of_draw(item, token)
+        by_p = draws_from(item, p, token)
+        node = None if by_p else self._node_of_draw(item, token)
         if not by_p and node is None and (not item.pmf or item.outcome != token):
             return None
         kept = next((child for child in siblings if self.draft.tokens[child] == token), None)
@@ -168,7 +169,7 @@ class _Walk:
         whose = f", which is #{kept}" if kept is not None else ", which is no child" if siblings else ""
         if by_p:
             return kept, [f"drew {token}{whose} (p = {short(p[token])}{f', {item.place}' if item.place else ''})"], p
-        does, ought = rows_apart(item.pmf or self._row_after(-1 if node is None else node), p)
+        does, ought = rows_apart(item.pmf if node is None else self._row_after(node), p)
         row = does if node is None else f"p after #{node} = {does}"
         behind, own = (text, "p") if parent < 0 else (f"#{parent}", f"p after #{parent}")
         place = f" ({item.place})" if item.place else ""

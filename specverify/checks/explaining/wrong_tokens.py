@@ -113,14 +113,15 @@ def _too_few_draws(heaviest: HeaviestPaths, before: Tokens, seen: Sequence[Any],
     for decisions in heaviest.decisions[:1] if max(p) < CERTAIN else ():
         items = or_none(drawn_together, heaviest.engine, decisions, number) or ()
         count = sum(item.is_lookup for item in items)
-        if 0 < count < needed and max(seen) >= CERTAIN:
+        if not 0 < count < needed:
+            continue
+        if max(seen) >= CERTAIN:
             token = seen.index(max(seen))
             return f"new token {number} is {token} without a draw, expected a draw from p = {short_row(p)}"
-        if 0 < count < needed:
-            with_rows = with_pmfs(heaviest.engine, items, len(p), heaviest.cells)
-            draws = f"{count} token{'s' * (count > 1)} ({describe_draws(with_rows)})"
-            wanted = "a draw for each" if needed == number else f"{needed}, as the others are certain"
-            return f"{number} new tokens come from the draws of {draws}, expected {wanted}"
+        with_rows = with_pmfs(heaviest.engine, items, len(p), heaviest.cells)
+        draws = f"{count} token{'s' * (count > 1)} ({describe_draws(with_rows)})"
+        wanted = "a draw for each" if needed == number else f"{needed}, as the others are certain"
+        return f"{number} new tokens come from the draws of {draws}, expected {wanted}"
     return ""
 
 
