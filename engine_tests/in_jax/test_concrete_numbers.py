@@ -77,7 +77,9 @@ def test_the_bits_are_those_of_jax(name, monkeypatch):
 
 INDICES = [0, -1, 5, -7, True, slice(None), slice(3, 0, -2), slice(1, 9), None, Ellipsis, (), (0, 1), (None, 0),
            (Ellipsis, 0), (0, None, slice(0, 2)), (0, 0, 0), (0, jnp.asarray(1)), jnp.asarray(2), jnp.asarray(9),
-           jnp.asarray(True), jnp.asarray([0, 1])]  # fmt: skip
+           jnp.asarray(True), jnp.asarray([True, False, True]), jnp.asarray([0, 1]), jnp.asarray([0, 7]),
+           (ROWS[:, 1], ROWS[:, 0]), (ROWS, ROWS), (slice(None), ROWS), (None, ROWS[0], 0), (0, None, ROWS),
+           (..., ROWS[:, 0]), (ROWS[:, :1], jnp.asarray([1, -2])), (slice(1, 2), jnp.asarray(-1))]  # fmt: skip
 ARRAYS = [FLOATS, INTS, WORDS, FLOATS[0, 0], FLOATS[:, :0], FLOATS > 0, FLOATS.astype(jnp.bfloat16),
           made_array(np.arange(3.0, dtype=np.float32), weak_type=True)]  # fmt: skip
 
@@ -92,6 +94,24 @@ def test_elements_of_concrete_arrays_are_those_that_jax_takes():
             assert result.aval == wanted.aval
             assert np.asarray(result).tobytes() == np.asarray(wanted).tobytes()
     assert 0 < by_numpy < len(ARRAYS) * len(INDICES)
+
+
+def test_elements_of_symbolic_arrays_are_those_that_jax_takes():
+    by_numpy = []
+
+    def program():
+        numbers = jax.random.uniform(jax.random.key(0), (3, 4, 2))
+        for index in INDICES:
+            found, wanted = numbers[index], calls._REWRITING_TAKE(numbers, index)
+            by_numpy.append(calls._elements_at(numbers.elements, index) is not None)
+            assert found.aval == wanted.aval
+            if isinstance(wanted, jax.core.Tracer):
+                assert list(map(id, found.elements.flat)) == list(map(id, wanted.elements.flat))
+        return 0
+
+    law_of(program)
+    assert True in by_numpy
+    assert False in by_numpy
 
 
 def test_an_index_of_another_type_has_a_result_of_its_own():

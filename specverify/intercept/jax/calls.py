@@ -323,17 +323,31 @@ def _index_key(index: Any) -> Hashable | None:
 def _indexed(array: Any, index: Any, **named: Any) -> Any:
     """Replace JAX's ``rewriting_take``, which returns ``array[index]`` and takes about a millisecond.
 
-    For concrete arrays NumPy takes the elements, and the result is cached.
+    NumPy takes the elements. For concrete arrays the result is cached.
     """
-    if named or isinstance(array, core.Tracer) or core.trace_ctx.trace is not TRACE:
+    if named or core.trace_ctx.trace is not TRACE:
         return _REWRITING_TAKE(array, index, **named)
+    if isinstance(array, SymbolicTracer):
+        elements = None if _index_key(index) is None else _elements_at(array.elements, index)
+        if elements is not None:
+            return collapsed([_lazy(elements, core.ShapedArray(elements.shape, array.dtype, array.aval.weak_type))])[0]
+    if isinstance(array, core.Tracer):
+        return _REWRITING_TAKE(array, index)
+    return _taken(array, index, partial(_REWRITING_TAKE, array, index))
+
+
+def _taken(array: Any, index: Any, by_jax: Callable[[], Any]) -> Any:
+    """Return ``array[index]`` of concrete numbers, from the cache if it has been taken before.
+
+    NumPy takes the elements. JAX takes them, by ``by_jax()``, where they have no key or the two libraries may differ.
+    """
     told, place = _operand_key(array), _index_key(index)
     if told is None or place is None:
-        return _REWRITING_TAKE(array, index)
+        return by_jax()
 
     def compute() -> Any:
         result = _taken_by_numpy(array, index)
-        return _standing_for(_REWRITING_TAKE(array, index) if result is None else result)
+        return _standing_for(by_jax() if result is None else result)
 
     result = _remembered(PROCESS.jax.indexed, _keyed("index", (told, place)), compute)
     rounding.saw(result.dtype)
@@ -341,24 +355,34 @@ def _indexed(array: Any, index: Any, **named: Any) -> Any:
 
 
 def _taken_by_numpy(array: Any, index: Any) -> Any | None:
-    """Return ``array[index]`` of concrete numbers; None if the two libraries may differ, as they do outside the array.
+    """Return ``array[index]`` of concrete numbers; None if NumPy and JAX may differ, as they do outside the array.
 
-    The index has integers, slices, ``None`` and an ellipsis.
+    ``index`` has a key (see ``_index_key``).
     """
-    parts = index if isinstance(index, tuple) else (index,)
     if key_data(array) is not array or getattr(array, "committed", False):
         return None
-    if any(isinstance(part, bool) or (isinstance(part, jax.Array) and not _is_scalar(part)) for part in parts):
+    taken = _elements_at(asarray(array), index)
+    return None if taken is None else constant(asarray(taken, dtype=array.dtype), weak_type=array.weak_type)
+
+
+def _elements_at(elements: np.ndarray[Any, Any], index: Any) -> np.ndarray[Any, Any] | None:
+    """Return ``elements[index]`` as an array; None if JAX may take other elements, as it does outside the array.
+
+    ``index`` has a key (see ``_index_key``). The result is None for an index with a ``bool`` or an array of them.
+    """
+    parts = index if isinstance(index, tuple) else (index,)
+    arrays = [part for part in parts if isinstance(part, jax.Array)]
+    if any(isinstance(part, bool) for part in parts) or not all(map(_is_of_integers, arrays)):
         return None
+    numbers = [asarray(part) if isinstance(part, jax.Array) else part for part in parts]
     try:
-        taken = asarray(array)[tuple(int(part) if isinstance(part, jax.Array) else part for part in parts)]
+        return elements[(*numbers, *([] if any(part is ... for part in numbers) else [...]))]
     except IndexError:
         return None
-    return constant(asarray(taken, dtype=array.dtype), weak_type=array.weak_type)
 
 
-def _is_scalar(array: Any) -> bool:
-    return array.ndim == 0 and np.dtype(array.dtype).kind in "iu"
+def _is_of_integers(array: Any) -> bool:
+    return not jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key) and np.dtype(array.dtype).kind in "iu"
 
 
 _REWRITING_TAKE = indexing.rewriting_take
@@ -746,7 +770,7 @@ def _row(follow: Follow, operand: Any, step: int) -> Any:
     if isinstance(operand, SymbolicTracer):
         row = operand.elements[step]
         return collapsed([follow.made(row if operand.ndim > 1 else single(row), operand.aval)])[0]
-    return jax.lax.index_in_dim(operand, step, keepdims=False)
+    return _taken(operand, step, partial(jax.lax.index_in_dim, operand, step, keepdims=False))
 
 
 def _stacked(follow: Follow, column: list[Any], aval: Any) -> Any:
