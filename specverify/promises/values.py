@@ -409,10 +409,9 @@ def _compare_logprobs(name: str, kind: Kind, value: Value, answer: Answer, known
                     f"{name} of new token {place + 1}: {_between(result, expected, value)}", (), True
                 )
                 continue
-            return WrongValue(
-                f"the log-probability of new token {place + 1} is {one}, expected {other}: {_source(kind)}",
-                (*_explanations(result, place, answer, known), *_ratio(result, expected)),
-            )
+            cause = _explanation(result, place, answer, known)
+            said = f"the log-probability of new token {place + 1} is {one}{f' ({cause})' if cause else ''}"
+            return WrongValue(f"{said}, expected {other}: {_source(kind)}", _ratio(result, expected))
     return doubt
 
 
@@ -449,15 +448,14 @@ def _source(kind: Kind) -> str:
     )
 
 
-def _explanations(found: float, place: int, answer: Answer, known: KnownValues) -> tuple[str, ...]:
-    """Return the sentences that explain the wrong logarithm ``found`` at ``place`` by another pmf that gives it.
+def _explanation(found: float, place: int, answer: Answer, known: KnownValues) -> str:
+    """Return the words for another pmf that gives the wrong logarithm ``found`` at ``place``; "" if none gives it.
 
-    ``known`` has the models and the law, from which such pmfs are computed. Returns () if none of them gives it.
-    ``answer`` has the tokens.
+    ``known`` has the models and the law, from which such pmfs are computed. ``answer`` has the tokens.
     """
     facts = known.facts
     if facts is None:
-        return ()
+        return ""
     text, token = answer.new, answer.new[place]
     candidates: list[tuple[str, float]] = [("0, the logarithm of a certain token", 0.0)]
     for kind, words in ((RAW, "the target's row as it is"), (PROCESSED, "the processed row")):
@@ -478,8 +476,8 @@ def _explanations(found: float, place: int, answer: Answer, known: KnownValues) 
     said = [words for words, value in candidates if math.isfinite(value) and abs(value - found) < 1e-6]
     if not said and found < math.log(FORBIDDEN):
         said = [words for words, value in candidates if value == -math.inf]
-        return (f"a token of probability 0 has such a value: {said[0]}",) if said else ()
-    return (f"it is {said[0]}",) if said else ()
+        return f"{said[0]}: the token has probability 0" if said else ""
+    return said[0] if said else ""
 
 
 def _of_draft(facts: Facts, before: Tokens, token: int) -> list[tuple[str, float]]:
@@ -651,9 +649,9 @@ def _compare_rows(name: str, kind: Kind, value: Value, answer: Answer, known: Kn
             if rating := _rate_difference(one, other, value.spacing):
                 said = f"the {name} of new token {place + 1} give token {at} {short(one)}, expected {short(other)}"
                 if rating == "wrong":
-                    return WrongValue(
-                        f"{said}: {_source(kind)}", _explanations(_log_softmax(result)[token], place, answer, known)
-                    )
+                    cause = _explanation(_log_softmax(result)[token], place, answer, known)
+                    own = (f"the value of token {token} is {cause}",) if cause else ()
+                    return WrongValue(f"{said}: {_source(kind)}", own)
                 doubt = doubt or WrongValue(f"{said}, which rounding may explain", (), True)
     return doubt
 

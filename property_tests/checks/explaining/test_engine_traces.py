@@ -120,6 +120,23 @@ def test_a_context_with_a_rejected_draft_whose_replacement_is_known_is_named():
     assert "still holds" not in wrong_row(before, 0, (1, 1))
 
 
+@pytest.mark.parametrize(
+    ("asked", "clause"),
+    [
+        ((0, 3, 2, 1), ", which holds 3 in place of 1 (token 2 of the prompt)"),
+        ((3, 3, 2, 1), ", which holds 3 3 in place of 0 1 (token 1 of the prompt)"),
+        ((3, 1, 3, 1), ""),
+        ((3, 1, 2), None),
+    ],
+)
+def test_the_wrong_tokens_of_a_context_of_the_same_length_are_named(asked, clause):
+    target = lambda tokens: np.eye(4)[2 if tokens == asked else 0]  # noqa: E731
+    texts = (((0, 1, 2), (1, 2)), ((2, 2), (1, 0)))
+    trace = Trace(texts, (("target", (0, 1, 2)), ("target", asked), ("target", (2, 2))), None, target)
+    said = "" if clause is None else f"it is the choice of p after ({' '.join(map(str, asked))}){clause}"
+    assert wrong_row(trace, 0, (1, 0)) == said
+
+
 def test_a_text_with_padding_before_it_is_named():
     target = lambda tokens: np.eye(4)[len(tokens) % 4]  # noqa: E731
     texts = (((3, 3, 3, 3), (1,)), ((1, 2), (0,)))

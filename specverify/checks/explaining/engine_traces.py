@@ -17,6 +17,8 @@ from specverify.subjects.subject import Trace
 
 KEPT = "the target's context "
 """The beginning of a sentence about a token that the context of a row should not contain."""
+MOST_REPLACED = 4
+"""The largest number of tokens, side by side, by which a wrong text is described as the right one with others."""
 OF_DRAFT_MODEL = "the token after accepted drafts is the draft model's"
 """The beginning of the sentence about a bonus for which p is not computed."""
 BUT_AFTER = ", but after "
@@ -365,7 +367,7 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     for asked in reversed(foreign):
         if len(asked) == len(text) and _chosen(trace.target, asked) == token:
             other = next((i for i in others if _begins(asked, trace.texts[i][0])), None)
-            whose = f", a text of request {other + 1}" if other is not None else ""
+            whose = f", a text of request {other + 1}" if other is not None else _replaced(asked, text, len(prompt))
             return f"it is the choice of p after ({listed_tokens(asked)}){whose}"
     if len(trace.texts) > 1:
         padded = _padded_text(trace.target, text, token, [other for _, other in trace.queries])
@@ -631,6 +633,20 @@ def _other_candidate(
     asked = {other for model, other in later if model == "target" and len(other) == len(text)}
     others = {other for other in asked - {text} if _begins(other, text[:prompt]) and _chosen(target, other) == token}
     return f"it is the choice of p after another candidate, {_context(others.pop())}" if len(others) == 1 else ""
+
+
+def _replaced(asked: Tokens, text: Tokens, prompt: int) -> str:
+    """Return the clause that ``asked`` has other tokens than ``text`` at one place; "" if they differ at several.
+
+    The place may have up to ``MOST_REPLACED`` tokens. The texts are equally long; the first ``prompt`` tokens of
+    ``text`` are the prompt.
+    """
+    differ = [i for i, pair in enumerate(zip(asked, text, strict=True)) if pair[0] != pair[1]]
+    first, end = differ[0], differ[-1] + 1
+    if end - first != len(differ) or len(differ) > MOST_REPLACED:
+        return ""
+    where = f"token {first + 1} of the prompt" if first < prompt else f"new token {first - prompt + 1}"
+    return f", which holds {listed_tokens(asked[first:end])} in place of {listed_tokens(text[first:end])} ({where})"
 
 
 def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
