@@ -47,6 +47,49 @@ def test_rows_of_the_round_before_are_named_where_all_paths_have_them():
     assert said.startswith("q in the test is computed without the last token of the text (one position early): draft ")
 
 
+def penalised(text):
+    odds = [share * 0.6 ** text.count(token) for token, share in enumerate((0.4, 0.3, 0.2, 0.1))]
+    return [share / sum(odds) for share in odds]
+
+
+def choose(row):
+    return random.choices(range(4), row)[0]
+
+
+def plain():
+    text = []
+    for _ in range(3):
+        text.append(choose(penalised(text)))
+    return text
+
+
+def with_bonus_from(bonus):
+    """Return an engine that decodes two drafts and a bonus, which it draws from ``bonus(drafts)``."""
+
+    def engine():
+        drafts = []
+        for _ in range(2):
+            p, q = penalised(drafts), (0.25, 0.25, 0.25, 0.25)
+            drafted = choose(q)
+            if random.random() >= p[drafted] / q[drafted]:
+                text = [*drafts, choose([max(a - b, 0) for a, b in zip(p, q, strict=True)])]
+                while len(text) < 3:
+                    text.append(choose(penalised(text)))
+                return text
+            drafts.append(drafted)
+        return [*drafts, choose(bonus(drafts))]
+
+    return engine
+
+
+def test_a_penalty_that_does_not_count_an_earlier_draft_is_told_by_its_factor():
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_engine(with_bonus_from(lambda drafts: penalised(drafts[1:])), plain, checks=["law_is_target"])
+    first = str(raised.value).splitlines()[0]
+    assert "is drawn from p with 1.67 times the odds of token " in first
+    assert ", as if a penalty did not count it, = (" in first
+
+
 def path_of_two_draws(first, second, emitted, between=()):
     """Return a path of two draws after (0,); ``between`` are further queries before the second draw."""
     one, other = (token(outcome, *P[0,])._replace(before=(0,) * at) for at, outcome in enumerate((first, second)))

@@ -27,6 +27,23 @@ def test_the_first_token_that_differs_is_named(law, said):
     assert first_difference(law, LAW).fault.startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("law", "is_allowed"),
+    [
+        ({(0,): 0.5, (1,): 0.3, (2,): 0.2}, True),
+        ({(0,): 0.5, (1,): 0.25, (2,): 0.25}, False),
+        ({(0,): 0.5, (1,): 0.5}, False),
+    ],
+)
+def test_a_token_that_no_mask_excludes_is_told_by_the_proportions_of_the_others(law, is_allowed):
+    said = first_difference(law, {(1,): 0.6, (2,): 0.4}).fault
+    assert said.startswith("new token 1 is 0 with probability 0.5, expected 0")
+    assert said.endswith("; the other tokens keep their proportions, as if no mask, top-k or top-p excluded it") == (
+        is_allowed
+    )
+    assert "proportions" not in first_difference(law, {(2,): 1}).fault
+
+
 def test_rows_that_are_right_alone_are_told_to_depend_on_each_other():
     expected = {((a,), (b,)): Fraction(1, 4) for a in range(2) for b in range(2)}
     law = {((0,), (0,)): Fraction(1, 2), ((1,), (1,)): Fraction(1, 2)}

@@ -48,3 +48,29 @@ def test_a_row_of_a_text_with_wrong_positions_is_not_told_as_q_which_is_not_comp
     q = lambda text: np.array(seen)  # noqa: E731
     queried = ((0,), (0, 1), fed, *(((0, 1, 1),) if asked else ()))
     assert RowNames(p, q, (0,), queried, 2).row_name(seen, (0, 1, 1), ()).startswith(name)
+
+
+P = [0.5, 0.25, 0.125, 0.125]
+
+
+@pytest.mark.parametrize(
+    ("seen", "name"),
+    [
+        ([0.6, 0.2, 0.1, 0.1], "p with 1.5 times the odds of token 0, as if a penalty did not count it, = "),
+        ([4 / 9, 1 / 3, 1 / 9, 1 / 9], "p with 1.5 times the odds of token 1 = "),
+        ([0.4, 0.3, 0.15, 0.15], "p with 0.667 times the odds of token 0, as if a penalty counted it too often, = "),
+        ([0.6, 0.2, 0.08, 0.12], "("),
+        ([0.0, 0.5, 0.25, 0.25], "("),
+    ],
+    ids=["more", "not in the text", "less", "two tokens", "excluded"],
+)
+def test_a_row_of_p_with_other_odds_of_one_token_is_told_by_their_factor(seen, name):
+    q = lambda text: np.array([0.7, 0.1, 0.1, 0.1])  # noqa: E731
+    said = RowNames(lambda text: np.array(P), q, (0,), ((0,),), 4).row_name(seen, (0,), ())
+    assert said.startswith(name)
+    assert ("times the odds" in said) == name.startswith("p with")
+
+
+def test_the_odds_of_two_possible_tokens_name_no_factor():
+    row = lambda text: np.array([0.5, 0.5, 0.0])  # noqa: E731
+    assert "odds" not in RowNames(row, row, (0,), ((0,),), 3).row_name([0.6, 0.4, 0.0], (0,), ())

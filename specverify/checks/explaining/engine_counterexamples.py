@@ -28,6 +28,7 @@ from specverify.checks.explaining.drawn_candidates import has_several_drafters, 
 from specverify.checks.explaining.engine_paths import KeptPaths, PathDraw, describe_draws, draws_of, with_pmfs
 from specverify.checks.explaining.engine_rounds import (
     EngineRounds,
+    changed_odds_of,
     engine_rounds,
     is_by_other_text,
     is_of_draft_row,
@@ -147,7 +148,7 @@ def program_counterexample(
         read = without_unseen_row(read)
         if UNDRAWN_WORDS in read or (is_by_other_text(read) and len(readings) > 1):
             read = ""  # the reading only fails to find a draw, or the paths do not agree
-        named = explain_token(difference, program.rows(worst), paths_drawn, size, read)
+        named = explain_token(difference, program.rows(worst), paths_drawn, size, read) or changed_odds_of(readings)
     if not named:
         unnamed = example._replace(fault=difference.fault, rows=difference.rows, named=False)
         return or_none(_of_request_alone, program, difference) or unnamed

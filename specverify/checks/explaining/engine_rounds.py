@@ -70,6 +70,8 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
     guesses = own_drafts or any(_begins_with_test(items) for items, _, _ in all_paths)
     greedy = guesses and "draft" in names
     all_paths = [(items, new, models._replace(greedy=greedy)) for items, new, models in all_paths]
+    untested = _untested(all_paths)
+    all_paths = [(items, new, models._replace(untested=untested)) for items, new, models in all_paths]
     drawn = [(items, new, models._replace(guesses=False)) for items, new, models in all_paths]
     all_paths = [(items, new, models._replace(guesses=guesses and models.guesses)) for items, new, models in all_paths]
     best = _settled(drawn) if guesses and not names else []  # of two tokens, a draft may look like a test
@@ -107,6 +109,22 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
         or _draft_row(read)
     )
     return EngineRounds(best, other, bool(other))
+
+
+def _untested(all_paths: Sequence[NewPath]) -> dict[tuple[str, tuple[int, ...]], frozenset[int]]:
+    """Return the draws of tokens that are the last draw on each path of ``all_paths``, with their outcomes.
+
+    A draw is given as (place, outcomes of the earlier draws). If such a draw is a draft, it is not tested.
+    """
+    outcomes: dict[tuple[str, tuple[int, ...]], set[int]] = defaultdict(set)
+    followed = set[tuple[str, tuple[int, ...]]]()
+    for items, _, _ in all_paths:
+        uncertain = [item for item in items if item.high - item.low < 1 - NEAR]
+        for at, item in enumerate(uncertain):
+            if item.is_lookup and item.outcome is not None and item.pmf:
+                outcomes[item.place, item.before].add(item.outcome)
+                followed |= {(item.place, item.before)} if at + 1 < len(uncertain) else set()
+    return {draw: frozenset(seen) for draw, seen in outcomes.items() if draw not in followed}
 
 
 def _by_later_drafts(all_paths: Sequence[NewPath]) -> EngineRounds | None:
@@ -263,8 +281,14 @@ def _cost(readings: Sequence[Reading | None]) -> float:
 
 
 def _roles(readings: Sequence[Reading | None]) -> dict[str, frozenset[str]]:
+    """Return the roles of each program line that draws: those which it has in many of the paths, read as rounds.
+
+    ``readings`` has the description of each path as rounds, or None. Paths that fit the rule of speculative sampling
+    much worse than the best one do not count.
+    """
     votes: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for one, weight in _weighed(readings):
+    most = min((reading.cost for reading in readings if reading), default=0.0) + CLEAR
+    for one, weight in _weighed([reading for reading in readings if reading and reading.cost <= most]):
         for role, _, place in one.places:
             if place and role:
                 votes[place][role] += weight
@@ -341,6 +365,8 @@ _OTHER_TEXT = re.compile(
 """Matches the phrase with which a reading states that a row belongs to another text."""
 
 
+_ODDS = re.compile(r" with ([^ ]+ times the odds) of token ")
+"""Matches the phrase with which a reading states that the odds of one token are multiplied by a factor."""
 _AS_BY = re.compile(r", as by [pq].*? after .*?(?=; expected)")
 """Matches the phrase about the rows with which a draft, accepted without a draw, would pass surely."""
 _BY_ROWS = re.compile(r"(, as by|; this is) [pq][^;]*? after \([^()]*\)( \((?P<kind>[^()]*)\))?")
@@ -379,6 +405,18 @@ def without_other_cause(words: str, fault: str) -> str:
         return match.group() if match["kind"] in fault else "drawn from another row"
 
     return _DRAWN_AFTER.sub(kept_text, _DRAWN_FROM.sub(kept_row, _BY_ROWS.sub(kept, words)))
+
+
+def changed_odds_of(readings: Sequence[Reading | None]) -> str:
+    """Return the sentence that p has other odds of one token, if it fits more than half of the paths with a fault.
+
+    ``readings`` has the description of each path as rounds, or None. The factor must be the same in all these paths.
+    Returns "" if this is not so.
+    """
+    faults = [reading.fault for reading in readings if reading and reading.fault]
+    found = [(match.group(1), said) for said in faults if (match := _ODDS.search(said))]
+    agree = len({factor for factor, _ in found}) == 1 and 2 * len(found) > len(faults)
+    return found[0][1] if agree else ""
 
 
 def is_by_other_text(said: str) -> bool:

@@ -22,6 +22,10 @@ SHARE = 0.05
 """A difference of less than this share of the largest one may be rounding."""
 LISTED = 1e-6
 """A text is listed if its difference is more than this share of the largest one; smaller ones are rounding."""
+IN_PROPORTION = 1e-6
+"""Probabilities are in proportion if their quotients differ by at most this share."""
+NOT_EXCLUDED = "; the other tokens keep their proportions, as if no mask, top-k or top-p excluded it"
+"""The end of a sentence about a token that should have probability 0."""
 END = -1
 """A marker after the last token of a text."""
 
@@ -191,7 +195,17 @@ def _sentence(place: _FirstTexts) -> str:
     if only is not None and does >= CERTAIN:
         return f"new token {number} is {place.token} instead of {only}{behind}"
     does_text, ought_text = apart(does, ought)
-    return f"new token {number} is {place.token} with probability {does_text}, expected {ought_text}{behind}"
+    allowed = "" if ought or not _others_in_proportion(seen, should) else NOT_EXCLUDED
+    return f"new token {number} is {place.token} with probability {does_text}, expected {ought_text}{behind}{allowed}"
+
+
+def _others_in_proportion(seen: Mapping[int, Any], expected: Mapping[int, Any]) -> bool:
+    """Return whether the law ``seen`` of a token has the proportions of ``expected`` among its possible tokens.
+
+    Returns False if ``expected`` has only one possible token, which has no proportions.
+    """
+    factors = [float(seen.get(token, 0) / mass) for token, mass in expected.items() if mass > 0]
+    return len(factors) > 1 and min(factors) > 0 and max(factors) / min(factors) < 1 + IN_PROPORTION
 
 
 def _rows(place: _FirstTexts) -> tuple[str, ...]:

@@ -101,6 +101,8 @@ class Models(NamedTuple):
     """A reading may cost this number times the draws of the path."""
     emitted: LanguageModel | None = None
     """The law of the program's next token after a text; None if unknown."""
+    untested: Mapping[tuple[str, tuple[int, ...]], frozenset[int]] = {}
+    """(place, outcomes of the earlier draws) of a draw that is the last one on each path -> its outcomes."""
 
 
 class ReadRound(NamedTuple):
@@ -587,7 +589,8 @@ class _PathReader:
             if not known:
                 cost += LATE * self._is_before_last_token(item, text)
                 other = here in self.models.learned and not same_row(item.pmf, self.models.learned[here], NEAR)
-                cost += OTHER_DRAFT * other + LIKE_PLAIN * same_row(item.pmf, self.rows.p(here), NEAR)
+                like_p = same_row(item.pmf, self.rows.p(here), NEAR)
+                cost += OTHER_DRAFT * (other or self._is_no_draft(item, here)) + LIKE_PLAIN * like_p
                 yield self._with(drafted, item.outcome, item.pmf, at + 1, cost, place=item.place, drawn=True)
             elif not drafted.fault and drafted.cost < OTHER_DRAFT:
                 named = self.rows.row_name(item.pmf, here, ())
@@ -607,6 +610,15 @@ class _PathReader:
             yield self._with(drafted, token, _sure(token, self.size), at, late + UNLIKELY)
             said = f"{CHOSEN_DRAFT.format(len(drafted.tokens) + 1, token)} (q = {short(row[token])}), expected q = 1"
             yield self._with(drafted, token, row, at, late + OTHER_NUMBER, said)
+
+    def _is_no_draft(self, item: PathDraw, here: Tokens) -> bool:
+        """Return whether the draw ``item`` of the last token, after ``here``, is no draft.
+
+        No path tests such a token, although one of its outcomes is more probable in the row than in p.
+        """
+        outcomes = self.models.untested.get((item.place, item.before), ()) if len(here) == self.end - 1 else ()
+        p = self.rows.p(here) if outcomes else ()
+        return any(item.pmf[token] > p[token] + NEAR for token in outcomes)
 
     def _is_before_last_token(self, item: PathDraw, text: Tokens) -> bool:
         """Return whether the row of the last token of ``text`` is computed after the draw ``item``.

@@ -8,10 +8,14 @@ from typing import Any
 from specverify.base.positions import has_wrong_position
 from specverify.checks.explaining.changed_rows import changed_row
 from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
-from specverify.checks.explaining.wording import short_row
+from specverify.checks.explaining.wording import short, short_row
 from specverify.reference import LanguageModel, Tokens
 
 NEAR = 1e-6
+CLOSE = 1e-5
+"""Two factors of odds are taken for equal if their ratio differs from 1 by at most this number."""
+LEAST_POSSIBLE = 3
+"""The least number of possible tokens of a row whose odds are compared."""
 IN_PLACE = " (with token "
 """The beginning of a phrase about a text that differs in its last token."""
 WRONG_POSITIONS = " (_: a position that is missing or occurs twice)"
@@ -110,7 +114,8 @@ class RowNames:
             return f"{changed} = {shown}"
         for text, name in fitting:
             return f"{name} after {text}{self.difference(text, here, rejected)} = {shown}"
-        return shown
+        odds = changed_odds(seen, p, here)
+        return f"p with {odds} = {shown}" if odds else shown
 
     def rows_after(self, text: Tokens, here: Tokens) -> tuple[tuple[str, Row], ...]:
         """Return (name, row) for the rows that a program may use if it works after ``text`` instead of ``here``.
@@ -135,6 +140,27 @@ class RowNames:
 def named_rows(p: Row, q: Row) -> tuple[tuple[str, Row], ...]:
     """Return (name, row) for p, q and their residual."""
     return ("p", p), ("q", q), ("norm(max(p - q, 0))", excess(p, q))
+
+
+def changed_odds(seen: Row, right: Row, text: Tokens) -> str:
+    """Return words for the factor of the one token whose odds differ between the rows ``seen`` and ``right``.
+
+    A penalty or a bias on one token gives such a row; a penalty may count a token of ``text`` too often, or not count
+    it. Returns "" if more than one token differs, if a row excludes a token that the other allows, or if fewer than
+    three tokens are possible: then the odds of one token always explain the difference.
+    """
+    odds = {token: a / b for token, (a, b) in enumerate(zip(seen, right, strict=True)) if a > NEAR and b > NEAR}
+    possible = sum(mass > NEAR for mass in seen), sum(mass > NEAR for mass in right)
+    if possible != (len(odds), len(odds)) or len(odds) < LEAST_POSSIBLE:
+        return ""
+    common = sorted(odds.values())[len(odds) // 2]
+    changed = [token for token, value in odds.items() if abs(value / common - 1) > CLOSE]
+    if len(changed) != 1:
+        return ""
+    factor = odds[changed[0]] / common
+    counted = "counted it too often" if factor < 1 else "did not count it"
+    why = f", as if a penalty {counted}," if changed[0] in text else ""
+    return f"{short(factor)} times the odds of token {changed[0]}{why}"
 
 
 def text_difference(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
