@@ -90,6 +90,30 @@ def test_a_penalty_that_does_not_count_an_earlier_draft_is_told_by_its_factor():
     assert ", as if a penalty did not count it, = (" in first
 
 
+def test_a_row_without_its_mask_is_told_by_the_excluded_token():
+    def masked(drafts, *, mask=True):
+        shares = (0.15, 0.2, 0.25, 0.4) if drafts else (0.4, 0.3, 0.2, 0.1)
+        row = [0.0 if mask and token in drafts else share for token, share in enumerate(shares)]
+        return [share / sum(row) for share in row]
+
+    def engine(mask):
+        first = choose((0.25, 0.25, 0.25, 0.25))
+        p = masked([])
+        if random.random() >= 4 * p[first]:
+            first = choose([max(mass - 0.25, 0) for mass in p])
+            return [first, choose(masked([first]))]
+        return [first, choose(masked([first], mask=mask))]
+
+    def plain():
+        first = choose(masked([]))
+        return [first, choose(masked([first]))]
+
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_engine(lambda: engine(mask=False), plain, checks=["law_is_target"])
+    assert "is drawn from p with token 0, which no mask excludes, = (" in str(raised.value)
+    check_engine(lambda: engine(mask=True), plain, checks=["law_is_target"])
+
+
 def path_of_two_draws(first, second, emitted, between=()):
     """Return a path of two draws after (0,); ``between`` are further queries before the second draw."""
     one, other = (token(outcome, *P[0,])._replace(before=(0,) * at) for at, outcome in enumerate((first, second)))

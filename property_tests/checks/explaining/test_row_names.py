@@ -74,3 +74,19 @@ def test_a_row_of_p_with_other_odds_of_one_token_is_told_by_their_factor(seen, n
 def test_the_odds_of_two_possible_tokens_name_no_factor():
     row = lambda text: np.array([0.5, 0.5, 0.0])  # noqa: E731
     assert "odds" not in RowNames(row, row, (0,), ((0,),), 3).row_name([0.6, 0.4, 0.0], (0,), ())
+
+
+@pytest.mark.parametrize(
+    ("seen", "name"),
+    [
+        ([0.4, 0.1, 0.3, 0.2], "p with tokens 2 and 3, which no mask excludes, = "),
+        ([0.4, 0.1, 0.5, 0.0], "p with token 2, which no mask excludes, = "),
+        ([0.3, 0.2, 0.5, 0.0], "("),
+        ([0.0, 0.5, 0.5, 0.0], "("),
+    ],
+)
+def test_a_row_of_p_with_excluded_tokens_is_told_by_the_proportions_of_the_others(seen, name):
+    p = lambda text: np.array([0.8, 0.2, 0.0, 0.0])  # noqa: E731
+    assert RowNames(p, p, (0,), ((0,),), 4).row_name(seen, (0,), ()).startswith(name)
+    alone = lambda text: np.array([1.0, 0.0, 0.0, 0.0])  # noqa: E731
+    assert "mask" not in RowNames(alone, alone, (0,), ((0,),), 4).row_name(seen, (0,), ())

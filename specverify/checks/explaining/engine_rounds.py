@@ -365,8 +365,8 @@ _OTHER_TEXT = re.compile(
 """Matches the phrase with which a reading states that a row belongs to another text."""
 
 
-_ODDS = re.compile(r" with ([^ ]+ times the odds) of token ")
-"""Matches the phrase with which a reading states that the odds of one token are multiplied by a factor."""
+_OTHER_ODDS = re.compile(r" with ((?P<factor>[^ ]+) times the odds|tokens? [^=]*, which no mask excludes)")
+"""Matches the phrase of a reading about a row of p with a factor on one token, or with tokens that p excludes."""
 _AS_BY = re.compile(r", as by [pq].*? after .*?(?=; expected)")
 """Matches the phrase about the rows with which a draft, accepted without a draw, would pass surely."""
 _BY_ROWS = re.compile(r"(, as by|; this is) [pq][^;]*? after \([^()]*\)( \((?P<kind>[^()]*)\))?")
@@ -408,13 +408,13 @@ def without_other_cause(words: str, fault: str) -> str:
 
 
 def changed_odds_of(readings: Sequence[Reading | None]) -> str:
-    """Return the sentence that p has other odds of one token, if it fits more than half of the paths with a fault.
+    """Return the sentence that p has other odds of some tokens, if it fits more than half of the paths with a fault.
 
-    ``readings`` has the description of each path as rounds, or None. The factor must be the same in all these paths.
-    Returns "" if this is not so.
+    These are the odds of one token, or tokens that p excludes. ``readings`` has the description of each path as rounds,
+    or None. A factor must be the same in all these paths. Returns "" if this is not so.
     """
     faults = [reading.fault for reading in readings if reading and reading.fault]
-    found = [(match.group(1), said) for said in faults if (match := _ODDS.search(said))]
+    found = [(match["factor"] or "", said) for said in faults if (match := _OTHER_ODDS.search(said))]
     agree = len({factor for factor, _ in found}) == 1 and 2 * len(found) > len(faults)
     return found[0][1] if agree else ""
 

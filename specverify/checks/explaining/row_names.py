@@ -8,7 +8,7 @@ from typing import Any
 from specverify.base.positions import has_wrong_position
 from specverify.checks.explaining.changed_rows import changed_row
 from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
-from specverify.checks.explaining.wording import short, short_row
+from specverify.checks.explaining.wording import listed, short, short_row
 from specverify.reference import LanguageModel, Tokens
 
 NEAR = 1e-6
@@ -114,8 +114,8 @@ class RowNames:
             return f"{changed} = {shown}"
         for text, name in fitting:
             return f"{name} after {text}{self.difference(text, here, rejected)} = {shown}"
-        odds = changed_odds(seen, p, here)
-        return f"p with {odds} = {shown}" if odds else shown
+        changed = changed_odds(seen, p, here) or not_excluded(seen, p)
+        return f"p with {changed} = {shown}" if changed else shown
 
     def rows_after(self, text: Tokens, here: Tokens) -> tuple[tuple[str, Row], ...]:
         """Return (name, row) for the rows that a program may use if it works after ``text`` instead of ``here``.
@@ -161,6 +161,19 @@ def changed_odds(seen: Row, right: Row, text: Tokens) -> str:
     counted = "counted it too often" if factor < 1 else "did not count it"
     why = f", as if a penalty {counted}," if changed[0] in text else ""
     return f"{short(factor)} times the odds of token {changed[0]}{why}"
+
+
+def not_excluded(seen: Row, right: Row) -> str:
+    """Return words for the tokens that ``seen`` allows and ``right`` excludes, if the others are in proportion.
+
+    A mask, top-k or top-p that is left out gives such a row. Returns "" if there is no such token, or if ``right``
+    allows one token alone, which is in any proportion.
+    """
+    odds = [a / b for a, b in zip(seen, right, strict=True) if b > NEAR]
+    more = [str(token) for token, (a, b) in enumerate(zip(seen, right, strict=True)) if a > NEAR >= b]
+    if not more or len(odds) < LEAST_POSSIBLE - 1 or min(odds) <= NEAR or max(odds) / min(odds) > 1 + CLOSE:
+        return ""
+    return f"token{'s' * (len(more) > 1)} {listed(more)}, which no mask excludes,"
 
 
 def text_difference(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
