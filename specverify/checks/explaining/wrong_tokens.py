@@ -16,6 +16,7 @@ from specverify.checks.explaining.engine_paths import (
 )
 from specverify.checks.explaining.first_difference import CERTAIN, END, Difference
 from specverify.checks.explaining.round_rules import same_row
+from specverify.checks.explaining.row_names import not_excluded
 from specverify.checks.explaining.token_rules import name_of_token
 from specverify.checks.explaining.used_rows import other_in_one_token
 from specverify.checks.explaining.wording import short_row
@@ -93,7 +94,8 @@ def _row_of_token(heaviest: HeaviestPaths, before: Tokens, seen: Sequence[Any], 
                 counted = "counted it too often" if seen[other] < p[other] else "did not count it"
                 said += f": other odds of token {other} alone, which is new token {before.index(other) + 1}, as if a "
                 said += f"penalty {counted}"
-            return said
+            more = not_excluded(seen, p)
+            return f"{said}: p with {more.rstrip(',')}" if more else said
     return ""
 
 
