@@ -49,7 +49,13 @@ from specverify.checks.explaining.engine_traces import (
     text_of_other_request,
     wrong_row,
 )
-from specverify.checks.explaining.first_difference import CERTAIN, Difference, first_difference, text_fault
+from specverify.checks.explaining.first_difference import (
+    CERTAIN,
+    NOT_EXCLUDED,
+    Difference,
+    first_difference,
+    text_fault,
+)
 from specverify.checks.explaining.other_requests import (
     PATHS_ALONE,
     blame_other_requests,
@@ -62,7 +68,7 @@ from specverify.checks.explaining.queried_tokens import QueriedTokens
 from specverify.checks.explaining.reused_rows import REUSED
 from specverify.checks.explaining.round_readings import UNDRAWN_WORDS, Models, Reading
 from specverify.checks.explaining.used_rows import REJECTED_CHANGES, wrong_row_used
-from specverify.checks.explaining.wrong_tokens import HeaviestPaths, explain_token
+from specverify.checks.explaining.wrong_tokens import HeaviestPaths, draft_of_other_text, explain_token
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import total_variation
 from specverify.laws.paths import Path, outcomes_of
@@ -137,18 +143,15 @@ def program_counterexample(
         return example._replace(fault=beside[0], rows=beside[1:], sure=True)
     model = _after(trace.texts[0][0], trace.target) if trace and trace.target else model_of_law(expected, size)
     named, proved = _fault_of_first_rounds(program, engine, trace, rounds, (size, cells))
-    of_rounds = named or _fault_of(rounds, engine, drawn, (model, size), cells)
+    of_rounds = named or _fault_of(rounds, engine, drawn, (model, size), cells, difference)
     named = _or_fault_of_queries((rounds, of_rounds), program, traces, difference)
     named = (changed := or_none(_changed_p, named, law, expected, size)) or named
     if not named:
-        paths_drawn = HeaviestPaths(
-            engine, expected, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells
-        )
-        read = next((reading.fault for reading in shown if reading.fault), "") if trace else ""
-        read = without_unseen_row(read)
-        if UNDRAWN_WORDS in read or (is_by_other_text(read) and len(readings) > 1):
-            read = ""  # the reading only fails to find a draw, or the paths do not agree
+        decisions = [path.decisions for _, path in heaviest]
+        paths_drawn = HeaviestPaths(engine, expected, decisions, drawn[: len(heaviest)], cells)
+        read = _read_fault(shown, len(readings)) if trace else ""
         named = explain_token(difference, program.rows(worst), paths_drawn, size, read) or changed_odds_of(readings)
+        named = named or (or_none(draft_of_other_text, difference, asked, drawn[0]) or "" if asked else "")
     if not named:
         unnamed = example._replace(fault=difference.fault, rows=difference.rows, named=False)
         return or_none(_of_request_alone, program, difference) or unnamed
@@ -156,6 +159,15 @@ def program_counterexample(
     let = with_contexts(example.let, own.contexts if trace else ())  # else the prompt of these texts is not known
     sure = program.is_probe and (own.named or proved or bool(changed) or REJECTED_CHANGES in named)
     return example._replace(let=let, fault=named, rows=(difference.fault, *difference.rows), sure=sure)
+
+
+def _read_fault(shown: Sequence[Reading], paths: int) -> str:
+    """Return the first sentence about a fault in the readings ``shown``; "" if it may fail to find a draw or a text.
+
+    ``paths`` is the number of paths that were read.
+    """
+    read = without_unseen_row(next((reading.fault for reading in shown if reading.fault), ""))
+    return "" if UNDRAWN_WORDS in read or (is_by_other_text(read) and paths > 1) else read
 
 
 def _changed_p(named: str, law: Mapping[Any, Any], expected: Mapping[Any, Any], size: int) -> str:
@@ -228,6 +240,7 @@ def _fault_of(
     drawn: Sequence[Sequence[PathDraw]],
     target: tuple[LanguageModel, int],
     cells: dict[tuple[int, ...], Any],
+    difference: Difference,
 ) -> str:
     """Return the sentence about the fault of ``rounds``; "" if none is known.
 
@@ -240,10 +253,12 @@ def _fault_of(
         drawn: The draws of each path in ``rounds``.
         target: The target as a function of the new tokens, and the vocabulary size.
         cells: The cache of ``with_pmfs``.
+        difference: The first wrong token; its law may say more than the numbers of one round.
     """
     if rounds is None or (rounds.named and rounds.whole):
         return rounds.fault if rounds else ""
-    return or_none(wrong_row_used, engine, drawn, rounds.readings, target, cells) or rounds.fault
+    by_law = not rounds.named and NOT_EXCLUDED in difference.sentence
+    return or_none(wrong_row_used, engine, drawn, rounds.readings, target, cells) or ("" if by_law else rounds.fault)
 
 
 def _or_fault_of_queries(

@@ -486,7 +486,7 @@ class _PathReader:
                 continue  # then the token comes from the draw that was left out
             more = self._misfit(at, "plain", len(text), ("target", text)) if drawn else 0.0
             more += PASSED_OVER * (("draft", text) in self.first and now.dropped is None)
-            fault = now.fault or (said and f"the token of a round without drafts is {said}{_in_parentheses(place)}")
+            fault = now.fault or (said and f"{self._plain_token(text)} is {said}{_in_parentheses(place)}")
             shown = said or f"p = {short(self.rows.p(text)[token])}{place}"
             words = ", ".join([*now.words, f"next token {token} ({shown})"])
             row = self._drawn_from(at, text, self.rows.p(text)) if drawn else _sure(token, self.size)
@@ -494,6 +494,17 @@ class _PathReader:
             yield from self._emitted(
                 after, text, (token,), words, now.cost + cost + more, fault, (text,), None, (), record
             )
+
+    def _plain_token(self, text: Tokens) -> str:
+        """Return the words for a token after ``text`` that is read without a draft.
+
+        If the draft model is not known, the token before it may be a draft without a draw, and this token its bonus.
+        """
+        alone = self.models.q is not None or self.asks_draft or len(text) <= len(self.models.prompt)
+        hidden = not alone and _certain(self.rows.p(text[:-1])) is not None
+        return (
+            f"new token {len(text) - len(self.models.prompt) + 1}" if hidden else "the token of a round without drafts"
+        )
 
     def _dropped(self, drafted: _DraftReading, kept: _RoundReading) -> Iterator[_Alternative]:
         """Yield each way to interpret a round in which the last draft of ``drafted`` is discarded without a test.

@@ -19,9 +19,10 @@ from specverify.checks.explaining.round_rules import same_row
 from specverify.checks.explaining.row_names import not_excluded
 from specverify.checks.explaining.token_rules import name_of_token
 from specverify.checks.explaining.used_rows import other_in_one_token
-from specverify.checks.explaining.wording import short_row
+from specverify.checks.explaining.wording import ends_of, short_row
 from specverify.laws.draws import Decision
 from specverify.reference import Pmf, Tokens
+from specverify.subjects.subject import Trace
 
 
 class HeaviestPaths(NamedTuple):
@@ -97,6 +98,33 @@ def _row_of_token(heaviest: HeaviestPaths, before: Tokens, seen: Sequence[Any], 
             more = not_excluded(seen, p)
             return f"{said}: p with {more.rstrip(',')}" if more else said
     return ""
+
+
+def draft_of_other_text(difference: Difference, trace: Trace, drawn: Sequence[PathDraw]) -> str:
+    """Return the sentence that the first wrong token is drawn from q after another text; "" if this is not shown.
+
+    The path with the queries ``trace`` and the draws ``drawn`` must have the wrong token and one draw alone that gives
+    it. The row of this draw must be that of q after one queried text, as long as the right one.
+    """
+    prompt, new = trace.texts[0]
+    text = prompt + difference.before
+    excess = {token: mass - difference.expected.get(token, 0) for token, mass in difference.seen.items()}
+    token = max(excess, key=excess.__getitem__, default=END)
+    draws = [item for item in drawn if item.outcome == token and item.pmf and max(item.pmf) < CERTAIN]
+    if trace.draft is None or new[: len(difference.before) + 1] != (*difference.before, token) or len(draws) != 1:
+        return ""
+    fitting = {
+        asked
+        for asked in trace.asked("draft")
+        if len(asked) == len(text) and same_row(draws[0].pmf, trace.draft(asked).tolist(), NEAR)
+    }
+    if len(fitting) != 1 or text in fitting or max(difference.expected.values()) >= CERTAIN:
+        return ""
+    at = f" ({draws[0].place})" if draws[0].place else ""
+    said = (
+        f"new token {len(difference.before) + 1} is a draft that is drawn from q after ({ends_of(fitting.pop())}){at}"
+    )
+    return f"{said}, but it follows ({ends_of(text)})"
 
 
 def _is_from_q(heaviest: HeaviestPaths, seen: Sequence[Any], p: Sequence[Any]) -> bool:
