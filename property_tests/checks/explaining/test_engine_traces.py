@@ -112,10 +112,11 @@ def test_a_context_with_a_rejected_draft_whose_replacement_is_known_is_named():
     held = "the target's context still holds the rejected draft token 3 in place of 1 (new token 1)"
     said = f"{held}: the target is queried with (0 3 3) and never with (0 1)"
     assert wrong_row(trace, 0, (1, 1)) == said
-    for used in ((0, 3), (0, 3, 1)):  # the draft is not replaced, or kept before its replacement
+    before = held.replace("in place of 1", "before 1, its replacement")
+    for used, where in (((0, 3), held), ((0, 3, 1), before)):
         asked = trace._replace(queries=(*queries, ("target", used)))
         after = f"p is computed after ({' '.join(map(str, used))}) and not after (0 1)"
-        assert wrong_row(asked, 0, (1, 1)) == f"{held}: {after}"
+        assert wrong_row(asked, 0, (1, 1)) == f"{where}: {after}"
     before = trace._replace(queries=(*queries[:2], queries[3], queries[2]))  # a test of drafts, and no stale context
     assert "still holds" not in wrong_row(before, 0, (1, 1))
 
@@ -125,7 +126,7 @@ def test_a_context_with_a_rejected_draft_whose_replacement_is_known_is_named():
     [
         ((0, 3, 2, 1), ", which holds 3 in place of 1 (token 2 of the prompt)"),
         ((3, 3, 2, 1), ", which holds 3 3 in place of 0 1 (token 1 of the prompt)"),
-        ((3, 1, 3, 1), ""),
+        ((3, 1, 3, 1), ", which holds 3 1 3 in place of 0 1 2 (token 1 of the prompt)"),
         ((3, 1, 2), None),
     ],
 )

@@ -187,6 +187,5 @@ def test_a_last_token_without_a_test_is_no_draft():
     models = Models(model({(0,): (0.25, 0.75), (0, 1): (0.2, 0.8)}), None, (0,), 2, guesses=False)
     reading = reading_of([token(0, 0.5, 0.5), coin(0.5, 1.0), token(0, 0.9, 0.1)], models, (1, 0))
     assert reading.rounds[-1].drafts == ()
-    assert reading.fault == (
-        "the token of a round without drafts is drawn from (0.9, 0.1), expected p = (0.2, 0.8) (e.py:1)"
-    )
+    said = "new token 2, after a rejected draft, is drawn from (0.9, 0.1), expected p = (0.2, 0.8) (e.py:1)"
+    assert reading.fault == said

@@ -20,6 +20,8 @@ from specverify.checks.explaining.row_names import WRONG_POSITIONS, RowNames, te
         ((2,), "without the first 2 tokens"),
         ((0,), "without the last 2 tokens"),
         ((0, 4, 1), "with token 1 in place of 2"),
+        ((0, 1, 2), "which has 1 in place of 4"),
+        ((3, 1, 2), "which has 3 1 in place of 0 4"),
     ],
 )
 def test_the_text_of_a_wrong_row_is_told_by_its_difference(text, words):

@@ -359,8 +359,8 @@ def _are(tokens: Collection[Any]) -> str:
 
 _OTHER_TEXT = re.compile(
     r"\((without the (last|first|first or the last) (\d+ )?tokens?|with \d+ tokens? more|"
-    r"with token \d+(, the argmax of p,)? in place of \d+|another text|_: a position [a-z ]+|"
-    r"which keeps the rejected draft \d+)\)"
+    r"with token \d+(, the argmax of p,)? in place of \d+|which has [\d ]+ in place of [\d ]+|another text|"
+    r"_: a position [a-z ]+|which keeps the rejected draft \d+)\)"
 )
 """Matches the phrase with which a reading states that a row belongs to another text."""
 
@@ -407,6 +407,11 @@ def without_other_cause(words: str, fault: str) -> str:
     return _DRAWN_AFTER.sub(kept_text, _DRAWN_FROM.sub(kept_row, _BY_ROWS.sub(kept, words)))
 
 
+def _kind_of_text(difference: str) -> str:
+    """Return the kind of the phrase ``difference`` about a wrong text; all paths with one fault have the same kind."""
+    return "which has" if difference.startswith("which has") else difference
+
+
 def changed_odds_of(readings: Sequence[Reading | None]) -> str:
     """Return the sentence that p has other odds of some tokens, if it fits more than half of the paths with a fault.
 
@@ -440,7 +445,7 @@ def _rule(readings: Sequence[Reading | None], read: Sequence[tuple[Reading, Mode
         fault = None if fault is None or fault.named else fault  # a rule must fit all rounds
     if fault is None or not fault.named:
         faults = [reading.fault for reading, _ in read if reading.fault]
-        by_text = [(match.group(1), said) for said in faults if (match := _OTHER_TEXT.search(said))]
+        by_text = [(_kind_of_text(match.group(1)), said) for said in faults if (match := _OTHER_TEXT.search(said))]
         if by_text:
             agree = len({kind for kind, _ in by_text}) == 1 and 2 * len(by_text) > len(faults)
             if agree and all(_AS_BY.search(said) for _, said in by_text):

@@ -10,15 +10,13 @@ from specverify.checks.explaining.counterexample_parts import NEAR_LAW
 from specverify.checks.explaining.first_difference import CERTAIN
 from specverify.checks.explaining.reused_rows import REUSED, reused_row
 from specverify.checks.explaining.round_rules import same_row
-from specverify.checks.explaining.row_names import text_difference
+from specverify.checks.explaining.row_names import replaced_tokens, text_difference
 from specverify.checks.explaining.wording import ends_of, short_row
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Trace
 
 KEPT = "the target's context "
 """The beginning of a sentence about a token that the context of a row should not contain."""
-MOST_REPLACED = 4
-"""The largest number of tokens, side by side, by which a wrong text is described as the right one with others."""
 OF_DRAFT_MODEL = "the token after accepted drafts is the draft model's"
 """The beginning of the sentence about a bonus for which p is not computed."""
 BUT_AFTER = ", but after "
@@ -636,17 +634,16 @@ def _other_candidate(
 
 
 def _replaced(asked: Tokens, text: Tokens, prompt: int) -> str:
-    """Return the clause that ``asked`` has other tokens than ``text`` at one place; "" if they differ at several.
+    """Return the clause that ``asked`` has other tokens than ``text`` at one place; "" if they are far apart.
 
-    The place may have up to ``MOST_REPLACED`` tokens. The texts are equally long; the first ``prompt`` tokens of
-    ``text`` are the prompt.
+    The texts are equally long; the first ``prompt`` tokens of ``text`` are the prompt.
     """
-    differ = [i for i, pair in enumerate(zip(asked, text, strict=True)) if pair[0] != pair[1]]
-    first, end = differ[0], differ[-1] + 1
-    if end - first != len(differ) or len(differ) > MOST_REPLACED:
+    replaced = replaced_tokens(asked, text)
+    if replaced is None:
         return ""
+    first, used, right = replaced
     where = f"token {first + 1} of the prompt" if first < prompt else f"new token {first - prompt + 1}"
-    return f", which holds {listed_tokens(asked[first:end])} in place of {listed_tokens(text[first:end])} ({where})"
+    return f", which holds {used} in place of {right} ({where})"
 
 
 def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
@@ -686,11 +683,10 @@ def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Toke
         draft = _chosen(trace.draft, begun)
         stale = [asked for name, asked in later[start:] if name == "target" and asked[: j + 1] == (*begun, draft)]
         if draft != text[j] and stale:
-            held = (
-                f"{KEPT}still holds the rejected draft token {draft} in place of {text[j]} (new token {j - prompt + 1})"
-            )
-            likely = ((*begun, draft, *text[j:]), (*begun, draft, *text[j + 1 :]))  # the draft is kept, or not replaced
-            used = next((asked for asked in likely if asked in stale), None)
+            kept, unreplaced = (*begun, draft, *text[j:]), (*begun, draft, *text[j + 1 :])
+            used = next((asked for asked in (kept, unreplaced) if asked in stale), None)
+            where = f"before {text[j]}, its replacement" if used == kept else f"in place of {text[j]}"
+            held = f"{KEPT}still holds the rejected draft token {draft} {where} (new token {j - prompt + 1})"
             if used is None:
                 return f"{held}: the target is queried with {_context(stale[0])} and never with {_context(text)}"
             return f"{held}: p is computed after {_context(used)} and not after {_context(text)}"

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row, scaled, without
-from specverify.checks.explaining.row_names import NEAR, RowNames, named_rows, text_difference
+from specverify.checks.explaining.row_names import NEAR, RowNames, is_known_row, named_rows, text_difference
 from specverify.checks.explaining.wording import apart, short, short_row
 from specverify.laws.draws import Decision
 from specverify.reference import LanguageModel, Tokens
@@ -486,7 +486,7 @@ class _PathReader:
                 continue  # then the token comes from the draw that was left out
             more = self._misfit(at, "plain", len(text), ("target", text)) if drawn else 0.0
             more += PASSED_OVER * (("draft", text) in self.first and now.dropped is None)
-            fault = now.fault or (said and f"{self._plain_token(text)} is {said}{_in_parentheses(place)}")
+            fault = now.fault or (said and f"{self._plain_token(now)} is {said}{_in_parentheses(place)}")
             shown = said or f"p = {short(self.rows.p(text)[token])}{place}"
             words = ", ".join([*now.words, f"next token {token} ({shown})"])
             row = self._drawn_from(at, text, self.rows.p(text)) if drawn else _sure(token, self.size)
@@ -495,16 +495,11 @@ class _PathReader:
                 after, text, (token,), words, now.cost + cost + more, fault, (text,), None, (), record
             )
 
-    def _plain_token(self, text: Tokens) -> str:
-        """Return the words for a token after ``text`` that is read without a draft.
-
-        If the draft model is not known, the token before it may be a draft without a draw, and this token its bonus.
-        """
-        alone = self.models.q is not None or self.asks_draft or len(text) <= len(self.models.prompt)
-        hidden = not alone and _certain(self.rows.p(text[:-1])) is not None
-        return (
-            f"new token {len(text) - len(self.models.prompt) + 1}" if hidden else "the token of a round without drafts"
-        )
+    def _plain_token(self, now: _RoundReading) -> str:
+        """Return the words for the token of round ``now``, which has no drafts: its number and what was rejected."""
+        several, number = len(now.rejected) > 1, len(now.text) - len(self.models.prompt) + 1
+        said = f"{len(now.rejected)} rejected drafts" if several else "a rejected draft"
+        return f"new token {number}{f', after {said},' if now.rejected else ''}"
 
     def _dropped(self, drafted: _DraftReading, kept: _RoundReading) -> Iterator[_Alternative]:
         """Yield each way to interpret a round in which the last draft of ``drafted`` is discarded without a test.
@@ -896,7 +891,7 @@ class _PathReader:
             yield from self._by_widths(item, at, here, rule, name, rejected)
         elif item.is_lookup and item.outcome is not None:
             named = self.rows.row_name(item.pmf, here, rejected)
-            cost = OTHER_NUMBER + UNKNOWN_ROW * named.startswith("(")
+            cost = OTHER_NUMBER + UNKNOWN_ROW * (not is_known_row(named))
             yield item.outcome, at + 1, cost, f"drawn from {named}, expected {name} = {short_row(rule)}", place
 
     def _certain_row_of(self, token: int, here: Tokens, rejected: tuple[Tokens, ...]) -> str:

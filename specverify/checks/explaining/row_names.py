@@ -16,6 +16,10 @@ CLOSE = 1e-5
 """Two factors of odds are taken for equal if their ratio differs from 1 by at most this number."""
 LEAST_POSSIBLE = 3
 """The least number of possible tokens of a row whose odds are compared."""
+WITH_OTHER_ODDS = "p with "
+"""The beginning of the words for a row that is described by its difference from p, and that may fit by chance."""
+MOST_REPLACED = 4
+"""The largest number of tokens, side by side, by which a wrong text is described as the right one with others."""
 IN_PLACE = " (with token "
 """The beginning of a phrase about a text that differs in its last token."""
 WRONG_POSITIONS = " (_: a position that is missing or occurs twice)"
@@ -115,7 +119,7 @@ class RowNames:
         for text, name in fitting:
             return f"{name} after {text}{self.difference(text, here, rejected)} = {shown}"
         changed = changed_odds(seen, p, here) or not_excluded(seen, p)
-        return f"p with {changed} = {shown}" if changed else shown
+        return f"{WITH_OTHER_ODDS}{changed} = {shown}" if changed else shown
 
     def rows_after(self, text: Tokens, here: Tokens) -> tuple[tuple[str, Row], ...]:
         """Return (name, row) for the rows that a program may use if it works after ``text`` instead of ``here``.
@@ -140,6 +144,11 @@ class RowNames:
 def named_rows(p: Row, q: Row) -> tuple[tuple[str, Row], ...]:
     """Return (name, row) for p, q and their residual."""
     return ("p", p), ("q", q), ("norm(max(p - q, 0))", excess(p, q))
+
+
+def is_known_row(name: str) -> bool:
+    """Return whether ``name``, the formatted row, is that of a row which a program may compute, and not of numbers."""
+    return not name.startswith(("(", WITH_OTHER_ODDS))
 
 
 def changed_odds(seen: Row, right: Row, text: Tokens) -> str:
@@ -176,6 +185,19 @@ def not_excluded(seen: Row, right: Row) -> str:
     return f"token{'s' * (len(more) > 1)} {listed(more)}, which no mask excludes,"
 
 
+def replaced_tokens(text: Tokens, here: Tokens) -> tuple[int, str, str] | None:
+    """Return where ``text`` has other tokens than ``here``, which is as long: the index of the first, and both parts.
+
+    Returns None if the lengths differ, and if the part from the first to the last such token has more than
+    ``MOST_REPLACED`` tokens.
+    """
+    differ = [i for i, pair in enumerate(zip(text, here, strict=False)) if pair[0] != pair[1]]
+    if len(text) != len(here) or not differ or differ[-1] - differ[0] >= MOST_REPLACED:
+        return None
+    part = slice(differ[0], differ[-1] + 1)
+    return differ[0], " ".join(map(str, text[part])), " ".join(map(str, here[part]))
+
+
 def text_difference(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
     """Return words for how ``text``, the text of a wrong row, differs from the right text ``here``.
 
@@ -195,8 +217,9 @@ def text_difference(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) ->
         return f" (which keeps the rejected draft token {gone})"
     apart_by = abs(len(here) - len(text))
     tokens = "token" if apart_by == 1 else f"{apart_by} tokens"
-    if text and len(text) == len(here) and text[:-1] == here[:-1]:
-        return f"{IN_PLACE}{text[-1]} in place of {here[-1]})"
+    if replaced := replaced_tokens(text, here):
+        first, used, right = replaced
+        return f"{IN_PLACE if first == len(here) - 1 else ' (which has '}{used} in place of {right})"
     if here[: len(text)] == text == here[apart_by:]:
         return f" (without the first or the last {tokens})"
     if text in {here[: len(text)], here[apart_by:]}:
