@@ -70,8 +70,8 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
     guesses = own_drafts or any(_begins_with_test(items) for items, _, _ in all_paths)
     greedy = guesses and "draft" in names
     all_paths = [(items, new, models._replace(greedy=greedy)) for items, new, models in all_paths]
-    untested = _untested(all_paths)
-    all_paths = [(items, new, models._replace(untested=untested)) for items, new, models in all_paths]
+    last_draws = _last_draws(all_paths)
+    all_paths = [(items, new, models._replace(last_draws=last_draws)) for items, new, models in all_paths]
     drawn = [(items, new, models._replace(guesses=False)) for items, new, models in all_paths]
     all_paths = [(items, new, models._replace(guesses=guesses and models.guesses)) for items, new, models in all_paths]
     best = _settled(drawn) if guesses and not names else []  # of two tokens, a draft may look like a test
@@ -111,7 +111,7 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
     return EngineRounds(best, other, bool(other))
 
 
-def _untested(all_paths: Sequence[NewPath]) -> dict[tuple[str, tuple[int, ...]], frozenset[int]]:
+def _last_draws(all_paths: Sequence[NewPath]) -> dict[tuple[str, tuple[int, ...]], frozenset[int]]:
     """Return the draws of tokens that are the last draw on each path of ``all_paths``, with their outcomes.
 
     A draw is given as (place, outcomes of the earlier draws). If such a draw is a draft, it is not tested.

@@ -101,7 +101,7 @@ class Models(NamedTuple):
     """A reading may cost this number times the draws of the path."""
     emitted: LanguageModel | None = None
     """The law of the program's next token after a text; None if unknown."""
-    untested: Mapping[tuple[str, tuple[int, ...]], frozenset[int]] = {}
+    last_draws: Mapping[tuple[str, tuple[int, ...]], frozenset[int]] = {}
     """(place, outcomes of the earlier draws) of a draw that is the last one on each path -> its outcomes."""
 
 
@@ -622,7 +622,7 @@ class _PathReader:
 
         No path tests such a token, although one of its outcomes is more probable in the row than in p.
         """
-        outcomes = self.models.untested.get((item.place, item.before), ()) if len(here) == self.end - 1 else ()
+        outcomes = self.models.last_draws.get((item.place, item.before), ()) if len(here) == self.end - 1 else ()
         p = self.rows.p(here) if outcomes else ()
         return any(item.pmf[token] > p[token] + NEAR for token in outcomes)
 

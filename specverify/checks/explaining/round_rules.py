@@ -349,3 +349,22 @@ BONUS: Mapping[str, RowFormula] = {
 """End of a message that begins "the bonus token is drawn from" -> the formula."""
 POINTS = frozenset({"the argmax of p", "the argmax of max(p - q, 0)", "the last draft again"})
 """Names of formulas that give one token."""
+
+
+def other_in_one_token(seen: Sequence[Any], p: Sequence[Any], near: float) -> int | None:
+    """Return the token whose quotient seen/p differs from the common quotient of all others; None if there is none.
+
+    Such a token suggests that a penalty is wrong for it. ``seen`` is the observed law of a token, and ``p`` the
+    expected one. Both must be positive at the same tokens, and at three tokens at least. Quotients are equal if they
+    differ by less than ``near``, and by less than this share of them.
+    """
+    if len(seen) != len(p) or any((a > 0) != (b > 0) for a, b in zip(seen, p, strict=True)):
+        return None
+    shares = {token: float(a) / float(b) for token, (a, b) in enumerate(zip(seen, p, strict=True)) if b > 0}
+    if len(shares) < 3:
+        return None
+    for token in (min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)):
+        others = [share for other, share in shares.items() if other != token]
+        if max(others) - min(others) < near * min(1.0, *others) and near < abs(shares[token] - others[0]):
+            return token
+    return None

@@ -7,15 +7,15 @@ from typing import Any
 
 from specverify.base.positions import has_wrong_position
 from specverify.checks.explaining.changed_rows import changed_row
-from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
+from specverify.checks.explaining.round_rules import Row, excess, other_in_one_token, ratio, same_row
 from specverify.checks.explaining.wording import listed, short, short_row
 from specverify.reference import LanguageModel, Tokens
 
 NEAR = 1e-6
 CLOSE = 1e-5
 """Two factors of odds are taken for equal if their ratio differs from 1 by at most this number."""
-LEAST_POSSIBLE = 3
-"""The least number of possible tokens of a row whose odds are compared."""
+LEAST_POSSIBLE = 2
+"""The least number of possible tokens of a row whose proportions are compared."""
 WITH_OTHER_ODDS = "p with "
 """The beginning of the words for a row that is described by its difference from p, and that may fit by chance."""
 MOST_REPLACED = 4
@@ -158,18 +158,15 @@ def changed_odds(seen: Row, right: Row, text: Tokens) -> str:
     it. Returns "" if more than one token differs, if a row excludes a token that the other allows, or if fewer than
     three tokens are possible: then the odds of one token always explain the difference.
     """
-    odds = {token: a / b for token, (a, b) in enumerate(zip(seen, right, strict=True)) if a > NEAR and b > NEAR}
-    possible = sum(mass > NEAR for mass in seen), sum(mass > NEAR for mass in right)
-    if possible != (len(odds), len(odds)) or len(odds) < LEAST_POSSIBLE:
+    used, ought = ([mass if mass > NEAR else 0.0 for mass in row] for row in (seen, right))
+    token = other_in_one_token(used, ought, CLOSE)
+    if token is None:
         return ""
-    common = sorted(odds.values())[len(odds) // 2]
-    changed = [token for token, value in odds.items() if abs(value / common - 1) > CLOSE]
-    if len(changed) != 1:
-        return ""
-    factor = odds[changed[0]] / common
+    common = next(a / b for other, (a, b) in enumerate(zip(used, ought, strict=True)) if other != token and b > 0)
+    factor = seen[token] / right[token] / common
     counted = "counted it too often" if factor < 1 else "did not count it"
-    why = f", as if a penalty {counted}," if changed[0] in text else ""
-    return f"{short(factor)} times the odds of token {changed[0]}{why}"
+    why = f", as if a penalty {counted}," if token in text else ""
+    return f"{short(factor)} times the odds of token {token}{why}"
 
 
 def not_excluded(seen: Row, right: Row) -> str:
@@ -180,7 +177,7 @@ def not_excluded(seen: Row, right: Row) -> str:
     """
     odds = [a / b for a, b in zip(seen, right, strict=True) if b > NEAR]
     more = [str(token) for token, (a, b) in enumerate(zip(seen, right, strict=True)) if a > NEAR >= b]
-    if not more or len(odds) < LEAST_POSSIBLE - 1 or min(odds) <= NEAR or max(odds) / min(odds) > 1 + CLOSE:
+    if not more or len(odds) < LEAST_POSSIBLE or min(odds) <= NEAR or max(odds) / min(odds) > 1 + CLOSE:
         return ""
     return f"token{'s' * (len(more) > 1)} {listed(more)}, which no mask excludes,"
 

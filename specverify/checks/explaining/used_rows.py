@@ -18,7 +18,7 @@ from specverify.checks.explaining.counterexample_parts import NEAR_LAW
 from specverify.checks.explaining.engine_paths import KeptPaths, PathDraw, draws_of, with_pmfs
 from specverify.checks.explaining.first_difference import CERTAIN
 from specverify.checks.explaining.round_readings import Reading, ReadRound
-from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
+from specverify.checks.explaining.round_rules import Row, excess, other_in_one_token, ratio, same_row
 from specverify.checks.explaining.wording import rows_apart
 from specverify.laws.paths import Path, outcomes_of
 from specverify.reference import LanguageModel, Tokens
@@ -175,24 +175,7 @@ def _only_rejected_changes(used: _Used) -> bool:
     ``used`` has the row that the engine used, and the target's.
     """
     token = used.rejected
-    return token is not None and token == other_in_one_token(used.row, used.expected)
-
-
-def other_in_one_token(seen: Sequence[Any], p: Sequence[Any]) -> int | None:
-    """Return the token whose quotient seen/p differs from the common quotient of all others; None if there is none.
-
-    Such a token suggests that a penalty is wrong for it. ``seen`` is the observed law of a token, and ``p`` the
-    expected one. Both must be positive at the same tokens, and at three tokens at least.
-    """
-    inside = [token for token, mass in enumerate(p) if mass > 0]
-    if len(inside) < 3 or any((mass > 0) != (token in inside) for token, mass in enumerate(seen)):
-        return None
-    shares = {token: float(seen[token]) / float(p[token]) for token in inside}
-    for token in inside:
-        others = [share for other, share in shares.items() if other != token]
-        if max(others) - min(others) < NEAR_LAW < abs(shares[token] - others[0]):
-            return token
-    return None
+    return token is not None and token == other_in_one_token(used.row, used.expected, NEAR_LAW)
 
 
 def _replaces_by_it(used: _Used, q: Row) -> bool:

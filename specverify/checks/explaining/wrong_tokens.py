@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from specverify.checks.explaining.counterexample_parts import NEAR, or_none
+from specverify.checks.explaining.counterexample_parts import NEAR, NEAR_LAW, or_none
 from specverify.checks.explaining.engine_paths import (
     KeptPaths,
     PathDraw,
@@ -15,10 +15,9 @@ from specverify.checks.explaining.engine_paths import (
     with_pmfs,
 )
 from specverify.checks.explaining.first_difference import CERTAIN, END, Difference
-from specverify.checks.explaining.round_rules import same_row
+from specverify.checks.explaining.round_rules import other_in_one_token, same_row
 from specverify.checks.explaining.row_names import not_excluded
 from specverify.checks.explaining.token_rules import name_of_token
-from specverify.checks.explaining.used_rows import other_in_one_token
 from specverify.checks.explaining.wording import ends_of, short_row
 from specverify.laws.draws import Decision
 from specverify.reference import Pmf, Tokens
@@ -90,7 +89,7 @@ def _row_of_token(heaviest: HeaviestPaths, before: Tokens, seen: Sequence[Any], 
             return f"{said}, expected p = {short_row(p)}"
         if at:
             said = f"new token {number} is drawn from {short_row(seen)} at {at}, expected p = {short_row(p)}"
-            other = other_in_one_token(seen, p)
+            other = other_in_one_token(seen, p, NEAR_LAW)
             if other in before:
                 counted = "counted it too often" if seen[other] < p[other] else "did not count it"
                 said += f": other odds of token {other} alone, which is new token {before.index(other) + 1}, as if a "
