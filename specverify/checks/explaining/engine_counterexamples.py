@@ -25,6 +25,7 @@ from specverify.checks.explaining.counterexample_parts import (
     words_of_rounds,
 )
 from specverify.checks.explaining.drawn_candidates import has_several_drafters, rule_of_candidates, rule_of_drafters
+from specverify.checks.explaining.earlier_tests import only_after
 from specverify.checks.explaining.engine_paths import KeptPaths, PathDraw, describe_draws, draws_of, with_pmfs
 from specverify.checks.explaining.engine_rounds import (
     EngineRounds,
@@ -154,7 +155,8 @@ def program_counterexample(
         named = named or (or_none(draft_of_other_text, difference, asked, drawn[0]) or "" if asked else "")
     if not named:
         says_why = NOT_EXCLUDED in difference.sentence
-        unnamed = example._replace(fault=difference.fault, rows=difference.rows, named=says_why)
+        fault = difference.fault + (or_none(only_after, engine, difference, expected) or "")
+        unnamed = example._replace(fault=fault, rows=difference.rows, named=says_why)
         return or_none(_of_request_alone, program, difference) or unnamed
     own = rounds if rounds is not None and named == rounds.fault else EngineRounds([], "")
     let = with_contexts(example.let, own.contexts if trace else ())  # else the prompt of these texts is not known

@@ -1,0 +1,99 @@
+"""Find the earlier test on which a wrong token depends: the token is right wherever this test does not end so."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from specverify.checks.explaining.counterexample_parts import NEAR_LAW
+from specverify.checks.explaining.engine_paths import MOST_PATHS, KeptPaths, draws_of
+from specverify.checks.explaining.first_difference import END, Difference
+from specverify.laws.paths import outcomes_of
+from specverify.reference import Tokens
+
+FAILED = "failed test (u >= its bound, {})"
+PASSED = "passed test (u < its bound, {})"
+"""How a test ended, with the program line of the test."""
+
+
+class _Emitted(NamedTuple):
+    """The first tokens of a text that a path emits, and the tests of the path before these tokens are determined."""
+
+    before: Tokens
+    token: int
+    """The token after ``before``."""
+    mass: float
+    ends: tuple[str, ...]
+    """The distinct ends of the tests; failed ones come first."""
+
+
+def only_after(engine: KeptPaths, difference: Difference, expected: Mapping[Tokens, Any]) -> str:
+    """Return the end of a sentence about the earlier test after which alone a token is wrong; "" if there is none.
+
+    The tokens at the place of the wrong one are divided by a test that is made before all earlier tokens are
+    determined: the law of the token is wrong after the test failed (or passed) at least once, and right after every
+    text for which it did not.
+
+    Args:
+        engine: All paths of the engine. Returns "" if it has more than are kept.
+        difference: The first wrong token. Returns "" if it is in one of several texts.
+        expected: The expected law of texts.
+    """
+    if not difference.expected or sum(1 for _ in engine) >= MOST_PATHS:
+        return ""
+    found, should = list(_emitted(engine, len(difference.before))), _laws(_begun(expected, len(difference.before)))
+    for end in dict.fromkeys(end for one in found for end in one.ends):
+        after, others = (
+            _laws((one.before, one.token, one.mass) for one in found if (end in one.ends) is inside)
+            for inside in (True, False)
+        )
+        wrong = _differs(after.get(difference.before, difference.expected), difference.expected)
+        if others and wrong and not any(_differs(law, should.get(before, {})) for before, law in others.items()):
+            return f"; wrong only after a {end}"
+    return ""
+
+
+def _emitted(engine: KeptPaths, number: int) -> Iterator[_Emitted]:
+    """Yield the first ``number`` tokens, and the next one, of each text of ``engine`` that has as many tokens."""
+    texts = [
+        (path, (*text, END), float(path.weight * share))
+        for path in engine
+        for text, share in outcomes_of(path.outcome)
+        if share and len(text) >= number
+    ]
+    begun = dict[tuple[int, ...], set[Tokens]]()
+    for path, text, _ in texts:
+        for length in range(len(path.choices) + 1):
+            begun.setdefault(path.choices[:length], set()).add(text[:number])
+    for path, text, mass in texts:
+        lengths = range(len(path.choices) + 1)
+        first = next((length for length in lengths if len(begun[path.choices[:length]]) == 1), None)
+        coins = [item for item in draws_of(path.decisions[:first]) if item.place and not item.is_lookup]
+        failed = [FAILED.format(item.place) for item in coins if item.low > 0 and item.high >= 1]
+        passed = [PASSED.format(item.place) for item in coins if item.low <= 0 and item.high < 1]
+        yield _Emitted(text[:number], text[number], mass, tuple(dict.fromkeys((*failed, *passed))))
+
+
+def _begun(law: Mapping[Tokens, Any], number: int) -> Iterator[tuple[Tokens, int, float]]:
+    """Yield (first ``number`` tokens, next token, probability) for each text of ``law`` with as many tokens."""
+    for text, mass in law.items():
+        if len(text) >= number:
+            yield text[:number], (*text, END)[number], float(mass)
+
+
+def _laws(found: Iterable[tuple[Tokens, int, float]]) -> dict[Tokens, dict[int, float]]:
+    """Return the law of the next token after each text in ``found``, which has (text, next token, probability)."""
+    masses: dict[Tokens, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for before, token, mass in found:
+        masses[before][token] += mass
+    return {
+        before: {token: mass / total for token, mass in law.items()}
+        for before, law in masses.items()
+        if (total := sum(law.values()))
+    }
+
+
+def _differs(law: Mapping[int, float], expected: Mapping[int, Any]) -> bool:
+    """Return whether a probability in ``law`` differs from the one in ``expected`` by more than rounding."""
+    return any(abs(law.get(token, 0) - float(expected.get(token, 0))) > NEAR_LAW for token in law.keys() | expected)
