@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from property_tests.checks.explaining.test_engine_paths import DRAFT, TARGET
+from property_tests.checks.explaining.test_engine_paths import TARGET
 from property_tests.checks.explaining.test_round_faults import choose
 from specverify.testing import SpeculationRefuted, check_engine
 

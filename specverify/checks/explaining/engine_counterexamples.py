@@ -154,9 +154,10 @@ def program_counterexample(
         named = explain_token(difference, program.rows(worst), paths_drawn, size, read) or changed_odds_of(readings)
         named = named or (or_none(draft_of_other_text, difference, asked, drawn[0]) or "" if asked else "")
     if not named:
-        says_why = NOT_EXCLUDED in difference.sentence
-        fault = difference.fault + (or_none(only_after, engine, difference, expected) or "")
-        unnamed = example._replace(fault=fault, rows=difference.rows, named=says_why)
+        more = or_none(only_after, engine, difference, expected) or ""
+        unnamed = example._replace(
+            fault=difference.fault + more, rows=difference.rows, named=NOT_EXCLUDED in difference.sentence
+        )
         return or_none(_of_request_alone, program, difference) or unnamed
     own = rounds if rounds is not None and named == rounds.fault else EngineRounds([], "")
     let = with_contexts(example.let, own.contexts if trace else ())  # else the prompt of these texts is not known
