@@ -82,6 +82,7 @@ def opened(name, shape=0, dtype="float32"):
     return calls_subject(VERIFIERS[name], "it", [hard_calls(SIZE, GAMMA, dtype)[shape]]).calls[0].open()
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("name", sorted(VERIFIERS))
 def test_right_rules_end_as_the_program_does(name):
     assert coupled(partial(emitted_by, opened(name)), RUNS) == (RUNS, "", (), "")

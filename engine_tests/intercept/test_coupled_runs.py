@@ -41,7 +41,7 @@ def fresh_rules():
     forget_rules()
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough(keep=9)
 @pytest.mark.parametrize("call", PROGRAMS, ids=lambda call: call.__name__)
 def test_right_rules_end_as_the_program_does(call):
     assert coupled(program_of(call), CONTROL_RUNS)._replace(ties=()) == (CONTROL_RUNS, "", (), "")

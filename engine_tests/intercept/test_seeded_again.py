@@ -49,6 +49,7 @@ def check_fits(law, samples):
         assert chisquare(counts, [mass * len(samples) for mass in law.values()]).pvalue > ALARM
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("rows", TWICE)
 def test_two_outcomes_have_the_joint_law_of_torch(rows, dtype):

@@ -76,7 +76,7 @@ def test_two_rows_behind_one_that_is_rejected_at_once_are_looked_at_together():
     assert joint.figures["tv"] > 0.05
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(
     "verify",
     [

@@ -139,6 +139,7 @@ def test_a_correct_verifier_holds_at_every_setting(verify, check):
     assert verdict.figures["cases"] >= 20
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     "verify",
     [target_only, draft_only, temperature_last, nucleus_of_the_draft, nucleus_first, nearly_greedy, all_tokens_for_one],

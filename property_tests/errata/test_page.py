@@ -13,6 +13,7 @@ from tools.pages.errata_page import MODULES, page, rows_of
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.thorough
 def test_the_page_is_what_the_tests_compute():
     assert (ROOT / "docs" / "errata.md").read_text("utf-8") == page()
 

@@ -182,6 +182,7 @@ def sglang_refuses(body):
             raise Refused(400, {"error": {"message": f"SamplingParams: unexpected keyword argument '{name}'"}})
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(("name", "check"), [("TGI /generate", tgi_refuses), ("SGLang /generate", sglang_refuses)])
 def test_options_of_other_servers_are_left_out(name, check, tmp_path):
     prompt = "2" if FAKES[name].takes_ids else "d"
@@ -341,6 +342,7 @@ def mute(body, headers):
     return fake_servers.texts_alone(Model(), body)
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     ("answer", "said"),
     [

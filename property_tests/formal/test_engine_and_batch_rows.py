@@ -111,6 +111,7 @@ def test_the_row_has_the_joint_law_of_its_program(name):
     assert disagreements(name, *PROGRAMS[name], FEW.get(name, TABLES)) == []
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [

@@ -339,7 +339,7 @@ PROGRAMS = {
 """Row -> its options, and the round of its program."""
 
 
-@pytest.mark.thorough(keep=4)
+@pytest.mark.thorough(keep=12)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_row_has_the_joint_law_of_its_program(name):
     options, program = PROGRAMS[name]

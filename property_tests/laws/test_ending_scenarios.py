@@ -109,7 +109,7 @@ def verdict_of(make, names, check="law_is_target"):
     return run_check(subject, check_named(check), Checklist(()))
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(
     ("make", "names"),
     [
@@ -248,6 +248,7 @@ def token_by_token(scenario):
     return decode
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     ("names", "said"),
     [

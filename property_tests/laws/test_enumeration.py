@@ -108,7 +108,7 @@ def test_equal_outcomes_of_different_paths_add_up():
 # Merged laws
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough(keep=9)
 @pytest.mark.parametrize("row", ALGORITHMS, ids=lambda row: row.name)
 @examples(6)
 @given(task=tasks(2, 2, 3), prompt=prompts(2), data=st.data())

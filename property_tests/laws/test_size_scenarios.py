@@ -104,7 +104,7 @@ def with_slots(slots, scenario):
     return decode
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("slots", [4, 6])
 def test_slots_of_q_that_are_too_few_for_the_drafts_are_refuted(slots):
     make, options = partial(with_slots, slots), {"quick": True, "checks": ["law_is_target"]}

@@ -93,8 +93,13 @@ def status_without_the_bug(subject, check):
     return status
 
 
-@each(mutants())
-def test_the_named_check_refutes_the_mutant_and_without_the_bug_its_case_holds(mutant):
+OPENED = {mutant: mutant.open() for mutant in mutants()}
+KINDS = {(mutant.killed_by, subject.rational, bool(subject.programs)): mutant for mutant, subject in OPENED.items()}
+"""One mutant for each check and kind of subject."""
+
+
+def check_refutation(mutant):
+    """Check that the named check refutes ``mutant``, and holds in the same case without the bug."""
     verdict = refutation(mutant)
     assert verdict.status is Status.REFUTED, verdict.statement
     assert verdict.counterexample.let
@@ -109,15 +114,21 @@ def test_the_named_check_refutes_the_mutant_and_without_the_bug_its_case_holds(m
         assert run_case(*again(control, check_named(mutant.killed_by), wanted)).status in CLEAN_OR_DECLARED
 
 
+@each(KINDS.values())
+def test_a_mutant_of_each_kind_is_refuted_and_without_the_bug_its_case_holds(mutant):
+    check_refutation(mutant)
+
+
+@pytest.mark.thorough(keep=6)
+@each(mutant for mutant in mutants() if mutant not in KINDS.values())
+def test_the_named_check_refutes_the_mutant_and_without_the_bug_its_case_holds(mutant):
+    check_refutation(mutant)
+
+
 @pytest.mark.thorough(keep=24)
 @each(mutants())
 def test_the_named_check_holds_without_the_bug(mutant):
     assert status_without_the_bug(mutant.control(), check_named(mutant.killed_by)) in CLEAN_OR_DECLARED
-
-
-OPENED = {mutant: mutant.open() for mutant in mutants()}
-KINDS = {(mutant.killed_by, subject.rational, bool(subject.programs)): mutant for mutant, subject in OPENED.items()}
-"""One mutant for each check and kind of subject: a replay repeats one case, in the same way for all of a kind."""
 
 
 @pytest.mark.thorough(keep=4)

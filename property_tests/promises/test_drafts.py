@@ -83,6 +83,7 @@ KEYS = {
 }
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("key", KEYS)
 def test_a_draft_row_that_is_cached_for_another_request_is_refuted(key):
     verdict = found(lambda s: prefix_cached(s, KEYS[key]))
@@ -133,6 +134,7 @@ def test_drafts_far_behind_the_end_are_no_fault(monkeypatch):
     assert found(engine(lambda text, drafts, before: text + drafts, gamma=9)).status == "holds"
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("gamma", RIGHT)
 def test_right_chains_hold(gamma):
     assert found(RIGHT[gamma]).status == "holds"

@@ -31,7 +31,7 @@ def verdict(make, returns):
     return next(v for v in found if v.check == "statistics_match")
 
 
-@pytest.mark.thorough(keep=4)
+@pytest.mark.thorough(keep=8)
 @pytest.mark.parametrize("fault", STATISTICS)
 def test_a_wrong_number_is_refuted(fault):
     make = in_turn if fault == "usage of all requests" else returning

@@ -30,7 +30,7 @@ def named(fault):
     return {name: ALL.get(name, "plain")}
 
 
-@pytest.mark.thorough(keep=7)
+@pytest.mark.thorough(keep=14)
 @pytest.mark.parametrize("fault", VALUES)
 def test_a_wrong_value_is_refuted(fault):
     value = verdicts(
@@ -70,6 +70,7 @@ def in_rounds(s, early):
     return decode
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("early", [False, True])
 def test_a_stream_may_send_its_snapshots_at_any_length(early):
     found = verdicts(partial(in_rounds, early=early), {"snapshots": text_of}, checks=["values_match"])["values_match"]

@@ -50,7 +50,7 @@ def attempt(rule, what, seconds=60):
     return ProofSearch(STATEMENTS[what], rule, 2, 1, seconds).run(what)
 
 
-@pytest.mark.thorough(keep=5)
+@pytest.mark.thorough(keep=15)
 @pytest.mark.parametrize(
     ("name", "vocabulary", "gamma"),
     [

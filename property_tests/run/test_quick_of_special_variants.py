@@ -66,6 +66,7 @@ def tree(wrong_level: int, wrong_sibling: int) -> Any:
 TOP_K = {"form": "tree", "drafts": "top_k"}
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(
     ("verify", "options", "status"),
     [

@@ -144,6 +144,7 @@ SCENARIOS = 4
 """About as many scenarios of a verifier are examined: each has all ends of a round of two drafts."""
 
 
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize("convention", [*CONVENTIONS, *NAMED, *BATCHES], ids=lambda one: one.__name__)
 def test_the_law_is_that_of_all_emitted_tokens(convention):
     assert verdict(convention(residual), "law_is_target", SCENARIOS, form=None).status is Status.HOLDS

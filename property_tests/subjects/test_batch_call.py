@@ -95,6 +95,7 @@ def test_rows_that_wait_for_each_other_hold():
     assert verdict_of(made("least of all"), AT_ONCE[:-2]).status is Status.HOLDS
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("plan", ["coins of one row", "as many as the first", "padded", "length of the longest"])
 def test_what_rows_do_to_each_other_is_refuted(plan):
     """Each row alone is right, so one request after another is."""

@@ -191,6 +191,7 @@ WRONG = {
 }
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("gamma", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("name", WRONG)
 def test_an_engine_that_is_wrong_in_one_constellation_has_another_text(name, gamma):

@@ -50,6 +50,7 @@ def block_verification(fault: str, wrong: int) -> Any:
     return verify
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("wrong", [1, 2])
 @pytest.mark.parametrize("fault", ["residual", "acceptance", "reset", "limit"])
 def test_a_wrong_product_is_refuted(fault: str, wrong: int) -> None:

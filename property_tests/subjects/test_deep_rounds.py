@@ -46,7 +46,7 @@ def status_of(subject):
     return run_check(subject.with_situations(Variant, ()), LAW, Checklist(())).status
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(
     ("wrong", "expected"),
     [

@@ -50,6 +50,7 @@ class Engine:
         return new
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(("overlooks", "status"), [(False, Status.HOLDS), (True, Status.REFUTED)])
 def test_an_end_that_replaces_drafts_after_an_accepted_one_is_seen(overlooks, status):
     def make(scenario):

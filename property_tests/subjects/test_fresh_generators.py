@@ -107,6 +107,7 @@ def verdict_of_engine(make):
     return law_verdict(make, SCENARIOS[:3])
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     ("verdict_of", "subject"), [(verdict_of_verifier, verify_with), (verdict_of_engine, engine_with)]
 )

@@ -73,6 +73,7 @@ def status_of(scenarios, fault):
     return law_verdict(make, scenarios).status
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("fault", ["second", "prompt", "residual"])
 def test_a_processor_of_two_tokens_is_applied_to_every_draft(fault):
     assert status_of([SECOND_ROUND], fault) is Status.REFUTED

@@ -48,6 +48,7 @@ def verifier(draw: Callable[[Pmf], int]) -> Callable[..., list[int]]:
     return verify
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(
     ("draw", "status"),
     [

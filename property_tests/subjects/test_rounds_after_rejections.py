@@ -55,6 +55,7 @@ def status_of(wrong_after: int, scenarios: Iterable[Any]) -> Status:
     return law_verdict(engine(wrong_after), scenarios).status
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(("wrong_after", "expected"), [(3, Status.REFUTED), (4, Status.REFUTED), (NEVER, Status.HOLDS)])
 def test_a_round_after_rejected_ones_is_examined(wrong_after: int, expected: Status) -> None:
     assert status_of(wrong_after, [AFTER_REJECTIONS]) is expected

@@ -80,13 +80,14 @@ def status(verify: Any, drafts: Drawn, form: Any = "tree") -> Status:
 pytestmark = pytest.mark.usefixtures("unexplained")
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize("drafts", ["with_replacement", "without_replacement", "top_k"])
 @pytest.mark.parametrize("wrong", [(1, 2), (2, 1), (2, 2)], ids=str)
 def test_a_fault_at_one_sibling_is_refuted(drafts: Drawn, wrong: tuple[int, int]) -> None:
     assert status(one_tree(drafts, wrong), drafts) is Status.REFUTED
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("drafts", ["with_replacement", "without_replacement", "top_k"])
 def test_the_right_rule_holds(drafts: Drawn) -> None:
     assert status(one_tree(drafts, NEVER), drafts) is Status.HOLDS

@@ -139,7 +139,7 @@ def test_a_threshold_is_refuted(guard, tau):
     assert status_of(verifier_subject(wrong, "a verifier")) is Status.REFUTED
 
 
-@pytest.mark.thorough(keep=4)
+@pytest.mark.thorough(keep=16)
 @pytest.mark.parametrize("tau", [1e-20, 1e-10, 1e-8, 1e-6])
 @pytest.mark.parametrize("guard", THRESHOLDS)
 def test_a_threshold_that_only_rounding_meets_holds(guard, tau):

@@ -110,6 +110,7 @@ def test_a_right_server_holds():
     assert {"values_match", "seed_repeats"} <= {v.check for v in found}
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     ("fault", "name"),
     [
@@ -135,6 +136,7 @@ def test_a_seed_that_is_ignored_is_refuted():
     assert "seed_repeats" in {v.check for v in found if v.status == "refuted"}
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(("fault", "status"), [("", "holds"), ("last chunk lost", "refuted")])
 def test_the_chunks_of_a_stream_add_up(fault, status, monkeypatch):
     monkeypatch.setattr("specverify.promises.sampled.SAMPLES", 50)

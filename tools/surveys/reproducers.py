@@ -19,6 +19,7 @@ import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -160,6 +161,7 @@ def cause_of(cell: str, listed: list[Cause]) -> Cause | None:
     return next((cause for cause in listed if any(fnmatchcase(cell, pattern) for pattern in cause.cells)), None)
 
 
+@cache
 def cells_of() -> Mapping[Cause, list[str]]:
     """Return the refuted cells of each cause."""
     listed = causes()

@@ -44,7 +44,7 @@ def judged(setting, engine=assisted_engine):
     return compare(of_engine(program), CONDITIONS, program.law(), "the target's")
 
 
-@pytest.mark.thorough(keep=4)
+@pytest.mark.thorough(keep=12)
 @pytest.mark.parametrize("engine", [assisted_engine, prompt_lookup_engine])
 @pytest.mark.parametrize("setting", PROGRAMS, ids=lambda setting: setting.name)
 def test_the_law_is_the_targets_within_float32_rounding(setting, engine):

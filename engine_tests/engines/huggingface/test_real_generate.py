@@ -29,7 +29,7 @@ def name_of(value: Any) -> str:
     return str(getattr(value, "name", "") or value.__name__)
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize("setting", SETTINGS, ids=name_of)
 def test_plain_generation_follows_the_exact_law(setting: EngineSetting) -> None:
     """TV of 40 000 draws from at most 200 outcomes stays below .04 but once in 100 000 runs.

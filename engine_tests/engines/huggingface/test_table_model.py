@@ -48,7 +48,7 @@ def distance(way, shape="generic", **options):
     return total_variation(law, table_law(target, PROMPT, HORIZON)).high
 
 
-@pytest.mark.thorough(keep=8)
+@pytest.mark.thorough(keep=24)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_law_is_the_tables(shape, way):

@@ -65,6 +65,7 @@ def decoder(scenario, fault):
     return decode
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     ("fault", "said"),
     [

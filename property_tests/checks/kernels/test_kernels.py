@@ -35,7 +35,7 @@ def named(verdicts, check):
     return next(verdict for verdict in verdicts if verdict.check == check)
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize("name", CONVENTIONS)
 def test_right_kernels_hold_in_every_convention(name):
     kernel, convention = CONVENTIONS[name]
