@@ -63,7 +63,7 @@ def test_what_cannot_be_told_says_why(idiom):
     assert LINES[idiom.part, idiom.name] == line_of(idiom, None)
 
 
-@pytest.mark.thorough(keep=10)
+@pytest.mark.thorough(keep=30)
 @named(IDIOMS)
 def test_a_sample_that_it_draws_by_itself_fits_and_one_of_its_twin_does_not(idiom):
     law, level = rejection_law(idiom.gamma), ALARM / len(IDIOMS)
@@ -78,7 +78,7 @@ def test_a_sample_that_it_draws_by_itself_fits_and_one_of_its_twin_does_not(idio
     assert fits(partial(sample, idiom.wrong, idiom.gamma)).verdict is FitVerdict.REFUTED
 
 
-@pytest.mark.thorough(keep=10)
+@pytest.mark.thorough(keep=30)
 @named(KNOWN)
 def test_the_checks_hold_the_right_one_and_refute_the_twin(idiom):
     place = IDIOMS.index(idiom)
