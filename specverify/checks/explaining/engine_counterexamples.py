@@ -69,7 +69,7 @@ from specverify.checks.explaining.queried_tokens import QueriedTokens
 from specverify.checks.explaining.reused_rows import REUSED
 from specverify.checks.explaining.round_readings import UNDRAWN_WORDS, Models, Reading
 from specverify.checks.explaining.used_rows import REJECTED_CHANGES, wrong_row_used
-from specverify.checks.explaining.wrong_tokens import HeaviestPaths, draft_of_other_text, explain_token
+from specverify.checks.explaining.wrong_tokens import HeaviestPaths, draft_of_other_text, explain_token, quoted_row
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import total_variation
 from specverify.laws.paths import Path, outcomes_of
@@ -154,15 +154,27 @@ def program_counterexample(
         named = explain_token(difference, program.rows(worst), paths_drawn, size, read) or changed_odds_of(readings)
         named = named or (or_none(draft_of_other_text, difference, asked, drawn[0]) or "" if asked else "")
     if not named:
-        more = or_none(only_after, engine, difference, expected) or ""
-        unnamed = example._replace(
-            fault=difference.fault + more, rows=difference.rows, named=NOT_EXCLUDED in difference.sentence
-        )
-        return or_none(_of_request_alone, program, difference) or unnamed
+        alone = or_none(_of_request_alone, program, difference)
+        return alone or _without_cause(example, difference, paths_drawn, size)
     own = rounds if rounds is not None and named == rounds.fault else EngineRounds([], "")
     let = with_contexts(example.let, own.contexts if trace else ())  # else the prompt of these texts is not known
     sure = program.is_probe and (own.named or proved or bool(changed) or REJECTED_CHANGES in named)
     return example._replace(let=let, fault=named, rows=(difference.fault, *difference.rows), sure=sure)
+
+
+def _without_cause(
+    example: Counterexample, difference: Difference, heaviest: HeaviestPaths, size: int
+) -> Counterexample:
+    """Return ``example`` with a sentence about the first wrong token, whose cause is not known.
+
+    The sentence quotes the row from which the token is drawn, if a draw on the paths ``heaviest`` shows it, and states
+    after which earlier test alone the token is wrong, if there is one. A token that no mask excludes is a cause.
+    """
+    quoted = quoted_row(difference, heaviest, size)
+    rows = (difference.fault, *difference.rows) if quoted else difference.rows
+    after = or_none(only_after, heaviest.engine, difference, heaviest.expected) or ""
+    fault = (quoted or difference.fault) + after
+    return example._replace(fault=fault, rows=rows, named=NOT_EXCLUDED in difference.sentence)
 
 
 def _read_fault(shown: Sequence[Reading], paths: int) -> str:

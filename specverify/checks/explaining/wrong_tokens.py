@@ -74,29 +74,45 @@ def explain_token(
 
 
 def _row_of_token(heaviest: HeaviestPaths, before: Tokens, seen: Sequence[Any], p: Sequence[Any]) -> str:
-    """Return a sentence about the row from which the token after ``before`` is drawn; the expected row is ``p``.
+    """Return a sentence that names the row from which the token after ``before`` is drawn; the expected row is ``p``.
 
-    ``seen`` is the observed law of the token. Returns "" if no draw on the paths ``heaviest`` has this law, or if the
-    token is certain, because too many draws have such a law.
+    ``seen`` is the observed law of the token. Returns "" if the row has no name, or if ``quoted_row`` finds no draw.
     """
-    number = len(before) + 1
-    if max(seen) >= CERTAIN:
-        return ""
-    for items in heaviest.drawn:
-        at = next((item.place for item in items if same_row(item.pmf, seen, NEAR)), "")
-        if at and _is_from_q(heaviest, seen, p):
-            said = f"the token after accepted drafts, new token {number}, is drawn from q = {short_row(seen)} at {at}"
-            return f"{said}, expected p = {short_row(p)}"
-        if at:
-            said = f"new token {number} is drawn from {short_row(seen)} at {at}, expected p = {short_row(p)}"
-            other = other_in_one_token(seen, p, NEAR_LAW)
-            if other in before:
-                counted = "counted it too often" if seen[other] < p[other] else "did not count it"
-                said += f": other odds of token {other} alone, which is new token {before.index(other) + 1}, as if a "
-                said += f"penalty {counted}"
-            more = not_excluded(seen, p)
-            return f"{said}: p with {more.rstrip(',')}" if more else said
-    return ""
+    said = _quoted(heaviest, before, seen, p)
+    if said and _is_from_q(heaviest, seen, p):
+        at = _place_of(heaviest, seen)
+        from_q = f"the token after accepted drafts, new token {len(before) + 1}, is drawn from q = {short_row(seen)}"
+        return f"{from_q} at {at}, expected p = {short_row(p)}"
+    other = other_in_one_token(seen, p, NEAR_LAW) if said else None
+    odds = ""
+    if other in before:
+        counted = "counted it too often" if seen[other] < p[other] else "did not count it"
+        odds = f": other odds of token {other} alone, which is new token {before.index(other) + 1}, as if a penalty "
+        odds += counted
+    more = not_excluded(seen, p) if said else ""
+    return f"{said}{odds}" + (f": p with {more.rstrip(',')}" if more else "") if odds or more else ""
+
+
+def quoted_row(difference: Difference, heaviest: HeaviestPaths, size: int) -> str:
+    """Return the sentence with the row from which the first wrong token is drawn, and the line of the draw.
+
+    It names no cause. Returns "" if no draw on the paths ``heaviest`` has the observed law of the token, or if the
+    token is certain, because too many draws have such a law. ``size`` is the vocabulary size.
+    """
+    seen, p = ([law.get(token, 0) for token in range(size)] for law in (difference.seen, difference.expected))
+    return _quoted(heaviest, difference.before, seen, p) if any(seen) and END not in difference.seen else ""
+
+
+def _quoted(heaviest: HeaviestPaths, before: Tokens, seen: Sequence[Any], p: Sequence[Any]) -> str:
+    at = _place_of(heaviest, seen) if max(seen) < CERTAIN else ""
+    said = f"new token {len(before) + 1} is drawn from {short_row(seen)} at {at}, expected p = {short_row(p)}"
+    return said if at else ""
+
+
+def _place_of(heaviest: HeaviestPaths, seen: Sequence[Any]) -> str:
+    """Return the program line of the first draw from the row ``seen``; "" if there is none."""
+    places = (item.place for items in heaviest.drawn for item in items if same_row(item.pmf, seen, NEAR))
+    return next(filter(None, places), "")
 
 
 def draft_of_other_text(difference: Difference, trace: Trace, drawn: Sequence[PathDraw]) -> str:
