@@ -61,6 +61,8 @@ class RunLimits(NamedTuple):
 
 ENGINE_LIMITS = RunLimits(4_000, 10_000, 100, "all cases")
 """For engines, whose runs decode whole texts. Small cases are examined first."""
+USUAL_TOKENS = 12
+"""An engine program with more new tokens in a run may take fewer runs, in proportion: its runs take as much longer."""
 OTHER_LIMITS = RunLimits(20_000, 20_000, 500, "skipped cases")
 """For other subjects. Code that draws in a loop until a token is accepted has too many runs in most cases."""
 
@@ -107,7 +109,13 @@ def most_runs(case: Case, conditions: Conditions, taken: RunsTaken = NO_RUNS) ->
     """
     limits = _limits(case)
     counted = taken.by_all if limits is ENGINE_LIMITS else taken.by_skipped
-    return min(conditions.runs, limits.of_case, max(limits.of_small_case, limits.of_check - counted))
+    of_case = max(limits.of_small_case, limits.of_case * USUAL_TOKENS // max(USUAL_TOKENS, _tokens(case)))
+    return min(conditions.runs, of_case, max(limits.of_small_case, limits.of_check - counted))
+
+
+def _tokens(case: Case) -> int:
+    """Return the number of new tokens in a run of ``case``; 0 if it is not known."""
+    return case.situation.tokens if isinstance(case.situation, EngineProgram) else 0
 
 
 def first_runs(case: Case, most: int) -> int | None:
@@ -118,6 +126,14 @@ def first_runs(case: Case, most: int) -> int | None:
     """
     limits = _limits(case)
     return limits.of_small_case if limits is ENGINE_LIMITS and most > limits.of_small_case else None
+
+
+def second_runs(case: Case, most: int) -> int | None:
+    """Return the number of runs in which the second attempt at ``case`` must follow all paths; None if it need not.
+
+    A program with more than the usual number of tokens is skipped if it has far more paths than its limit ``most``.
+    """
+    return most if _tokens(case) > USUAL_TOKENS else None
 
 
 def runs_in_words(case: Case, conditions: Conditions, taken: RunsTaken) -> str:

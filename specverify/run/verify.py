@@ -42,6 +42,7 @@ from specverify.run.quick import (
     name_of_case,
     quick_cases,
     runs_in_words,
+    second_runs,
 )
 from specverify.run.replays import identifier_of
 from specverify.subjects.subject import EngineProgram, NothingAllowed, SettingRefused, Subject
@@ -390,7 +391,8 @@ class _CaseResults(NamedTuple):
             for case in group:
                 most = most_runs(case, conditions, taken) if quick else conditions.runs
                 first = first_runs(case, most) if quick and is_first else None
-                limited = conditions._replace(runs=most, complete_within=first)
+                within = first if is_first or not quick else second_runs(case, most)
+                limited = conditions._replace(runs=most, complete_within=within)
                 try:
                     examination = _examine(case, limited, quick=quick)
                 except DoesNotApply as reason:

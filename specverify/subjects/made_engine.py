@@ -327,6 +327,7 @@ def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS)
         rows=partial(_rows, scenario),
         trace=partial(_traced, make, scenario),
         most_paths=MOST_PATHS,
+        tokens=scenario.horizon,
         probe=partial(_probe, make, like._replace(observer=None)),
         not_examined=() if like.stops else (NO_ENDS,),
     )
@@ -360,6 +361,7 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
         alone=partial(_serving_one, make, requests, like),
         trace=partial(_traced_serving, make, requests),
         most_paths=MOST_PATHS,
+        tokens=sum(scenario.horizon for scenario in requests.each),
         probe=partial(_probe, make, like._replace(observer=None)),
     )
 

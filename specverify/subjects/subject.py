@@ -297,6 +297,8 @@ class EngineProgram(NamedTuple):
     """``trace(choices)`` repeats a path; returns its tokens and model queries, if specverify made the models."""
     most_paths: float = math.inf
     """The case is skipped if the program has about this many paths or more; other cases take its place."""
+    tokens: int = 0
+    """The number of new tokens of one run, of all its requests together; 0 if it is not known."""
     in_quick: bool = False
     """Whether the quick plan always compares its law: it has an unusual size or a planned batch, and few paths."""
     probe: Callable[[], EngineProgram] | None = None
