@@ -131,9 +131,10 @@ def first_runs(case: Case, most: int) -> int | None:
 def second_runs(case: Case, most: int) -> int | None:
     """Return the number of runs in which the second attempt at ``case`` must follow all paths; None if it need not.
 
-    A program with more than the usual number of tokens is skipped if it has far more paths than its limit ``most``.
+    A program with more than the usual number of tokens gets half of its limit ``most``. It is skipped without a run if
+    it seems to have more paths than ``most``.
     """
-    return most if _tokens(case) > USUAL_TOKENS else None
+    return most // 2 if _tokens(case) > USUAL_TOKENS else None
 
 
 def runs_in_words(case: Case, conditions: Conditions, taken: RunsTaken) -> str:
