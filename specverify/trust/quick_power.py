@@ -398,9 +398,10 @@ machine, and does not depend on elapsed time. A *run* is one execution of the su
 A case of more than 20 000 runs is skipped, and the verdict states this. After the first skipped case only cases of at
 most 500 runs are examined: code that draws in a loop until a token is accepted has too many runs in most cases, and
 each of them has many draws. A run of an engine decodes whole texts, so the limit for engines is 4 000 runs a case and
-10 000 runs a check; after that only cases of at most 100 runs are examined. With all uniforms at an end of their range,
-100 paths of an engine are examined at each end. If no case of the list can be enumerated for a subject, other cases are
-tried until one can.
+10 000 runs a check; after that only cases of at most 100 runs are examined. A case whose runs have more than 12 new
+tokens may take fewer runs, in proportion, and is skipped if it seems to need more. With all uniforms at an end of their
+range, 100 paths of an engine are examined at each end. If no case of the list can be enumerated for a subject, other
+cases are tried until one can.
 
 The law of the text is also compared in nine scenarios (`QUICK_SCENARIOS`) and, for engines, in some batches and three
 texts with an end that no list contains.
