@@ -109,7 +109,8 @@ def most_runs(case: Case, conditions: Conditions, taken: RunsTaken = NO_RUNS) ->
     """
     limits = _limits(case)
     counted = taken.by_all if limits is ENGINE_LIMITS else taken.by_skipped
-    of_case = max(limits.of_small_case, limits.of_case * USUAL_TOKENS // max(USUAL_TOKENS, _tokens(case)))
+    scaled = limits.of_case * USUAL_TOKENS // max(USUAL_TOKENS, _tokens(case))
+    of_case = max(scaled, min(limits.of_small_case, limits.of_case))
     return min(conditions.runs, of_case, max(limits.of_small_case, limits.of_check - counted))
 
 

@@ -83,6 +83,8 @@ PROCESSED = "p as in the call without speculation"
 COMPARED_TEXTS = 64
 """The largest number of texts at which the rows of the target are compared with the expected law."""
 
+TWO = 2
+"""The size of a vocabulary in which a wrong row shows no cause."""
 MOST_LAWS = 500
 """The largest number of next tokens whose laws are compared with a changed p."""
 
@@ -168,13 +170,14 @@ def _without_cause(
     """Return ``example`` with a sentence about the first wrong token, whose cause is not known.
 
     The sentence quotes the row from which the token is drawn, if a draw on the paths ``heaviest`` shows it, and states
-    after which earlier test alone the token is wrong, if there is one. A token that no mask excludes is a cause.
+    after which earlier test alone the token is wrong, if there is one. A token that no mask excludes is a cause. A row
+    of more than two tokens is taken for one too: the odds of two tokens differ in any other row, whatever its cause.
     """
     quoted = quoted_row(difference, heaviest, size)
     rows = (difference.fault, *difference.rows) if quoted else difference.rows
     after = or_none(only_after, heaviest.engine, difference, heaviest.expected) or ""
-    fault = (quoted or difference.fault) + after
-    return example._replace(fault=fault, rows=rows, named=NOT_EXCLUDED in difference.sentence)
+    named = NOT_EXCLUDED in difference.sentence or (bool(quoted) and size > TWO)
+    return example._replace(fault=(quoted or difference.fault) + after, rows=rows, named=named)
 
 
 def _read_fault(shown: Sequence[Reading], paths: int) -> str:
