@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from specverify.checks.explaining.round_faults import Context
-from specverify.checks.explaining.round_readings import Reading
+from specverify.checks.explaining.round_readings import UNDRAFTED, Reading, ReadRound
 from specverify.checks.explaining.wording import apart, short, short_row
 from specverify.reference import Pmf, Tokens
 from specverify.subjects.subject import EngineProgram, InScenario
@@ -28,6 +28,8 @@ NEAR = 1e-9
 """The rounding error of the entries of a row."""
 NEAR_LAW = 1e-6
 """The rounding error of probabilities that are sums over paths."""
+SURE = " (p = 1)"
+"""The end of the words for a token that is certain."""
 
 
 def or_none(explain: Callable[Given, Found], *given: Given.args, **named: Given.kwargs) -> Found | None:
@@ -101,7 +103,8 @@ def words_of_rounds(reading: Reading) -> str:
     """Return the rounds of a path in words, one line for each, with an arrow at the first round that deviates.
 
     ``reading`` is the path, described as rounds. The lines end with the deviating round. If the deviation belongs to no
-    round, all rounds are listed without an arrow.
+    round, all rounds are listed without an arrow. A token without drafts may belong to the round of the tokens behind
+    it, if no draw shows its draft; then the lines have the numbers of new tokens in place of those of rounds.
     """
     words = list(reading.words)
     number = next((i for i, one in enumerate(reading.rounds) if one.fault), None)
@@ -109,7 +112,36 @@ def words_of_rounds(reading: Reading) -> str:
         words = [*words[:number], f"{words[number]}   <- here"]
     if len(reading.words) < 2:
         return "\n".join(words)
-    return "\n".join(f"round {i}: {one}" for i, one in enumerate(words, 1))
+    if all(one.drafts for one in reading.rounds[:-1]):
+        return "\n".join(f"round {i}: {one}" for i, one in enumerate(words, 1))
+    return "\n".join(_at_new_tokens(reading.rounds[: len(words)], words))
+
+
+def _at_new_tokens(rounds: Sequence[ReadRound], words: Sequence[str]) -> list[str]:
+    """Return the lines ``words`` about ``rounds``, each with the number of its first new token in front.
+
+    Certain tokens in a row share a line.
+    """
+    result, certain = list[str](), list[tuple[int, str]]()
+    for one, said in zip(rounds, words, strict=True):
+        number = len(one.text) - len(rounds[0].text) + 1
+        is_token, token = said.startswith(UNDRAFTED), said.removeprefix(UNDRAFTED)
+        if is_token and token.endswith(SURE):
+            certain.append((number, token.removesuffix(SURE)))
+            continue
+        result += _certain_tokens(certain)
+        certain = []
+        result.append(f"new token {number}: {token}" if is_token else f"from new token {number} on: {said}")
+    return [*result, *_certain_tokens(certain)]
+
+
+def _certain_tokens(tokens: Sequence[tuple[int, str]]) -> list[str]:
+    """Return one line about ``tokens``, which has (number, token) of certain tokens in a row; [] if there is none."""
+    if not tokens:
+        return []
+    first, last = tokens[0][0], tokens[-1][0]
+    numbers = f"new token {first}" if first == last else f"new tokens {first} to {last}"
+    return [f"{numbers}: {' '.join(token for _, token in tokens)}{SURE}"]
 
 
 def lines_of_rows(seen: Mapping[Tokens, Mapping[str, Pmf]], shown: Sequence[Reading] = ()) -> list[str]:

@@ -20,7 +20,7 @@ from specverify.checks.check import slack
 from specverify.checks.explaining.drawn_trees import is_tree
 from specverify.checks.explaining.round_rules import ModelRows, Row, excess, ratio, scaled
 from specverify.intercept.caller import DrawLine
-from specverify.laws.draws import BELOW, Decision
+from specverify.laws.draws import AMONG, BELOW, TOGETHER, Decision
 from specverify.laws.paths import paths
 from specverify.laws.rounding import FLOAT32
 from specverify.laws.scenarios import Scenario
@@ -166,7 +166,7 @@ def _given(here: InScenario, state: State, draft: Draft, runs: Sequence[Any], *,
         lasts,
         laws.get(gamma),
         bonus,
-        _places([(path, done, accepted_of(here, done, bonus=bonus)) for path, done in runs], accept, gamma),
+        _places([(path, done, accepted_of(here, done, bonus=bonus)) for path, done in runs], accept, gamma, laws),
         slack(here, 2 * gamma + 2, epsilon),
         _under_other_parameters(here, state.tokens, tokens) if raw is not None else {},
         is_padded="without drafts" in here.variant.label,
@@ -351,16 +351,20 @@ def _rows(target: LanguageModel, draft: LanguageModel, prefix: Tokens, tokens: T
     )
 
 
-def _places(runs: Sequence[Any], accept: Sequence[Any], gamma: int) -> dict[tuple[str, int], str]:
+def _places(
+    runs: Sequence[Any], accept: Sequence[Any], gamma: int, laws: Mapping[int, Law]
+) -> dict[tuple[str, int], str]:
     """Return (role, position) -> program line, for the draws of rounds with given drafts.
 
     The role is "accept" (the test of a draft), "replace" or "bonus". A test is recognised by its probability; the last
-    decision of a path is the replacement or the bonus.
+    decision of a path is the replacement or the bonus, unless this token is certain and the last decision is a
+    comparison: no comparison looks up a certain token.
 
     Args:
         runs: (path, round, number of accepted drafts) of each round.
         accept: The acceptance probability of each draft.
         gamma: The number of drafts.
+        laws: Number of accepted drafts -> law of the token after them.
     """
     result: dict[tuple[str, int], str] = {}
     for path, _, accepted in runs:
@@ -370,9 +374,11 @@ def _places(runs: Sequence[Any], accept: Sequence[Any], gamma: int) -> dict[tupl
                     result.setdefault(("accept", i), place_of(decision))
     coins = set(result.values())
     for path, done, accepted in runs:
-        own = [place for decision in path.decisions if (place := place_of(decision))]
-        if own and accepted < len(done.tokens) and own[-1] not in coins:
-            result.setdefault(("replace" if accepted < gamma else "bonus", accepted), own[-1])
+        last = next((decision for decision in reversed(path.decisions) if place_of(decision)), None)
+        if last is None or accepted >= len(done.tokens) or place_of(last) in coins:
+            continue
+        if len(laws[accepted]) > 1 or last.site[-2:-1] not in COMPARISONS:
+            result.setdefault(("replace" if accepted < gamma else "bonus", accepted), place_of(last))
     return result
 
 
@@ -382,6 +388,8 @@ def is_coin(decision: Decision, mass: Any) -> bool:
     return compared and abs(float(decision.weights[0]) - float(mass)) < 1e-6
 
 
+COMPARISONS = {(BELOW,), (AMONG,), (TOGETHER,)}
+"""The questions of decisions that compare random numbers."""
 RACE = "race"
 """The beginning of the site of a draw by an argmax over noise; the site of the noise follows."""
 

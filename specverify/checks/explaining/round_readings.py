@@ -69,6 +69,9 @@ ROLES: Mapping[str, frozenset[str]] = {
 }
 """Label of a draw of a decoder -> the roles that the draw can have."""
 
+UNDRAFTED = "next token "
+"""The beginning of the words for the token of a round without drafts."""
+
 
 class Models(NamedTuple):
     """The models and queries with which the draws of a path are assigned to rounds.
@@ -488,7 +491,7 @@ class _PathReader:
             more += PASSED_OVER * (("draft", text) in self.first and now.dropped is None)
             fault = now.fault or (said and f"{self._plain_token(now)} is {said}{_in_parentheses(place)}")
             shown = said or f"p = {short(self.rows.p(text)[token])}{place}"
-            words = ", ".join([*now.words, f"next token {token} ({shown})"])
+            words = ", ".join([*now.words, f"{UNDRAFTED}{token} ({shown})"])
             row = self._drawn_from(at, text, self.rows.p(text)) if drawn else _sure(token, self.size)
             record = now.record("plain", row, place[2:] if drawn else "", fault)
             yield from self._emitted(
@@ -496,10 +499,18 @@ class _PathReader:
             )
 
     def _plain_token(self, now: _RoundReading) -> str:
-        """Return the words for the token of round ``now``, which has no drafts: its number and what was rejected."""
-        several, number = len(now.rejected) > 1, len(now.text) - len(self.models.prompt) + 1
-        said = f"{len(now.rejected)} rejected drafts" if several else "a rejected draft"
-        return f"new token {number}{f', after {said},' if now.rejected else ''}"
+        """Return the words for the token of round ``now``, which has no drafts: its number and what was rejected.
+
+        If other tokens are between the last rejected draft and this token, the number of the draft is stated.
+        """
+        prompt = len(self.models.prompt)
+        number = len(now.text) - prompt + 1
+        if not now.rejected:
+            return f"new token {number}"
+        said = f"{len(now.rejected)} rejected drafts" if len(now.rejected) > 1 else "a rejected draft"
+        last = len(now.rejected[-1]) - prompt
+        far = f" {'the last ' if len(now.rejected) > 1 else ''}at new token {last}" if last < number - 1 else ""
+        return f"new token {number}, after {said}{',' if 'last' in far else ''}{far},"
 
     def _dropped(self, drafted: _DraftReading, kept: _RoundReading) -> Iterator[_Alternative]:
         """Yield each way to interpret a round in which the last draft of ``drafted`` is discarded without a test.
