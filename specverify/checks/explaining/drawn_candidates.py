@@ -46,11 +46,12 @@ def rule_of_candidates(
             return _sentence_of_merged(read)
         if order := _lost_order(read):
             return order
-    name = _name_of_rule(read)
+    name = name_of_candidates(read)
     return f"{name}{_example(read)}" if name else ""
 
 
-def _name_of_rule(rounds: Sequence[TreeRound]) -> str:
+def name_of_candidates(rounds: Sequence[TreeRound]) -> str:
+    """Return the name of the wrong rule that all ``rounds`` follow, in words for candidates; "" if none is found."""
     return name_of_tree_rule(rounds).replace("sibling", "candidate").replace("child", "candidate")
 
 
@@ -83,7 +84,7 @@ def rule_of_drafters(paths: Sequence[tuple[Sequence[PathDraw], Tokens]], trace: 
             rounds.append(TreeRound(Draft(tokens, (-1,) * count, pmfs), prompt, trace.target, left, new[:1]))
         if follows_rejection(rounds):
             return ""
-        names.add(_name_of_rule(rounds))
+        names.add(name_of_candidates(rounds))
         ends += filter(None, [_wrong_end(rounds)])
     name = names.pop() if len(names) == 1 else ""
     name = name or (ends[0] if len(ends) == 1 else "")

@@ -10,6 +10,7 @@ import numpy as np
 
 from specverify.base.verdict import Counterexample
 from specverify.checks.explaining.changed_rows import change_of_all
+from specverify.checks.explaining.chosen_candidates import rule_of_chosen
 from specverify.checks.explaining.counterexample_parts import (
     EVIDENCE,
     MOST_TREE_PATHS,
@@ -344,8 +345,10 @@ def _fault_of_candidates(
         for path in islice(engine, MOST_TREE_PATHS)
         for text, _ in outcomes_of(path.outcome)[:1]
     ]
-    alike = or_none(rule_of_candidates, candidates, trace.target, trace.texts[0][0])
-    return alike or or_none(rule_of_drafters, candidates, trace) or ""
+    prompt = trace.texts[0][0]
+    drawn = or_none(rule_of_candidates, candidates, trace.target, prompt)
+    drawn = drawn or or_none(rule_of_drafters, candidates, trace)
+    return drawn or or_none(rule_of_chosen, candidates, trace.target, prompt) or ""
 
 
 def _after(prompt: Tokens, model: LanguageModel) -> LanguageModel:
