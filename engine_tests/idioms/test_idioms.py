@@ -68,7 +68,7 @@ def drawn_by_itself(idiom, verify, far):
     ).verdict
 
 
-@pytest.mark.thorough(keep=100)
+@pytest.mark.thorough(keep=200)
 @named(IDIOMS)
 def test_a_sample_that_it_draws_by_itself_fits_and_one_of_its_twin_does_not(idiom):
     far = 0.15 if idiom.unknown else min(0.15, 0.8 * distance(idiom, idiom.wrong))

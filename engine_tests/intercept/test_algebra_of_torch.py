@@ -89,7 +89,7 @@ int((P / exponentials()).masked_select(P > 0.2).argmax()) ;; int((P / exponentia
 PAIRS = pairs_of(IDIOMS)
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough(keep=9)
 @pytest.mark.parametrize("pair", PAIRS, ids=[right for right, _ in PAIRS])
 def test_an_idiom_has_its_exact_law_and_its_twin_is_refuted(pair):
     assert judged(LIBRARY, pair, "test_algebra_of_torch.py") == [FitVerdict.FITS, FitVerdict.REFUTED]

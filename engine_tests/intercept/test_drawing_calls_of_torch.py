@@ -27,7 +27,7 @@ def of_kind(kind):
     return pytest.mark.parametrize(("line", "call"), found, ids=[call for _, call in found])
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough(keep=9)
 @of_kind("answered")
 def test_an_answered_call_has_the_law_that_torch_draws_from(line, call):
     assert really(TORCH, line, call) == (True, True)
@@ -47,6 +47,7 @@ def test_a_refused_call_is_named_by_its_line_and_draws_in_fact(line, call):
     assert really(TORCH, line, call) == (True, True)
 
 
+@pytest.mark.thorough(keep=3)
 @of_kind("harmless")
 def test_no_number_comes_of_a_harmless_call(line, call):
     assert really(TORCH, line, call) != (True, True)

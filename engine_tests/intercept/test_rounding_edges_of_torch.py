@@ -55,6 +55,7 @@ def edge_of_a_decision(dtype, size, rounds):
     return worst(size, rounds, error, rounding.of_decision(rounding.spacing(dtype), size))
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("size", SIZES)
 def test_a_decision_is_within_its_bound_and_near_it(dtype, size):

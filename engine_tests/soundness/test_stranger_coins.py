@@ -12,6 +12,7 @@ from test_support.soundness.stranger_coins import COINS
 from tools.pages.sources_page import RIGHT, WRONG, verdicts
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("name", COINS)
 def test_runs_as_they_are_end_as_examined_ones(name):
     toss = COINS[name](RIGHT)

@@ -119,6 +119,7 @@ def test_an_engine_that_loops_has_a_verdict_of_every_check():
     assert [verdict.check for verdict in unready] == [verdict.check for verdict in verdicts]
 
 
+@pytest.mark.thorough
 def test_a_right_subject_with_time_enough_holds():
     verdicts = check_decoder(misbehaving.right, timeout=600.0)
     assert {verdict.status for verdict in verdicts} == {Status.HOLDS}

@@ -14,7 +14,7 @@ PROVED, REFUTED, UNKNOWN = proof.ProofStatus
 # What is proved
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough(keep=9)
 @pytest.mark.parametrize(
     ("name", "vocabulary", "gamma", "what"),
     [
@@ -69,6 +69,7 @@ def test_a_drafter_that_reads_the_text_is_shown_every_text():
 # What is refuted
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     ("name", "vocabulary", "gamma", "what"),
     [

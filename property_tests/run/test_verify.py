@@ -30,6 +30,7 @@ OF_DECODERS_OF_OURS = [
 ]
 
 
+@pytest.mark.thorough(keep=4)
 @each(OF_DECODERS_OF_OURS)
 def test_the_paths_of_a_counterexample_come_heaviest_first(mutant):
     """Each path begins with its probability; what other checks say beside their counterexample has none."""

@@ -153,6 +153,7 @@ def test_the_law_is_that_of_all_emitted_tokens(convention):
     assert "replaced by a draw from p" in wrong.counterexample.fault
 
 
+@pytest.mark.thorough
 def test_single_calls_have_the_order_and_the_convention_too():
     cases = [call for call in hard_calls(vocabulary=64, gamma=2) if call.shape in {"at edges", "peaked"}]
     check_verifier(numbered(residual), cases=cases)

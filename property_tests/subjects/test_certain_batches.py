@@ -56,7 +56,7 @@ WRONG = {
 }
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("name", ["", *WRONG])
 def test_a_verifier_that_is_wrong_in_one_constellation_is_refuted(name):
     verify = verifier(other_if(WRONG[name])) if name else verifier()

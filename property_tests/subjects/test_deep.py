@@ -279,7 +279,7 @@ def verify_tree(p, q, parents, tokens, wrong=99, scaled=lambda sibling: True):
             return [*text, drawn(row)]
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough
 @pytest.mark.parametrize(("wrong", "expected"), [(99, Status.HOLDS), (2, Status.REFUTED), (3, Status.REFUTED)])
 def test_levels_of_a_tree_that_the_ordinary_trees_do_not_have(wrong, expected):
     def verifier(p, q, parents, tokens):

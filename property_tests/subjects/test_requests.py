@@ -140,7 +140,7 @@ def in_turn(make):
     return law_verdict(make, (*IN_TURN, MANY_IN_TURN))
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("begin", [emptied, its_own_beginning, by_blocks])
 def test_an_engine_that_serves_each_request_for_itself_holds(begin):
     verdict = in_turn(lambda scenario: Engine(scenario, begin).decode)

@@ -93,7 +93,7 @@ def test_the_right_rule_holds(drafts: Drawn) -> None:
     assert status(one_tree(drafts, NEVER), drafts) is Status.HOLDS
 
 
-@pytest.mark.thorough(keep=3)
+@pytest.mark.thorough
 @pytest.mark.parametrize("wrong", [(1, 2), (2, 1), NEVER], ids=str)
 def test_batches_of_trees_are_examined_at_each_level(wrong: tuple[int, int]) -> None:
     verify = trees_of_a_batch(one_tree("without_replacement", wrong))

@@ -65,7 +65,7 @@ def decoder(scenario, fault):
     return decode
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough(keep=6)
 @pytest.mark.parametrize(
     ("fault", "said"),
     [

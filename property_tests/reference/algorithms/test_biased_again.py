@@ -277,6 +277,7 @@ CASCADES = {
 }
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("name", AGAIN)
 def test_every_round_is_that_of_the_loop(name):
     options, loop = AGAIN[name]

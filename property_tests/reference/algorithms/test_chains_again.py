@@ -240,6 +240,7 @@ AGAIN = {
 }
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("name", AGAIN)
 def test_every_round_is_that_of_the_loop(name):
     for options, loop in AGAIN[name]:

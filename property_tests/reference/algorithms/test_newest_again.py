@@ -506,6 +506,7 @@ START = {"pre-drafted": (), "sjd-pac": ()}
 FEWER = {"lockstep-batch": small_tasks(("generic",), horizon=2)}
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("name", AGAIN)
 def test_every_round_is_that_of_the_loop(name):
     options, loop = AGAIN[name]
