@@ -94,7 +94,7 @@ def status_without_the_bug(subject, check):
 
 
 OPENED = {mutant: mutant.open() for mutant in mutants()}
-KINDS = {(mutant.killed_by, subject.rational, bool(subject.programs)): mutant for mutant, subject in OPENED.items()}
+KINDS = {(mutant.killed_by, subject.rational, bool(subject.programs)): mutant for mutant, subject in reversed(OPENED.items())}
 """One mutant for each check and kind of subject."""
 
 
