@@ -93,9 +93,9 @@ def status_without_the_bug(subject, check):
     return status
 
 
-OPENED = {mutant: mutant.open() for mutant in mutants()}
-KINDS = {(mutant.killed_by, subject.rational, bool(subject.programs)): mutant for mutant, subject in reversed(OPENED.items())}
-"""One mutant for each check and kind of subject."""
+OPENED = [(mutant, mutant.open()) for mutant in reversed(mutants())]
+KINDS = {(mutant.killed_by, subject.rational, bool(subject.programs)): mutant for mutant, subject in OPENED}
+"""The first mutant for each check and kind of subject."""
 
 
 def check_refutation(mutant):
