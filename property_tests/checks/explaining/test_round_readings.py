@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from specverify.checks import check_named
 from specverify.checks.explaining import round_readings
-from specverify.checks.explaining.round_readings import Models, reading_of
+from specverify.checks.explaining.round_readings import Models, _PathReader, reading_of
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import made_subject
 from specverify.subjects.subject import EngineProgram
@@ -189,3 +190,22 @@ def test_a_last_token_without_a_test_is_no_draft():
     assert reading.rounds[-1].drafts == ()
     said = "new token 2, after a rejected draft, is drawn from (0.9, 0.1), expected p = (0.2, 0.8) (e.py:1)"
     assert reading.fault == said
+
+
+@pytest.mark.parametrize(
+    ("rejected", "said"),
+    [
+        ((), "new token 3"),
+        (((0, 1, 1),), "new token 3, after a rejected draft,"),
+        (((0, 0),), "new token 3, after a rejected draft at new token 1,"),
+        (((0, 0), (0, 1, 1)), "new token 3, after 2 rejected drafts,"),
+        (((0, 0), (0, 0)), "new token 3, after 2 rejected drafts, the last at new token 1,"),
+    ],
+)
+def test_a_token_without_a_draft_is_told_with_the_rejected_drafts_before_it(rejected, said):
+    """A text in ``rejected`` ends in the rejected draft; the token follows two new tokens."""
+    reader, now = (
+        SimpleNamespace(models=SimpleNamespace(prompt=(0,))),
+        SimpleNamespace(text=(0, 1, 0), rejected=rejected),
+    )
+    assert _PathReader._plain_token(reader, now) == said

@@ -28,8 +28,6 @@ NEAR = 1e-9
 """The rounding error of the entries of a row."""
 NEAR_LAW = 1e-6
 """The rounding error of probabilities that are sums over paths."""
-SURE = " (p = 1)"
-"""The end of the words for a token that is certain."""
 
 
 def or_none(explain: Callable[Given, Found], *given: Given.args, **named: Given.kwargs) -> Found | None:
@@ -122,26 +120,27 @@ def _at_new_tokens(rounds: Sequence[ReadRound], words: Sequence[str]) -> list[st
 
     Certain tokens in a row share a line.
     """
-    result, certain = list[str](), list[tuple[int, str]]()
+    result, certain = list[str](), list[tuple[int, int]]()
     for one, said in zip(rounds, words, strict=True):
-        number = len(one.text) - len(rounds[0].text) + 1
-        is_token, token = said.startswith(UNDRAFTED), said.removeprefix(UNDRAFTED)
-        if is_token and token.endswith(SURE):
-            certain.append((number, token.removesuffix(SURE)))
+        number, (role, row) = len(one.text) - len(rounds[0].text) + 1, one.end
+        is_token = role == "plain" and one.dropped is None
+        if is_token and not one.fault and max(row) > 1 - NEAR:
+            certain.append((number, list(row).index(max(row))))
             continue
         result += _certain_tokens(certain)
         certain = []
-        result.append(f"new token {number}: {token}" if is_token else f"from new token {number} on: {said}")
+        from_here = f"new token {number}: {said.removeprefix(UNDRAFTED)}"
+        result.append(from_here if is_token else f"from new token {number} on: {said}")
     return [*result, *_certain_tokens(certain)]
 
 
-def _certain_tokens(tokens: Sequence[tuple[int, str]]) -> list[str]:
+def _certain_tokens(tokens: Sequence[tuple[int, int]]) -> list[str]:
     """Return one line about ``tokens``, which has (number, token) of certain tokens in a row; [] if there is none."""
     if not tokens:
         return []
     first, last = tokens[0][0], tokens[-1][0]
     numbers = f"new token {first}" if first == last else f"new tokens {first} to {last}"
-    return [f"{numbers}: {' '.join(token for _, token in tokens)}{SURE}"]
+    return [f"{numbers}: {' '.join(str(token) for _, token in tokens)} (p = 1)"]
 
 
 def lines_of_rows(seen: Mapping[Tokens, Mapping[str, Pmf]], shown: Sequence[Reading] = ()) -> list[str]:
