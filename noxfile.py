@@ -13,8 +13,11 @@ nox.options.error_on_missing_interpreters = True
 CONSTRAINTS = os.environ.get("SPECVERIFY_CONSTRAINTS", "constraints.txt")
 
 
-READ_ONLY = "--no-compile"
-"""Option of pip for packages that a session reads and does not import: their bytecode takes half of an installation."""
+NO_BYTECODE = "--no-compile"
+"""Option of pip for sessions that import a small part of what they install, or that only read it.
+
+Bytecode of all modules takes half of an installation; that of an imported module is written when it is imported.
+"""
 
 
 def install(session: nox.Session, *extras: str, options: tuple[str, ...] = ()) -> None:
@@ -51,7 +54,7 @@ def read_in_browser(session: nox.Session, tests: str, variable: str) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run exact laws, Hypothesis and unit tests, the engines, and gpu_tests on the CPU."""
-    install(session, "hf", "proof", "plot", "dev")
+    install(session, "hf", "proof", "plot", "dev", options=(NO_BYTECODE,))
     run_tests(session, *session.posargs)
 
 
@@ -72,7 +75,7 @@ def stats(session: nox.Session) -> None:
 @nox.session
 def jax(session: nox.Session) -> None:
     """Run the tests of verifiers in JAX, on the CPU and without torch; --thorough behind -- runs all of their cases."""
-    install(session, "jax", "dev")
+    install(session, "jax", "dev", options=(NO_BYTECODE,))
     session.env["JAX_PLATFORMS"] = "cpu"
     run_tests(session, "engine_tests/in_jax", *session.posargs)
 
@@ -420,7 +423,7 @@ def mutation(session: nox.Session) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check style, formatting and the direction of imports."""
-    session.install(READ_ONLY, "-c", CONSTRAINTS, "ruff", "import-linter", ".")
+    session.install(NO_BYTECODE, "-c", CONSTRAINTS, "ruff", "import-linter", ".")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("lint-imports")
@@ -429,7 +432,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check types, strictly, in both packages."""
-    install(session, "hf", "proof", "dev", options=(READ_ONLY,))
+    install(session, "hf", "proof", "dev", options=(NO_BYTECODE,))
     session.run("mypy", *session.posargs)
 
 
