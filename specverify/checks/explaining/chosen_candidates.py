@@ -28,8 +28,8 @@ def rule_of_chosen(paths: Sequence[Path], target: LanguageModel, prompt: Tokens)
     """Return the sentence about the wrong rule for candidates that no draw chooses; "" if there is none.
 
     A path is (draws, new tokens after ``prompt``). All paths begin with tests of the same candidates for the first
-    token that is not certain in p, at one program line. A candidate is the token that all paths emit whose test is the
-    first to pass. ``target`` gives p.
+    token that is not certain in p, at one program line. The token of a candidate is read off the paths on which its
+    test is the first to pass: they emit it. ``target`` gives p.
     """
     open_ones = [(tuple(item for item in items if item.high - item.low < 1 - NEAR), new) for items, new in paths]
     if not all(items and new for items, new in open_ones):

@@ -507,10 +507,11 @@ class _PathReader:
         number = len(now.text) - prompt + 1
         if not now.rejected:
             return f"new token {number}"
-        said = f"{len(now.rejected)} rejected drafts" if len(now.rejected) > 1 else "a rejected draft"
         last = len(now.rejected[-1]) - prompt
-        far = f" {'the last ' if len(now.rejected) > 1 else ''}at new token {last}" if last < number - 1 else ""
-        return f"new token {number}, after {said}{',' if 'last' in far else ''}{far},"
+        at = f"at new token {last}" if last < number - 1 else ""
+        if len(now.rejected) == 1:
+            return f"new token {number}, after a rejected draft{at and f' {at}'},"
+        return f"new token {number}, after {len(now.rejected)} rejected drafts{at and f', the last {at}'},"
 
     def _dropped(self, drafted: _DraftReading, kept: _RoundReading) -> Iterator[_Alternative]:
         """Yield each way to interpret a round in which the last draft of ``drafted`` is discarded without a test.
