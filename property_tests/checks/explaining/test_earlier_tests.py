@@ -1,4 +1,4 @@
-"""A token that is wrong only after a test failed, or only after one passed, is told so, and no other one is."""
+"""Messages name the end of an earlier test if a token is wrong only after it, and do not name one otherwise."""
 
 from __future__ import annotations
 

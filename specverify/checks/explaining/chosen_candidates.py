@@ -10,7 +10,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from specverify.checks.explaining.drawn_candidates import name_of_candidates
+from specverify.checks.explaining.drawn_candidates import name_of_candidates, open_draws
 from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.round_rules import Row
 from specverify.checks.explaining.tree_rules import TreeRound
@@ -31,7 +31,7 @@ def rule_of_chosen(paths: Sequence[Path], target: LanguageModel, prompt: Tokens)
     token that is not certain in p, at one program line. The token of a candidate is read off the paths on which its
     test is the first to pass: they emit it. ``target`` gives p.
     """
-    open_ones = [(tuple(item for item in items if item.high - item.low < 1 - NEAR), new) for items, new in paths]
+    open_ones = [(open_draws(items), new) for items, new in paths]
     if not all(items and new for items, new in open_ones):
         return ""
     before = _certain_beginning(open_ones[0][1], target, prompt)

@@ -80,7 +80,7 @@ def rule_of_drafters(paths: Sequence[tuple[Sequence[PathDraw], Tokens]], trace: 
             for place in places:
                 made[place] = next(rest)
             tokens, pmfs = zip(*filter(None, made), strict=True)
-            left = _open_ones(items)[number:]
+            left = open_draws(items)[number:]
             rounds.append(TreeRound(Draft(tokens, (-1,) * count, pmfs), prompt, trace.target, left, new[:1]))
         if follows_rejection(rounds):
             return ""
@@ -147,7 +147,7 @@ def _candidates_of(items: Sequence[PathDraw], most: int) -> list[tuple[int, Pmf]
 
     ``items`` are the draws of the path. At most ``most`` draws are returned.
     """
-    shown = _open_ones(items)
+    shown = open_draws(items)
     same = takewhile(lambda item: item.place == shown[0].place and item.outcome is not None, shown)
     return [(item.outcome or 0, np.array(item.pmf)) for item in same][:most]
 
@@ -161,7 +161,7 @@ def has_several_drafters(items: Sequence[PathDraw], trace: Trace) -> bool:
     """
     if trace.draft is None or trace.target is None or len(trace.moments) != len(trace.queries):
         return False
-    shown, made = _open_ones(items), -1
+    shown, made = open_draws(items), -1
     for i, item in enumerate(shown):
         begin = len(item.before)
         asked = [query for at, query in zip(trace.moments, trace.queries, strict=True) if made < at <= begin]
@@ -243,7 +243,7 @@ def _round_of(items: Sequence[PathDraw], new: Tokens, target: LanguageModel, pro
     ``items`` are the draws of the path, and ``new`` its new tokens after ``prompt``. ``target`` gives p. The result is
     None if there are fewer than two candidates, or if the round emits no token.
     """
-    shown = _open_ones(items)
+    shown = open_draws(items)
     count = 1
     alike = are_without_replacement if shown[1:] and are_without_replacement(*shown[:2]) else are_from_one_row
     while count < len(shown) and alike(shown[count - 1], shown[count]):
@@ -255,7 +255,7 @@ def _round_of(items: Sequence[PathDraw], new: Tokens, target: LanguageModel, pro
     return TreeRound(Draft(tokens, (-1,) * count, pmfs), prompt, target, shown[count:], new[:1])
 
 
-def _open_ones(items: Sequence[PathDraw]) -> tuple[PathDraw, ...]:
+def open_draws(items: Sequence[PathDraw]) -> tuple[PathDraw, ...]:
     """Return the draws ``items`` of a path whose outcome is random: those with more than one possible outcome."""
     return tuple(item for item in items if item.high - item.low < 1 - NEAR)
 
