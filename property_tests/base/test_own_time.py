@@ -12,16 +12,31 @@ import time
 import pytest
 
 from specverify.base import own_time
-from specverify.base.own_time import clock_of_process, own_clock
+from specverify.base.own_time import own_clock
 from specverify.foreign.limit import PROLONGED, OutOfTime, time_limit
 from specverify.run import worker
+
+
+def machine(monkeypatch, running, waiting, idle=1.0):
+    """Let each living thread run and wait for these shares of the time, and the processors be idle for ``idle``.
+
+    The process runs for the share ``running`` of the time too.
+    """
+    begun = time.monotonic()
+
+    def times_of_threads(folder):
+        passed = time.monotonic() - begun
+        return {"1": (running * passed, waiting * passed)}
+
+    monkeypatch.setattr(own_time, "_times_of_threads", times_of_threads)
+    monkeypatch.setattr(own_time, "_clock_gettime", lambda clock: running * (time.monotonic() - begun))
+    monkeypatch.setattr(own_time, "_idle_seconds", lambda: idle * (time.monotonic() - begun))
 
 
 @pytest.fixture
 def busy(monkeypatch):
     """Let this machine be so busy that a thread waits nine tenths of its time for a processor."""
-    begun = time.monotonic()
-    monkeypatch.setattr(own_time, "_waiting_seconds", lambda file: 0.9 * (time.monotonic() - begun))
+    machine(monkeypatch, running=0.1, waiting=0.9)
 
 
 def works(seconds):
@@ -30,35 +45,112 @@ def works(seconds):
         pass
 
 
-def test_a_clock_leaves_out_what_the_thread_waits_and_never_goes_back(monkeypatch):
-    waited = iter([3.0, 5.0, 0.0])  # the last value is that of a thread that has ended
-    monkeypatch.setattr(own_time, "_waiting_seconds", lambda file: next(waited))
-    monkeypatch.setattr(own_time, "monotonic", lambda: 10.0)
-    with own_clock() as now:
-        assert [now(), now(), now()] == [7.0, 5.0, 5.0]
+def told(monkeypatch, readings):
+    """Return what a clock tells at each of ``readings`` but the first, from which it begins."""
+    left = iter(readings)
+    monkeypatch.setattr(own_time, "_read", lambda process: next(left))
+    now = own_clock()
+    return [now() for _ in readings[1:]]
+
+
+def reading(now, ran=0.0, idle=0.0, **threads):
+    return own_time._Times(now, threads, ran, idle)
+
+
+def test_a_clock_leaves_out_what_a_thread_waits(monkeypatch):
+    readings = [reading(0, a=(0, 0)), reading(10, 4, a=(4, 6)), reading(20, 4, a=(4, 6)), reading(30, 5, a=(5, 8))]
+    assert told(monkeypatch, readings) == [4, 14, 22]  # it sleeps from 10 to 20, and for 7 s afterwards
+
+
+def test_a_clock_counts_all_time_in_which_a_thread_of_the_process_runs(monkeypatch):
+    """The thread a waits, and meanwhile b runs."""
+    readings = [reading(0, a=(0, 0), b=(0, 0)), reading(10, 12, a=(2, 8), b=(10, 0))]
+    assert told(monkeypatch, readings) == [10]
+
+
+def test_a_clock_leaves_out_what_a_thread_waits_while_others_sleep(monkeypatch):
+    readings = [reading(0, a=(0, 0)), reading(10, 2, a=(0, 0), b=(2, 8))]
+    assert told(monkeypatch, readings) == [2]
+
+
+def test_waiting_of_ended_threads_is_left_out_as_far_as_no_processor_was_idle(monkeypatch):
+    busy = [reading(0, a=(0, 0)), reading(10, 3, a=(1, 0))]
+    assert told(monkeypatch, busy) == [3]
+    idle = [reading(0, a=(0, 0)), reading(10, 3, 10, a=(1, 0))]
+    assert told(monkeypatch, idle) == [10]
+    sleeping = [reading(0, a=(0, 0)), reading(10, 0.01, a=(0.01, 0))]  # nothing has ended
+    assert told(monkeypatch, sleeping) == [10]
+
+
+def test_waiting_that_is_reported_late_is_left_out_later(monkeypatch):
+    readings = [
+        reading(0, a=(0, 0)),
+        reading(1, 0, a=(0, 0)),
+        reading(2, 0.5, a=(0.5, 1.5)),
+        reading(3, 0.5, a=(0.5, 1.5)),
+    ]
+    assert told(monkeypatch, readings) == [1, 1.5, 1.5]
+
+
+def test_a_clock_never_goes_back(monkeypatch):
+    """An interval shorter than the report is accurate counts at first, and is left out afterwards."""
+    readings = [
+        reading(0, a=(0, 0)),
+        reading(0.04, a=(0, 0)),
+        reading(0.1, 0.01, a=(0.01, 0.09)),
+        reading(1, 0.91, a=(0.91, 0.09)),
+    ]
+    assert told(monkeypatch, readings) == [0.04, 0.04, pytest.approx(0.91)]
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not report it in /proc")
-def test_the_system_reports_the_waiting_time_of_threads_and_processes():
-    file = own_time._opened(f"/proc/self/task/{threading.get_native_id()}/schedstat")
-    if file is None:
+def test_the_system_reports_the_times_of_threads_and_processes():
+    before = own_time._read(0)
+    if not before.threads:
         pytest.skip("this kernel keeps no statistics of its scheduler")
-    before = own_time._waiting_seconds(file)
-    time.sleep(0.05)  # to sleep is not to wait for a processor
-    works(0.01)
-    assert 0 <= before <= own_time._waiting_seconds(file)
-    os.close(file)
-    for clock in (own_clock(), clock_of_process(os.getpid())):
-        with clock as now:
-            first = now()
-            time.sleep(0.02)
-            assert now() >= first + 0.02 - 1e-3
+    time.sleep(0.05)
+    works(0.05)
+    after = own_time._read(0)
+    assert after.now > before.now
+    assert after.ran > before.ran
+    assert after.idle >= before.idle > 0
+    own = str(threading.get_native_id())
+    assert after.threads[own][0] > before.threads[own][0]
+    assert after.threads[own][1] >= before.threads[own][1]
+    other = own_time._read(os.getpid())
+    assert other.ran >= after.ran
+    assert set(other.threads) == set(after.threads)
 
 
-def test_without_such_a_report_the_clock_is_an_ordinary_one():
-    with own_time._clock("/proc/no such file") as now:
-        first = time.monotonic()
-        assert first <= now() <= time.monotonic()
+@pytest.mark.parametrize("process", [0, os.getpid()], ids=["this process", "a process by its id"])
+def test_sleep_counts(process):
+    now = own_clock(process)
+    time.sleep(0.3)
+    assert now() >= 0.25
+
+
+def test_without_such_a_report_the_clock_is_an_ordinary_one(monkeypatch):
+    monkeypatch.setattr(own_time, "_times_of_threads", lambda folder: {})
+    first = time.monotonic()
+    now = own_clock()
+    time.sleep(0.06)
+    assert 0.06 <= now() <= time.monotonic() - first
+    assert not own_time._times_of_threads("/proc/no such folder")
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_limit_is_not_reached_while_the_thread_waited_for_waits_for_a_processor():
+    """The main thread sleeps until the other one ends."""
+
+    def works_in_another_thread():
+        thread = threading.Thread(target=works, args=(0.5,))
+        thread.start()
+        thread.join()
+
+    with time_limit(0.2):
+        works_in_another_thread()
+    with pytest.raises(OutOfTime), time_limit(0.02):
+        threading.Event().wait(60)
 
 
 @pytest.mark.usefixtures("busy")
@@ -70,7 +162,7 @@ def test_a_limit_is_not_reached_by_waiting_for_a_processor():
 
 
 def test_a_limit_is_reached_by_the_same_work_on_an_idle_machine(monkeypatch):
-    monkeypatch.setattr(own_time, "_waiting_seconds", lambda file: 0.0)
+    machine(monkeypatch, running=1.0, waiting=0.0)
     with pytest.raises(OutOfTime), time_limit(0.2):
         works(60)
 

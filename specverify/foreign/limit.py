@@ -71,11 +71,10 @@ def time_limit(seconds: float, *, watch_loops: bool = False) -> Iterator[None]:
     it is raised again every second and at the end of the block. With ``watch_loops``, raise ``LoopsWithoutDrawing`` as
     soon as a loop has had too many iterations without a draw.
     """
-    with own_clock() as now:
-        observer = _ActivityWatcher(seconds, now)
-        PROLONGED.get()(seconds)
-        with _limited(observer, watch_loops=watch_loops):
-            yield
+    observer = _ActivityWatcher(seconds, own_clock())
+    PROLONGED.get()(seconds)
+    with _limited(observer, watch_loops=watch_loops):
+        yield
 
 
 @contextmanager

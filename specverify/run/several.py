@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, Self
 
-from specverify.base.own_time import Clock, clock_of_process
+from specverify.base.own_time import Clock, own_clock
 from specverify.base.verdict import Status, Verdict
 from specverify.checks import Check, check_named
 from specverify.foreign.places import place_in_report
@@ -91,8 +91,8 @@ class Worker:
         self.busy = True
         try:
             self._line.send((partial(request, *given, seconds), seconds))
-            with clock_of_process(self._leader) as now:
-                yield from self._answers(now() + seconds + GRACE + STARTING, now)
+            now = own_clock(self._leader)
+            yield from self._answers(now() + seconds + GRACE + STARTING, now)
             if self.busy:
                 yield Stopped(Status.UNKNOWN, f"not finished after {seconds:g} s, and its process does not answer")
         except (EOFError, OSError):

@@ -110,9 +110,9 @@ def verify_subject(
     Before exact checks of foreign code, the check ``program_is_its_draws`` runs. If the checklist does not contain it,
     its verdict is yielded only if it fails.
     """
-    with own_clock() as now:
-        clock = _Time(now() + checklist.seconds - spent, now)
-        yield from _verdicts(subject, checklist, progress, clock, changes, known or {})
+    now = own_clock()
+    clock = _Time(now() + checklist.seconds - spent, now)
+    yield from _verdicts(subject, checklist, progress, clock, changes, known or {})
 
 
 def _verdicts(
@@ -271,10 +271,9 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
         except Exception as error:  # noqa: BLE001 - a subject may raise anything; it is named, never passed
             return verdict_of(subject.name, check, Status.UNUSABLE, sentence_of(error))
 
-    with own_clock() as now:
-        started = now()
-        done = guarded(partial(patches.again, examined), seconds, watch_loops=True)
-        used = now() - started
+    now = own_clock()
+    done = guarded(partial(patches.again, examined), seconds, watch_loops=True)
+    used = now()
     if done.looping:
         verdict = verdict_of(subject.name, check, Status.UNKNOWN, done.out_of_time)._replace(figures={"looping": True})
     elif done.out_of_time:

@@ -200,14 +200,13 @@ def replay(identifier: str, seconds: float, tell: Tell) -> None:
 
     If there is no such case, or its subject cannot be loaded in time, the reason is sent instead.
     """
-    with own_clock() as now:
-        started = now()
-        try:
-            result = guarded(partial(named_by, identifier, ready_subject), seconds)
-        except (ValueError, UnusableSubject) as error:
-            tell(Refusal(str(error)))
-            return
-        spent = now() - started
+    now = own_clock()
+    try:
+        result = guarded(partial(named_by, identifier, ready_subject), seconds)
+    except (ValueError, UnusableSubject) as error:
+        tell(Refusal(str(error)))
+        return
+    spent = now()
     if result.result is None:
         tell(Stopped(*unready(result, "loaded", seconds)))
         return
@@ -228,13 +227,12 @@ def _open(name: str, seconds: float) -> _OpenedSubject | Refusal | Stopped:
     It is loaded at the first call, within ``seconds``, and returned unchanged by later calls.
     """
     if name not in _opened:
-        with own_clock() as now:
-            started = now()
-            try:
-                result = guarded(partial(find_subject, name), seconds)
-            except UnusableSubject as error:
-                return Refusal(str(error))
-            spent = now() - started
+        now = own_clock()
+        try:
+            result = guarded(partial(find_subject, name), seconds)
+        except UnusableSubject as error:
+            return Refusal(str(error))
+        spent = now()
         if result.result is None:
             return Stopped(*unready(result, "loaded", seconds))
         faults = tuple(f"{fault} when it is loaded" for fault in result.changes.faults)
