@@ -31,6 +31,7 @@ def machine(monkeypatch, running, waiting, idle=1.0):
     monkeypatch.setattr(own_time, "_times_of_threads", times_of_threads)
     monkeypatch.setattr(own_time, "_clock_gettime", lambda clock: running * (time.monotonic() - begun))
     monkeypatch.setattr(own_time, "_idle_seconds", lambda: idle * (time.monotonic() - begun))
+    monkeypatch.setattr(own_time, "_OWN", own_time._clock_of(0))
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def told(monkeypatch, readings):
     """Return what a clock tells at each of ``readings`` but the first, from which it begins."""
     left = iter(readings)
     monkeypatch.setattr(own_time, "_read", lambda process: next(left))
-    now = own_clock()
+    now = own_time._clock_of(0)
     return [now() for _ in readings[1:]]
 
 
@@ -122,6 +123,17 @@ def test_the_system_reports_the_times_of_threads_and_processes():
     assert set(other.threads) == set(after.threads)
 
 
+def test_clocks_of_a_process_advance_alike():
+    first, second = own_clock(), own_clock()
+    works(0.1)
+    begun = first()
+    assert begun == pytest.approx(second(), abs=0.01)
+    for _ in range(20):
+        second()
+        works(0.001)
+    assert first() - begun == pytest.approx(second() - begun, abs=0.02)
+
+
 @pytest.mark.parametrize("process", [0, os.getpid()], ids=["this process", "a process by its id"])
 def test_sleep_counts(process):
     now = own_clock(process)
@@ -130,12 +142,12 @@ def test_sleep_counts(process):
 
 
 def test_without_such_a_report_the_clock_is_an_ordinary_one(monkeypatch):
+    assert not own_time._times_of_threads("/proc/no such folder")
     monkeypatch.setattr(own_time, "_times_of_threads", lambda folder: {})
     first = time.monotonic()
-    now = own_clock()
+    now = own_time._clock_of(0)
     time.sleep(0.06)
     assert 0.06 <= now() <= time.monotonic() - first
-    assert not own_time._times_of_threads("/proc/no such folder")
 
 
 @pytest.mark.usefixtures("busy")

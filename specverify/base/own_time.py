@@ -43,8 +43,15 @@ class _Times(NamedTuple):
 def own_clock(process: int = 0) -> Clock:
     """Return a clock of the process with the id ``process``, by default of this process.
 
-    The clock is a function that returns the seconds since it was made. It may be called from any thread.
+    The clock is a function that returns the seconds since it was made. It may be called from any thread. All clocks of
+    this process advance alike.
     """
+    now = _clock_of(process) if process else _OWN
+    made = now()
+    return lambda: now() - made
+
+
+def _clock_of(process: int) -> Clock:
     state, told = (_read(process), 0.0, 0.0), 0.0
 
     def now() -> float:
@@ -85,7 +92,7 @@ def _read(process: int) -> _Times:
     ran = idle = 0.0
     if threads:
         with suppress(OSError):  # the process has ended
-            ran = _clock_gettime(_clock_of(process) if process else time.CLOCK_PROCESS_CPUTIME_ID)
+            ran = _clock_gettime(_clock_id(process) if process else time.CLOCK_PROCESS_CPUTIME_ID)
         idle = _idle_seconds()
     return _Times(monotonic(), threads, ran, idle)
 
@@ -101,7 +108,7 @@ def _times_of_threads(folder: str) -> dict[str, tuple[float, float]]:
     return times
 
 
-def _clock_of(process: int) -> int:
+def _clock_id(process: int) -> int:
     """Return the number under which Linux keeps the clock of the running time of a process (clock_getcpuclockid)."""
     return ~process << 3 | 2
 
@@ -112,3 +119,7 @@ def _idle_seconds() -> float:
         idle = int(Path("/proc/stat").read_text().split(maxsplit=5)[4])
         return idle / os.sysconf("SC_CLK_TCK") / (os.cpu_count() or 1)
     return 0.0
+
+
+_OWN = _clock_of(0)
+"""The clock of this process, which all of its time limits use: two that read at other times could disagree."""
