@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
-from specverify.intercept.recorded_numbers import _trials
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.intercept.recorded_numbers import _trials, items_of
+from specverify.intercept.recorder import Recorder
+from specverify.laws.draws import Tape
 
 
 @pytest.mark.parametrize("p", [0.125, 0.5, 1.0])
@@ -12,3 +15,14 @@ def test_geometric_numbers_divide_the_uniforms_by_their_probabilities(p):
     cells = [(item.low, item.high) for item in _trials(numbers, p)]
     assert cells[0] == pytest.approx((1 - p, 1.0))
     assert [high - low for low, high in cells] == pytest.approx([p * (1 - p) ** (n - 1) for n in numbers])
+
+
+@pytest.mark.parametrize("row", [np.array([0.5, 0.25, 0.25]), [0.5, 0.25, 0.25]], ids=["array", "list"])
+def test_a_record_keeps_the_weights_of_a_buffer_that_is_overwritten(row):
+    recorder, rng = Recorder(Tape(0)), np.random.default_rng(0)
+    with answered_everywhere(recorder):
+        rng.choice(3, p=row)
+        row[:] = [0.0, 0.0, 1.0]
+        rng.choice(3, p=row)
+    weights = [list(item.weights) for record in recorder.records for item in items_of(record)]
+    assert weights == [[0.5, 0.25, 0.25], [0.0, 0.0, 1.0]]

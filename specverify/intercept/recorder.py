@@ -81,11 +81,12 @@ class Recorder:
         if name in NOT_DRAWING or name in PASSED_THROUGH:
             return real(generator, *given, **named)
         place = caller()
+        arguments_before = tuple(map(_kept, given)), {key: _kept(item) for key, item in named.items()}
 
         def draw(drawing: Any, *arguments: Any, **options: Any) -> Any:
             result = real(drawing, *arguments, **options)
             drawn = arguments[0] if name == "shuffle" else result
-            record = Record(library, name, given, named, copy(drawn), place)
+            record = Record(library, name, *arguments_before, copy(drawn), place)
             values = self.given_for(record)
             if values is not None:
                 drawn = _filled(drawn, values)
@@ -128,6 +129,13 @@ class Recorder:
             seed = int(np.random.randint(2**31))  # noqa: NPY002 - it is what ``seeded`` seeds
         self.keys.append(sys.modules["jax"].random.PRNGKey(seed))
         return self.keys[-1]
+
+
+def _kept(argument: Any) -> Any:
+    """Return ``argument`` of a drawing call; a copy if it is an array or a list, which the program may overwrite."""
+    if isinstance(argument, list):
+        return copy(argument)
+    return np.array(argument) if getattr(argument, "ndim", 0) else argument
 
 
 def _filled(result: Any, values: Any) -> Any:
