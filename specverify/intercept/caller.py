@@ -53,6 +53,11 @@ def draw_line() -> DrawLine:
     return result
 
 
+def draws_constant() -> bool:
+    """Return whether the line that draws now is one whose draws are constants, so that the library draws there."""
+    return bool(PROCESS.constant_lines) and caller() in PROCESS.constant_lines
+
+
 def _line_of_call(frame: FrameType) -> str:
     """Return file and line at which foreign code called the function of ``frame``.
 

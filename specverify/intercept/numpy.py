@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.caller import draw_line
+from specverify.intercept.caller import draw_line, draws_constant
 from specverify.intercept.cpython.patches import count_nonzero, methods_replaced, once, own_methods, replaced
 from specverify.intercept.distributions import (
     FINITE,
@@ -531,7 +531,7 @@ def _answered(kind: type, function: str) -> Callable[..., Any]:
         answers = answering(LIBRARY)
         if answers is None:
             return real(self, *args, **kwargs)
-        if in_housekeeping():
+        if in_housekeeping() or draws_constant():
             return answers.set_by_program(self, lambda: real(self, *args, **kwargs))
         if isinstance(answers, Recorder):
             return answers.call(LIBRARY, function, real, self, args, kwargs)

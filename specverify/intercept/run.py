@@ -148,6 +148,8 @@ class Process:
         """How many modules there were when the clocks were looked for."""
         self.requests, self.seeded = 0, False
         """Number of requests served, and whether the caller of the last one chooses its seed."""
+        self.constant_lines: frozenset[str] = frozenset()
+        """Lines of the subject whose draws are constants (``checks.constant_draws``): the library draws there."""
         self.callers: dict[str, set[str]] = {}
         """Line that draws -> the lines that call the function in which it is."""
         self.float_modules: dict[int, Any] = {}

@@ -20,6 +20,7 @@ from specverify.base.verdict import DoesNotApply, Evidence, Examination, Status,
 from specverify.checks import Case, Check, Conditions
 from specverify.checks.check import beyond_reach, may_be_refused, only_sampled
 from specverify.checks.compared_laws import enumerated
+from specverify.checks.constant_draws import find_constant_draws
 from specverify.checks.moved_replays import noticed
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.foreign.guard import Guarded, guarded
@@ -51,6 +52,7 @@ OTHERS_FOR_CAUSE = 3
 """The number of further cases of an engine that are examined for the cause, if the refuting case does not show it."""
 PATHS_OF_PROBE = 1000
 """The setting that explains the refutation of an engine is left out if the engine has more paths there."""
+CONSTANT = "draws constants at {lines}, from a generator that it seeds itself: they are the numbers of the library"
 FOR_SAMPLES = 0.25
 """The share of a subject's time that is reserved for sampling checks, if an engine is sampled."""
 
@@ -226,6 +228,9 @@ def warmed_up(subject: Subject) -> Subject:
         subject.warm()
     if subject.intercepted or subject.programs:
         look_around()
+    constant = find_constant_draws(subject)
+    if constant:
+        subject = subject._replace(notes=(*subject.notes, CONSTANT.format(lines=", ".join(constant))))
     return subject if subject.probe is None else subject._replace(rational=subject.probe(), probe=None)
 
 

@@ -28,6 +28,7 @@ from specverify.subjects.subject import UnusableSubject
 FIRST_SEED = 1
 """The first seed; 0 is not used because some code treats it as "no seed"."""
 _SEEDS: ContextVar[Iterator[int] | None] = ContextVar("seeds", default=None)
+_FIRST_OF_RUN: ContextVar[int] = ContextVar("first_of_run", default=FIRST_SEED)
 LENGTH_NAMES = frozenset(
     {"max_new_tokens", "num_new_tokens", "n_new_tokens", "new_tokens", "max_new", "num_new", "n_new", "horizon"}
 )
@@ -47,10 +48,20 @@ WAY_OUT = "lambda prompt: decode(prompt, {name}=...)"
 def run_seeds() -> Iterator[None]:
     """Pass the seeds ``FIRST_SEED``, ``FIRST_SEED + 1``, ... to the seed arguments of calls inside the ``with`` block.
 
-    So each run of a program gets the same seeds.
+    So each run of a program gets the same seeds, unless ``runs_begin_at`` gives it others.
     """
-    with _seeds_from(FIRST_SEED):
+    with _seeds_from(_FIRST_OF_RUN.get()):
         yield
+
+
+@contextmanager
+def runs_begin_at(first: int) -> Iterator[None]:
+    """Let the runs inside the ``with`` block get the seeds ``first``, ``first + 1``, ... (``run_seeds``)."""
+    token = _FIRST_OF_RUN.set(first)
+    try:
+        yield
+    finally:
+        _FIRST_OF_RUN.reset(token)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from torch._functorch import vmap as functorch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree
 
-from specverify.intercept.caller import caller
+from specverify.intercept.caller import caller, draws_constant
 from specverify.intercept.cpython.patches import once, replaced
 from specverify.intercept.distributions import Forced
 from specverify.intercept.refusals import NeedsValue, is_declined
@@ -196,6 +196,8 @@ class _AnsweringMode(TorchFunctionMode):
 
     def _answered(self, answer: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         refuse_if_none_allowed()
+        if draws_constant():
+            return _noted(self.run.streams.drawn_by_torch(lambda: func(*args, **kwargs)))
         out = kwargs.pop("out", None)
         if out is None:
             return answer(self.run, *args, **kwargs)

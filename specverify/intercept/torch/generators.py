@@ -31,7 +31,7 @@ import torch
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from specverify.intercept.caller import caller
+from specverify.intercept.caller import caller, draws_constant
 from specverify.intercept.cpython import generator_states
 from specverify.intercept.cpython.patches import methods_replaced, once, own_methods
 from specverify.intercept.recorded_numbers import ROWS
@@ -160,6 +160,13 @@ class TorchStreams(Streams):
         result = change()
         self._left[id(generator)] = (generator, _bytes(generator.get_state()))
         self._set.add(id(generator))
+        return result
+
+    def drawn_by_torch(self, draw: Callable[[], Any]) -> Any:
+        """Call ``draw``, a call of torch that draws numbers which are constants of the program; return the result."""
+        self.look()
+        result = draw()
+        self._left = {key: (real, _bytes(real.get_state())) for key, (real, _) in self._left.items()}
         return result
 
     def told_apart(self, state: Any) -> Any:
@@ -341,7 +348,7 @@ class _DrawingOperations(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if torch.Tag.nondeterministic_seeded not in func.tags or advancing() or is_aside():
+        if torch.Tag.nondeterministic_seeded not in func.tags or advancing() or is_aside() or draws_constant():
             return func(*args, **kwargs)
         drawn_from = [*own_generators(), *filter(_is_generator, (*args, *kwargs.values()))]
         before = [generator.get_state() for generator in drawn_from]
@@ -387,7 +394,7 @@ class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]  # as torch
     ) -> Any:
         """Return the result of the operation ``func``, after recording it if it draws random numbers."""
         named = dict(kwargs or {})
-        if torch.Tag.nondeterministic_seeded not in func.tags:
+        if torch.Tag.nondeterministic_seeded not in func.tags or draws_constant():
             return func(*args, **named)
         given, name = tuple(_kept(item) for item in args), func.overloadpacket.__name__
         before = None if ("torch", name) in ROWS else torch.get_rng_state()

@@ -1,0 +1,86 @@
+"""Engines that make a torch network in each call, after setting a constant seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from specverify.base.verdict import Status
+from specverify.testing import check_engine
+
+pytestmark = pytest.mark.usefixtures("unexplained")
+RNG = np.random.default_rng(0)
+
+
+class Network(torch.nn.Module):
+    """A network of one layer, with the default initialisation of torch after ``torch.manual_seed``."""
+
+    def __init__(self, seed):  # noqa: D107 - the class says it
+        super().__init__()
+        torch.manual_seed(seed)
+        self.embed, self.head = torch.nn.Embedding(2, 4), torch.nn.Linear(4, 2)
+
+    @torch.no_grad()
+    def forward(self, text):  # noqa: D102 - the pmf of the next token
+        return torch.softmax(3 * self.head(torch.tanh(self.embed(torch.tensor(text)).sum(0))), -1).double()
+
+
+def table(seed):
+    """Return a model whose rows are drawn by a generator with this seed."""
+    rows = torch.randn(2, 2, generator=torch.Generator().manual_seed(seed)).softmax(-1).double()
+    return lambda text: rows[text[-1]]
+
+
+def of_numpy(pmf):
+    return int(RNG.choice(2, p=(pmf / pmf.sum()).numpy()))
+
+
+def of_torch(pmf):
+    return int(torch.multinomial(pmf, 1))
+
+
+def speculative(target, draft, sample, verified=None):
+    text = [0]
+    while len(text) <= 2:
+        q, p = draft(text), (verified or target)(text)
+        token = sample(q)
+        if torch.rand(()) >= p[token] / q[token]:
+            token = sample((p - q).clamp(min=0) / (p - q).clamp(min=0).sum())
+        text.append(token)
+    return text[1:]
+
+
+def plain(target, sample):
+    text = [0]
+    for _ in range(2):
+        text.append(sample(target(text)))
+    return text[1:]
+
+
+@pytest.mark.parametrize("model", [Network, table])
+@pytest.mark.parametrize("sample", [of_numpy, of_torch])
+def test_a_network_that_each_call_makes_is_constant(model, sample):
+    fast, slow = (lambda: speculative(model(3), model(8), sample)), (lambda: plain(model(3), sample))
+    verdicts = check_engine(fast, slow, quick=True, on_fail=None)
+    assert {verdict.status for verdict in verdicts} == {Status.HOLDS}, verdicts[0]
+    assert "draws constants at test_constant_draws_of_torch.py" in str(verdicts[0].figures["notes"])
+    wrong = check_engine(
+        lambda: speculative(model(3), model(8), sample, verified=model(4)),
+        slow,
+        checks=["law_is_target"],
+        quick=True,
+        on_fail=None,
+    )
+    assert wrong[-1].status is Status.REFUTED
+
+
+def test_dropout_is_random_after_a_constant_seed():
+    """It has no rule, so that the engine is unknown: its draw decides a token, and is no weight."""
+
+    def fast():
+        net = Network(3)
+        return [of_numpy(torch.softmax(torch.nn.functional.dropout(net([0]).float(), 0.5), -1).double())]
+
+    verdicts = check_engine(fast, lambda: plain(Network(3), of_numpy)[:1], quick=True, on_fail=None)
+    assert Status.HOLDS not in {verdict.status for verdict in verdicts if verdict.check == "law_is_target"}
