@@ -480,7 +480,7 @@ def seed_name(seed: Any) -> str:
     if seed is None:
         return ""
     if type(seed) in {list, tuple}:
-        return str([seed_name(each) for each in seed])
+        return f"[{', '.join(map(seed_name, seed))}]"
     if not isinstance(seed, int | np.integer):
         return type(seed).__name__
     return (

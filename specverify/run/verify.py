@@ -566,15 +566,17 @@ def _with_cause(
 def _with_larger_deviation(
     examined: Sequence[tuple[Case, Examination]], cases: Iterable[Case], conditions: Conditions, *, quick: bool
 ) -> list[tuple[Case, Examination]]:
-    """Search for the refuted case with the largest deviation.
+    """Search for the refuted case that shows its cause with certainty, or else for the one with the largest deviation.
 
-    Its deviation must be far larger than that of the last of ``examined``, which is refuted. Return a list with this
-    case and its examination; [] if there is none. The other parameters are as in ``_with_cause``.
+    A deviation must be far larger than that of the last of ``examined``, which is refuted. Return a list with this case
+    and its examination; [] if there is none. The other parameters are as in ``_with_cause``.
     """
-    best, largest = list[tuple[Case, Examination]](), LARGER * examined[-1][1].figures["tv"]
+    best, most = list[tuple[Case, Examination]](), (False, LARGER * examined[-1][1].figures["tv"])
     for case, examination in _refuted_others(examined, cases, OTHERS_IF_SMALL, conditions, quick=quick):
-        if examination.figures.get("tv", 0.0) > largest and not _lacks_cause(examination):
-            best, largest = [(case, examination)], examination.figures["tv"]
+        example = examination.counterexample
+        shows = (example is not None and example.sure, examination.figures.get("tv", 0.0))
+        if shows > most and not _lacks_cause(examination):
+            best, most = [(case, examination)], shows
     return best
 
 

@@ -136,7 +136,7 @@ def test_a_change_of_all_parts_is_named_once():
     sentence = sentence_of(of_largest)
     largest_of = "{} cut to its 2 largest entries (as by top-k or top-p)"
     assert sentence.startswith(
-        f"each round uses {largest_of.format('p')} and {largest_of.format('q')} in place of p and q"
+        f"the rounds use {largest_of.format('p')} and {largest_of.format('q')} in place of p and q"
     )
 
 
@@ -233,5 +233,5 @@ def test_the_row_of_the_last_draft_is_named_with_what_equals_it(gamma, late):
     def verify(p, q, draft_tokens):
         return verifier()(p, np.repeat(q[-1:], len(q), axis=0), draft_tokens)
 
-    said = f"each round uses the row of q at the last draft{late} in place of q"
+    said = f"the rounds use the row of q at the last draft{late} in place of q"
     assert said in sentence_of(verify, gamma)

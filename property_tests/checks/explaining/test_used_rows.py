@@ -16,11 +16,11 @@ def same(row, *_):
     return row
 
 
-def speculative(p_of=same, q_of=same, tau=1.0, length=3, gamma=2):
+def speculative(p_of=same, q_of=same, tau=1.0, length=3, gamma=2, told=lambda i, drafts: True):
     """Return new tokens of an engine that tests and replaces drafts with ``p_of(p, ...)`` and ``q_of(q, ...)``.
 
     The further arguments are the draft that the round before rejected, or None, and the index of the draft. An accepted
-    draft has the bound p/(tau q).
+    draft has the bound p/(tau q). A rejected draft ``i`` is None too, unless ``told(i, number of drafts)``.
     """
     new, rejected = [0], None
     while len(new) <= length:
@@ -34,7 +34,7 @@ def speculative(p_of=same, q_of=same, tau=1.0, length=3, gamma=2):
             if random.random() < p[x] / q[x] / tau:
                 kept.append(x)
                 continue
-            rejected = x
+            rejected = x if told(i, len(drafts) - 1) else None
             kept.append(choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
             break
         else:
@@ -75,6 +75,13 @@ def message(fast, length):
 def test_the_rounds_with_a_wrong_row_of_p_are_named(stale, gamma, said):
     first = message(lambda: speculative(stale, gamma=gamma), 3)
     assert f": {said} is tested and replaced as with p = (" in first
+
+
+def test_the_rounds_after_one_that_rejects_its_last_draft_are_named():
+    first = message(lambda: speculative(after_rejection, length=4, told=lambda i, drafts: 0 < i == drafts - 1), 4)
+    assert ": after a round that rejects its last draft, p or q is wrong: draft 1 of round 2" in first
+    assert first.endswith(" (after other rounds, the rows are right)")
+    assert "last draft" not in message(lambda: speculative(after_rejection, length=4), 4)
 
 
 def rejected_counted(factor):

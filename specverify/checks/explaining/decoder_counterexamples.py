@@ -83,7 +83,7 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
     difference = first_difference(law, expected)
     fault = or_none(fault_of_rounds, here) or or_none(_fault_of_path, here, worst)
     if fault is None and here.decoder.propose is None:
-        fault = or_none(_fault_of_named_draws, here) or or_none(_fault_of_candidates, here)
+        fault = or_none(_fault_of_candidates, here) or or_none(_fault_of_named_draws, here)
     read = next((reading.fault for reading in readings if reading.fault), "")
     if difference is None:
         return example if fault is None else example._replace(fault=fault.sentence)
@@ -118,8 +118,8 @@ def _fault_of_named_draws(here: InScenario) -> RoundFault | None:
             if models is None:
                 return None
             read.append((items_of_decisions(_with_usual_tests(here, path.decisions)), path.outcome, models))
-    sentence = engine_rounds(read).fault
-    return RoundFault(sentence, frozenset()) if sentence else None
+    rounds = engine_rounds(read)
+    return RoundFault(rounds.fault, frozenset(), rounds.named) if rounds.fault else None
 
 
 def _fault_of_candidates(here: InScenario) -> RoundFault | None:

@@ -47,7 +47,7 @@ def rule_of_candidates(
         if order := _lost_order(read):
             return order
     name = name_of_candidates(read)
-    return f"{name}{_example(read)}" if name else ""
+    return f"{name}{_example(read)}" if name else _wrong_end(read)
 
 
 def name_of_candidates(rounds: Sequence[TreeRound]) -> str:

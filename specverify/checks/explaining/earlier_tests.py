@@ -33,7 +33,7 @@ def only_after(engine: KeptPaths, difference: Difference, expected: Mapping[Toke
 
     The tokens at the place of the wrong one are divided by a test that is made before all earlier tokens are
     determined: the law of the token is wrong after the test failed (or passed) at least once, and right after every
-    text for which it did not.
+    text for which it did not. Of several such ends, the one is named without which most texts are right.
 
     Args:
         engine: All paths of the engine. Returns "" if it has more than are kept.
@@ -43,6 +43,7 @@ def only_after(engine: KeptPaths, difference: Difference, expected: Mapping[Toke
     if not difference.expected or sum(1 for _ in engine) >= MOST_PATHS:
         return ""
     found, should = list(_emitted(engine, len(difference.before))), _laws(_begun(expected, len(difference.before)))
+    possible = dict[str, int]()
     for end in dict.fromkeys(end for one in found for end in one.ends):
         after, others = (
             _laws((one.before, one.token, one.mass) for one in found if (end in one.ends) is inside)
@@ -50,8 +51,8 @@ def only_after(engine: KeptPaths, difference: Difference, expected: Mapping[Toke
         )
         wrong = _differs(after.get(difference.before, difference.expected), difference.expected)
         if others and wrong and not any(_differs(law, should.get(before, {})) for before, law in others.items()):
-            return f"; wrong only after a {end}"
-    return ""
+            possible[end] = len(others)
+    return f"; wrong only after a {max(possible, key=possible.__getitem__)}" if possible else ""
 
 
 def _emitted(engine: KeptPaths, number: int) -> Iterator[_Emitted]:

@@ -7,10 +7,11 @@ pmf of that draw.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
+from specverify.base.prefixes import common_length
 from specverify.checks.explaining.given_drafts import RACE, place_of
 from specverify.checks.explaining.round_rules import Row, same_row
 from specverify.checks.explaining.wording import short, short_row
@@ -96,6 +97,20 @@ class PathDraw(NamedTuple):
     """The index of the interval in which the uniform lies on this path."""
     looked_up: tuple[int, tuple[float, ...]] = (0, ())
     """For a uniform that is looked up once in cumulative sums: the index, and the probability of each index."""
+    emits: tuple[int, ...] = ()
+    """The next token for each entry of ``pmf``, if the draw alone decides this token and it is not always the index."""
+
+    def emitted(self) -> PathDraw:
+        """Return this draw with the token that it emits as outcome, and the pmf of this token.
+
+        The draw itself is returned if its outcome is this token, or if the draw does not decide the next token.
+        """
+        if self.outcome is None or not self.emits:
+            return self
+        pmf = [0.0] * len(self.pmf)
+        for token, mass in zip(self.emits, self.pmf, strict=True):
+            pmf[token] += mass
+        return self._replace(outcome=self.emits[self.outcome], pmf=tuple(pmf), emits=())
 
     def token_from(self, row: Row, near: float = NEAR) -> int | None:
         """Return the token that this draw selects if it is a draw from ``row``; None if it is not.
@@ -174,7 +189,8 @@ def with_pmfs(
     for item in drawn:
         if item.calls_lookup and 0 < len(item.pmf) < vocabulary:
             item = item._replace(pmf=item.pmf + (0.0,) * (vocabulary - len(item.pmf)))  # noqa: PLW2901
-        cells = sorted(known.get(item.before, ()))
+        emitted = known.get(item.before, {})
+        cells = sorted(emitted)
         ends = [0.0, *(high for _, high in cells)]
         whole = all(abs(low - end) < NEAR for (low, _), end in zip(cells, ends, strict=False)) and (
             abs(ends[-1] - 1) < NEAR
@@ -191,21 +207,64 @@ def with_pmfs(
         unsorted = any(one < other for one, other in pairwise(masses))  # else the index may be a rank
         if item.outcome is None and token and len(masses) == vocabulary and unsorted:
             item = item._replace(outcome=item.looked_up[0], pmf=masses)  # noqa: PLW2901
-        result.append(item)
+        result.append(item._replace(emits=_emits(item, emitted)) if item.outcome is not None else item)
     return result
 
 
-def _cells(engine: Iterable[Path[Any]]) -> dict[tuple[int, ...], set[tuple[float, float]]]:
+_Interval = tuple[float, float]
+
+
+def _interval_of(item: PathDraw) -> _Interval:
+    """Return the interval of a draw on its path; those of two outcomes of one draw differ."""
+    first = item.outcome or 0
+    return round(first + item.low, 12), round(first + item.high, 12)
+
+
+def _cells(engine: Iterable[Path[Any]]) -> dict[tuple[int, ...], dict[_Interval, set[int]]]:
     """Return, for each draw of the engine, the intervals in which its uniform lies on the different paths.
 
     The lengths of the intervals give the pmf of a draw that looks a uniform up. A draw is identified by the outcomes of
-    the earlier decisions on its path. ``engine`` yields the paths.
+    the earlier decisions on its path. Each interval has the tokens that follow those which are determined before the
+    draw. ``engine`` yields the paths.
     """
-    result: dict[tuple[int, ...], set[tuple[float, float]]] = {}
-    for path in engine:
+    every = list(engine)
+    begun: dict[tuple[int, ...], Any] = {}
+    for path in every:
+        for text, share in outcomes_of(path.outcome):
+            for length in range(len(path.choices) + 1) if share else ():
+                known = begun.setdefault(path.choices[:length], text)
+                if text[: len(known)] != known:
+                    begun[path.choices[:length]] = text[: common_length(text, known)]
+    result: dict[tuple[int, ...], dict[_Interval, set[int]]] = {}
+    for path in every:
+        texts = [text for text, share in outcomes_of(path.outcome) if share]
         for item in draws_of(path.decisions):
-            result.setdefault(item.before, set()).add((round(item.low, 12), round(item.high, 12)))
+            tokens = result.setdefault(item.before, {}).setdefault(_interval_of(item), set())
+            at = len(begun[item.before])
+            tokens.update(text[at] if len(text) > at else -1 for text in texts)
     return result
+
+
+def _emits(item: PathDraw, emitted: Mapping[_Interval, set[int]]) -> tuple[int, ...]:
+    """Return the next token for each entry of the pmf of ``item``; () if the draw does not decide it, or is the token.
+
+    ``emitted`` has the tokens that follow on the paths with each interval of the draw.
+    """
+    ends = list(accumulate(item.pmf, initial=0.0))
+    if item.interval or item.widths:
+        places = {index: (low, high) for index, (low, high) in enumerate(pairwise(ends))}
+    else:
+        places = {index: (float(index), index + mass) for index, mass in enumerate(item.pmf)}
+    result = list(range(len(item.pmf)))
+    for index, (low, high) in places.items():
+        if high - low < NEAR:
+            continue
+        tokens = next((each for (one, _), each in emitted.items() if abs(one - low) < NEAR), set())
+        token = next(iter(tokens)) if len(tokens) == 1 else None
+        if not isinstance(token, int) or not 0 <= token < len(item.pmf):
+            return ()
+        result[index] = token
+    return tuple(result) if result != list(range(len(item.pmf))) else ()
 
 
 def is_drawn_from_q(

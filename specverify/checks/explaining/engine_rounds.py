@@ -21,7 +21,14 @@ from specverify.checks.explaining.given_drafts import GivenDrafts
 from specverify.checks.explaining.later_drafts import dependence_on_later_drafts
 from specverify.checks.explaining.one_number_rules import further_temperature, powered
 from specverify.checks.explaining.round_faults import GUESSED, Context, named_fault
-from specverify.checks.explaining.round_readings import UNDRAWN_WORDS, WIDE, Models, Reading, ReadRound, reading_of
+from specverify.checks.explaining.round_readings import (
+    UNDRAWN_WORDS,
+    WIDE,
+    Models,
+    Reading,
+    ReadRound,
+    reading_of,
+)
 from specverify.checks.explaining.round_rules import ModelRows, Row, same_row, scaled
 from specverify.checks.explaining.wording import listed, short
 from specverify.reference import LanguageModel, Pmf, Tokens
@@ -99,6 +106,7 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
         again = drawn_again(all_paths)
         return EngineRounds([None] * len(best), again, bool(again))
     structure = _structure(read)
+    best = best if structure else _without_left_out(best)
     rule = EngineRounds(best, structure, True) if structure else _rule(best, read)
     if rule.fault:
         return rule
@@ -324,7 +332,29 @@ def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
     dropped = [one for one in odd if one.dropped is not None]
     if len(dropped) < len(odd):
         return next(one.structure for one in odd if one.dropped is None)
-    return _dropped(dropped, read)
+    return _dropped(dropped, read) if _draws_drafts(dropped, read) else ""
+
+
+def _without_left_out(best: Sequence[Reading | None]) -> list[Reading | None]:
+    """Return the readings ``best`` with None for each with a round that leaves out a draft."""
+    return [None if reading and any(one.dropped is not None for one in reading.rounds) else reading for reading in best]
+
+
+def _draws_drafts(dropped: Sequence[ReadRound], read: Sequence[tuple[Reading, Models]]) -> bool:
+    """Return whether each program line that draws one of the drafts left out draws drafts that a draw tests, too.
+
+    Any other line may draw a token of the text that is cut off. ``dropped`` are the rounds that leave out a draft.
+    ``read`` has (reading, models) of each path.
+    """
+    lines = {place for one in dropped for role, i, place in one.places if (role, i) == ("draft", len(one.drafts))}
+    tested = {
+        place
+        for reading, _ in read
+        for one in reading.rounds
+        for role, i, place in one.places
+        if role == "draft" and any((other, k) == ("test", i) and at for other, k, at in one.places)
+    }
+    return lines <= tested | {""}
 
 
 def _dropped(dropped: Sequence[ReadRound], read: Sequence[tuple[Reading, Models]]) -> str:

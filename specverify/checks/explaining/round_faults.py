@@ -549,7 +549,7 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
     changed = change_of_rounds(
         {part: [(given, i, value) for given in all_given for i, value in values_of(given, part)] for part in PARTS}
     )
-    return f"each round uses {changed}" if changed else counted_drafts(all_given)
+    return f"the rounds use {changed}" if changed else counted_drafts(all_given)
 
 
 def _only_fault_of_parameters(all_given: Sequence[GivenDrafts]) -> str:
@@ -672,6 +672,7 @@ def _is_telling(given: GivenDrafts, part: str, i: int) -> bool:
 
 def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any, *, briefly: bool) -> str:
     place = given.places.get((part, i), "")
+    place += ", which drew the draft too" * (part == "replace" and place == given.places.get(("draft", i)) != "")
     at = f" ({place})" if place else ""
     draft = f"draft {i + 1}, token {given.drafts[i]}" if i < len(given.drafts) else ""
     guessed = bool(draft) and given.of_engine and ("draft", i) not in given.places

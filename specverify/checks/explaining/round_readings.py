@@ -518,7 +518,7 @@ class _PathReader:
 
         ``drafted`` are the drafts of the round. ``kept`` is the same round if this draft is not discarded.
         """
-        if kept.is_too_costly(DROPPED):
+        if kept.is_too_costly(DROPPED) or self._may_be_candidate(drafted, kept.text):
             return
         token, number = drafted.tokens[-1], len(drafted.tokens)
         place = f", {drafted.places[-1]}" if drafted.places[-1] else ""
@@ -535,6 +535,23 @@ class _PathReader:
             yield from self._decided(drafted.next, now)
         else:
             yield from self._without_draft(drafted.next, now)
+
+    def _may_be_candidate(self, drafted: _DraftReading, text: Tokens) -> bool:
+        """Return whether the last draft of ``drafted`` may be one of several candidates for one position.
+
+        A round after ``text`` rightly leaves such a candidate without a test if it accepts another one. The draw before
+        or after it is one from the same row, and no query shows that one is drawn after the other.
+        """
+        row, at = drafted.q[-1], drafted.next
+        asked = (text + drafted.tokens[:-1], text + drafted.tokens)
+        pairs = zip((at - 2, at), asked, (at - 1, at), strict=True)
+        return max(row) < 1 and any(
+            0 <= other < len(self.items)
+            and self.items[other].is_lookup
+            and same_row(self.items[other].pmf, row, NEAR)
+            and not self._is_drafted(before, self.items[later])
+            for other, before, later in pairs
+        )
 
     def _drafts(self, at: int, text: Tokens, rejected: tuple[Tokens, ...], below: float) -> Iterator[_DraftReading]:
         """Yield each way to interpret the draws from index ``at`` on as the drafts of a round after ``text``.
@@ -887,7 +904,7 @@ class _PathReader:
         """
         rejected = now.rejected
         yield from self._undrawn_token(at, here, rule, name, now)
-        item, sure = self.items[at] if at < len(self.items) else None, _certain(rule)
+        item, sure = self.items[at].emitted() if at < len(self.items) else None, _certain(rule)
         if item is None:
             return
         place = f", {item.place}" if item.place else ""
@@ -957,7 +974,7 @@ class _PathReader:
         If the pmf of the draw is known, it is this row. Otherwise the row is the first known one that fits the
         intervals of the uniform. ``rule``, the right row after ``here``, is compared first.
         """
-        item = self.items[at]
+        item = self.items[at].emitted()
         if item.pmf:
             return item.pmf
         rows = [

@@ -197,6 +197,9 @@ ACCEPT: Mapping[str, AcceptFormula] = {
     "by the first rows of p and q": lambda rows, drafts, i: ratio(rows.p[0][drafts[i]], rows.q[0][drafts[i]]),
     "by the first row of p": lambda rows, drafts, i: ratio(rows.p[0][drafts[i]], rows.q[i][drafts[i]]),
     "by the first row of q": lambda rows, drafts, i: ratio(rows.p[i][drafts[i]], rows.q[0][drafts[i]]),
+    "by the row of q of the last draft": lambda rows, drafts, i: ratio(
+        rows.p[i][drafts[i]], rows.q[len(drafts) - 1][drafts[i]]
+    ),
     "by the number of tests that pass, also after the first rejection (no cumulative product)": _by_number,
     "while one uniform is below the running product of p/q, which is not limited to 1 at each draft": _by_one_product,
     "up to the last test that fails, not the first": _up_to_the_last,

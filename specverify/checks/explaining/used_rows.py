@@ -50,6 +50,8 @@ class _Used(NamedTuple):
     """The paths on which the round begins after the same draws, and accepts the same drafts before this one."""
     rejected: int | None = None
     """The draft that the preceding round rejected; None if it rejected none."""
+    rejected_last: bool = False
+    """Whether the preceding round rejected the last of several drafts."""
 
     @property
     def is_right(self) -> bool:
@@ -146,6 +148,8 @@ def wrong_row_used(
     if not drafted or drafted[0][0] is not wrong[0]:
         return ""
     rounds = [one for _, reading in read for one in reading.rounds]
+    if all(_tests_alike(used, q) for used, q in drafted):
+        return ""  # the replacements alone are wrong
     if not (right and any(map(_tests_by_rule, rounds))) and not any(_replaces_by_it(*one) for one in drafted):
         return ""
     tested = [_other_q(used, q) for used, q in drafted]
@@ -182,6 +186,12 @@ def _replaces_by_it(used: _Used, q: Row) -> bool:
     """Return whether a rejected draft is replaced by the residual of ``used.row`` and ``q``, not by that of p and q."""
     residual, right = excess(used.row, q), excess(used.expected, q)
     return max(residual) < 1 - NEAR_LAW and not same_row(residual, right, NEAR_LAW)
+
+
+def _tests_alike(used: _Used, q: Row) -> bool:
+    """Return whether each draft from ``q`` has the same acceptance probability with both rows of p in ``used``."""
+    bounds = ((ratio(used.row[token], own), ratio(used.expected[token], own)) for token, own in enumerate(q) if own > 0)
+    return all(abs(float(one) - float(other)) < NEAR_LAW for one, other in bounds)
 
 
 def _words_of(used: _Used, q: Row, row_of_p: str, tested: Row | None, *, is_q: bool) -> str:
@@ -245,6 +255,8 @@ def _when(wrong: Sequence[_Used], right: Sequence[_Used]) -> tuple[str, str]:
     if all((used.before == REPLACED) != used.is_right for used in every):
         others = " and after accepted drafts" * any(used.before == KEPT for used in right)
         return "after a rejection, ", f" (in the first round{others}, the rows are right)"
+    if all(used.rejected_last != used.is_right for used in every):
+        return "after a round that rejects its last draft, ", " (after other rounds, the rows are right)"
     if all((used.before == FIRST) == used.is_right for used in every):
         return "after the first round, ", " (in the first round, the rows are right)"
     if all((used.position == 0) == used.is_right for used in every):
@@ -274,6 +286,7 @@ def _rows_used(
     """
     open_items, before = [item for item in items if _is_open(item)], FIRST
     rejected: int | None = None
+    last = False
     for number, one in enumerate(reading.rounds, 1):
         if one.begin >= len(open_items):
             return
@@ -287,7 +300,7 @@ def _rows_used(
             row = _law_of_next(kept, len(here), engine.size)
             if row is None:
                 break
-            used = _Used(number, position, before, here, row, model(here).tolist(), kept, rejected)
+            used = _Used(number, position, before, here, row, model(here).tolist(), kept, rejected, last)
             yield (choices, position, here), used
             if not used.is_right:
                 break
@@ -295,6 +308,7 @@ def _rows_used(
             return
         before = REPLACED if one.end[0] == REPLACED else KEPT
         rejected = one.drafts[len(one.accept) - 1] if before == REPLACED else None
+        last = before == REPLACED and 1 < len(one.accept) == len(one.drafts)
 
 
 def _accepts(engine: _Engine, end: _End, drafts: Tokens, new: Tokens) -> bool:

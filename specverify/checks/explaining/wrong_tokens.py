@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from specverify.checks.explaining.counterexample_parts import NEAR, NEAR_LAW, or_none
@@ -14,6 +15,7 @@ from specverify.checks.explaining.engine_paths import (
     is_drawn_from_q,
     with_pmfs,
 )
+from specverify.checks.explaining.engine_rounds import model_of_law
 from specverify.checks.explaining.first_difference import CERTAIN, END, Difference
 from specverify.checks.explaining.round_rules import other_in_one_token, same_row
 from specverify.checks.explaining.row_names import not_excluded
@@ -22,6 +24,9 @@ from specverify.checks.explaining.wording import ends_of, short_row
 from specverify.laws.draws import Decision
 from specverify.reference import Pmf, Tokens
 from specverify.subjects.subject import Trace
+
+_MOST_TEXTS = 500
+"""The largest number of texts at which an observed row is compared with the expected one."""
 
 
 class HeaviestPaths(NamedTuple):
@@ -105,8 +110,29 @@ def quoted_row(difference: Difference, heaviest: HeaviestPaths, size: int) -> st
 
 def _quoted(heaviest: HeaviestPaths, before: Tokens, seen: Sequence[Any], p: Sequence[Any]) -> str:
     at = _place_of(heaviest, seen) if max(seen) < CERTAIN else ""
-    said = f"new token {len(before) + 1} is drawn from {short_row(seen)} at {at}, expected p = {short_row(p)}"
+    other = _other_text(heaviest.expected, before, seen) if at else None
+    row = short_row(seen) if other is None else f"{short_row(seen)} = p {_after(other)}"
+    said = f"new token {len(before) + 1} is drawn from {row} at {at}, expected p = {short_row(p)}"
     return said if at else ""
+
+
+def _after(new: Tokens) -> str:
+    """Return the words "after new tokens 0, 2" for the new tokens ``new``."""
+    return f"after new token{'s' * (len(new) > 1)} {', '.join(map(str, new))}" if new else "after the prompt"
+
+
+def _other_text(expected: Mapping[Tokens, Any], before: Tokens, seen: Sequence[Any]) -> Tokens | None:
+    """Return the new tokens other than ``before`` after which the expected law of the next token is ``seen``.
+
+    None if there are none, or several. Of several, those are taken that are as many as ``before``, if they are the only
+    ones. ``expected`` is the expected law of texts.
+    """
+    model = model_of_law(expected, len(seen))
+    texts = {text[:length] for text in islice(expected, _MOST_TEXTS) for length in range(len(text))} - {before}
+    fitting = [text for text in texts if same_row(model(text).tolist(), seen, NEAR_LAW)]
+    alike = [text for text in fitting if len(text) == len(before)]
+    found = alike if len(alike) == 1 else fitting
+    return found[0] if len(found) == 1 else None
 
 
 def _place_of(heaviest: HeaviestPaths, seen: Sequence[Any]) -> str:
