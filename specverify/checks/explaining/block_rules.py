@@ -1,4 +1,4 @@
-"""Name the fault of a verifier that follows one half of block verification (2403.10444, Algorithm 2) and not the other.
+"""Recognise block verification (2403.10444, Algorithm 2), and name the fault of a verifier that follows one half of it.
 
 Block verification accepts a prefix of the drafts by a joint test, so whether a draft is accepted depends on later
 drafts. Compared with the tests of single drafts such a verifier looks wrong in every part. Here it is compared with its
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.checks.explaining.given_drafts import GivenDrafts, error_of, expected, fits
+from specverify.checks.explaining.given_drafts import GivenDrafts, error_of, expected, fits, values_of
 from specverify.checks.explaining.round_rules import Row, excess, ratio, scaled
 from specverify.checks.explaining.wording import apart, rows_apart, short
 from specverify.reference import Tokens
@@ -63,20 +63,43 @@ def block_fault(all_given: Sequence[GivenDrafts]) -> str:
 
     w is the product of p/q over the accepted drafts, limited to 1 after each. The two halves are the number of accepted
     drafts, and the law of the token after them. A wrong w must explain all numbers of both halves. A sentence about a
-    half is returned if the rounds ``all_given`` follow the other half. Following a half counts only if it differs there
-    from the rule that tests single drafts.
+    half is returned if the rounds ``all_given`` follow the other half. Following a half counts only if the rule that
+    tests single drafts does not explain its numbers. The result is "" if the acceptance of a draft does not depend on
+    the drafts after it: then single drafts are tested.
     """
+    if not depends_on_later(all_given):
+        return ""
     rounds = [(given, block_round(given)) for given in all_given if given.drafts]
     accepts, replaces = _halves(rounds)
-    if not (accepts and replaces):
+    if not (accepts and replaces) and any(_exclude_single_tests(rounds, part) for part in ("accept", "replace")):
         for name, weights_of in _OTHER_WEIGHTS.items():
             if all(_halves([(given, block_round(given, weights_of)) for given, _ in rounds])):
                 return _wrong_weights(name, rounds)
-    if accepts and not replaces and _differ(rounds, "accept"):
+    if accepts and not replaces and _exclude_single_tests(rounds, "accept"):
         return _wrong_replacement(rounds)
-    if replaces and not accepts and _differ(rounds, "replace"):
+    if replaces and not accepts and _exclude_single_tests(rounds, "replace"):
         return _wrong_acceptance(rounds)
     return ""
+
+
+def depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
+    """Return a phrase if the acceptance of a draft depends on the drafts after it, which a right test ignores; else "".
+
+    Rounds of ``all_given`` are compared if they have the same text, and the same drafts up to the tested one.
+    """
+    first: dict[Any, GivenDrafts] = {}
+    for given in all_given:
+        for i, value in enumerate(given.accept):
+            known = first.setdefault((given.prefix, given.drafts[: i + 1], given.rows.p[0]), given)
+            if not fits(value, known.accept[i], given.slack):
+                return f"depending on later drafts: whether draft {i + 1} is accepted depends on draft {i + 2}"
+    return ""
+
+
+def follows_blocks(all_given: Sequence[GivenDrafts]) -> bool:
+    """Return whether ``all_given`` follow both halves of block verification, and not the tests of single drafts."""
+    rounds = [(given, block_round(given)) for given in all_given if given.drafts]
+    return bool(depends_on_later(all_given)) and all(_halves(rounds))
 
 
 def _halves(rounds: Sequence[tuple[GivenDrafts, BlockRound]]) -> tuple[bool, bool]:
@@ -131,20 +154,17 @@ def _replaces(given: GivenDrafts, block: BlockRound, i: int) -> bool:
     return fits(given.replace[i], block.replace[i], 4 * error_of(given, "replace", i))
 
 
-def _differ(rounds: Sequence[tuple[GivenDrafts, BlockRound]], part: str) -> bool:
-    """Return whether block verification gives other values for ``part`` than the tests of single drafts, in any round.
+def _exclude_single_tests(rounds: Sequence[tuple[GivenDrafts, BlockRound]], part: str) -> bool:
+    """Return whether an observed value of ``part`` in ``rounds`` contradicts the rule that tests single drafts.
 
-    ``part`` is "accept" (acceptance probabilities) or "replace" (pmfs of the next token). Only the positions that
-    ``rounds`` observe are compared. If no value differs, the rounds cannot show which of the two rules is followed.
+    ``part`` is "accept" (acceptance probabilities) or "replace" (pmfs of the next token). If no value contradicts it,
+    the rounds do not show that ``part`` follows block verification.
     """
-    for given, block in rounds:
-        places = range(len(given.accept)) if part == "accept" else given.replace
-        for i in places:
-            single = expected(given, part, i, given.rows)
-            own = dict(enumerate(block.replace[i])) if part == "replace" else block.accept[i]
-            if not fits(own, single, 1e-6):
-                return True
-    return False
+    return not all(
+        fits(value, expected(given, part, i, given.rows), 4 * error_of(given, part, i))
+        for given, _ in rounds
+        for i, value in values_of(given, part)
+    )
 
 
 _ROWS: Mapping[str, Callable[[GivenDrafts, int], Row]] = {

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.checks.explaining.block_rules import block_fault
+from specverify.checks.explaining.block_rules import block_fault, depends_on_later, follows_blocks
 from specverify.checks.explaining.changed_rows import (
     change_of_rounds,
     further_formula,
@@ -179,8 +179,10 @@ def _named(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault:
     wrong = [part for part in PARTS if any(is_wrong(given, part) for given in all_given)]
     if goes_on := next((given.goes_on for given in all_given if given.goes_on), ""):
         return RoundFault(goes_on, frozenset(wrong))
-    if not all_given[0].of_engine and _depends_on_later(all_given) and (blocks := block_fault(all_given)):
+    if not all_given[0].of_engine and (blocks := block_fault(all_given)):
         return RoundFault(blocks, frozenset(wrong), contexts=_contexts(all_given, ("replace",)))
+    if "bonus" in wrong and not all_given[0].of_engine and follows_blocks(all_given):
+        wrong = ["bonus"]
     other = _other_rows(all_given, parameters)
     if other:
         contexts = _contexts(all_given, wrong[:1])
@@ -261,7 +263,7 @@ def _rule_sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str)
     """
     name = _name(all_given, part, parameters)
     if part == "accept":
-        name = name or ("" if all_given[0].of_engine else _depends_on_later(all_given))
+        name = name or ("" if all_given[0].of_engine else depends_on_later(all_given))
         at = _line_of_test(all_given) if name == ONE_NUMBER else ""
         return f"drafts are accepted {name}{at}, expected min(1, p/q)" if name else ""
     if name in POINTS:
@@ -491,20 +493,6 @@ def _is_drawn_by(seen: Sequence[tuple[GivenDrafts, int, Any]], formula: RowFormu
         )
         for given, i, law in seen
     )
-
-
-def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
-    """Return a phrase if the acceptance of a draft depends on the drafts after it, which a right test ignores; else "".
-
-    Rounds of ``all_given`` are compared if they have the same text, and the same drafts up to the tested one.
-    """
-    first: dict[Any, GivenDrafts] = {}
-    for given in all_given:
-        for i, value in enumerate(given.accept):
-            known = first.setdefault((given.prefix, given.drafts[: i + 1], given.rows.p[0]), given)
-            if not fits(value, known.accept[i], given.slack):
-                return f"depending on later drafts: whether draft {i + 1} is accepted depends on draft {i + 2}"
-    return ""
 
 
 def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:

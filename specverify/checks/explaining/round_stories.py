@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from specverify.checks.explaining.block_rules import block_fault, block_round
+from specverify.checks.explaining.block_rules import block_fault, block_round, follows_blocks
 from specverify.checks.explaining.given_drafts import (
     LARGEST_VOCABULARY,
     GivenDrafts,
@@ -38,7 +38,8 @@ def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
     if here.decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return ""
     decoder, replayed, told = here.decoder, Replayed(choices), list[str]()
-    rule = _block_rule if block_fault([*rounds_given_drafts(here), *rounds_elsewhere(here)]) else _rule_of_drafts
+    rounds = [*rounds_given_drafts(here), *rounds_elsewhere(here)]
+    rule = _block_rule if block_fault(rounds) or follows_blocks(rounds) else _rule_of_drafts
     state = decoder.init(here.prompt)
     with suppress(NotAFunctionOfItsDraws):
         while state.remaining > 0:
