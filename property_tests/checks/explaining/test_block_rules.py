@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.testing import SpeculationRefuted, check_verifier
+from specverify.testing import SpeculationRefuted, check_decoder, check_verifier
 
 RNG = np.random.default_rng()
 
@@ -120,3 +120,86 @@ def test_a_verifier_of_single_drafts_is_not_compared_with_blocks():
         return [*draft_tokens, RNG.choice(len(p[-1]), p=p[-1])]
 
     assert "block verification" not in message(verify)
+
+
+def block_decoder(residual=excess, passes=share, q_of=lambda row: row, gamma=2):
+    """Return one round of block verification with named draws; each test of a beginning is a coin of its own.
+
+    ``residual`` and ``passes`` are those of ``block_verifier``; a draft is drawn from ``q_of(q)``.
+    """
+
+    def one_round(draws, target, draft, tokens):
+        drafts, q, weights = [], [], [1]
+        for i in range(gamma):
+            q.append(draft((*tokens, *drafts)))
+            drafts.append(int(draws.categorical(q_of(q[i]), ("draft", i))))
+        p = [target((*tokens, *drafts[:i])) for i in range(gamma + 1)]
+        for i, token in enumerate(drafts):
+            weights.append(min(1, weights[i] * p[i][token] / q[i][token]))
+        kept = 0
+        for i in range(1, gamma + 1):
+            bound = weights[i] if i == gamma else passes(excess(weights[i], p[i], q[i]).sum(), weights[i])
+            if draws.categorical(np.array([1 - bound, bound]), ("keeps", i)) == 1:
+                kept = i
+        row = p[gamma] if kept == gamma else residual(weights[kept], p[kept], q[kept])
+        row = row if row.any() else p[kept]
+        return (*drafts[:kept], int(draws.categorical(row / row.sum(), ("last", kept))))
+
+    return one_round
+
+
+def message_of_decoder(one_round):
+    with pytest.raises(SpeculationRefuted) as refuted:
+        check_decoder(one_round, checks=["law_is_target"], quick=True)
+    return str(refuted.value)
+
+
+@pytest.mark.parametrize("gamma", [2, 3])
+def test_a_wrong_residual_of_a_block_with_named_draws_is_named(gamma):
+    assert check_decoder(block_decoder(gamma=gamma), checks=["law_is_target"], quick=True)
+    said = message_of_decoder(block_decoder(lambda w, p, q: excess(1, p, q), gamma=gamma))
+    first, _, paths = said.partition("because")
+    assert "drafts are accepted as by block verification (2403.10444), but the token after a partly accepted" in first
+    assert "is drawn from norm(max(p - q, 0)), without w, expected norm(max(w p - q, 0))" in first
+    assert paths.count("with probability") == 1
+    assert "by norm(max(w p - q, 0)))" in paths
+
+
+def test_only_a_single_draw_of_a_block_is_called_u():
+    said = message_of_decoder(block_decoder(lambda w, p, q: excess(1, p, q)))
+    assert "accepted (P(accept) = " in said
+
+
+def test_a_wrong_test_of_a_block_with_named_draws_is_named():
+    said = message_of_decoder(block_decoder(passes=lambda spare, weight: weight))
+    assert "is drawn as by block verification (2403.10444), but blocks are accepted otherwise: of the drafts" in said
+
+
+def single_drafts(residual):
+    def one_round(draws, target, draft, tokens):
+        drafts, q = [], []
+        for i in range(2):
+            q.append(draft((*tokens, *drafts)))
+            drafts.append(int(draws.categorical(q[i], ("draft", i))))
+        for i, token in enumerate(drafts):
+            p = target((*tokens, *drafts[:i]))
+            bound = min(1, p[token] / q[i][token])
+            if draws.categorical(np.array([1 - bound, bound]), ("keeps", i)) == 0:
+                row = residual(p, q[i])
+                return (*drafts[:i], int(draws.categorical(row / row.sum(), ("last", i))))
+        return (*drafts, int(draws.categorical(target((*tokens, *drafts)), ("last", 2))))
+
+    return one_round
+
+
+@pytest.mark.parametrize(
+    "one_round",
+    [
+        single_drafts(lambda p, q: p),
+        single_drafts(lambda p, q: excess(1, p, q / 2)),
+        block_decoder(lambda w, p, q: p, passes=lambda spare, weight: weight),  # both halves are wrong
+        block_decoder(lambda w, p, q: excess(1, p, q), q_of=lambda row: (row + row[::-1]) / 2),  # not drawn from q
+    ],
+)
+def test_named_draws_with_another_fault_are_not_told_as_blocks(one_round):
+    assert "block verification" not in message_of_decoder(one_round)

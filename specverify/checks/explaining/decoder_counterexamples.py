@@ -40,7 +40,7 @@ from specverify.checks.explaining.engine_paths import (
 from specverify.checks.explaining.engine_rounds import engine_rounds
 from specverify.checks.explaining.first_difference import first_difference
 from specverify.checks.explaining.given_drafts import GENERIC
-from specverify.checks.explaining.round_faults import RoundFault, fault_of_rounds
+from specverify.checks.explaining.round_faults import RoundFault, fault_of_labelled_blocks, fault_of_rounds
 from specverify.checks.explaining.round_readings import (
     ROLES,
     Models,
@@ -59,6 +59,8 @@ from specverify.reference import Decoder, LanguageModel, Pmf, Task, Tokens
 from specverify.subjects.subject import InScenario
 from specverify.subjects.warped_tasks import Processed
 
+SEARCHED_BLOCKS = 200
+"""The number of paths that are searched for a wrong draw of a verifier of blocks."""
 SEARCHED_TESTS = 50
 """Number of paths on which the outcomes of tests of drafts are compared with what follows them."""
 _PHRASES: dict[object, Callable[[Decision], str]] = {
@@ -83,7 +85,8 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
     difference = first_difference(law, expected)
     fault = or_none(fault_of_rounds, here) or or_none(_fault_of_path, here, worst)
     if fault is None and here.decoder.propose is None:
-        fault = or_none(_fault_of_candidates, here) or or_none(_fault_of_named_draws, here)
+        fault = or_none(fault_of_labelled_blocks, here) or or_none(_fault_of_candidates, here)
+        fault = fault or or_none(_fault_of_named_draws, here)
     read = next((reading.fault for reading in readings if reading.fault), "")
     if difference is None:
         return example if fault is None else example._replace(fault=fault.sentence)
@@ -168,7 +171,9 @@ def outcome_counterexample(
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     decoder = here.variant.build(_recording(here.task, seen))
-    heaviest = [path for _, path in _paths_to(outcome, here, decoder, SEARCHED)]
+    of_blocks = here.decoder.propose is None and or_none(fault_of_labelled_blocks, here) is not None
+    number = SEARCHED_BLOCKS if of_blocks else SEARCHED
+    heaviest = [path for _, path in _paths_to(outcome, here, decoder, number)]
     if any(or_none(tree_reading, here, path.choices) is not None for path in heaviest):
         return _tree_counterexample(here, outcome, then, readings)
     weights: dict[str, Any] = {}

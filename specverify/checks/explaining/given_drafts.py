@@ -24,7 +24,7 @@ from specverify.laws.draws import AMONG, BELOW, TOGETHER, Decision
 from specverify.laws.paths import paths
 from specverify.laws.rounding import FLOAT32
 from specverify.laws.scenarios import Scenario
-from specverify.reference import Draft, LanguageModel, Pmf, Round, State, Tokens
+from specverify.reference import Draft, LanguageModel, Pmf, Round, State, Tokens, chain
 from specverify.reference.models import draft_model
 from specverify.reference.warpers import min_p, top_k, top_p, warped
 from specverify.subjects.subject import InScenario
@@ -33,6 +33,10 @@ from specverify.subjects.warped_tasks import Processed
 MOST_PATHS = 3000
 """The largest number of paths of a round that is explained."""
 MOST_STATES = 4
+ERROR_OF_FLOATS = 1e-6
+"""The rounding error of probabilities of a round that may mix floats with the rationals of the models."""
+MOST_TOKENS = 16
+"""The largest number of tokens of a round that is read by the labels of its draws."""
 LARGEST_VOCABULARY = 8
 GENERIC = (Scenario("generic", 3, (0, 1, 0), 4, seed=2),)
 """Further scenarios in which formulas are compared: with two tokens many formulas have the same values."""
@@ -137,6 +141,56 @@ def round_given(here: InScenario, state: State, drafts: Tokens) -> GivenDrafts |
     ``here`` is the decoder in its scenario.
     """
     return next((given for given in given_from_state(here, state)[0] if given.drafts == drafts), None)
+
+
+@lru_cache(maxsize=512)
+def rounds_by_labels(here: InScenario, state: State) -> tuple[GivenDrafts, ...]:
+    """Return the rounds of the decoder ``here`` from ``state``, one for each sequence of drafts, read by draw labels.
+
+    A decoder without a ``propose`` function may label the draws of its drafts ``("draft", ...)``. Returns () if its
+    round cannot be read so (``labelled_round``), if the drafts are not drawn from the draft model, if the vocabulary is
+    large, and if the round has too many paths.
+    """
+    decoder, scenario, q = here.decoder, here.scenario, here.task.draft
+    if decoder.propose is not None or scenario.vocabulary > LARGEST_VOCABULARY or scenario.eos or q is None:
+        return ()
+    state = uncut(state)
+    runs: dict[Tokens, list[Any]] = defaultdict(list)
+    for number, path in enumerate(paths(lambda draws: decoder.step(draws, state))):
+        done = labelled_round(path.decisions, path.outcome[1])
+        if done is None or number == MOST_PATHS:
+            return ()
+        rows = [q(state.tokens + done.draft[:i]).tolist() for i in range(len(done.draft))]
+        drawn = [decision.weights for decision in path.decisions if _is_draft(decision)]
+        if any(deviation(dict(enumerate(one)), row) > ERROR_OF_FLOATS for one, row in zip(drawn, rows, strict=True)):
+            return ()  # the drafts are not drawn from q
+        runs[done.draft].append((path, done))
+    given = (_given(here, state, chain(tokens, (None,) * len(tokens)), runs[tokens], bonus=True) for tokens in runs)
+    return tuple(one._replace(slack=max(one.slack, ERROR_OF_FLOATS)) for one in given)
+
+
+def uncut(state: State) -> State:
+    """Return ``state`` with room for a whole round, so that its new tokens are not cut at the horizon."""
+    return state._replace(remaining=state.remaining + MOST_TOKENS)
+
+
+def labelled_round(decisions: Sequence[Decision], done: Round) -> Round | None:
+    """Return the round ``done`` with its drafts and the number of accepted ones; None if the labels do not show them.
+
+    ``decisions`` are the draws of the round. Those with the label "draft" must come first, and the new tokens must be
+    the first of the drafts, followed by the outcome of the last draw.
+    """
+    drafts = tuple(decision.outcome for decision in decisions if _is_draft(decision))
+    later, kept = decisions[len(drafts) :], len(done.tokens) - 1
+    if not drafts or not later or not all(map(_is_draft, decisions[: len(drafts)])) or not 0 <= kept <= len(drafts):
+        return None
+    if done.tokens != (*drafts[:kept], later[-1].outcome) or len(later[-1].weights) != len(decisions[0].weights):
+        return None
+    return done._replace(draft=drafts, accepted=kept, reached=min(kept + 1, len(drafts)))
+
+
+def _is_draft(decision: Decision) -> bool:
+    return decision.site[:1] == ("draft",)
 
 
 def _given(here: InScenario, state: State, draft: Draft, runs: Sequence[Any], *, bonus: bool) -> GivenDrafts:

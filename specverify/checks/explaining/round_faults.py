@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +35,7 @@ from specverify.checks.explaining.given_drafts import (
     expected,
     fits,
     is_wrong,
+    rounds_by_labels,
     rounds_given_drafts,
     value_fits,
     values_of,
@@ -120,6 +121,21 @@ def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> Roun
         sentence = f"{row.replace(' beside', ' is right alone and wrong beside', 1)}: {fault.sentence}"
         return fault._replace(sentence=sentence)
     return fault._replace(sentence=f"{fault.sentence}, in {row}")
+
+
+@lru_cache(maxsize=64)
+def fault_of_labelled_blocks(here: InScenario) -> RoundFault | None:
+    """Return the fault of the decoder ``here`` if it follows a part of block verification; None if it does not.
+
+    The decoder has no ``propose`` function, but labels the draws of its drafts. Its first rounds are examined, here and
+    in further scenarios.
+    """
+    places = [here, *(here._replace(scenario=scenario) for scenario in (*GENERIC, WIDE))]
+    rounds = [given for place in places for given in rounds_by_labels(place, place.decoder.init(place.prompt))]
+    if not (sentence := block_fault(rounds)):
+        return None
+    wrong = frozenset(part for part in PARTS if any(is_wrong(given, part) for given in rounds))
+    return RoundFault(sentence, wrong, contexts=_contexts(rounds, ("replace",)))
 
 
 def _is_right_alone(here: InScenario) -> bool:

@@ -13,17 +13,22 @@ from specverify.checks.explaining.given_drafts import (
     accepted_of,
     expected_accept,
     is_coin,
+    labelled_round,
     place_of,
     round_given,
+    rounds_by_labels,
     rounds_given_drafts,
+    uncut,
 )
-from specverify.checks.explaining.round_faults import rounds_elsewhere
+from specverify.checks.explaining.round_faults import fault_of_labelled_blocks, rounds_elsewhere
 from specverify.checks.explaining.round_rules import Row, excess
 from specverify.checks.explaining.wording import apart, short
 from specverify.laws.draws import Decision, Narrated, NotAFunctionOfItsDraws, Replayed
 from specverify.reference import Round, State
 from specverify.subjects.subject import InScenario
 
+OF_A_COIN = 2
+"""The number of outcomes of a coin."""
 NEAR = 1e-6
 """Probabilities that differ by less than this are reported as equal."""
 
@@ -33,10 +38,13 @@ def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
 
     ``here`` is the decoder in its scenario. Returns "" in three cases: the decoder has no method ``propose``, which
     returns its drafts; the vocabulary is larger than ``LARGEST_VOCABULARY``; or the law of a round given its drafts
-    cannot be computed, for example for trees.
+    cannot be computed, for example for trees. Without ``propose``, rounds of block verification are described if the
+    labels of the draws show them.
     """
-    if here.decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
+    if here.scenario.vocabulary > LARGEST_VOCABULARY:
         return ""
+    if here.decoder.propose is None:
+        return _blocks_of_path(here, choices) if fault_of_labelled_blocks(here) else ""
     decoder, replayed, told = here.decoder, Replayed(choices), list[str]()
     rounds = [*rounds_given_drafts(here), *rounds_elsewhere(here)]
     rule = _block_rule if block_fault(rounds) or follows_blocks(rounds) else _rule_of_drafts
@@ -52,8 +60,33 @@ def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
             if given is None:
                 return ""
             told.append(_round(here, given, done, narrated.decisions, rule(given)))
-        return "\n".join(told if len(told) == 1 else [f"round {i}: {words}" for i, words in enumerate(told, 1)])
+        return _numbered(told)
     return ""
+
+
+def _numbered(told: Sequence[str]) -> str:
+    return "\n".join(told if len(told) == 1 else [f"round {i}: {words}" for i, words in enumerate(told, 1)])
+
+
+def _blocks_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
+    """Describe the rounds of a decode with the outcomes ``choices`` by the rule of block verification.
+
+    The decoder ``here`` labels its draws. Returns "" if a round cannot be read by the labels.
+    """
+    decoder, replayed, told = here.decoder, Replayed(choices), list[str]()
+    state = decoder.init(here.prompt)
+    while state.remaining > 0:
+        narrated, start = Narrated(replayed), state
+        state, done = decoder.step(narrated, start)
+        _, whole = decoder.step(Replayed([decision.outcome for decision in narrated.decisions]), uncut(start))
+        block = labelled_round(narrated.decisions, whole)
+        some = rounds_by_labels(here, start) if block else ()
+        given = next((given for given in some if block and given.drafts == block.draft), None)
+        if block is None or given is None:
+            return ""
+        block = block._replace(tokens=done.tokens, accepted=min(block.accepted, len(done.tokens)))
+        told.append(_round(here, given, block, narrated.decisions, _block_rule(given)))
+    return _numbered(told)
 
 
 def given_of_path(here: InScenario, choices: tuple[int, ...]) -> list[GivenDrafts]:
@@ -210,7 +243,14 @@ def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], rule: _R
         return f"{which} (P(accept) = {seen}, expected {said} {rule.test})"
     if does in {0, 1}:
         return which
+    if not place and not any(_has_probability(decision, does) for decision in decisions):
+        return f"{which} (P(accept) = {short(does)})"  # several draws decide
     return f"{which} (u {sign} {short(does)}{f', {place}' if place else ''})"
+
+
+def _has_probability(decision: Decision, mass: Any) -> bool:
+    """Return whether ``decision`` has two outcomes, and one of them the probability ``mass``."""
+    return len(decision.weights) == OF_A_COIN and any(abs(weight - mass) <= NEAR for weight in decision.weights)
 
 
 def _behind(given: GivenDrafts, accepted: int, token: int, rule: _Rule) -> str:
