@@ -36,6 +36,19 @@ def test_a_draft_that_is_surely_accepted_is_named_with_its_line():
     assert _decided_by(HALVES, right, KeptPaths(accepts_all), WRONG) == ""
 
 
+def decided_by_coin(bound):
+    """Return a program of two rows: a test with probability ``bound`` decides the last token of row 2."""
+    return lambda draws: (0, 0, 0, 1 - draws.categorical([bound, 1 - bound], ("random.random", "e.py:2", "below", 1)))
+
+
+def test_a_right_test_of_another_row_is_not_told_as_a_wrong_test():
+    rows = {0: (np.array([0.3, 0.7]), np.array([0.5, 0.5])), 1: (np.array([0.75, 0.25]), np.array([0.25, 0.75]))}
+    trace = Trace((((0,), (0, 0)), ((1,), (0, 1))), (), lambda text: rows[text[0]][1], lambda text: rows[text[0]][0])
+    wrong = "; new token 2 is 1 if u < 0.5 (e.py:2), and min(1, p/q) is 0.333 there"
+    assert _decided_by(HALVES, trace, KeptPaths(decided_by_coin(0.5)), WRONG) == wrong
+    assert _decided_by(HALVES, trace, KeptPaths(decided_by_coin(0.6)), WRONG) == ""  # 0.6 = p/q of token 0 in row 1
+
+
 def test_the_parameters_of_another_request_are_named():
     rows = {0: (0.25, 0.75), 1: (0.5, 0.5)}
 

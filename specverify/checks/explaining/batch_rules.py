@@ -92,7 +92,7 @@ def _right(rows: Sequence[_RowRound], b: int) -> Ending:
 
 def _bonus_for_all_or_none(rows: Sequence[_RowRound], b: int) -> Ending:
     here, gamma = rows[b], len(rows[b].drafts)
-    if here.accepted < gamma or all(row.accepted == len(row.drafts) for row in rows):
+    if not gamma or here.accepted < gamma or all(row.accepted == len(row.drafts) for row in rows):
         return _right(rows, b)
     return here.accepted, excess(here.p[gamma - 1], here.q[gamma - 1])
 
@@ -315,9 +315,13 @@ def _has_law(decode: Callable[[Draws], Tokens], law: Mapping[Tokens, Any]) -> bo
 
     try:
         other = program_law(decode, MOST_RUNS, on_path=take)
-    except _TooProbableError:
+    except (_TooProbableError, UnknownRowError):
         return False
     return not other.missing and all(mass < NEAR for mass in left.values())
+
+
+class UnknownRowError(Exception):
+    """Raised by a model of a batch whose row after a text is not known; a fault that needs this row is not named."""
 
 
 class _TooProbableError(Exception):

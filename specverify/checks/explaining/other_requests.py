@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from specverify.checks.explaining.batch_rules import RequestBatch, rule_of_batch
 from specverify.checks.explaining.counterexample_parts import EVIDENCE, NEAR, NEAR_LAW, SEARCHED, BeyondOutcome, or_none
+from specverify.checks.explaining.drawn_batches import fault_of_drawn_batch
 from specverify.checks.explaining.engine_paths import (
     KeptPaths,
     PathDraw,
@@ -65,6 +66,8 @@ def blame_other_requests(
     alone = "" if difference.request is None else or_none(right_alone, program, difference.request)
     shown = f"{alone}: {difference.sentence}" if alone else difference.fault
     rule = or_none(fault_between_rows, trace, *laws) if trace is not None and program.split is not None else ""
+    if trace is None and program.trace is None and difference.request is not None:
+        rule = or_none(fault_of_drawn_batch, engine, program.split or tuple, laws) or ""
     decided = or_none(_decided_by, program, trace, engine, difference) or ""
     if rule:
         return f"{rule}{decided or (_line_of_tests(engine) if ' test' in rule else '')}", shown, *difference.rows
@@ -117,7 +120,7 @@ def _decided_by(program: EngineProgram, trace: Trace | None, engine: KeptPaths, 
     A draw decides the token if all paths with the same outcomes up to this draw have the same token. The draw is wrong
     in four cases:
 
-    * It is a coin whose probability is not min(1, p/q).
+    * It is a coin whose probability is not min(1, p/q), neither here nor for a draft of another request.
     * It is a token from a row that is not p, q or their residual.
     * It is a draft from q, which is then surely accepted, but min(1, p/q) is below 1.
     * It is a token from p with the sampling parameters of another request.
@@ -152,6 +155,8 @@ def _decided_by(program: EngineProgram, trace: Trace | None, engine: KeptPaths, 
         item = next((item for item in reversed(drawn) if item.high - item.low < 1 - NEAR), None)
         if item is None or not item.place:
             continue
+        if _tests_other_request(item, trace, index, program.split(outcomes_of(path.outcome)[0][0])):
+            continue
         if same_row(own, p, NEAR_LAW):
             said = _wrong_draw(item, (number + 1, token), p, q)
         else:
@@ -159,6 +164,24 @@ def _decided_by(program: EngineProgram, trace: Trace | None, engine: KeptPaths, 
         if said:
             return said
     return ""
+
+
+def _tests_other_request(item: PathDraw, trace: Trace, index: int, texts: Sequence[Tokens]) -> bool:
+    """Return whether ``item`` is a coin with the probability min(1, p/q) of a possible draft of another request.
+
+    In a batch whose rows depend on each other, such a coin may decide a token of request ``index`` too, though it is a
+    right test. ``texts`` are the new tokens of all requests on the path of ``item``, and ``trace`` has the models.
+    """
+    if item.is_lookup or trace.target is None or trace.draft is None:
+        return False
+    bound = item.high if item.low <= 0 else item.low
+    for other, ((prompt, _), new) in enumerate(zip(trace.texts, texts, strict=True)):
+        for length in range(len(new) if other != index else 0):
+            text = prompt + new[:length]
+            rows = zip(trace.target(text).tolist(), trace.draft(text).tolist(), strict=True)
+            if any(q > 0 and abs(float(ratio(p, q)) - bound) <= NEAR_LAW for p, q in rows):
+                return True
+    return False
 
 
 def _left_out(row: Row, p: Row) -> int | None:
