@@ -8,7 +8,7 @@ hundreds of subjects.
 from __future__ import annotations
 
 from specverify.checks import check, compared_laws, round_laws, verifier_calls
-from specverify.checks.explaining import changed_rows, given_drafts
+from specverify.checks.explaining import changed_rows, given_drafts, round_faults
 
 _KEPT = (
     check.law_in,
@@ -23,6 +23,8 @@ _KEPT = (
     round_laws.first_rounds,
     given_drafts.rounds_given_drafts,
     given_drafts.given_from_state,
+    given_drafts.rounds_by_labels,
+    round_faults.fault_of_labelled_blocks,
     changed_rows.changes_of,
     changed_rows.only_change,
 )
