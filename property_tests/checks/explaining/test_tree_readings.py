@@ -89,3 +89,45 @@ def test_a_round_that_goes_on_from_a_node_that_is_no_child_is_named(draw):
         SpeculationRefuted, match=r"after token \d, which no child of #\d has, the round goes on from #"
     ):
         check_verifier(verify, form="tree", drafts="top_k", checks=["law_is_target"], quick=True)
+
+
+def undivided(p, q, parents, draft_tokens, *, tests_second_by_p=False):
+    """Accept by recursive rejection with residuals that are not divided by their sum; p follows an empty one."""
+    node, emitted = -1, []
+    while True:
+        left = whole = p[node + 1]
+        for child in [i for i, parent in enumerate(parents) if parent == node]:
+            x = draft_tokens[child]
+            row = whole if tests_second_by_p else left
+            if random.random() * q[child][x] < row[x]:
+                emitted.append(x)
+                node = child
+                break
+            left = np.maximum(left - q[child], 0)
+            left = left if left.sum() > 0 else whole
+        else:
+            return [*emitted, random.choices(range(len(left)), left / left.sum())[0]]
+
+
+def test_a_coin_that_may_test_one_of_two_equal_siblings_is_not_given_to_the_first():
+    """The second of three equal drafts is rejected for certain here, and the third is tested with p again."""
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_verifier(undivided, form="tree", drafts="with_replacement", checks=["law_is_target"], quick=True)
+    said = str(raised.value)
+    assert (
+        ": the residual after a rejected child is not divided by its sum, and p where the next difference is 0" in said
+    )
+    assert "child #1 (token 2) is tested" not in said
+
+
+def test_a_sibling_that_is_tested_with_p_is_still_named():
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_verifier(
+            lambda p, q, parents, draft_tokens: undivided(p, q, parents, draft_tokens, tests_second_by_p=True),
+            form="tree",
+            drafts="with_replacement",
+            checks=["law_is_target"],
+            quick=True,
+        )
+    assert "p is used again" in str(raised.value) or "with p" in str(raised.value)
+    assert "not divided by its sum" not in str(raised.value)

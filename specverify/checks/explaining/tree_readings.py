@@ -221,7 +221,7 @@ class _Walk:
         """
         p_row = self.here.task.target(text)
         p: list[float] = [float(mass) for mass in p_row.tolist()]
-        left, said, rejected = p, list[str](), list[int]()
+        left, said, rejected, passed = p, list[str](), list[int](), list[int]()
         rows = [[float(mass) for mass in child_pmf(self.draft, child, p_row).tolist()] for child in siblings]
         for child, q in zip(siblings, rows, strict=True):
             drafted = self.draft.tokens[child]
@@ -230,7 +230,10 @@ class _Walk:
             item = self.items[0] if self.items and not self.items[0].is_lookup else None
             seen = None if item is None else item.high if item.low <= 0 else item.low
             sure = bound > 1 - NEAR or bound < NEAR
-            if (
+            if bound < NEAR and seen is not None and self._may_be_of_later(child, siblings, seen, with_p):
+                self.unsure = True
+                passed.append(child)
+            elif (
                 item is not None
                 and seen is not None
                 and (
@@ -243,7 +246,9 @@ class _Walk:
                 self.items.pop(0)
                 self.lines.add(item.place)
                 accepted = item.low <= 0
-                said.append(self._test(child, drafted, item, seen, bound, with_p, rejected, accepted=accepted))
+                whose = " or ".join(f"#{other}" for other in (*passed, child))
+                said.append(whose + self._test(child, drafted, item, seen, bound, with_p, rejected, accepted=accepted))
+                passed.clear()
             else:
                 undrawn = drafted == token and emitted > 1 and self._lacks_draws(emitted) and item is None and not sure
                 accepted = drafted == token and (bound > 1 - NEAR or (bound < NEAR and with_p > 1 - NEAR) or undrawn)
@@ -254,6 +259,10 @@ class _Walk:
                     self._name(child, drafted, rejected, "surely accepted", _bound(bound))
                 else:
                     said.append(f"#{child} {'accepted' if accepted else 'rejected'}")
+            if child in passed:
+                rejected.append(child)
+                left = list(excess(left, q))
+                continue
             took = item is not None and (not self.items or self.items[0] is not item)
             tested = seen if took and seen is not None else float(accepted)
             if abs(tested - bound) > NEAR and not self.example and not self.unsure:
@@ -305,6 +314,16 @@ class _Walk:
         self.unsure = True
         return False
 
+    def _may_be_of_later(self, child: int, siblings: Sequence[int], seen: float, with_p: float) -> bool:
+        """Return whether a coin with the bound ``seen`` may test a later one of ``siblings`` with the same token.
+
+        ``with_p`` is the bound of ``child`` with p in place of the residual, by which the coin would be its test.
+        """
+        token = self.draft.tokens[child]
+        return abs(seen - with_p) < NEAR and any(
+            self.draft.tokens[other] == token for other in siblings if other > child
+        )
+
     def _gives(self, seen: float, child: int, p_row: Pmf, rows: Sequence[Row]) -> bool:
         """Return whether min(1, r/q) at the token of ``child`` equals ``seen``, for one of the rows r in ``rows``.
 
@@ -320,20 +339,21 @@ class _Walk:
     ) -> str:  # fmt: skip
         """Describe the test of ``child``, whose token is ``token``, by the coin ``item`` with the bound ``seen``.
 
+        The name of the child stands before the description.
         ``bound`` is the bound that the rule requires, and ``with_p`` the bound with p in place of the residual.
         ``rejected`` are the siblings that were rejected before. ``accepted`` is the result of the test.
         """
         word, sign = ("accepted", "<") if accepted else ("rejected", ">=")
         place = f", {item.place}" if item.place else ""
         if abs(seen - bound) < NEAR:
-            return f"#{child} {word} (u {sign} {short(seen)}{place})"
+            return f" {word} (u {sign} {short(seen)}{place})"
         does, ought = apart(seen, bound)
         rule = "min(1, residual/q)" if rejected else "min(1, p/q)"
         by_p = " = p/q" if rejected and abs(seen - with_p) < NEAR else ""
         if by_p:
             at = f" ({item.place})" if item.place else ""
             self._name(child, token, rejected, f"u < {does}{at}", _bound(bound))
-        return f"#{child} {word} (u {sign} {does}{by_p}{place}; expected {ought} = {rule})"
+        return f" {word} (u {sign} {does}{by_p}{place}; expected {ought} = {rule})"
 
     def _name(self, child: int, token: int, rejected: Sequence[int], does: str, ought: str) -> None:
         gone = " and ".join(f"#{other}" for other in rejected)

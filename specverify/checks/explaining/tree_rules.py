@@ -105,6 +105,9 @@ RESIDUALS: Mapping[str, Update] = {
     "the residual after a rejected child is not divided by its sum, and kept where the next difference is 0": (
         lambda level, r, q, i: left if sum(left := _difference(r, q)) > 0 else r
     ),
+    "the residual after a rejected child is not divided by its sum, and p where the next difference is 0": (
+        lambda level, r, q, i: left if sum(left := _difference(r, q)) > 0 else level.p
+    ),
     "the residual after a rejected child is p without its token": lambda level, r, q, i: scaled(
         without(level.p, *level.tokens[: i + 1])
     ),
