@@ -12,6 +12,7 @@ from specverify.base.verdict import Status
 from specverify.intercept.run import PROCESS
 from specverify.testing import check_engine
 
+pytestmark = pytest.mark.usefixtures("modules_searched")
 RNG = np.random.default_rng(0)
 NEW = 2
 
@@ -90,7 +91,6 @@ def test_weights_that_each_call_makes_are_constants(made):
     assert wrong["law_is_target"] is Status.REFUTED
 
 
-@pytest.mark.usefixtures("modules_searched")
 @pytest.mark.parametrize(
     "seed",
     [lambda: int(time.time()), lambda: RNG.integers(2**31), lambda: None],
