@@ -35,12 +35,8 @@ def find_constant_draws(subject: Subject) -> tuple[str, ...]:
     """Find the lines of an engine whose draws are constants, and let the library draw there in later runs.
 
     The lines are put into ``PROCESS.constant_lines``. There are none if interception follows the engine without them,
-    or does not follow it with them either. A subject that is no engine has none.
-
-    Returns:
-    -------
-    tuple of str
-        File and line of each of these draws, sorted.
+    or does not follow it with them either. A subject that is no engine has none. Returns file and line of each of these
+    draws, sorted.
     """
     PROCESS.constant_lines = frozenset()
     for program in subject.programs[:1]:

@@ -250,14 +250,10 @@ def _emits(item: PathDraw, emitted: Mapping[_Interval, set[int]]) -> tuple[int, 
 
     ``emitted`` has the tokens that follow on the paths with each interval of the draw.
     """
-    ends = list(accumulate(item.pmf, initial=0.0))
-    if item.interval or item.widths:
-        places = {index: (low, high) for index, (low, high) in enumerate(pairwise(ends))}
-    else:
-        places = {index: (float(index), index + mass) for index, mass in enumerate(item.pmf)}
     result = list(range(len(item.pmf)))
-    for index, (low, high) in places.items():
-        if high - low < NEAR:
+    begins = accumulate(item.pmf, initial=0.0) if item.widths else result
+    for index, (low, mass) in enumerate(zip(list(begins), item.pmf, strict=False)):
+        if mass < NEAR:
             continue
         tokens = next((each for (one, _), each in emitted.items() if abs(one - low) < NEAR), set())
         token = next(iter(tokens)) if len(tokens) == 1 else None

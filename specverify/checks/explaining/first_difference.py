@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from specverify.checks.explaining.wording import apart, table
+from specverify.checks.explaining.wording import after_new, apart, table
 from specverify.reference import Tokens
 
 Texts = tuple[Tokens, ...]
@@ -185,7 +185,7 @@ def _sentence(place: _FirstTexts) -> str:
     number = len(place.before) + 1
     seen, should = _token_laws(place)
     does, ought = seen[place.token], should.get(place.token, 0)
-    behind = f" after new token{'s' * (number > 2)} {', '.join(map(str, place.before))}" if place.before else ""
+    behind = f" {after_new(place.before)}".rstrip()
     only = next((token for token, mass in should.items() if mass >= CERTAIN), None)
     if place.token == END:
         sure = "" if does >= CERTAIN else f" with probability {apart(does, ought)[0]}"

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from specverify.checks.explaining.block_rules import block_fault, block_round, follows_blocks
+from specverify.checks.explaining.engine_paths import OF_A_COIN
 from specverify.checks.explaining.given_drafts import (
     LARGEST_VOCABULARY,
     GivenDrafts,
@@ -27,8 +28,6 @@ from specverify.laws.draws import Decision, Narrated, NotAFunctionOfItsDraws, Re
 from specverify.reference import Round, State
 from specverify.subjects.subject import InScenario
 
-OF_A_COIN = 2
-"""The number of outcomes of a coin."""
 NEAR = 1e-6
 """Probabilities that differ by less than this are reported as equal."""
 

@@ -19,7 +19,7 @@ from specverify.checks.explaining.engine_paths import KeptPaths, PathDraw, draws
 from specverify.checks.explaining.first_difference import CERTAIN
 from specverify.checks.explaining.round_readings import Reading, ReadRound
 from specverify.checks.explaining.round_rules import Row, excess, other_in_one_token, ratio, same_row
-from specverify.checks.explaining.wording import rows_apart
+from specverify.checks.explaining.wording import after_new, rows_apart
 from specverify.laws.paths import Path, outcomes_of
 from specverify.reference import LanguageModel, Tokens
 
@@ -202,7 +202,7 @@ def _words_of(used: _Used, q: Row, row_of_p: str, tested: Row | None, *, is_q: b
     """
     p, ought = rows_apart(used.row, used.expected)
     draft = f"draft {used.position + 1} of round {used.number}"
-    after = f" after new token{'s' * (len(used.new) > 1)} {', '.join(map(str, used.new))}" if used.new else ""
+    after = f" {after_new(used.new)}".rstrip()
     if tested is None:
         return f"{row_of_p}: {draft} is tested and replaced as with p = {p}{after}, expected p = {ought}"
     other, own = rows_apart(tested, q)

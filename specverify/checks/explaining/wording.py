@@ -51,6 +51,11 @@ def ends_of(tokens: Sequence[int]) -> str:
     return f"{'... ' * (len(tokens) > len(end))}{' '.join(map(str, end)) or 'nothing'}"
 
 
+def after_new(new: Sequence[int]) -> str:
+    """Return words such as "after new tokens 0, 2" for the new tokens ``new``; "" if there are none."""
+    return f"after new token{'s' * (len(new) > 1)} {', '.join(map(str, new))}" if new else ""
+
+
 def listed(items: Sequence[Any]) -> str:
     """Format items as ``1, 2 and 3``."""
     words = [str(item) for item in items]

@@ -20,7 +20,7 @@ from specverify.checks.explaining.first_difference import CERTAIN, END, Differen
 from specverify.checks.explaining.round_rules import other_in_one_token, same_row
 from specverify.checks.explaining.row_names import not_excluded
 from specverify.checks.explaining.token_rules import name_of_token
-from specverify.checks.explaining.wording import ends_of, short_row
+from specverify.checks.explaining.wording import after_new, ends_of, short_row
 from specverify.laws.draws import Decision
 from specverify.reference import Pmf, Tokens
 from specverify.subjects.subject import Trace
@@ -111,14 +111,9 @@ def quoted_row(difference: Difference, heaviest: HeaviestPaths, size: int) -> st
 def _quoted(heaviest: HeaviestPaths, before: Tokens, seen: Sequence[Any], p: Sequence[Any]) -> str:
     at = _place_of(heaviest, seen) if max(seen) < CERTAIN else ""
     other = _other_text(heaviest.expected, before, seen) if at else None
-    row = short_row(seen) if other is None else f"{short_row(seen)} = p {_after(other)}"
+    row = short_row(seen) if other is None else f"{short_row(seen)} = p {after_new(other) or 'after the prompt'}"
     said = f"new token {len(before) + 1} is drawn from {row} at {at}, expected p = {short_row(p)}"
     return said if at else ""
-
-
-def _after(new: Tokens) -> str:
-    """Return the words "after new tokens 0, 2" for the new tokens ``new``."""
-    return f"after new token{'s' * (len(new) > 1)} {', '.join(map(str, new))}" if new else "after the prompt"
 
 
 def _other_text(expected: Mapping[Tokens, Any], before: Tokens, seen: Sequence[Any]) -> Tokens | None:
