@@ -72,7 +72,7 @@ class Conditions(NamedTuple):
     replays: int = 140
     """The most replays of one engine program with other initial states, such as other seeds."""
     explained: bool = True
-    """Whether the refutation of a decoder has a counterexample, which can take longer than the law."""
+    """Whether the refutation by a law has a counterexample, which can take longer than the law."""
     complete_within: int | None = None
     """The most runs of a law that is compared: with more, ``EnumerationTooLarge`` is raised. None: at ``runs`` the
     enumeration ends, and the incomplete law can still refute the subject. An enumeration with all uniforms at an end of

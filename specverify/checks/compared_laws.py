@@ -83,8 +83,6 @@ class LawBearing(NamedTuple):
     """A prefix of the verdict's sentence, or ""."""
     setting: str = ""
     """The name of the case in messages that concern several cases."""
-    selects: bool = False
-    """Whether the counterexample decides which of several refuted cases a verdict states."""
     logits: Logits | None = None
     """The target's next-token logits, if known; they distinguish near-ties of greedy texts from defects."""
 
@@ -139,7 +137,6 @@ def of_engine(program: EngineProgram) -> LawBearing:
         covered=lambda law: {"notes": notes} if notes else {},
         name=program.name,
         setting=program.name,
-        selects=True,
         logits=program.logits,
     )
 
@@ -214,7 +211,7 @@ def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities
     if parted is not None:
         result = _with_parting(result, parted)
     wrong = result.refuted or result.unknown
-    explained = result.refuted and (conditions.explained or bearing.selects)
+    explained = result.refuted and conditions.explained
     example = bearing.explain(law.probabilities, expected) if explained else None
     if example is not None and parted is not None and math.isfinite(parted.gap):
         example = example._replace(because=(*example.because, str(parted)))

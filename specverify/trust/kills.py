@@ -170,7 +170,7 @@ def _without_control(name: str, checks: Sequence[str], conditions: Conditions, p
     mutant = _mutant(name)
     subject, checklist = _thinned(mutant.open()), _checklist(checks, conditions)
     killer = check_named(mutant.killed_by)
-    fewer = checklist._replace(conditions=conditions._replace(paths=PATHS, apart=APART))
+    fewer = checklist._replace(conditions=checklist.conditions._replace(paths=PATHS, apart=APART))
     some = list(verify_subject(_in_some(subject), fewer))
     in_all = [verdict.check == killer.name and verdict.status is not Status.REFUTED for verdict in some]
     cells = tuple(
