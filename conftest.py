@@ -35,8 +35,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     nothing out, so that every test is also run as a program of a user is.
     """
     if not session.config.getoption("--thorough"):
-        gc.collect()
-        gc.freeze()
+        from specverify.intercept.cpython.frozen import keep_out  # noqa: PLC0415 - tests have imported it by now
+
+        keep_out()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -47,11 +48,11 @@ def _results_forgotten(request: pytest.FixtureRequest) -> Iterator[None]:
     """
     yield
     from specverify.checks.forgetting import forget_laws  # noqa: PLC0415 - most modules of tests have imported it
+    from specverify.intercept.cpython.frozen import keep_out  # noqa: PLC0415 - likewise
 
     forget_laws()
     if not request.config.getoption("--thorough") and next(_MODULES) % BETWEEN_FREEZES == 0:
-        gc.collect()
-        gc.freeze()
+        keep_out()
 
 
 @pytest.fixture(scope="module")
@@ -60,14 +61,15 @@ def modules_searched() -> Iterator[None]:
 
     Such modules come first in a run: what a search visits grows with each test.
     """
-    from specverify.intercept.cpython.sandbox import look_around  # noqa: PLC0415 - not every run of tests needs it
+    from specverify.intercept.cpython.frozen import keep_out  # noqa: PLC0415 - not every run of tests needs it
+    from specverify.intercept.cpython.sandbox import look_around  # noqa: PLC0415 - likewise
 
     frozen = gc.get_freeze_count() > 0
     gc.unfreeze()
     look_around()
     yield
     if frozen:
-        gc.freeze()
+        keep_out()
 
 
 @pytest.fixture(scope="session", autouse=True)

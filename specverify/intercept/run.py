@@ -144,8 +144,8 @@ class Process:
         """All generators that can be reached, each ``generator_states.Held``."""
         self.clocks: list[tuple[Any, Any]] = []
         """Places of foreign code that hold a clock, and the clock."""
-        self.modules = 0
-        """How many modules there were when the clocks were looked for."""
+        self.keeps_out = False
+        """Whether searches leave out frozen objects, as in the tests of specverify; what engines freeze is searched."""
         self.requests, self.seeded = 0, False
         """Number of requests served, and whether the caller of the last one chooses its seed."""
         self.constant_lines: frozenset[str] = frozenset()

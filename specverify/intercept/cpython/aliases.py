@@ -16,7 +16,7 @@ import random
 import sys
 import types
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import compress
 from typing import Any, NamedTuple
@@ -49,7 +49,7 @@ class Alias(NamedTuple):
 
 
 GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
-_LOOKED_FOR = (types.MethodType, types.BuiltinMethodType, *GENERATORS)
+_LOOKED_FOR = (types.MethodType, types.BuiltinMethodType, types.FunctionType, *GENERATORS)
 _ATTRIBUTES = type.__dict__["__dict__"].__get__
 """Reads the real ``__dict__`` of a class, even if the class overrides ``__dict__``."""
 
@@ -68,7 +68,7 @@ class Everything:
     @functools.cached_property
     def functions(self) -> list[Any]:
         """Return all functions of the process."""
-        return _of_kinds(gc.get_objects(), (types.FunctionType,))
+        return self.of(types.FunctionType)
 
     @functools.cached_property
     def classes(self) -> dict[int, type]:
@@ -115,7 +115,7 @@ def find_aliases(everything: Everything) -> None:
     # one that the libraries alone hold has no other name: nobody need be asked. Four hold it here, and each of them one
     elsewhere = [item for item in items if sys.getrefcount(item) != 4 + librarys.get(id(item), 0)]
     PROCESS.aliases[:] = [
-        Alias(place, item, _answer_of(item)) for place, item in _places_of(elsewhere, everything, items)
+        Alias(place, item, _answer_of(item)) for place, item in places_of(elsewhere, everything, items)
     ]
     watched = {id(item.__self__): item for item in items if not _is_librarys(item)}
     PROCESS.watched[:] = [
@@ -180,20 +180,35 @@ def _answer_of(item: Any) -> Any:
     return types.MethodType(answer, owner)
 
 
-def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> Iterator[tuple[AliasPlace, Any]]:
+def places_of(
+    items: list[Any], everything: Everything, *apart: Any, but: Collection[str] = ()
+) -> Iterator[tuple[AliasPlace, Any]]:
     """Yield (place of the reference, item) for every reference to one of ``items`` that can be changed.
 
-    ``everything`` lists the objects of the process. References from the lists ``items``, ``everything`` and ``apart``
-    themselves are skipped, because they are part of this search.
+    ``everything`` lists the objects of the process. References from the containers ``items``, ``everything`` and
+    ``apart`` themselves are skipped, because they are part of this search, and so are those of the packages ``but``.
     """
     wanted = {id(item) for item in items}
     result, none = gc.get_referrers(*items) if items else [], set(map(id, (items, everything.objects, *apart)))
-    holders = [holder for holder in result if id(holder) not in none]
+    holders = [holder for holder in result if id(holder) not in none and _package_of(holder) not in but]
     tuples = {id(holder) for holder in holders if isinstance(holder, tuple)}
-    functions = everything.functions if tuples else []
-    for holder in (*holders, *(item for item in functions if id(item.__defaults__) in tuples)):
-        for place in places_in(holder, wanted, everything):
-            yield place, place.look()
+    cells = {id(holder) for holder in holders if isinstance(holder, types.CellType)} if but else set()
+    functions = everything.functions if tuples or cells else []
+    inner = {id(cell) for item in functions if _package_of(item) in but for cell in item.__closure__ or ()} & cells
+    by_default = (item for item in functions if id(item.__defaults__) in tuples and _package_of(item) not in but)
+    for holder in (*holders, *by_default):
+        if id(holder) not in inner:
+            for place in places_in(holder, wanted, everything):
+                yield place, place.look()
+
+
+def _package_of(holder: Any) -> str:
+    """Return the package of ``holder``: globals of a module, attributes of a class, a function, or an object."""
+    if isinstance(holder, dict):
+        module = holder.get("__name__") or holder.get("__module__", "")
+    else:
+        module = getattr(holder if isinstance(holder, types.FunctionType) else type(holder), "__module__", "")
+    return str(module).partition(".")[0]
 
 
 def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator[AliasPlace]:

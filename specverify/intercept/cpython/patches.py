@@ -124,6 +124,7 @@ from numpy import (
 )
 
 from specverify.intercept.caller import foreign_frame
+from specverify.intercept.cpython.frozen import frozen_seen
 from specverify.intercept.refusals import NeedsValue, current
 from specverify.intercept.run import PROCESS, RUNS, Block
 
@@ -285,7 +286,8 @@ def met() -> None:
     PROCESS.float_code[asked] = code
     before = PROCESS.float_modules.get(id(names), _Module(names, (), ()))
     known = {id(function()) for function, *_ in before.functions}
-    functions = [item for item in gc.get_objects() if type(item) is FunctionType and item.__globals__ is names]
+    with frozen_seen():
+        functions = [item for item in gc.get_objects() if type(item) is FunctionType and item.__globals__ is names]
     redirected = [
         (ref(item), item.__code__, _redirect_float_calls(item.__code__, names))
         for item in functions

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import _random
 import datetime as dt
-import gc
 import os
 import random
 import re
@@ -37,12 +36,13 @@ from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES
 from itertools import count
 from pathlib import Path
-from types import ModuleType
+from types import BuiltinMethodType, ModuleType
 from typing import Any, NamedTuple
 
 from specverify.intercept.caller import caller, file_of, is_ours_or_answered, jax_is_answered, standard_library
 from specverify.intercept.cpython import aliases, generator_states
-from specverify.intercept.cpython.aliases import Alias, Everything, exchanged, places_in
+from specverify.intercept.cpython.aliases import Alias, Everything, exchanged, places_of
+from specverify.intercept.cpython.frozen import frozen_seen
 from specverify.intercept.refusals import NeedsValue, current, tried
 from specverify.intercept.run import PROCESS, is_aside
 from specverify.reference import Draws
@@ -117,7 +117,8 @@ def elsewhen(number: int) -> Iterator[None]:
     inside |= {clock: _date(clock, seconds) for clock in DATES}
     if number < 2:
         inside |= {source: _filled(255 * number) for source in ENTROPY}
-    inside[dt.datetime] = _later_datetime(dt.timedelta(seconds=seconds))
+    later = inside[dt.datetime] = _later_datetime(dt.timedelta(seconds=seconds))
+    inside |= {getattr(dt.datetime, name): getattr(later, name) for name in ("now", "utcnow", "today")}
     with exchanged([Alias(place, item, inside[item]) for place, item in PROCESS.clocks if item in inside]):
         yield
 
@@ -125,13 +126,9 @@ def elsewhen(number: int) -> Iterator[None]:
 def find_sources(everything: Everything) -> None:
     """Search ``everything`` for references to clocks and sources of random bytes; store them in ``PROCESS.clocks``."""
     PROCESS.clocks.clear()
-    items = [*CLOCKS, *CALENDARS, *DATES, *ENTROPY, dt.datetime]
-    PROCESS.clocks[:] = [
-        (place, place.look())
-        for holder in gc.get_referrers(*items)
-        if isinstance(holder, dict) and str(holder.get("__name__", "")).partition(".")[0] not in _KEPT
-        for place in places_in(holder, set(map(id, items)), everything)
-    ]
+    of_datetime = [item for item in everything.of(BuiltinMethodType) if item.__self__ is dt.datetime]
+    items = [*CLOCKS, *CALENDARS, *DATES, *ENTROPY, dt.datetime, *of_datetime]
+    PROCESS.clocks[:] = places_of(items, everything, of_datetime, CLOCKS, CALENDARS, DATES, ENTROPY, but=_KEPT)
 
 
 def _later(clock: Callable[..., Any], seconds: float) -> Callable[..., Any]:
@@ -204,11 +201,10 @@ def look_around() -> None:
     watch_outside()
     PROCESS.generators.clear()  # so that those that nobody else holds any more are not found again
     aliases.forget()
-    everything = aliases.Everything()
-    if PROCESS.modules != len(sys.modules):
+    with frozen_seen():
+        everything = aliases.Everything()
         find_sources(everything)
-        PROCESS.modules = len(sys.modules)
-    aliases.find_aliases(everything)
+        aliases.find_aliases(everything)
     result = [item for item in everything.of(*aliases.GENERATORS) if not isinstance(item, random.SystemRandom)]
     of_bits = {id(generator_states.bits_of(item)): item for item in result}  # several may share them
     PROCESS.generators[:] = map(generator_states.Held, of_bits.values())
