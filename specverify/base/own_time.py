@@ -56,12 +56,13 @@ def _clock_of(process: int) -> Clock:
 
     def now() -> float:
         nonlocal state, told
-        times = _read(process)
         last, own, late = state  # together: a signal's handler may have called this function in between
-        passed, ran = times.now - last.now, times.ran - last.ran
+        passed = monotonic() - last.now
         if passed < _INTERVAL:
             told = max(told, own + passed)
         else:
+            times = _read(process)
+            passed, ran = times.now - last.now, times.ran - last.ran
             waited = late + _waited_between(last, times)
             left_out = min(waited, max(passed - ran, 0.0))
             state = (times, own + passed - left_out, min(waited - left_out, _LATE))

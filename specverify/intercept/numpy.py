@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.caller import draw_line, draws_constant
+from specverify.intercept.caller import draw_line
 from specverify.intercept.cpython.patches import count_nonzero, methods_replaced, once, own_methods, replaced
 from specverify.intercept.distributions import (
     FINITE,
@@ -52,7 +52,7 @@ from specverify.intercept.distributions import (
     spelled,
 )
 from specverify.intercept.recorder import Recorder
-from specverify.intercept.refusals import RuleDeclined, in_housekeeping
+from specverify.intercept.refusals import RuleDeclined, is_left_to_library
 from specverify.intercept.run import PROCESS, answering, nobody_answers
 from specverify.intercept.streams import NEXT_DOUBLE, AnsweredCall, Answers, AnswersOf
 from specverify.intercept.symbolic.arrays import SymbolicArray, VectorArray, as_array, taken_out
@@ -531,7 +531,7 @@ def _answered(kind: type, function: str) -> Callable[..., Any]:
         answers = answering(LIBRARY)
         if answers is None:
             return real(self, *args, **kwargs)
-        if in_housekeeping() or draws_constant():
+        if is_left_to_library():
             return answers.set_by_program(self, lambda: real(self, *args, **kwargs))
         if isinstance(answers, Recorder):
             return answers.call(LIBRARY, function, real, self, args, kwargs)

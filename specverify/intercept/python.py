@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.caller import caller, draw_line, draws_constant
+from specverify.intercept.caller import caller, draw_line
 from specverify.intercept.cpython import patches
 from specverify.intercept.cpython.patches import once, replaced
 from specverify.intercept.distributions import (
@@ -42,7 +42,7 @@ from specverify.intercept.distributions import (
     spelled,
 )
 from specverify.intercept.recorder import Recorder
-from specverify.intercept.refusals import NeedsValue, give, in_housekeeping
+from specverify.intercept.refusals import NeedsValue, give, is_left_to_library
 from specverify.intercept.run import PROCESS, answering
 from specverify.intercept.streams import AnsweredCall, Answers, AnswersOf
 from specverify.intercept.symbolic.arrays import narrowed_elements
@@ -230,7 +230,7 @@ def _inside(name: str, answer: Callable[..., Any], real: Callable[..., Any]) -> 
         answers = answering(LIBRARY)
         if answers is None:
             return real(self, *args, **kwargs)
-        if name in SETS_STATE or in_housekeeping() or draws_constant():
+        if name in SETS_STATE or is_left_to_library():
             if name == "seed":
                 answers.call_it(self, _seed_shown(*args, **kwargs))
             return answers.set_by_program(self, lambda: real(self, *args, **kwargs))

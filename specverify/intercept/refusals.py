@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeGuard
 
-from specverify.intercept.caller import NOWHERE, is_ours_or_answered, is_own, standard_library
+from specverify.intercept.caller import NOWHERE, draws_constant, is_ours_or_answered, is_own, standard_library
 from specverify.intercept.run import RUNS, Block
 
 # Refusals
@@ -278,10 +278,11 @@ def tried() -> Iterator[None]:
             del block.refusals[before:]
 
 
-def in_housekeeping() -> bool:
-    """Return whether a draw is made by this package itself, or by the standard library for its own use.
+def is_left_to_library() -> bool:
+    """Return whether a draw is not intercepted, because no outcome of it is a random choice of the subject.
 
-    Such draws, for example for the name of a temporary file, are not intercepted.
+    Such draws are made by this package itself, by the standard library for its own use, for example for the name of a
+    temporary file, or by a line whose draws are constants.
     """
     frame: Any = sys._getframe(1)  # noqa: SLF001
     filename = frame.f_code.co_filename  # read once a frame: the interpreter tells of every look at its code
@@ -293,7 +294,8 @@ def in_housekeeping() -> bool:
             return False
         filename = frame.f_code.co_filename
     parts = standard_library(filename)
-    return bool(parts) and (parts[0] in _HOUSEKEEPING or parts[0] in _HOUSEKEEPING_PACKAGES)
+    in_housekeeping = bool(parts) and (parts[0] in _HOUSEKEEPING or parts[0] in _HOUSEKEEPING_PACKAGES)
+    return in_housekeeping or draws_constant()
 
 
 class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is

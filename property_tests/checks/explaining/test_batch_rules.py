@@ -39,6 +39,13 @@ def test_a_planted_fault_gives_its_own_name(hypothesis):
     assert said
 
 
+@pytest.mark.parametrize("hypothesis", HYPOTHESES[:2], ids=["of the residual", "of p"])
+def test_a_fault_is_named_where_a_row_has_no_draft_left(hypothesis):
+    longer = BATCH._replace(horizon=3)
+    law = program_law(partial(_decode, hypothesis, longer, 1, True, False, True)).probabilities
+    assert rule_of_batch(longer, law) == hypothesis.words
+
+
 def test_the_law_of_a_row_alone_has_no_name():
     law = law_of(HYPOTHESES[0]._replace(ending=lambda rows, b: (rows[b].accepted, rows[b].p[rows[b].accepted])))
     assert rule_of_batch(BATCH, law) == ""
