@@ -48,10 +48,14 @@ def works(seconds):
 
 def told(monkeypatch, readings):
     """Return what a clock tells at each of ``readings`` but the first, from which it begins."""
-    left = iter(readings)
-    monkeypatch.setattr(own_time, "_read", lambda process: next(left))
-    now = own_time._clock_of(0)
-    return [now() for _ in readings[1:]]
+    at = [readings[0]]
+    monkeypatch.setattr(own_time, "_read", lambda process: at[0])
+    monkeypatch.setattr(own_time, "monotonic", lambda: at[0].now)
+    now, result = own_time._clock_of(0), []
+    for one in readings[1:]:
+        at[0] = one
+        result.append(now())
+    return result
 
 
 def reading(now, ran=0.0, idle=0.0, **threads):
