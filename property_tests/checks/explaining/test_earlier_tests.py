@@ -1,4 +1,4 @@
-"""Messages name the end of an earlier test if a token is wrong only after it, and do not name one otherwise."""
+"""Messages name the end of an earlier test if a token is wrong only after it, and show such paths."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ import pytest
 
 from property_tests.checks.explaining.test_engine_paths import TARGET
 from property_tests.checks.explaining.test_round_faults import choose
+from specverify.checks.explaining.earlier_tests import wrong_after_tests
+from specverify.checks.explaining.engine_paths import KeptPaths
+from specverify.checks.explaining.first_difference import first_difference
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.laws.enumeration import program_law
 from specverify.testing import SpeculationRefuted, check_engine
 
 LENGTH = 3
@@ -62,3 +67,32 @@ def test_the_earlier_test_on_which_a_wrong_token_depends_is_named(forgets, said)
     assert "as if no mask, top-k or top-p excluded it" in first
     assert ("; wrong only after" in first) == bool(said)
     assert said in first
+
+
+Q, P = (0.4, 0.4, 0.2), ((0.2, 0.5, 0.3), (0.6, 0.3, 0.1), (0.5, 0.2, 0.3))
+
+
+def second_from(row):
+    """Return whether a draft is accepted, and two tokens; the second is drawn from ``P[row(draft, first)]``."""
+    draft = choose(Q)
+    first = draft
+    if random.random() * Q[draft] >= P[0][draft]:
+        first = choose([max(p - q, 0.0) for p, q in zip(P[0], Q, strict=True)])
+    return draft == first, (first, choose(P[row(draft, first)]))
+
+
+@pytest.mark.parametrize(
+    ("row", "on"), [(lambda draft, first: draft, {False}), (lambda draft, first: 0, set())], ids=["stale row", "always"]
+)
+def test_the_paths_of_a_token_that_is_wrong_after_some_draws_alone_are_found(row, on):
+    def told(draws):
+        with answered_everywhere(draws):
+            return second_from(row)
+
+    def run(draws):
+        return told(draws)[1]
+
+    accepts = {path.choices: path.outcome[0] for path in KeptPaths(told)}
+    expected = {(first, second): P[0][first] * P[first][second] for first in range(3) for second in range(3)}
+    difference = first_difference(program_law(run).probabilities, expected)
+    assert {accepts[choices] for choices in wrong_after_tests(KeptPaths(run), difference, expected)} == on

@@ -26,6 +26,10 @@ class _Emitted(NamedTuple):
     mass: float
     ends: tuple[str, ...]
     """The distinct ends of the tests; failed ones come first."""
+    history: tuple[tuple[str, bool], ...]
+    """The line of each draw in order, and whether it is a test that failed."""
+    choices: tuple[int, ...]
+    """The outcomes of all draws of the path."""
 
 
 def only_after(engine: KeptPaths, difference: Difference, expected: Mapping[Tokens, Any]) -> str:
@@ -55,6 +59,26 @@ def only_after(engine: KeptPaths, difference: Difference, expected: Mapping[Toke
     return f"; wrong only after a {max(possible, key=possible.__getitem__)}" if possible else ""
 
 
+def wrong_after_tests(
+    engine: KeptPaths, difference: Difference, expected: Mapping[Tokens, Any]
+) -> frozenset[tuple[int, ...]]:
+    """Return the choices of the paths with a wrong token on which its law is wrong after the draws before it.
+
+    The paths are divided by the lines of all draws that are made before all earlier tokens are determined, and by the
+    ends of tests among them. The result is empty if the token is wrong, or right, in all of these parts, or if there
+    are more paths than are kept. The parameters are those of ``only_after``.
+    """
+    if not difference.expected or sum(1 for _ in engine) >= MOST_PATHS:
+        return frozenset()
+    found = [one for one in _emitted(engine, len(difference.before)) if one.before == difference.before]
+    laws = {
+        history: _laws((one.before, one.token, one.mass) for one in found if one.history == history)
+        for history in dict.fromkeys(one.history for one in found)
+    }
+    wrong = {history for history, law in laws.items() if _differs(law.get(difference.before, {}), difference.expected)}
+    return frozenset(one.choices for one in found if one.history in wrong) if len(wrong) < len(laws) else frozenset()
+
+
 def _emitted(engine: KeptPaths, number: int) -> Iterator[_Emitted]:
     """Yield the first ``number`` tokens, and the next one, of each text of ``engine`` that has as many tokens."""
     texts = [
@@ -70,10 +94,14 @@ def _emitted(engine: KeptPaths, number: int) -> Iterator[_Emitted]:
     for path, text, mass in texts:
         lengths = range(len(path.choices) + 1)
         first = next((length for length in lengths if len(begun[path.choices[:length]]) == 1), None)
-        coins = [item for item in draws_of(path.decisions[:first]) if item.place and not item.is_lookup]
+        earlier = draws_of(path.decisions[:first])
+        coins = [item for item in earlier if item.place and not item.is_lookup]
         failed = [FAILED.format(item.place) for item in coins if item.low > 0 and item.high >= 1]
         passed = [PASSED.format(item.place) for item in coins if item.low <= 0 and item.high < 1]
-        yield _Emitted(text[:number], text[number], mass, tuple(dict.fromkeys((*failed, *passed))))
+        history = tuple((item.place, not item.is_lookup and item.low > 0) for item in earlier)
+        yield _Emitted(
+            text[:number], text[number], mass, tuple(dict.fromkeys((*failed, *passed))), history, path.choices
+        )
 
 
 def _begun(law: Mapping[Tokens, Any], number: int) -> Iterator[tuple[Tokens, int, float]]:

@@ -26,7 +26,7 @@ from specverify.checks.explaining.counterexample_parts import (
     words_of_rounds,
 )
 from specverify.checks.explaining.drawn_candidates import has_several_drafters, rule_of_candidates, rule_of_drafters
-from specverify.checks.explaining.earlier_tests import only_after
+from specverify.checks.explaining.earlier_tests import only_after, wrong_after_tests
 from specverify.checks.explaining.engine_paths import KeptPaths, PathDraw, describe_draws, draws_of, with_pmfs
 from specverify.checks.explaining.engine_rounds import (
     EngineRounds,
@@ -158,7 +158,7 @@ def program_counterexample(
         named = named or (or_none(draft_of_other_text, difference, asked, drawn[0]) or "" if asked else "")
     if not named:
         alone = or_none(_of_request_alone, program, difference)
-        return alone or _without_cause(example, difference, paths_drawn, size)
+        return alone or _without_cause(example, difference, paths_drawn, size, share, shown)
     own = rounds if rounds is not None and named == rounds.fault else EngineRounds([], "")
     let = with_contexts(example.let, own.contexts if trace else ())  # else the prompt of these texts is not known
     sure = program.is_probe and (own.named or proved or bool(changed) or REJECTED_CHANGES in named)
@@ -166,17 +166,30 @@ def program_counterexample(
 
 
 def _without_cause(
-    example: Counterexample, difference: Difference, heaviest: HeaviestPaths, size: int
+    example: Counterexample,
+    difference: Difference,
+    heaviest: HeaviestPaths,
+    size: int,
+    share: Callable[[Any], Any],
+    shown: Sequence[Reading],
 ) -> Counterexample:
     """Return ``example`` with a sentence about the first wrong token, whose cause is not known.
 
     The sentence quotes the row from which the token is drawn, if a draw on the paths ``heaviest`` shows it, and states
     after which earlier test alone the token is wrong, if there is one. A token that no mask excludes is a cause. A row
     of more than two tokens is taken for one too: the odds of two tokens differ in any other row, whatever its cause.
+
+    If no path in ``shown`` deviates from the rule, the paths of the result are those after whose draws the token is
+    wrong. ``share`` returns the part of an end of a path that is the wrong text.
     """
     quoted = quoted_row(difference, heaviest, size)
     rows = (difference.fault, *difference.rows) if quoted else difference.rows
     after = or_none(only_after, heaviest.engine, difference, heaviest.expected) or ""
+    deviates = any(reading.fault for reading in shown)
+    wrong = None if deviates else or_none(wrong_after_tests, heaviest.engine, difference, heaviest.expected)
+    if wrong and (paths := heaviest.engine.heaviest(share, SEARCHED, wrong)):
+        drawn = [with_pmfs(heaviest.engine, draws_of(path.decisions), size, heaviest.cells) for _, path in paths]
+        example = example._replace(because=_stories_of(paths, drawn, [None] * len(paths))[0])
     named = NOT_EXCLUDED in difference.sentence or (bool(quoted) and size > TWO)
     return example._replace(fault=(quoted or difference.fault) + after, rows=rows, named=named)
 

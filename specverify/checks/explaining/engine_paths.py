@@ -7,7 +7,7 @@ pmf of that draw.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
@@ -45,16 +45,20 @@ class KeptPaths:
             yield self._kept[at]
             at += 1
 
-    def heaviest(self, share: Callable[[Any], Any], number: int) -> list[tuple[Any, Path[Any]]]:
+    def heaviest(
+        self, share: Callable[[Any], Any], number: int, among: Collection[tuple[int, ...]] = ()
+    ) -> list[tuple[Any, Path[Any]]]:
         """Return the ``number`` paths with the largest weights, as (weight, path); paths with weight 0 are left out.
 
         The weight is the probability of the path times ``share(outcome)``, the fraction of the path that ends in an
         outcome which the caller searches for. The fraction is 0 or 1, or between if the engine never reads the last
-        token of the path: the path then stands for all values of this token.
+        token of the path: the path then stands for all values of this token. Paths whose choices are ``among`` those
+        given are returned alone, if there is one.
         """
         if sum(1 for _ in self) == MOST_PATHS:
             return heaviest_paths(self._run, share, number, SEARCHED_PATHS)
         weighed = [(path.weight * part, path) for path in self._kept if (part := share(path.outcome))]
+        weighed = [item for item in weighed if item[1].choices in among] or weighed
         return sorted(weighed, key=lambda item: -item[0])[:number]
 
     def _runs_another(self) -> bool:
