@@ -206,7 +206,7 @@ def reuse_in_words(reuse: Reuse) -> str:
     if drawn.startswith("jax."):
         again = "at the same line" if reuse.second == reuse.first else f"at {reuse.second}"
         return f"one key is used by {drawn} and again {again}, and gives the same numbers"
-    same = "in every call" if reuse.second == reuse.first else f"as {reuse.second}"
+    same = "each time" if reuse.second == reuse.first else f"as {reuse.second}"
     return f"the generator is seeded with the same seed again: {drawn} draws the same numbers {same}"
 
 

@@ -704,10 +704,9 @@ def test_a_difference_without_a_name_is_a_difference_from_recursive_rejection():
     variant = tree_subject(any_sibling, "it", Form(drafts="with_replacement"), ((-1, -1),)).variants[0]
     here = InScenario(variant, Scenario("generic", 2, (0,), 2, seed=0), rational=False)
     law, expected = decoder_law(here.decoder, here.prompt, 20_000), target_law(here.task, here.prompt)
-    fault = law_counterexample(here, law.probabilities, expected).fault
-    assert fault.startswith(
-        "child #0 (token 1) is not accepted, expected u < 0.643 by recursive rejection: new token 2"
-    )
+    example = law_counterexample(here, law.probabilities, expected)
+    assert example.fault == "child #0 (token 1) is not accepted, expected u < 0.643 by recursive rejection"
+    assert example.rows[0].startswith("new token 2")
 
 
 def test_a_residual_that_is_truncated_a_second_time_has_a_name():

@@ -92,9 +92,10 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
         return example if fault is None else example._replace(fault=fault.sentence)
     row = here.variant.label.partition(", ")[2]
     where = f"{row}: " if row.startswith("row") else ""
-    named = fault.sentence if fault else where + (f"{read}: {difference.fault}" if read else difference.fault)
+    named = fault.sentence if fault else where + (read or difference.fault)
+    rows = (difference.fault, *difference.rows) if read and not fault else difference.rows
     example = example._replace(let=with_contexts(example.let, fault.contexts if fault else ()))
-    return example._replace(fault=named, rows=difference.rows, sure=fault is not None and fault.named)
+    return example._replace(fault=named, rows=rows, sure=fault is not None and fault.named)
 
 
 def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:
