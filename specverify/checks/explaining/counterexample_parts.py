@@ -100,14 +100,17 @@ def lines_of_paths(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[st
 def words_of_rounds(reading: Reading) -> str:
     """Return the rounds of a path in words, one line for each, with an arrow at the first round that deviates.
 
-    ``reading`` is the path, described as rounds. The lines end with the deviating round. If the deviation belongs to no
-    round, all rounds are listed without an arrow. A token without drafts may belong to the round of the tokens behind
-    it, if no draw shows its draft; then the lines have the numbers of new tokens in place of those of rounds.
+    ``reading`` is the path, described as rounds. The lines end with the deviating round, and state how many rounds are
+    left out. If the deviation belongs to no round, all rounds are listed without an arrow. A token without drafts may
+    belong to the round of the tokens behind it, if no draw shows its draft; then the lines have the numbers of new
+    tokens in place of those of rounds.
     """
     words = list(reading.words)
     number = next((i for i, one in enumerate(reading.rounds) if one.fault), None)
     if number is not None and reading.rounds[number].fault == reading.fault:
-        words = [*words[:number], f"{words[number]}   <- here"]
+        left_out = len(words) - number - 1
+        more = f"; {left_out} more round{'s' if left_out > 1 else ''}" if left_out else ""
+        words = [*words[:number], f"{words[number]}   <- here{more}"]
     if len(reading.words) < 2:
         return "\n".join(words)
     if all(one.drafts for one in reading.rounds[:-1]):
