@@ -99,6 +99,7 @@ OPERATION = st.one_of(
     st.tuples(NUMBERS, st.sampled_from(("subtract", "divide"))),
 )
 PLACES = np.linspace(0.03, 0.97, 15)
+LARGE = 1e9
 
 
 def computed(operation, value):
@@ -117,7 +118,10 @@ def value_at(value, place):
 
 
 def applied_in_turn(operations):
-    """Return a random number and what NumPy computes at ``PLACES``, after those operations that are not refused."""
+    """Return a random number and what NumPy computes at ``PLACES``, after those operations that are not refused.
+
+    The operations end before one that gives a number of more than ``LARGE``, whose floats soon overflow.
+    """
     value, numbers = Continuous(Uniform(Tape(0), ("u",))), list(PLACES)
     for operation in operations:
         try:
@@ -125,7 +129,10 @@ def applied_in_turn(operations):
         except NeedsValue:
             continue
         if isinstance(found, Continuous):
-            value, numbers = found, [computed(operation, number) for number in numbers]
+            after = [computed(operation, number) for number in numbers]
+            if max(map(abs, after)) > LARGE:
+                break
+            value, numbers = found, after
     return value, numbers
 
 
@@ -143,16 +150,30 @@ def test_every_operation_before_every_other_one(first):
 
 def check_chain(operations, bound):
     value, numbers = applied_in_turn(operations)
-    if max(map(abs, numbers)) > 1e9:
-        return
     assert [value_at(value, place) for place in PLACES] == pytest.approx(numbers, rel=1e-6, abs=1e-6)
     low, high = value.ends()
     assert low - 1e-6 <= min(numbers) <= max(numbers) <= high + 1e-6
     if any(math.isclose(bound, end) for end in (value.low, value.high)):
         return
+    try:
+        back = value._back(bound)
+    except NeedsValue:
+        return
     for place, number in zip(PLACES, numbers, strict=True):
         if abs(number - bound) > 1e-5 * max(1, abs(bound)):
-            assert ((place < value._back(bound)) == value.increasing) == (number < bound)
+            assert ((place < back) == value.increasing) == (number < bound)
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [("reciprocal",), ("exp",), ("exp",), ("log2",), ("reciprocal",)],
+        [("reciprocal",), ("add", 4.0), ("square",), ("exp",), ("negative",), ("exp",)],
+    ],
+    ids=["floats overflow", "a comparison is refused"],
+)
+def test_a_chain_that_was_found_at_random_is_what_numpy_computes(operations):
+    check_chain(operations, -3.0)
 
 
 def test_ways_to_write_one_function_are_one_chain():
