@@ -101,8 +101,8 @@ def test_an_output_ends_at_its_first_eos_or_at_the_horizon(row, task, prompt, da
     assert ends or len(new) == task.horizon
 
 
-IN_ANY_ORDER = {"spiffy"}
-"""Rows whose round writes a block in several passes, in the order of confidence: drafts are no prefix of its tokens."""
+IN_ANY_ORDER = {"spiffy", "self-speculative-diffusion"}
+"""Rows whose round writes a block in several passes, not from left to right: drafts are no prefix of its tokens."""
 WITHOUT_A_BONUS = {
     "reward-guided",
     "bild-released",

@@ -82,7 +82,7 @@ def _examine(program: EngineProgram, situation: InScenario, conditions: Conditio
     statement = "rows have the product of their targets' laws"
     if result.failed:
         statement = f"{result.statement}; {_off(rows.law(alone), expected)}"
-    return result._replace(statement=result.statement if result.unknown else statement, rational=False)
+    return result._replace(statement=result.statement if result.unknown else statement)
 
 
 def _off(law: Law, expected: Probabilities) -> str:
