@@ -32,7 +32,7 @@ from specverify.laws.draws import Narrated, Tape
 from specverify.run import verify
 from specverify.subjects.subject import Variant
 from specverify.testing import plans
-from test_support.soundness.sources_of_randomness import HIDDEN, SOURCES
+from test_support.soundness.sources_of_randomness import HIDDEN, SOURCES, swallowing
 from tools.pages.sources_page import RIGHT, WRONG, verdicts
 
 WATCHED = np.random.default_rng(11)
@@ -109,7 +109,7 @@ def refusals_can_be_swallowed(patch):
 
 
 def swallowed_refusals_come_out():
-    return unknown("float of a uniform, with the refusal caught")
+    return refused(lambda: swallowing(RIGHT))
 
 
 def replays_stay_in_one_world(patch):

@@ -10,7 +10,7 @@ from specverify.base.verdict import Status
 from test_support.soundness.sources_of_randomness import HIDDEN, SOURCES
 from tools.pages.sources_page import HEAD, PAGE, RIGHT, WRONG, line, verdicts
 
-NOWHERE = {"a generator written in Python", "float of a uniform, with the refusal caught"}
+NOWHERE = {"a generator written in Python", "bytes of a uniform, with the refusal caught"}
 """Plain arithmetic: nothing is called."""
 LINES = PAGE.read_text("utf-8").removeprefix(HEAD).splitlines()
 

@@ -13,6 +13,7 @@ import os
 import random
 import secrets
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -135,7 +136,7 @@ def device(p):
 def swallowing(p):
     """Toss a coin by a uniform, but use another value if drawing the uniform raises."""
     try:
-        return float(torch.rand(())) < p
+        return struct.unpack("d", struct.pack("d", random.random()))[0] < p
     except Exception:  # noqa: BLE001 - what it is here for
         return True
 
@@ -221,5 +222,5 @@ HIDDEN = {
     "a child process": lambda p: lambda: child(p),
     "a socket": lambda p: lambda: over_a_socket(p),
     "a generator written in Python": congruential,
-    "float of a uniform, with the refusal caught": lambda p: lambda: swallowing(p),
+    "bytes of a uniform, with the refusal caught": lambda p: lambda: swallowing(p),
 }
