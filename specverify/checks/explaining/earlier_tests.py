@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from specverify.checks.explaining.counterexample_parts import NEAR_LAW
 from specverify.checks.explaining.engine_paths import MOST_PATHS, KeptPaths, draws_of
 from specverify.checks.explaining.first_difference import END, Difference
 from specverify.laws.paths import outcomes_of
 from specverify.reference import Tokens
+
+Earlier = TypeVar("Earlier", bound=Hashable)
 
 FAILED = "failed test (u >= its bound, {})"
 PASSED = "passed test (u < its bound, {})"
@@ -71,11 +73,8 @@ def wrong_after_tests(
     if not difference.expected or sum(1 for _ in engine) >= MOST_PATHS:
         return frozenset()
     found = [one for one in _emitted(engine, len(difference.before)) if one.before == difference.before]
-    laws = {
-        history: _laws((one.before, one.token, one.mass) for one in found if one.history == history)
-        for history in dict.fromkeys(one.history for one in found)
-    }
-    wrong = {history for history, law in laws.items() if _differs(law.get(difference.before, {}), difference.expected)}
+    laws = _laws((one.history, one.token, one.mass) for one in found)
+    wrong = {history for history, law in laws.items() if _differs(law, difference.expected)}
     return frozenset(one.choices for one in found if one.history in wrong) if len(wrong) < len(laws) else frozenset()
 
 
@@ -111,9 +110,9 @@ def _begun(law: Mapping[Tokens, Any], number: int) -> Iterator[tuple[Tokens, int
             yield text[:number], (*text, END)[number], float(mass)
 
 
-def _laws(found: Iterable[tuple[Tokens, int, float]]) -> dict[Tokens, dict[int, float]]:
-    """Return the law of the next token after each text in ``found``, which has (text, next token, probability)."""
-    masses: dict[Tokens, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+def _laws(found: Iterable[tuple[Earlier, int, float]]) -> dict[Earlier, dict[int, float]]:
+    """Return the law of the next token after each text or history: ``found`` has (either, next token, probability)."""
+    masses: dict[Earlier, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for before, token, mass in found:
         masses[before][token] += mass
     return {
