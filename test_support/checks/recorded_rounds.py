@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from specverify.checks.explaining.engine_paths import PathDraw
-from specverify.checks.explaining.round_readings import Models, reading_of
+from specverify.checks.explaining.readings import Models
+from specverify.checks.explaining.round_readings import reading_of
 
 P = {(0,): (0.5, 0.5), (0, 0): (0.25, 0.75), (0, 1): (0.75, 0.25), (0, 0, 0): (0.5, 0.5), (0, 1, 0): (0.5, 0.5)}
 Q = {(0,): (0.2, 0.8), (0, 0): (0.5, 0.5), (0, 1): (0.6, 0.4), (0, 0, 0): (0.4, 0.6), (0, 1, 0): (0.4, 0.6)}

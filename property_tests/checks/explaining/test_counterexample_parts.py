@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from specverify.checks.explaining.counterexample_parts import words_of_rounds
-from specverify.checks.explaining.round_readings import Models, reading_of
+from specverify.checks.explaining.readings import Models
+from specverify.checks.explaining.round_readings import reading_of
 from test_support.checks.recorded_rounds import coin, model, read, token
 
 CERTAIN = {(0,): (0.0, 1.0), (0, 1): (1.0, 0.0), (0, 1, 0): (0.5, 0.5), (0, 1, 0, 0): (0.0, 1.0)}

@@ -11,7 +11,8 @@ import pytest
 
 from property_tests.checks.explaining.test_round_faults import choose, plain, warmer_target
 from specverify.checks.explaining.engine_paths import KeptPaths, draws_of, with_pmfs
-from specverify.checks.explaining.round_readings import Models, reading_of
+from specverify.checks.explaining.readings import Models
+from specverify.checks.explaining.round_readings import reading_of
 from specverify.laws.draws import AMONG, Decision
 from specverify.laws.paths import Path, paths
 from specverify.testing import SpeculationRefuted, check_decoder, check_engine

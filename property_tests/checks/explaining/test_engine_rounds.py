@@ -12,7 +12,7 @@ import pytest
 
 from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.engine_rounds import drawn_again, engine_rounds, without_other_cause
-from specverify.checks.explaining.round_readings import Models
+from specverify.checks.explaining.readings import Models
 from specverify.testing import SpeculationRefuted, check_engine
 from test_support.checks.recorded_rounds import P, Q, coin, model, token
 

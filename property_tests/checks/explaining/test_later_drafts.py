@@ -7,7 +7,7 @@ import pytest
 
 from specverify.checks.explaining import round_readings
 from specverify.checks.explaining.later_drafts import dependence_on_later_drafts
-from specverify.checks.explaining.round_readings import Models, Reading, ReadRound
+from specverify.checks.explaining.readings import Models, Reading, ReadRound
 from specverify.testing import SpeculationRefuted, check_engine
 
 P = ((0.2, 0.3, 0.5), (0.5, 0.25, 0.25), (0.1, 0.6, 0.3))

@@ -10,7 +10,8 @@ import pytest
 
 from specverify.checks import check_named
 from specverify.checks.explaining import round_readings
-from specverify.checks.explaining.round_readings import Models, _PathReader, reading_of
+from specverify.checks.explaining.readings import Models
+from specverify.checks.explaining.round_readings import _PathReader, reading_of
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import made_subject
 from specverify.subjects.subject import EngineProgram

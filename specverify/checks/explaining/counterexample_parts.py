@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+from specverify.checks.explaining.readings import UNDRAFTED, Reading, ReadRound
 from specverify.checks.explaining.round_faults import Context
-from specverify.checks.explaining.round_readings import UNDRAFTED, Reading, ReadRound
 from specverify.checks.explaining.wording import apart, short, short_row
 from specverify.reference import Pmf, Tokens
 from specverify.subjects.subject import EngineProgram, InScenario

@@ -40,14 +40,9 @@ from specverify.checks.explaining.engine_paths import (
 from specverify.checks.explaining.engine_rounds import engine_rounds
 from specverify.checks.explaining.first_difference import first_difference
 from specverify.checks.explaining.given_drafts import GENERIC
+from specverify.checks.explaining.readings import ROLES, Models, Reading, items_of_decisions
 from specverify.checks.explaining.round_faults import RoundFault, fault_of_labelled_blocks, fault_of_rounds
-from specverify.checks.explaining.round_readings import (
-    ROLES,
-    Models,
-    Reading,
-    items_of_decisions,
-    reading_of,
-)
+from specverify.checks.explaining.round_readings import reading_of
 from specverify.checks.explaining.round_stories import given_of_path, impossible_step, rounds_of_path
 from specverify.checks.explaining.tree_readings import tree_reading
 from specverify.checks.explaining.tree_rules import TreeRound, has_tree_rule, name_of_tree_rule

@@ -11,8 +11,7 @@ from itertools import combinations, product, takewhile
 import numpy as np
 
 from specverify.checks.explaining.engine_paths import PathDraw
-from specverify.checks.explaining.round_readings import are_from_one_row, are_without_replacement
-from specverify.checks.explaining.round_rules import Row, excess, same_row
+from specverify.checks.explaining.round_rules import Row, excess, same_row, scaled, without
 from specverify.checks.explaining.tree_rules import (
     TreeRound,
     draws_from,
@@ -25,6 +24,36 @@ from specverify.reference import Draft, LanguageModel, Pmf, Tokens
 from specverify.subjects.subject import Trace
 
 NEAR = 1e-6
+
+
+def are_without_replacement(one: PathDraw, other: PathDraw) -> bool:
+    """Return whether ``one`` and ``other`` are draws of one program line, the second without replacement of the first.
+
+    The pmf of the second draw must be that of the first without its outcome, normalised.
+    """
+    if not one.place or one.place != other.place or one.outcome is None or len(one.pmf) != len(other.pmf):
+        return False
+    left = scaled(without(one.pmf, one.outcome))
+    return one.pmf[one.outcome] < 1 - NEAR and same_row(left, other.pmf, NEAR)
+
+
+def are_candidates(one: PathDraw, other: PathDraw, moments: Sequence[int]) -> bool:
+    """Return whether ``one`` and ``other`` are drawn for the same position of the text.
+
+    Such draws are made without replacement, or from equal rows with no model query between them. ``moments`` has the
+    number of draws before each query.
+    """
+    if are_without_replacement(one, other):
+        return True
+    begin, end = len(one.before), len(other.before)
+    unasked = begin < end and bool(moments) and not any(begin < at <= end for at in moments)
+    return unasked and are_from_one_row(one, other)
+
+
+def are_from_one_row(one: PathDraw, other: PathDraw) -> bool:
+    """Return whether one program line made both draws, ``one`` and ``other``, from equal rows."""
+    known = bool(one.place and one.pmf) and one.outcome is not None and other.outcome is not None
+    return known and one.place == other.place and same_row(one.pmf, other.pmf, NEAR)
 
 
 def rule_of_candidates(

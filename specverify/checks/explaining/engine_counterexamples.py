@@ -67,8 +67,8 @@ from specverify.checks.explaining.other_requests import (
     then_of_request,
 )
 from specverify.checks.explaining.queried_tokens import QueriedTokens
+from specverify.checks.explaining.readings import UNDRAWN_WORDS, Models, Reading
 from specverify.checks.explaining.reused_rows import REUSED
-from specverify.checks.explaining.round_readings import UNDRAWN_WORDS, Models, Reading
 from specverify.checks.explaining.used_rows import REJECTED_CHANGES, wrong_row_used
 from specverify.checks.explaining.wrong_tokens import HeaviestPaths, draft_of_other_text, explain_token, quoted_row
 from specverify.laws.enumeration import program_law

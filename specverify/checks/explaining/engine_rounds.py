@@ -20,8 +20,9 @@ from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.given_drafts import GivenDrafts
 from specverify.checks.explaining.later_drafts import dependence_on_later_drafts
 from specverify.checks.explaining.one_number_rules import further_temperature, powered
+from specverify.checks.explaining.readings import UNDRAWN_WORDS, WIDE, Models, Reading, ReadRound
 from specverify.checks.explaining.round_faults import GUESSED, Context, named_fault
-from specverify.checks.explaining.round_readings import UNDRAWN_WORDS, WIDE, Models, Reading, ReadRound, reading_of
+from specverify.checks.explaining.round_readings import reading_of
 from specverify.checks.explaining.round_rules import ModelRows, Row, same_row, scaled
 from specverify.checks.explaining.wording import listed, short
 from specverify.reference import LanguageModel, Pmf, Tokens

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from specverify.checks.explaining.round_readings import Models, Reading
+from specverify.checks.explaining.readings import Models, Reading
 from specverify.checks.explaining.wording import short
 from specverify.reference import Tokens
 

@@ -14,24 +14,23 @@ explains a refutation and refutes nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from specverify.checks.explaining.drawn_candidates import are_candidates
 from specverify.checks.explaining.engine_paths import PathDraw
-from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row, scaled, without
+from specverify.checks.explaining.readings import UNDRAFTED, UNDRAWN_WORDS, Models, Reading, ReadRound
+from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
 from specverify.checks.explaining.row_names import NEAR, RowNames, is_known_row, named_rows, text_difference
 from specverify.checks.explaining.wording import apart, short, short_row
-from specverify.laws.draws import Decision
-from specverify.reference import LanguageModel, Tokens
+from specverify.reference import Tokens
 
 MOST_DRAWS = 24
 MOST_DRAFTS = 5
 MOST_READINGS = 6000
-WORST, OF_EACH_DRAW = 8.0, 1.0
-"""A reading is discarded if its cost exceeds the first number and also the second number times its draws."""
-WIDE = 3.0
-"""The limit for each draw, in place of ``OF_EACH_DRAW``, for programs in which no number of any row may be right."""
+WORST = 8.0
+"""A reading is discarded if its cost exceeds this number and also ``Models.of_each_draw`` times its draws."""
 OTHER_DRAFT, OTHER_NUMBER, NO_TEST, LOST, DROPPED = 3.0, 2.0, 2.5, 1.5, 2.75
 LIKE_A_COIN, UNDRAWN_TOKEN = 0.1, 3.0
 FIRST_BOUND, TIE = 1.0, 1e-9
@@ -54,102 +53,9 @@ UNLIKELY = 0.25
 """The cost of a reading that follows the rule in an unusual order."""
 LIKE_PLAIN = 2.5 * UNLIKELY
 """The cost of a draft that is drawn from p, if the draft model is unknown: a round without drafts costs less."""
-
 OWN_REPLACEMENT = 3.0
 """The cost of a rejected draft that is its own replacement, without a draw: rather it was drawn to be emitted."""
-
-UNDRAWN_WORDS = "chosen without a draw"
-"""The beginning of the words about a token that no draw produced although several tokens are possible."""
 CHOSEN_DRAFT = "draft {} ({}) is the argmax of q, without a draw, but is tested as if it were drawn from q"
-ROLES: Mapping[str, frozenset[str]] = {
-    "draft": frozenset({"draft"}),
-    "accept": frozenset({"test"}),
-    "residual": frozenset({"replace"}),
-    "bonus": frozenset({"bonus"}),
-}
-"""Label of a draw of a decoder -> the roles that the draw can have."""
-
-UNDRAFTED = "next token "
-"""The beginning of the words for the token of a round without drafts."""
-
-
-class Models(NamedTuple):
-    """The models and queries with which the draws of a path are assigned to rounds.
-
-    ``p`` is the target. The path begins after ``prompt`` and has at most ``horizon`` new tokens.
-    """
-
-    p: LanguageModel
-    q: LanguageModel | None
-    """The draft model; None if unknown: a draft is then any token drawn before a test."""
-    prompt: Tokens
-    horizon: int
-    asked: tuple[Tokens, ...] = ()
-    """The texts with which a model was queried; a program may have used their rows wrongly."""
-    queries: tuple[tuple[int, str, Tokens], ...] = ()
-    """The model queries of the path as (number of earlier draws, model name, queried text)."""
-    roles: Mapping[str, frozenset[str]] = {}
-    """Program line -> the roles that its draws have on most paths."""
-    guesses: bool = True
-    """Whether a draft may come without a draw."""
-    open_end: bool = True
-    """Whether the last token of the path may be a draw that nothing reads."""
-    learned: Mapping[Tokens, Row] = {}
-    """Text -> the row that drafts after it are drawn from on most paths, if the draft model is unknown."""
-    greedy: bool = False
-    """Whether a draft may be the argmax of q, without a draw."""
-    unshown: bool = True
-    """Whether a replacement beside its draft is read too where neither a draw nor the text shows it."""
-    of_each_draw: float = OF_EACH_DRAW
-    """A reading may cost this number times the draws of the path."""
-    emitted: LanguageModel | None = None
-    """The law of the program's next token after a text; None if unknown."""
-    last_draws: Mapping[tuple[str, tuple[int, ...]], frozenset[int]] = {}
-    """(place, outcomes of the earlier draws) of a draw that is the last one on each path -> its outcomes."""
-
-
-class ReadRound(NamedTuple):
-    """One round of a path, with the role and the probability of each draw.
-
-    ``text`` is the text before the round, ``drafts`` are the drafts of the round, and ``fault`` is the first deviation
-    from the rule of speculative sampling, in words, or "".
-    """
-
-    text: Tokens
-    drafts: Tokens
-    q: tuple[Row, ...]
-    """The rows that the drafts are drawn from."""
-    accept: tuple[float, ...]
-    """P(draft i is accepted), for each tested draft."""
-    end: tuple[str, Row] = ("", ())
-    """``replace``, ``bonus`` or ``plain``, and the row that the last token is drawn from."""
-    places: tuple[tuple[str, int, str], ...] = ()
-    """(role, position, program line) of each draw."""
-    fault: str = ""
-    structure: str = ""
-    """A step that no right round has, such as an untested draft or a test after a rejection; or ""."""
-    dropped: int | None = None
-    """A token that was drafted and then neither tested nor emitted; None if there is none."""
-    shown: bool = True
-    """Whether a draw or a token of the text shows the step ``structure``."""
-    begin: int = 0
-    """The number of draws of the path before the round; draws with a certain outcome do not count."""
-
-
-class Reading(NamedTuple):
-    """A path described as rounds of speculative decoding: one of the possible ways to give each draw a role.
-
-    ``words`` describe each round. ``cost`` is the sum of the costs of all deviations from the rule and of all unusual
-    steps: the best reading has the lowest cost.
-    """
-
-    words: tuple[str, ...]
-    fault: str
-    """The first deviation from the rule, or ""."""
-    used: tuple[Tokens, ...]
-    """The texts after which the rows of p and q decide the rounds."""
-    cost: float
-    rounds: tuple[ReadRound, ...] = ()
 
 
 class _DraftReading(NamedTuple):
@@ -238,21 +144,6 @@ class _Alternative(NamedTuple):
     round: ReadRound | None = None
 
 
-def items_of_decisions(decisions: Sequence[Decision]) -> list[PathDraw]:
-    """Return the decisions of a decoder that labels its draws, as path draws; those labelled "accept" become coins."""
-    items = []
-    for number, decision in enumerate(decisions):
-        weights = tuple(float(weight) for weight in decision.weights)
-        before = tuple(other.outcome for other in decisions[:number])
-        name = str(decision.site[0] if decision.site else "a draw")
-        if name == "accept" and len(weights) == 2:
-            low, high = (0.0, weights[0]) if decision.outcome == 0 else (weights[0], 1.0)
-            items.append(PathDraw(name, "", low, high, None, before))
-        else:
-            items.append(PathDraw(name, "", 0.0, weights[decision.outcome], decision.outcome, before, weights))
-    return items
-
-
 def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Reading | None:
     """Read the draws ``drawn`` of a path as rounds that emit the tokens ``new``; None if there is no reading.
 
@@ -268,36 +159,6 @@ def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Readin
     if _drafts_twice(items, models):
         return None
     return _PathReader(items, models, models.prompt + new).best_reading()
-
-
-def are_without_replacement(one: PathDraw, other: PathDraw) -> bool:
-    """Return whether ``one`` and ``other`` are draws of one program line, the second without replacement of the first.
-
-    The pmf of the second draw must be that of the first without its outcome, normalised.
-    """
-    if not one.place or one.place != other.place or one.outcome is None or len(one.pmf) != len(other.pmf):
-        return False
-    left = scaled(without(one.pmf, one.outcome))
-    return one.pmf[one.outcome] < 1 - NEAR and same_row(left, other.pmf, NEAR)
-
-
-def are_candidates(one: PathDraw, other: PathDraw, moments: Sequence[int]) -> bool:
-    """Return whether ``one`` and ``other`` are drawn for the same position of the text.
-
-    Such draws are made without replacement, or from equal rows with no model query between them. ``moments`` has the
-    number of draws before each query.
-    """
-    if are_without_replacement(one, other):
-        return True
-    begin, end = len(one.before), len(other.before)
-    unasked = begin < end and bool(moments) and not any(begin < at <= end for at in moments)
-    return unasked and are_from_one_row(one, other)
-
-
-def are_from_one_row(one: PathDraw, other: PathDraw) -> bool:
-    """Return whether one program line made both draws, ``one`` and ``other``, from equal rows."""
-    known = bool(one.place and one.pmf) and one.outcome is not None and other.outcome is not None
-    return known and one.place == other.place and same_row(one.pmf, other.pmf, NEAR)
 
 
 def _drafts_twice(items: Sequence[PathDraw], models: Models) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from specverify.checks.explaining.drawn_trees import drawn, is_tree, node_named
 from specverify.checks.explaining.engine_paths import PathDraw, draws_of
-from specverify.checks.explaining.round_readings import items_of_decisions
+from specverify.checks.explaining.readings import items_of_decisions
 from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
 from specverify.checks.explaining.tree_rules import TreeRound, draws_from
 from specverify.checks.explaining.wording import apart, rows_apart, short

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from specverify.checks.explaining.counterexample_parts import NEAR_LAW
 from specverify.checks.explaining.engine_paths import KeptPaths, PathDraw, draws_of, with_pmfs
 from specverify.checks.explaining.first_difference import CERTAIN
-from specverify.checks.explaining.round_readings import Reading, ReadRound
+from specverify.checks.explaining.readings import Reading, ReadRound
 from specverify.checks.explaining.round_rules import Row, excess, other_in_one_token, ratio, same_row
 from specverify.checks.explaining.wording import after_new, rows_apart
 from specverify.laws.paths import Path, outcomes_of
