@@ -45,7 +45,8 @@ def speculative(target, draft, sample, verified=None):
     while len(text) <= 2:
         q, p = draft(text), (verified or target)(text)
         token = sample(q)
-        if torch.rand(()) >= p[token] / q[token]:
+        ratio = (p[token] / q[token]).clamp(max=1)
+        if sample(torch.stack([ratio, 1 - ratio])):  # one library draws everything: ``Network`` seeds that of torch
             token = sample((p - q).clamp(min=0) / (p - q).clamp(min=0).sum())
         text.append(token)
     return text[1:]
