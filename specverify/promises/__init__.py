@@ -7,8 +7,9 @@ from typing import Final
 
 from specverify.base.verdict import Evidence
 from specverify.checks.check import Check
+from specverify.promises.known_values import Kind
 from specverify.promises.statistics import statistics_check
-from specverify.promises.values import Kind, values_check
+from specverify.promises.values import values_check
 from specverify.subjects.answering import Answering
 from specverify.subjects.beside import STATISTICS
 

@@ -7,18 +7,9 @@ from typing import Any, Final
 
 from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
 from specverify.laws.known_law import OTHERS
+from specverify.promises.known_values import Kind, KnownValues, WrongValue
 from specverify.promises.statistics import statistics_fault
-from specverify.promises.values import (
-    Kind,
-    KnownValues,
-    WrongValue,
-    absent,
-    by_prefix,
-    changed_value,
-    fault_of_values,
-    listed_names,
-    nothing_says,
-)
+from specverify.promises.values import absent, by_prefix, changed_value, fault_of_values, listed_names, nothing_says
 from specverify.reference import Tokens
 from specverify.subjects.answering import Answer, Facts, LawOfCalls, answers_of
 from specverify.subjects.beside import OF_TOKENS, STATISTICS

@@ -30,16 +30,8 @@ from typing import Any, Final, NamedTuple
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks.check import NO_ENGINE, Check, Conditions, ExaminedPart, by
 from specverify.checks.explaining.wording import short, short_row
-from specverify.promises.values import (
-    Kind,
-    WrongValue,
-    absent,
-    edges_of,
-    figures_of,
-    followed,
-    listed_names,
-    refutation_by,
-)
+from specverify.promises.known_values import Kind, WrongValue
+from specverify.promises.values import absent, edges_of, figures_of, followed, listed_names, refutation_by
 from specverify.reference import Tokens
 from specverify.subjects.answering import Answering, Facts
 from specverify.subjects.beside import Answer, Unreadable

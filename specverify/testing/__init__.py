@@ -22,7 +22,7 @@ the command line examines subjects in processes of their own.
 
 from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
 from specverify.laws.size_scenarios import Sizes
-from specverify.promises.values import Kind
+from specverify.promises.known_values import Kind
 from specverify.reference import Algorithm, Claim, LanguageModel, Pmf, Tokens
 from specverify.subjects.external import FormName as Form
 from specverify.subjects.forms import Drafts

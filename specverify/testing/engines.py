@@ -23,10 +23,10 @@ from specverify.laws.size_scenarios import Sizes
 from specverify.promises import checks_of_returns
 from specverify.promises.constraint import constraint_check
 from specverify.promises.drafts import drafts_check
+from specverify.promises.known_values import Kind
 from specverify.promises.pairs import PROMISES, pair_checks
 from specverify.promises.ranks import PROMISES as RANKS
 from specverify.promises.ranks import ranks_check
-from specverify.promises.values import Kind
 from specverify.reference import Claim, Tokens
 from specverify.subjects.answering import answering_calls, answering_made, situations, tokens_made
 from specverify.subjects.beside import without_values

@@ -12,7 +12,7 @@ from typing import Any
 
 from specverify.base.arguments import argument_error, check_callable, check_count
 from specverify.laws.size_scenarios import Sizes
-from specverify.promises.values import KINDS, Kind
+from specverify.promises.known_values import KINDS, Kind
 from specverify.subjects.made_engine import MOST_TOKENS
 
 Returns = Collection[str] | Mapping[str, str | Callable[..., Any]]
