@@ -162,7 +162,7 @@ def a_wrong_engine_with_real_ids_is_refuted():
 
 
 def parts_have_no_length(patch):
-    patch.setattr(passes, "_part", lambda found, kind, value: found.update(value))
+    patch.setattr(passes, "_part", lambda parts, kind, value: parts.append(value))
 
 
 def parts_are_told_apart():

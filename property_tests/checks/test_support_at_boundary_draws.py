@@ -7,6 +7,7 @@ import pytest
 
 from specverify.checks import Conditions
 from specverify.checks.support_at_boundary_draws import examine_program
+from specverify.subjects.engine import engine_subject
 from specverify.subjects.made_engine import made_subject
 from test_support.subjects.engine_laws import one_round
 
@@ -57,6 +58,23 @@ def test_at_most_so_many_paths_are_examined_at_each_end(generator, is_wrong):
     few = examined(generator, complete_within=5)
     assert few.failed is is_wrong
     assert few.figures["runs"] <= 10
+
+
+@pytest.mark.parametrize(
+    ("draw", "enumerations"), [(lambda rng: rng.choice(2), 1), (lambda rng: rng.random() < 0.5, 2)]
+)
+def test_an_engine_without_uniforms_is_enumerated_once(draw, enumerations):
+    program = engine_subject(
+        lambda: [int(draw(np.random.default_rng()))], {(0,): 0.5, (1,): 0.5}, "an engine"
+    ).programs[0]
+    opened = []
+
+    def open_counted(**forced):
+        opened.append(forced)
+        return program.open(**forced)
+
+    assert not examine_program(program._replace(open=open_counted), Conditions()).failed
+    assert len(opened) == enumerations
 
 
 def test_all_paths_are_examined_without_a_limit():

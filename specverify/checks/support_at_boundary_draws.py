@@ -72,12 +72,21 @@ class AtBoundary(NamedTuple):
 def at_boundaries(program: EngineProgram, runs: int) -> Iterator[AtBoundary]:
     """Yield the outcomes of ``program`` with every uniform at its smallest value, then at its largest.
 
-    Other draws are enumerated, by at most ``runs`` runs.
+    Other draws are enumerated, by at most ``runs`` runs. If the program draws no uniforms, both laws are the same, and
+    one enumeration suffices.
     """
-    supported = _supported(program)
+    supported, boundaries, drawing, law = _supported(program), list[Boundary](), {True}, None
+
+    def look_at(_: Path[Any]) -> None:
+        drawing.update([boundary.drawn > 0 for boundary in boundaries] or [True])  # not known without a boundary
+        boundaries.clear()
+
     for uniform, said in BOUNDARIES.items():
-        with program.open(forced_uniform=uniform) as run:
-            law = program_law(run, runs)
+        if law is None or True in drawing:
+            drawing.clear()
+            with program.open(forced_uniform=NearEnd(uniform, 0.0, boundaries)) as run:
+                law = program_law(run, runs, on_path=look_at)
+            drawing.update(boundary.drawn > 0 for boundary in boundaries)
         forbidden = (new for new, mass in law.probabilities.items() if mass > 0 and new not in supported)
         outside = sorted(new for new in forbidden if not _comes_out_rarely(program, new))
         yield AtBoundary(uniform, said, law, outside)

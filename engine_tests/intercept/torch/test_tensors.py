@@ -74,6 +74,12 @@ def test_the_row_of_the_draw_has_its_law():
     assert close(law, {tuple(row): mass for row, mass in zip(ROWS.tolist(), P.tolist(), strict=True)})
 
 
+def test_a_remembered_pass_has_the_draw_that_is_fed_to_it():
+    law = law_of(lambda model: torch.cat([fed(model).logits[1], fed(model).logits[1]]))
+    drawn = [(tuple(row), mass) for row, mass in zip(ROWS.tolist(), P.tolist(), strict=True)]
+    assert close(law, {(*one, *other): p * q for one, p in drawn for other, q in drawn})
+
+
 def test_arithmetic_looks_at_nothing_and_is_right_for_each_outcome():
     def computed(row):
         row = (row.softmax(-1).log() * 2 + 1 - row).exp().float().clamp(max=2.0)

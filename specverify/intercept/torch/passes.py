@@ -21,9 +21,9 @@ import hashlib
 import inspect
 import types
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -32,7 +32,15 @@ import torch
 
 from specverify.intercept.refusals import RuleDeclined
 from specverify.intercept.symbolic.deferred import Categorical
-from specverify.intercept.torch.tensors import SymbolicTensor, for_each_outcome, look_at, only_source
+from specverify.intercept.torch.tensors import (
+    SymbolicTensor,
+    bound_to,
+    for_each_outcome,
+    in_all,
+    look_at,
+    numbers_by_outcome,
+    only_source,
+)
 
 # Content
 
@@ -65,78 +73,88 @@ class NoContent(TypeError):  # noqa: N818 - reads as the sentence it is
 
 def digest(value: Any) -> bytes:
     """Return a 16-byte digest of the content of a value. Raises ``NoContent`` if the content cannot be read."""
-    result = hashlib.blake2b(digest_size=16)
+    parts = list[bytes]()
     try:
-        _feed(result, value, ())
+        _feed(parts, value, ())
     except RecursionError:
         raise NoContent("a value contains itself in a set, or is too deep to be read") from None
-    return result.digest()
+    return hashlib.blake2b(b"".join(parts), digest_size=16).digest()
 
 
-def _feed(found: Any, value: Any, inside: tuple[Any, ...]) -> None:
+def _feed(parts: list[bytes], value: Any, inside: tuple[Any, ...]) -> None:
     of: type = type(value)
     kind = _name_of(of)
     if of in _PLAIN:
-        _part(found, kind, value if isinstance(value, bytes) else repr(value).encode())
+        _part(parts, kind, value if isinstance(value, bytes) else repr(value).encode())
+        return
+    if isinstance(value, torch.Tensor):
+        _part(parts, kind, _form_of(value.dtype, value.shape, value.device))
+        _part(parts, b"bytes", _bytes_of(value))
         return
     for place, around in enumerate(inside):
         if around is value:
-            _part(found, "again", str(place).encode())
+            _part(parts, b"again", str(place).encode())
             return
     inside = (*inside, value)
-    if isinstance(value, torch.Tensor):
-        _part(found, kind, f"{value.dtype}{tuple(value.shape)}{value.device}".encode())
-        _part(found, "bytes", _bytes_of(value, kind))
-    elif isinstance(value, (np.ndarray, np.generic)):
+    if isinstance(value, (np.ndarray, np.generic)):
         if isinstance(value, np.ndarray) and type(value) is not np.ndarray:
-            raise NoContent(f"the content of a {kind} cannot be read")
-        _part(found, kind, f"{value.dtype.descr}{value.shape}".encode())
+            raise _no_content(of)
+        _part(parts, kind, f"{value.dtype.descr}{value.shape}".encode())
         if value.dtype.hasobject:
-            _several(found, "objects", value.ravel().tolist(), inside)
+            _several(parts, b"objects", value.ravel().tolist(), inside)
         else:
-            _part(found, "bytes", value.tobytes())
+            _part(parts, b"bytes", value.tobytes())
     elif isinstance(value, type):
-        _part(found, "class", f"{value.__module__}.{value.__qualname__} {id(value)}".encode())
+        _part(parts, b"class", f"{value.__module__}.{value.__qualname__} {id(value)}".encode())
     elif isinstance(value, enum.Enum):
-        _part(found, kind, value.name.encode())
+        _part(parts, kind, value.name.encode())
     else:
-        _feed_parts(found, kind, value, inside)
+        _feed_parts(parts, kind, value, inside)
 
 
 @lru_cache(maxsize=4096)
-def _name_of(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
+def _name_of(kind: type) -> bytes:
+    return f"{kind.__module__}.{kind.__qualname__}".encode()
 
 
-def _bytes_of(tensor: torch.Tensor, kind: str) -> bytes:
+@lru_cache(maxsize=4096)
+def _form_of(dtype: torch.dtype, shape: torch.Size, device: torch.device) -> bytes:
+    return f"{dtype}{tuple(shape)}{device}".encode()
+
+
+def _no_content(kind: type) -> NoContent:
+    return NoContent(f"the content of a {_name_of(kind).decode()} cannot be read")
+
+
+def _bytes_of(tensor: torch.Tensor) -> bytes:
     readable = tensor.layout is torch.strided and tensor.device.type != "meta" and not tensor.is_quantized
     if not readable or type(tensor) not in (torch.Tensor, torch.nn.Parameter) or vars(tensor):
-        raise NoContent(f"the content of a {kind} cannot be read")
+        raise _no_content(type(tensor))
     if tensor.dtype in _OF_NUMPY and tensor.device.type == "cpu" and not tensor.is_neg():
-        return tensor.detach().numpy().tobytes()
+        return (tensor.detach() if tensor.requires_grad else tensor).numpy().tobytes()
     plain = tensor.detach().cpu().resolve_conj().resolve_neg().reshape(-1).contiguous()
     return plain.view(torch.uint8).numpy().tobytes()
 
 
-def _feed_parts(found: Any, kind: str, value: Any, inside: tuple[Any, ...]) -> None:
+def _feed_parts(parts: list[bytes], kind: bytes, value: Any, inside: tuple[Any, ...]) -> None:
     attributes = getattr(value, "__dict__", None)
     of: type = type(value)
     if isinstance(value, OrderedDict):
-        _several(found, kind, [item for pair in value.items() for item in pair], inside)
+        _several(parts, kind, [item for pair in value.items() for item in pair], inside)
     elif isinstance(value, dict):
         names = sorted(value, key=lambda name: (type(name).__qualname__, repr(name)))
-        _several(found, kind, [item for name in names for item in (name, value[name])], inside)
+        _several(parts, kind, [item for name in names for item in (name, value[name])], inside)
     elif isinstance(value, (list, tuple)):
-        _several(found, kind, value, inside)
+        _several(parts, kind, [*value], inside)
     elif isinstance(value, (set, frozenset)):
-        _several(found, kind, sorted(digest(item) for item in value), inside)
+        _several(parts, kind, sorted(digest(item) for item in value), inside)
     elif attributes is None:
-        raise NoContent(f"the content of a {kind} cannot be read")
+        raise _no_content(of)
     if callable(value) or _holds_more(of):
-        raise NoContent(f"the content of a {kind} cannot be read")
+        raise _no_content(of)
     if attributes:
-        _several(found, f"attributes of {kind}", [item for name in sorted(attributes) for item in
-                                                  (name, attributes[name])], inside)  # fmt: skip
+        items = [item for name in sorted(attributes) for item in (name, attributes[name])]
+        _several(parts, b"attributes of " + kind, items, inside)
 
 
 @lru_cache(maxsize=4096)
@@ -166,16 +184,15 @@ _IN_C = (
 )
 
 
-def _several(found: Any, kind: str, parts: Iterable[Any], inside: tuple[Any, ...]) -> None:
-    listed = list(parts)
-    _part(found, kind, str(len(listed)).encode())
-    for part in listed:
-        _feed(found, part, inside)
+def _several(parts: list[bytes], kind: bytes, items: list[Any], inside: tuple[Any, ...]) -> None:
+    _part(parts, kind, b"%d" % len(items))
+    for item in items:
+        _feed(parts, item, inside)
 
 
-def _part(found: Any, kind: str, content: bytes) -> None:
-    found.update(f"{len(kind)} {kind} {len(content)} ".encode())
-    found.update(content)
+def _part(parts: list[bytes], kind: bytes, content: bytes) -> None:
+    parts.append(b"%d %b %d " % (len(kind), kind, len(content)))
+    parts.append(content)
 
 
 # Memo
@@ -187,7 +204,7 @@ class _Pass(NamedTuple):
     cache: Any
     """The attributes of the input cache, or the cache that the pass created."""
     caches: bool
-    """Whether the output contains the cache."""
+    """Whether the cache is to be added to ``output``."""
 
 
 class Passes(NamedTuple):
@@ -207,6 +224,7 @@ class Memory(NamedTuple):
     """The cached forward passes.
 
     ``passes`` maps the digest of all inputs to the result of the pass. ``used[0]`` is how often a cached pass was used.
+    A pass for all outcomes of an unread draw is cached too; its inputs are those of every outcome.
     """
 
     passes: dict[bytes, _Pass]
@@ -227,6 +245,9 @@ def remembered(model: Any, memory: Memory, passes: Passes) -> Iterator[None]:
     def passed(*args: Any, **kwargs: Any) -> Any:
         return _passed(forward, memory, passes.cache, passes.beside(model), args, kwargs)
 
+    def passed_for_each(source: Categorical, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return _passed_for_each(source, passed, memory, passes.cache, passes.beside(model), args, kwargs)
+
     @functools.wraps(forward)  # the library reads the signature to know what it may pass
     def recall(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = _by_name(signature, args, kwargs)
@@ -237,7 +258,7 @@ def remembered(model: Any, memory: Memory, passes: Passes) -> Iterator[None]:
             source = only_source(given) if _several_positions(given) else None
             if source is not None:
                 with suppress(RuleDeclined):
-                    return _passed_for_each(source, passed, passes.cache, args, kwargs)
+                    return passed_for_each(source, args, kwargs)
             return passed(*map(look_at, args), **{name: look_at(value) for name, value in kwargs.items()})
 
     recall.__signature__ = signature  # type: ignore[attr-defined]  # worked out once, not at every look
@@ -297,12 +318,19 @@ def _passed(
 
 
 def _passed_for_each(
-    source: Categorical, passed: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    source: Categorical,
+    passed: Callable[..., Any],
+    memory: Memory,
+    name: str,
+    beside: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """Return one output of a forward pass for all outcomes of ``source``, an unread draw, and update the cache.
 
     Numbers that differ between outcomes are symbolic. ``passed`` computes the pass for one outcome, with the arguments
-    ``args`` and ``kwargs``; ``name`` is the name of the argument that is the cache.
+    ``args`` and ``kwargs``; the result for all outcomes is taken from ``memory`` if it was computed before. ``name`` is
+    the name of the argument that is the cache, and ``beside`` further state of the model.
     """
     cache = kwargs.get(name)
 
@@ -317,7 +345,21 @@ def _passed_for_each(
         return type(output), {field: None if value is own else value for field, value in output.items()}, _state(own)
 
     others = {field: value for field, value in kwargs.items() if cache is None or field != name}
-    kind, output, state = for_each_outcome(source, one, args, others)
+    outcomes = [outcome for outcome, _ in source.outcomes()]
+    given = in_all(partial(numbers_by_outcome, source, outcomes), [args, [*others.values()]])
+    try:
+        key = digest((outcomes, given, [*others], cache, beside))
+    except NoContent:
+        key = None
+    if key in memory.passes:
+        memory.used[0] += 1
+        kept, copied = memory.passes[key], partial(_copied, tensor=partial(bound_to, source))
+        kind, output, state = kept.kind, copied(kept.output), copied(kept.cache)
+    else:
+        kind, output, state = for_each_outcome(source, one, args, others)
+        if key is not None:
+            copied = partial(_copied, tensor=partial(bound_to, None))
+            memory.passes[key] = _Pass(kind, copied(output), copied(state), caches=False)
     if cache is not None:
         cache.__dict__.update(state)
         output.update({field: cache for field in output if field == name})
@@ -359,16 +401,19 @@ def _settled(value: Any) -> Any:
     return value
 
 
-def _copied(value: Any) -> Any:
-    """Return a copy of ``value`` that shares no tensor with it, so that the caller may write into the copy."""
+def _copied(value: Any, tensor: Callable[[torch.Tensor], torch.Tensor] = torch.Tensor.clone) -> Any:
+    """Return a copy of ``value`` that shares no tensor with it, so that the caller may write into the copy.
+
+    ``tensor`` copies a tensor.
+    """
     if isinstance(value, torch.Tensor):
-        return value.clone()
+        return tensor(value)
     if isinstance(value, dict):
-        return {name: _copied(item) for name, item in value.items()}
+        return {name: _copied(item, tensor) for name, item in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(_copied(item) for item in value)
+        return type(value)(_copied(item, tensor) for item in value)
     if hasattr(value, "__dict__") and not callable(value):
         made = copy.copy(value)
-        made.__dict__.update(_copied(value.__dict__))
+        made.__dict__.update(_copied(value.__dict__, tensor))
         return made
     return value

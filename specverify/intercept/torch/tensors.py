@@ -536,6 +536,39 @@ def _with_outcome(value: Any, source: Categorical, outcome: int) -> Any:
     return of_numbers(value, numbers)
 
 
+def numbers_by_outcome(source: Categorical, outcomes: list[int], value: Any) -> Any:
+    """Return the content of ``value``, an argument of ``for_each_outcome``, for all ``outcomes`` of ``source``.
+
+    A symbolic tensor becomes a tuple of its dtype, device, shape and elements. An element that depends on the draw is a
+    list with its number for each outcome. Any other value is unchanged.
+    """
+    if not isinstance(value, SymbolicTensor) or is_stored(value):
+        return look_at(value)
+    elements = [
+        outcomes
+        if element is source
+        else [element.values[outcome] for outcome in outcomes]
+        if isinstance(element, Chosen) and element.source is source
+        else known(element)
+        for element in value.elements.flat
+    ]
+    return value.dtype, value.device, value.shape, elements
+
+
+def bound_to(source: Any, tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy of ``tensor``, a result of ``for_each_outcome``, in which ``source`` takes the place of the draw.
+
+    None stands for no draw, in a result that is kept.
+    """
+    if not isinstance(tensor, SymbolicTensor):
+        return tensor.clone()
+    elements = tensor.elements.copy()
+    for place, element in np.ndenumerate(elements):
+        if isinstance(element, Chosen):
+            elements[place] = Chosen(source, element.values)
+    return SymbolicTensor(elements, tensor.dtype, tensor.device)
+
+
 def merged_outcomes(source: Categorical, by_outcome: Mapping[int, Any]) -> Any:
     """Return one value that combines ``by_outcome``: the result of a computation for each outcome of ``source``.
 
