@@ -19,11 +19,13 @@ from specverify.intercept.recorded_numbers import NotRecorded
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.replayer import Replayer
 from specverify.laws.draws import NotAFunctionOfItsDraws, Replayed, Tape
-from specverify.laws.paths import paths
+from specverify.laws.paths import Path, paths
 from specverify.reference import Draws
 
 FEW = 24
 """A program with at most this many paths is run with numbers from each of its paths."""
+_TOO_RARE = 1e-6
+"""A rarer outcome may be left out by an enumeration, so it shows no further path."""
 
 
 class FedRuns(NamedTuple):
@@ -87,8 +89,8 @@ def fed(
 
     done = narrow = 0
     try:
-        listed = [path.outcome for path in islice(paths(followed), few + 1)] if few else []
-        every = 0 < len(listed) <= few
+        listed = _every_path(followed, few)
+        every = bool(listed)
         sampled = (followed(Tape(SEED + seed + number)) for number in range(runs))
         for number, path in enumerate(listed if every else sampled):
             if isinstance(path.ended, NeedsValue | NotAFunctionOfItsDraws):
@@ -100,6 +102,29 @@ def fed(
     except (NotRecorded, NotAFunctionOfItsDraws) as reason:
         return FedRuns(done, narrow=narrow, unrecorded=str(reason))
     return FedRuns(done, "", every, narrow)
+
+
+def _every_path(program: Callable[[Draws], _FedPath], most: int) -> list[_FedPath]:
+    """Return the results of all paths of ``program``; [] if it has more than ``most``.
+
+    The first paths often show that there are more: another outcome of one of their draws leads to another path.
+    """
+    result = list[_FedPath]()
+    for path in islice(paths(program), most + 1 if most else 0):
+        result.append(path.outcome)
+        if max(len(result), 1 + _other_outcomes(path)) > most:
+            return []
+    return result
+
+
+def _other_outcomes(path: Path[Any]) -> int:
+    """Count the outcomes of the draws of ``path`` that it does not follow, without those that are too rare to count."""
+    number, before = 0, 1.0
+    for decision in path.decisions:
+        weights = [before * float(weight) for weight in decision.weights]
+        before = weights.pop(decision.outcome)
+        number += sum(weight > _TOO_RARE for weight in weights)
+    return number
 
 
 def _difference(program: Callable[[Draws], Any], path: _FedPath, place: int) -> str | None:
