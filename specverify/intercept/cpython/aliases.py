@@ -52,6 +52,8 @@ GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator
 _LOOKED_FOR = (types.MethodType, types.BuiltinMethodType, types.FunctionType, *GENERATORS)
 _ATTRIBUTES = type.__dict__["__dict__"].__get__
 """Reads the real ``__dict__`` of a class, even if the class overrides ``__dict__``."""
+_CLOSURE, _DEFAULTS = operator.attrgetter("__closure__"), operator.attrgetter("__defaults__")
+"""Read the cells and the default values of a function; there are many functions to search."""
 
 
 class Everything:
@@ -69,6 +71,18 @@ class Everything:
     def functions(self) -> list[Any]:
         """Return all functions of the process."""
         return self.of(types.FunctionType)
+
+    @functools.cached_property
+    def by_defaults(self) -> dict[int, list[Any]]:
+        """Return the functions with default values, by the identity of the tuple of these values.
+
+        They are listed once, because Python raises an audit event each time the default values are read.
+        """
+        result: dict[int, list[Any]] = {}
+        for item, defaults in zip(self.functions, map(_DEFAULTS, self.functions), strict=True):
+            if defaults is not None:
+                result.setdefault(id(defaults), []).append(item)
+        return result
 
     @functools.cached_property
     def classes(self) -> dict[int, type]:
@@ -193,9 +207,11 @@ def places_of(
     holders = [holder for holder in result if id(holder) not in none and _package_of(holder) not in but]
     tuples = {id(holder) for holder in holders if isinstance(holder, tuple)}
     cells = {id(holder) for holder in holders if isinstance(holder, types.CellType)} if but else set()
-    functions = everything.functions if tuples or cells else []
-    inner = {id(cell) for item in functions if _package_of(item) in but for cell in item.__closure__ or ()} & cells
-    by_default = (item for item in functions if id(item.__defaults__) in tuples and _package_of(item) not in but)
+    enclosing = compress(everything.functions, map(_CLOSURE, everything.functions)) if cells else ()
+    closures = ((item, cell) for item in enclosing for cell in _CLOSURE(item))
+    inner = {id(cell) for item, cell in closures if id(cell) in cells and _package_of(item) in but}
+    with_tuple = [item for held in tuples for item in everything.by_defaults.get(held, ())]
+    by_default = [item for item in with_tuple if _package_of(item) not in but]
     for holder in (*holders, *by_default):
         if id(holder) not in inner:
             for place in places_in(holder, wanted, everything):
