@@ -12,6 +12,8 @@ Not covered: mixtures of experts, position biases other than T5's, and every ker
 
 from __future__ import annotations
 
+import copy
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from specverify.engines.huggingface.install import INSTALL
@@ -162,6 +164,12 @@ def build_model(architecture: str, vocabulary: int, seed: int) -> Any:
         raise ValueError(f"the architecture is {architecture!r}, expected one of {', '.join(ARCHITECTURES)}")
     if vocabulary < 2:
         raise ValueError(f"the vocabulary has {vocabulary} tokens, expected at least 2")
+    return copy.deepcopy(_first_model(architecture, vocabulary, seed))
+
+
+@lru_cache(maxsize=8)
+def _first_model(architecture: str, vocabulary: int, seed: int) -> Any:
+    """Return the model of these arguments that is copied, which takes half of the time of building one."""
     row = ARCHITECTURES[architecture]
     with torch.random.fork_rng(devices=[]):
         config = getattr(transformers, row.config)(vocab_size=vocabulary, **row.options)
