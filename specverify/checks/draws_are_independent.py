@@ -13,7 +13,6 @@ undecided, because its law is not examined with other models.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
@@ -27,6 +26,7 @@ from specverify.checks.explaining.counterexample_parts import described, or_none
 from specverify.checks.explaining.engine_counterexamples import token_without_draw
 from specverify.checks.explaining.engine_paths import KeptPaths
 from specverify.checks.explaining.given_drafts import rounds_given_drafts
+from specverify.checks.explaining.reused_numbers import STATE, USED_TWICE, reuse_in_words
 from specverify.checks.explaining.round_faults import fault_of_rounds
 from specverify.checks.explaining.round_rules import ONE_NUMBER
 from specverify.checks.open_ends import step_with_open_end
@@ -41,8 +41,6 @@ from specverify.reference import Claim, Draws
 from specverify.subjects.subject import EngineProgram, InScenario, Intercepted, Subject, Variant
 
 SHAPES = {"generic", "point_draft"}
-USED_TWICE = "random numbers are used twice: "
-STATE = "the state "
 PATHS_ALONE = 200
 PATHS_OF_ROUNDS = 250
 """The most paths of one decode on which reuse by a verifier is searched for; its rounds draw alike in every path."""
@@ -196,18 +194,6 @@ def _by_its_law(
         return Examination(said, failed=True, rational=False, counterexample=example, figures=figures)
     note = f"{said}, and the law is nevertheless the promised one"
     return Examination(note, rational=False, figures={**figures, "notes": [note]})
-
-
-def reuse_in_words(reuse: Reuse) -> str:
-    """Return a sentence about ``reuse``: a JAX key, a generator state or a uniform that is used twice."""
-    if not reuse.what.startswith(STATE):
-        return reuse.sentence
-    drawn = re.sub(r" seed\([^)]*\)", "", reuse.what.removeprefix(STATE).removesuffix(" draws from"))
-    if drawn.startswith("jax."):
-        again = "at the same line" if reuse.second == reuse.first else f"at {reuse.second}"
-        return f"one key is used by {drawn} and again {again}, and gives the same numbers"
-    same = "each time" if reuse.second == reuse.first else f"as {reuse.second}"
-    return f"the generator is seeded with the same seed again: {drawn} draws the same numbers {same}"
 
 
 def _other_rule(here: InScenario) -> str:

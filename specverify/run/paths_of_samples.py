@@ -15,10 +15,10 @@ from traceback import clear_frames
 from typing import Any, NamedTuple
 
 from specverify.base.verdict import Counterexample, Status, Verdict
-from specverify.checks.draws_are_independent import USED_TWICE, reuse_in_words
 from specverify.checks.explaining.engine_counterexamples import program_counterexample
 from specverify.checks.explaining.engine_paths import KeptPaths
 from specverify.checks.explaining.given_drafts import place_of
+from specverify.checks.explaining.reused_numbers import USED_TWICE, reuse_in_words
 from specverify.intercept.audit import audited
 from specverify.intercept.cpython.sandbox import watch_outside
 from specverify.laws.known_law import OTHERS, known_law

@@ -68,6 +68,7 @@ from specverify.checks.explaining.other_requests import (
 )
 from specverify.checks.explaining.queried_tokens import QueriedTokens
 from specverify.checks.explaining.readings import UNDRAWN_WORDS, Models, Reading
+from specverify.checks.explaining.reused_numbers import number_used_twice
 from specverify.checks.explaining.reused_rows import REUSED
 from specverify.checks.explaining.used_rows import REJECTED_CHANGES, wrong_row_used
 from specverify.checks.explaining.wrong_tokens import HeaviestPaths, draft_of_other_text, explain_token, quoted_row
@@ -179,6 +180,8 @@ def _without_cause(
     after which earlier test alone the token is wrong, if there is one. A token that no mask excludes is a cause. A row
     of more than two tokens is taken for one too: the odds of two tokens differ in any other row, whatever its cause.
 
+    Without such a cause, a random number that the program uses twice is named, and then the token.
+
     If no path in ``shown`` deviates from the rule, the paths of the result are those after whose draws the token is
     wrong. ``share`` returns the part of an end of a path that is the wrong text.
     """
@@ -191,6 +194,8 @@ def _without_cause(
         drawn = [with_pmfs(heaviest.engine, draws_of(path.decisions), size, heaviest.cells) for _, path in paths]
         example = example._replace(because=_stories_of(paths, drawn, [None] * len(paths))[0])
     named = NOT_EXCLUDED in difference.sentence or (bool(quoted) and size > TWO)
+    if not named and (reused := or_none(number_used_twice, heaviest.engine.run)):
+        return example._replace(fault=reused, rows=(difference.fault + after, *difference.rows))
     return example._replace(fault=(quoted or difference.fault) + after, rows=rows, named=named)
 
 

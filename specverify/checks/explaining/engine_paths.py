@@ -35,7 +35,7 @@ class KeptPaths:
 
     def __init__(self, run: Callable[[Draws], Any], known: Sequence[Path[Any]] = ()) -> None:
         """Store the program ``run`` of the engine, and all its paths if they are already ``known``."""
-        self._run, self._more, self._kept = run, iter(()) if known else paths(run), list(known)
+        self.run, self._more, self._kept = run, iter(()) if known else paths(run), list(known)
         self._failure: Exception | None = None
 
     def __iter__(self) -> Iterator[Path[Any]]:
@@ -56,7 +56,7 @@ class KeptPaths:
         given are returned alone, if there is one.
         """
         if sum(1 for _ in self) == MOST_PATHS:
-            return heaviest_paths(self._run, share, number, SEARCHED_PATHS)
+            return heaviest_paths(self.run, share, number, SEARCHED_PATHS)
         weighed = [(path.weight * part, path) for path in self._kept if (part := share(path.outcome))]
         weighed = [item for item in weighed if item[1].choices in among] or weighed
         return sorted(weighed, key=lambda item: -item[0])[:number]

@@ -1,0 +1,76 @@
+"""Random numbers that a program uses twice, as the cause of a wrong law."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specverify.checks.explaining.reused_numbers import USED_TWICE, number_used_twice
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.testing import check_verifier
+
+RNG = np.random.default_rng(0)
+
+
+def winners(weights, noise):
+    """Return the winner of a race for each row of ``weights``."""
+    with np.errstate(divide="ignore"):
+        return (noise / weights).argmin(1)
+
+
+def verify(p, q, draft_tokens, noise_of):
+    """Verify a batch; ``noise_of(rows, vocabulary)`` draws the noise of the races for the last tokens."""
+    rows, gamma = draft_tokens.shape
+    each, out = np.arange(rows), np.full((rows, gamma + 1), -1)
+    kept = np.ones(rows, dtype=bool)
+    count = np.zeros(rows, dtype=int)
+    for i in range(gamma):
+        token = draft_tokens[:, i]
+        kept = kept & (RNG.random(rows) * q[each, i, token] < p[each, i, token])
+        count += kept
+    left = np.maximum(p[each, count] - np.where((count < gamma)[:, None], q[each, np.minimum(count, gamma - 1)], 0), 0)
+    left = np.where(left.sum(1, keepdims=True) > 0, left, p[each, count])
+    last = winners(left, noise_of(rows, p.shape[2]))
+    for row in range(rows):
+        out[row, : count[row]] = draft_tokens[row, : count[row]]
+        out[row, count[row]] = last[row]
+    return out
+
+
+def of_each_row(p, q, draft_tokens):
+    return verify(p, q, draft_tokens, lambda rows, size: RNG.exponential(size=(rows, size)))
+
+
+def of_all_rows(p, q, draft_tokens):
+    return verify(p, q, draft_tokens, lambda rows, size: np.tile(RNG.exponential(size=size), (rows, 1)))
+
+
+def test_rows_with_noise_of_their_own_are_independent():
+    check_verifier(of_each_row, form="batched", checks=["rows_are_independent"], quick=True)
+
+
+def test_noise_that_all_rows_share_is_named_as_the_cause():
+    (verdict,) = check_verifier(of_all_rows, form="batched", checks=["rows_are_independent"], quick=True, on_fail=None)
+    first, second, *_ = verdict.counterexample.fault, *verdict.counterexample.rows
+    assert first.startswith(f"{USED_TWICE}the uniform drawn by np.random.Generator.exponential at test_reused_numbers")
+    assert second.startswith("the rows are not independent: each alone is right")
+
+
+def opened(program):
+    def run(draws):
+        with answered_everywhere(draws):
+            return program()
+
+    return run
+
+
+def test_a_number_that_decides_once_is_no_cause():
+    assert not number_used_twice(opened(lambda: (bool(RNG.random() < 0.5), bool(RNG.random() < 0.3))))
+
+
+def test_a_refusal_does_not_lose_what_was_found_before():
+    def program():
+        noise = RNG.exponential(size=2)
+        first = (noise / [0.5, 0.5]).argmin(), (noise / [0.2, 0.8]).argmin()
+        return first, hash(RNG.random())
+
+    assert number_used_twice(opened(program)).startswith(USED_TWICE)
