@@ -11,7 +11,13 @@ from specverify.checks import Conditions, check_named
 from specverify.checks.explaining.counterexample_parts import BeyondOutcome
 from specverify.checks.explaining.engine_paths import KeptPaths
 from specverify.checks.explaining.first_difference import Difference
-from specverify.checks.explaining.other_requests import _decided_by, _wrong_draw, rows_of_request, then_of_request
+from specverify.checks.explaining.other_requests import (
+    _decided_by,
+    _shared_draw,
+    _wrong_draw,
+    rows_of_request,
+    then_of_request,
+)
 from specverify.subjects.made_engine import Made, made_subject
 from specverify.subjects.subject import EngineProgram, Trace
 from test_support.checks.recorded_rounds import token
@@ -125,3 +131,29 @@ def test_a_token_that_a_row_of_p_leaves_out_is_named():
     assert said.startswith("; new token 2 is drawn from p without token 1 = (0.667, 0, 0.333) (e.py:1), where p = ")
     other = _wrong_draw(token(0, 0.6, 0.0, 0.4), (2, 0), p, q)
     assert other.startswith("; new token 2 is drawn from (0.6, 0, 0.4) (e.py:1), where p = ")
+
+
+def two_coins(rows_of):
+    """Return a program of two rows, each of a token and 0; ``rows_of(one, other)`` gives the tokens from two coins."""
+
+    def program(draws):
+        coins = [draws.categorical([0.25, 0.75], ("random.random", f"e.py:{line}")) for line in (1, 2)]
+        one, other = rows_of(*coins)
+        return one, 0, other, 0
+
+    return program
+
+
+def test_a_draw_that_decides_about_two_rows_is_named():
+    said = "the rows share random numbers: one draw (e.py:2) decides about rows 1 and 2"
+    assert _shared_draw(HALVES, KeptPaths(two_coins(lambda one, other: (one * other, other)))) == (said,)
+
+
+def test_rows_with_draws_of_their_own_share_none():
+    assert _shared_draw(HALVES, KeptPaths(two_coins(lambda one, other: (one, other)))) == ()
+    assert _shared_draw(HALVES, KeptPaths(two_coins(lambda one, other: (other, one)))) == ()
+
+
+def test_a_draw_is_not_called_shared_by_some_of_the_paths(monkeypatch):
+    monkeypatch.setattr("specverify.checks.explaining.engine_paths.MOST_PATHS", 3)
+    assert _shared_draw(HALVES, KeptPaths(two_coins(lambda one, other: (other, other)))) == ()

@@ -68,7 +68,7 @@ from specverify.checks.explaining.other_requests import (
 )
 from specverify.checks.explaining.queried_tokens import QueriedTokens
 from specverify.checks.explaining.readings import UNDRAWN_WORDS, Models, Reading
-from specverify.checks.explaining.reused_numbers import number_used_twice
+from specverify.checks.explaining.reused_numbers import USED_TWICE, number_used_twice
 from specverify.checks.explaining.reused_rows import REUSED
 from specverify.checks.explaining.used_rows import REJECTED_CHANGES, wrong_row_used
 from specverify.checks.explaining.wrong_tokens import HeaviestPaths, draft_of_other_text, explain_token, quoted_row
@@ -195,7 +195,7 @@ def _without_cause(
         example = example._replace(because=_stories_of(paths, drawn, [None] * len(paths))[0])
     named = NOT_EXCLUDED in difference.sentence or (bool(quoted) and size > TWO)
     if not named and (reused := or_none(number_used_twice, heaviest.engine.run)):
-        return example._replace(fault=reused, rows=(difference.fault + after, *difference.rows))
+        return example._replace(fault=USED_TWICE + reused, rows=(difference.fault + after, *difference.rows))
     return example._replace(fault=(quoted or difference.fault) + after, rows=rows, named=named)
 
 

@@ -82,7 +82,7 @@ def first_difference(
         split: Separates an outcome into texts; None: an outcome is one text.
         each: The word for one of several texts.
     """
-    texts = split or _texts
+    texts = split or texts_in
     bound = SHARE * max(law.get(key, 0) - expected.get(key, 0) for key in law.keys() | expected.keys())
     number = max((len(texts(outcome)) for outcome in expected), default=1)
     for index in range(number):
@@ -132,7 +132,8 @@ def _early_end(wanted: int, got: Tokens, eos: int | None) -> str:
     return f"the text ends after {len(got)} of {wanted} new tokens{why}"
 
 
-def _texts(outcome: Any) -> Texts:
+def texts_in(outcome: Any) -> Texts:
+    """Return the texts of ``outcome``, which is a tuple of texts or one text."""
     return outcome if outcome and isinstance(outcome[0], tuple) else (outcome,)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,9 @@ from specverify.checks.explaining.engine_traces import (
     drafts_of_first_round,
     listed_tokens,
 )
-from specverify.checks.explaining.first_difference import CERTAIN, END, Difference
+from specverify.checks.explaining.first_difference import CERTAIN, END, Difference, Split, texts_in
+from specverify.checks.explaining.given_drafts import place_of
+from specverify.checks.explaining.reused_numbers import number_used_twice
 from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row, scaled, without
 from specverify.checks.explaining.wording import apart, listed, short, short_row
 from specverify.laws.enumeration import program_law
@@ -55,6 +58,7 @@ def blame_other_requests(
 
     * The request continues after its end.
     * A named fault lets one row of the batch decide about another.
+    * One draw decides about several requests, each of which has the right law.
     * The request is right if it is served alone.
     * p is computed after a text that keeps a rejected draft.
 
@@ -71,10 +75,60 @@ def blame_other_requests(
     decided = or_none(_decided_by, program, trace, engine, difference) or ""
     if rule:
         return f"{rule}{decided or (_line_of_tests(engine) if ' test' in rule else '')}", shown, *difference.rows
+    if difference.request is None and (shared := or_none(_shared_draw, program, engine)):
+        return *shared, difference.fault
     if not alone:
         kept = or_none(_kept_draft, program, difference, engine)
         return (f"{kept}: {difference.fault}", *difference.rows) if kept else None
     return f"{shown}{decided}", *difference.rows
+
+
+def _shared_draw(program: EngineProgram, engine: KeptPaths) -> tuple[str, ...]:
+    """Return lines about the first draw that decides about several texts of ``program``; () if there is none.
+
+    A draw decides about a text if the law of the text after the draw depends on the outcome. Independent texts have no
+    such draw in common. Returns () also if ``engine`` does not have all paths.
+    """
+    if sum(float(path.weight) for path in engine) < 1 - NEAR:
+        return ()
+    laws = _laws_after(program.split or texts_in, engine)
+    after = defaultdict[tuple[int, ...], list[LawsOfTexts]](list)
+    for choices, law in laws.items():
+        if choices:
+            after[choices[:-1]].append(law)
+    for before in sorted(after, key=len):
+        decided = [index for index in laws[before] if _differ([law[index] for law in after[before]])]
+        if len(decided) > 1:
+            path = next(path for path in engine if path.choices[: len(before)] == before)
+            place = place_of(path.decisions[len(before)])
+            numbers = listed([index + 1 for index in decided])
+            at = f" ({place})" if place else ""
+            said = f"the {program.each}s share random numbers: one draw{at} decides about {program.each}s {numbers}"
+            return tuple(filter(None, (said, or_none(number_used_twice, engine.run))))
+    return ()
+
+
+LawsOfTexts = Mapping[int, Mapping[Tokens, float]]
+"""Index of a text -> the text -> its weight."""
+
+
+def _laws_after(split: Split, engine: KeptPaths) -> Mapping[tuple[int, ...], LawsOfTexts]:
+    """Return the outcomes of the first draws -> the law of each text after them, not normalised, for all beginnings."""
+    laws = defaultdict[tuple[int, ...], Any](lambda: defaultdict[int, Counter[Tokens]](Counter))
+    for path in engine:
+        for outcome, share in outcomes_of(path.outcome):
+            for index, text in enumerate(split(outcome)):
+                for length in range(len(path.choices) + 1):
+                    laws[path.choices[:length]][index][text] += float(path.weight) * float(share)
+    return laws
+
+
+def _differ(laws: Sequence[Mapping[Tokens, float]]) -> bool:
+    """Return whether two of ``laws``, each text -> weight, differ after they are normalised."""
+    first, *others = [{text: mass / sum(law.values()) for text, mass in law.items()} for law in laws]
+    return any(
+        abs(first.get(text, 0) - law.get(text, 0)) > NEAR for law in others for text in first.keys() | law.keys()
+    )
 
 
 def _kept_draft(program: EngineProgram, difference: Difference, engine: KeptPaths) -> str:

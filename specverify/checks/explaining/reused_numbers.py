@@ -27,7 +27,7 @@ def number_used_twice(run: Callable[[Draws], Any]) -> str:
     with audited() as found, suppress(NeedsValue):
         for _ in takewhile(lambda _: not found, islice(paths(run), MOST_PATHS)):
             pass
-    return USED_TWICE + reuse_in_words(found[0]) if found else ""
+    return reuse_in_words(found[0]) if found else ""
 
 
 def reuse_in_words(reuse: Reuse) -> str:
