@@ -118,6 +118,10 @@ REASONS: dict[str, Reason] = {
         "Two different draws are made from one state of a generator; their arithmetic is not modelled.",
         "draw once from a state: do not seed again, and split keys",
     ),
+    "shifted-stream": Reason(
+        "Two generators draw from one stream at different places, because they began from one seed.",
+        "give each generator a seed of its own, for example by SeedSequence.spawn",
+    ),
     "seed-of-another-request": Reason(
         "A request begins from the seed of an earlier request.",
         "give the call an argument with seed in its name; otherwise seed once",

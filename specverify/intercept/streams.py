@@ -25,6 +25,7 @@ import math
 import random
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -82,6 +83,8 @@ class Streams:
         """Start without draws."""
         self._origins: dict[Hashable, tuple[int, Origin]] = {}
         """State -> the number of the last request that drew from it, and its draws."""
+        self._begun: dict[Hashable, tuple[Any, Any]] = {}
+        """Stream -> the first generator that drew from it, and its state before that."""
 
     def draw(
         self, site: Site, state: Hashable | None, way: Hashable, source: Hashable | None = None, *, races: bool = False
@@ -105,6 +108,36 @@ class Streams:
             origin = Origin(state)
         self._origins[state] = (PROCESS.requests, origin)
         return Draw(site, origin, way, source, races=races)
+
+    def begin(
+        self,
+        generator: Any,
+        stream: Hashable | None,
+        state: Any,
+        share_numbers: Callable[[Any, Any], bool],
+        where: str = "",
+    ) -> None:
+        """Refuse a generator that draws the same numbers as another one of the run, earlier or later.
+
+        Equal states are followed exactly. Two generators with one seed at different places of their stream would count
+        as independent. Called at the first draw of each generator.
+
+        Args:
+            generator: The generator.
+            stream: A key that it has in common with generators that may draw the same numbers; None: it has none.
+            state: The state of the generator before the draw.
+            share_numbers: Returns whether generators of this stream in two states draw the same numbers.
+            where: The beginning of the message: the call that draws.
+
+        Raises:
+            NeedsValue: Another generator draws the same numbers at another place.
+        """
+        if stream is None:
+            return
+        first, begun = self._begun.setdefault(stream, (generator, state))
+        if first is not generator and begun != state and share_numbers(begun, state):
+            said = "two generators that began from one seed draw the same numbers, one of them later than the other"
+            raise NeedsValue("shifted-stream", f"{where}{said}")
 
     def told_apart(self, state: Hashable | None) -> Hashable | None:
         """Return the part of a generator state that identifies a draw when runs are compared: here the whole state.
@@ -145,6 +178,8 @@ class Answers:
         self._left: dict[Hashable, tuple[Any, Any]] = {}
         """Key of a stream -> a generator that is checked, and the state in which the last intercepted draw left it."""
         self._left[_stream(owner)] = (owner, generator_states.read(owner))
+        self._drawn: set[Hashable] = set()
+        """Keys of the streams from which the run has drawn."""
         self._forced: dict[Hashable, bool] = {}
         """(Number of the request, generator state) -> whether the number drawn from it has a forced value."""
         for generator, _ in PROCESS.watched:
@@ -178,6 +213,13 @@ class Answers:
         stream = self._keep(generator)
         pending = self._kept_number(generator) if in_pairs else None
         state = generator_states.read(generator)
+        if state is not None and stream not in self._drawn:
+            self._drawn.add(stream)
+            kind, shared = (
+                generator_states.stream_of(generator, state),
+                partial(generator_states.share_numbers, generator),
+            )
+            self._streams.begin(stream, kind, state, shared, f"{site[0]} at {site[1]}: ")
         try:
             with nobody_answers():
                 advance()

@@ -180,6 +180,45 @@ def _digest(state: Any) -> int:
     return zlib.crc32(repr(state).encode())
 
 
+MOST_APART = 4096
+"""Numbers of a stream among which two generators with one seed are searched for."""
+
+
+def stream_of(generator: Any, state: Any) -> Hashable | None:
+    """Return a key that ``generator``, in the state ``state``, has in common with all that may draw the same numbers.
+
+    For a Mersenne Twister these are its words, which many of its states have in common; for a PCG its seed. Returns
+    None for other generators, which are not compared.
+    """
+    if isinstance(generator, random.Random):
+        return state[4:] if isinstance(state, bytes) else None
+    bits = bits_of(generator)
+    if type(bits) is np.random.MT19937:
+        return bytes(state[: TWISTER - 4])
+    seeds = getattr(bits, "seed_seq", None)
+    if type(bits) not in _pcgs() or not isinstance(seeds, np.random.SeedSequence):
+        return None
+    return type(bits), repr(seeds.entropy), seeds.spawn_key, seeds.pool_size
+
+
+def share_numbers(generator: Any, one: Any, other: Any) -> bool:
+    """Return whether two generators with one ``stream_of``, in the states ``one`` and ``other``, draw the same numbers.
+
+    ``generator`` is one of them. Streams of a PCG that were moved far apart on purpose (``jumped``) have no number in
+    common, so both states must be found near the beginning of the stream.
+    """
+    bits = bits_of(generator)
+    if type(bits) not in _pcgs():
+        return True
+    begun, left = type(bits)(bits.seed_seq), {one[:PCG], other[:PCG]}
+    for _ in range(MOST_APART):
+        left.discard(read(begun)[:PCG])  # type: ignore[index]  # the bytes of a PCG
+        if not left:
+            return True
+        begun.advance(1)
+    return False
+
+
 def pending(generator: Any) -> float | None:
     """Return the normal number that a generator has cached for its next call; None if it has cached none.
 

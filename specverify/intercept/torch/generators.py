@@ -81,6 +81,8 @@ class TorchStreams(Streams):
         """Identities of the generators that the program seeded or set."""
         self._of_set: set[bytes] = set()
         """States from which draws of these generators were made."""
+        self._drawn: set[tuple[int, int]] = set()
+        """(Identity, seed) of each generator of a CPU that was drawn from."""
 
     def name(self, generator: Any) -> Site:
         """Return the part of a draw's site that identifies ``generator``; () for None, the default generator.
@@ -118,6 +120,13 @@ class TorchStreams(Streams):
             self._before[id(real)] = (real, state)
         result = [_bytes(state)]
         self._found(real, result[0])
+        if (
+            generator is not None
+            and real.device.type == "cpu"
+            and (id(real), seed := real.initial_seed()) not in self._drawn
+        ):
+            self._drawn.add((id(real), seed))
+            self.begin(real, ("torch", seed), result[0], lambda one, other: True)
         with nobody_answers():
             for _ in range(number):
                 advance()
@@ -156,7 +165,6 @@ class TorchStreams(Streams):
 
         Nothing is drawn.
         """
-        self._before.setdefault(id(generator), (generator, generator.get_state()))
         result = change()
         self._left[id(generator)] = (generator, _bytes(generator.get_state()))
         self._set.add(id(generator))
