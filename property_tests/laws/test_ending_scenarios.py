@@ -224,7 +224,7 @@ def test_an_end_at_one_place_of_a_block_that_is_overlooked_is_refuted(gamma, pla
 def test_texts_laid_end_to_end_are_told_apart():
     requests = ENDING_AT_ONCE[0]
     laws = [target_law(handed_task(each, rational=False), each.prompt) for each in requests.each]
-    (whole,) = law_of_all(laws)
+    (whole,) = law_of_all(requests, laws)
     assert list(each_text(requests, whole)) == [next(iter(law)) for law in laws]
     assert len({len(next(iter(law))) for requests in ENDING_AT_ONCE[:4] for law in laws}) > 1
 
@@ -277,8 +277,15 @@ def test_another_empty_text_is_unusable_and_its_prompt_is_named():
 def test_concatenated_texts_are_told_apart_if_one_is_empty():
     requests = ENDING_IN_TURN[1]
     texts = ((), (1, 0), (2, 3, 1, 2, 3, 1))
-    assert tuple(each_text(requests, joined(texts))) == texts
-    assert law_of_all([{(): 1}, {(1, 0): 1}, {texts[2]: 1}]) == {joined(texts): 1}
+    assert tuple(each_text(requests, joined(requests, texts))) == texts
+    assert law_of_all(requests, [{(): 1}, {(1, 0): 1}, {texts[2]: 1}]) == {joined(requests, texts): 1}
+
+
+def test_texts_that_end_early_without_an_end_token_are_told_apart():
+    requests = ENDING_IN_TURN[1]
+    texts, shifted = ((1, 2), (3,), (2, 0)), ((1,), (2, 3), (2, 0))
+    assert tuple(each_text(requests, joined(requests, texts))) == texts
+    assert joined(requests, texts) != joined(requests, shifted)
 
 
 class LeastTokens:

@@ -693,7 +693,7 @@ def _traced_requests(make: Make, requests: Requests, draws: Draws) -> Trace:
 
         def decode() -> Tokens:
             texts[:] = served_each(requests, made.speculative, batched=made.batched, form=form, before_call=before_call)
-            return joined(texts)
+            return joined(requests, texts)
 
         return decode
 
@@ -748,11 +748,12 @@ def law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
 
     The texts are independent, each with the law of ``law_in_scenario``.
     """
-    return law_of_all(
+    laws = (
         law_in_scenario(placed(make, place), each)
         for batch in requests.batches(requests.each)
         for place, each in enumerate(batch)
     )
+    return law_of_all(requests, laws)
 
 
 def _has_law(make: Make, scenario: Scenario) -> bool:

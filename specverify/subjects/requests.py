@@ -361,8 +361,9 @@ def texts_of(
     return new_tokens(result, prompts, in_front=form.in_front, horizon=horizon, eos=eos)
 
 
-NOTHING: Final[Tokens] = (-1,)
-"""It stands for an empty text in the concatenated texts of several requests."""
+ENDED: Final[Tokens] = (-1,)
+"""It follows a text that ends before its horizon without an end token, in the concatenated texts of several requests.
+"""
 
 
 def may_be_empty(prompt: Tokens, eos: Tokens) -> bool:
@@ -396,12 +397,22 @@ def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool, f
     ``decode``, the call of the engine, takes a prompt; if ``batched``, a list of prompts. ``form`` states how prompts
     are passed, and whether rows begin with them.
     """
-    return joined(served_each(requests, decode, batched=batched, form=form))
+    return joined(requests, served_each(requests, decode, batched=batched, form=form))
 
 
-def joined(texts: Iterable[Tokens]) -> Tokens:
-    """Return the concatenation of ``texts``; an empty text becomes ``NOTHING``, so that ``each_text`` finds it."""
-    return tuple(token for text in texts for token in text or NOTHING)
+def joined(requests: Requests, texts: Iterable[Tokens]) -> Tokens:
+    """Return the concatenation of ``texts``, one for each of ``requests``, which ``each_text`` takes apart again.
+
+    ``ENDED`` follows a text that ends before the horizon without an end token: it may be empty, or end at a stop
+    string.
+    """
+    return tuple(token for text in texts for token in _with_end(requests, text))
+
+
+def _with_end(requests: Requests, text: Tokens) -> Tokens:
+    scenario = requests.scenario
+    seen = len(text) >= scenario.horizon or (bool(text) and text[-1] in scenario.eos)
+    return text if seen else text + ENDED
 
 
 def served_each(
@@ -448,27 +459,28 @@ def _refuse_padding(rows: list[Tokens], eos: Tokens) -> None:
 def each_text(requests: Requests, new: Tokens) -> Iterator[Tokens]:
     """Yield the text of each of ``requests``, in order, from ``new``, their concatenated texts.
 
-    A text ends with its first end-of-sequence token, or at the horizon if it has none before. ``NOTHING`` is an empty
-    text.
+    A text ends with its first end-of-sequence token, before ``ENDED``, or at the horizon if it has neither before.
     """
+    horizon, eos = requests.scenario.horizon, requests.scenario.eos
     for _ in requests.each:
-        if new[:1] == NOTHING:
-            yield ()
+        length = 0
+        while length < min(len(new), horizon) and new[length : length + 1] != ENDED:
+            length += 1
+            if new[length - 1] in eos:
+                break
+        text, new = new[:length], new[length:]
+        yield text
+        if new[:1] == ENDED:
             new = new[1:]
-            continue
-        length = next((at for at, token in enumerate(new, 1) if token in requests.scenario.eos), len(new))
-        length = min(length, requests.scenario.horizon)
-        yield new[:length]
-        new = new[length:]
 
 
-def law_of_all(laws: Any) -> dict[Tokens, Any]:
-    """Return the law of the concatenation of independent texts, one text for each of ``laws``.
+def law_of_all(requests: Requests, laws: Any) -> dict[Tokens, Any]:
+    """Return the law of the concatenation (``joined``) of independent texts, one for each of ``requests``.
 
-    Each of ``laws`` is text -> probability. In a concatenation an empty text is ``NOTHING``, as in ``joined``.
+    ``laws`` has the law of each, text -> probability.
     """
     joint: dict[Tokens, Any] = {(): 1}
     for law in laws:
         pairs = product(joint.items(), law.items())
-        joint = {before + (new or NOTHING): mass * share for (before, mass), (new, share) in pairs}
+        joint = {before + _with_end(requests, new): mass * share for (before, mass), (new, share) in pairs}
     return joint
