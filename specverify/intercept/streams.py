@@ -113,19 +113,19 @@ class Streams:
         self,
         generator: Any,
         stream: Hashable | None,
-        state: Any,
+        read: Callable[[Any], Any],
         share_numbers: Callable[[Any, Any], bool],
         where: str = "",
     ) -> None:
         """Refuse a generator that draws the same numbers as another one of the run, earlier or later.
 
-        Equal states are followed exactly. Two generators with one seed at different places of their stream would count
-        as independent. Called at the first draw of each generator.
+        Equal states are followed exactly: those of two generators with one seed, or of a copy. Two generators at
+        different places of one stream would count as independent. Called at the first draw of each generator.
 
         Args:
             generator: The generator.
             stream: A key that it has in common with generators that may draw the same numbers; None: it has none.
-            state: The state of the generator before the draw.
+            read: Returns the state of a generator.
             share_numbers: Returns whether generators of this stream in two states draw the same numbers.
             where: The beginning of the message: the call that draws.
 
@@ -134,8 +134,11 @@ class Streams:
         """
         if stream is None:
             return
+        state = read(generator)
         first, begun = self._begun.setdefault(stream, (generator, state))
-        if first is not generator and begun != state and share_numbers(begun, state):
+        if first is generator or state in {begun, read(first)} or any(_has(key, state) for key in self._origins):
+            return
+        if share_numbers(begun, state):
             said = "two generators that began from one seed draw the same numbers, one of them later than the other"
             raise NeedsValue("shifted-stream", f"{where}{said}")
 
@@ -145,6 +148,11 @@ class Streams:
         Subclasses override this method. They leave out the parts of a state that interception chose for the run.
         """
         return state
+
+
+def _has(key: Hashable, state: Any) -> bool:
+    """Return whether ``key``, a state or a tuple of a state and the place of a number, has this ``state``."""
+    return key == state or (isinstance(key, tuple) and any(_has(part, state) for part in key))
 
 
 # Answers
@@ -213,13 +221,11 @@ class Answers:
         stream = self._keep(generator)
         pending = self._kept_number(generator) if in_pairs else None
         state = generator_states.read(generator)
-        if state is not None and stream not in self._drawn:
+        if state is not None and generator is not self._owner and stream not in self._drawn:
             self._drawn.add(stream)
-            kind, shared = (
-                generator_states.stream_of(generator, state),
-                partial(generator_states.share_numbers, generator),
-            )
-            self._streams.begin(stream, kind, state, shared, f"{site[0]} at {site[1]}: ")
+            kind, where = generator_states.stream_of(generator, state), f"{site[0]} at {site[1]}: "
+            shared = partial(generator_states.share_numbers, generator)
+            self._streams.begin(generator, kind, generator_states.read, shared, where)
         try:
             with nobody_answers():
                 advance()

@@ -187,18 +187,29 @@ MOST_APART = 4096
 def stream_of(generator: Any, state: Any) -> Hashable | None:
     """Return a key that ``generator``, in the state ``state``, has in common with all that may draw the same numbers.
 
-    For a Mersenne Twister these are its words, which many of its states have in common; for a PCG its seed. Returns
-    None for other generators, which are not compared.
+    For a Mersenne Twister these are the words from which it draws next, which hundreds of its states have in common;
+    for a PCG its seed. Returns None for other generators, which are not compared.
     """
     if isinstance(generator, random.Random):
-        return state[4:] if isinstance(state, bytes) else None
+        return _words_to_come(state[4:], state[:4]) if isinstance(state, bytes) else None
     bits = bits_of(generator)
     if type(bits) is np.random.MT19937:
-        return bytes(state[: TWISTER - 4])
+        return _words_to_come(state[:-4], state[-4:])
     seeds = getattr(bits, "seed_seq", None)
     if type(bits) not in _pcgs() or not isinstance(seeds, np.random.SeedSequence):
         return None
     return type(bits), repr(seeds.entropy), seeds.spawn_key, seeds.pool_size
+
+
+def _words_to_come(words: bytes, place: bytes) -> bytes:
+    """Return the ``words`` of a Mersenne Twister, or the next ones if it has drawn from all; ``place`` counts them."""
+    number = int.from_bytes(place, sys.byteorder)
+    if number < len(words) // 4:
+        return words
+    twister = _random.Random()
+    twister.setstate((*np.frombuffer(words, dtype=np.uint32).tolist(), number))
+    twister.random()
+    return np.array(twister.getstate()[:-1], dtype=np.uint32).tobytes()
 
 
 def share_numbers(generator: Any, one: Any, other: Any) -> bool:

@@ -62,6 +62,10 @@ def own_generators() -> list[torch.Generator]:
     return [torch.default_generator, *(torch.cuda.default_generators if used else ())]
 
 
+def _state_of(generator: torch.Generator) -> bytes:
+    return _bytes(generator.get_state())
+
+
 def _unanswered() -> str:
     return "an operation of torch that is not answered"
 
@@ -120,13 +124,11 @@ class TorchStreams(Streams):
             self._before[id(real)] = (real, state)
         result = [_bytes(state)]
         self._found(real, result[0])
-        if (
-            generator is not None
-            and real.device.type == "cpu"
-            and (id(real), seed := real.initial_seed()) not in self._drawn
-        ):
-            self._drawn.add((id(real), seed))
-            self.begin(real, ("torch", seed), result[0], lambda one, other: True)
+        if generator is not None and real.device.type == "cpu":
+            key = id(real), real.initial_seed()
+            if key not in self._drawn:
+                self._drawn.add(key)
+                self.begin(real, ("torch", key[1]), _state_of, lambda one, other: True)
         with nobody_answers():
             for _ in range(number):
                 advance()
