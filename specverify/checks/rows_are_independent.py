@@ -1,10 +1,10 @@
 """Rows decided in one call are independent, and each has its target's law.
 
-The joint law of two rows, and once of five, is compared with the product of their targets' laws. A uniform used for two
-rows leaves the law of each row right but makes the rows agree too often: only the joint law shows this. Rows that are
-swapped, or decided by each other's pmfs, fail here too. Batches of three certain rows show every pair of numbers of
-drafts and of accepted drafts. The target continues each row to a fixed length, so that rows
-of several lengths have one law.
+The joint law of two rows, once of five, and once of four in two calls, is compared with the product of their targets'
+laws. A uniform used for two rows leaves the law of each row right but makes the rows agree too often: only the joint
+law shows this. Rows that are swapped, or decided by each other's pmfs, fail here too. Batches of three certain rows
+show every pair of numbers of drafts and of accepted drafts. The target continues each row to a fixed length, so that
+rows of several lengths have one law.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _small_pairs(subject: Subject) -> Iterator[InScenario]:
     """Yield the variants of ``subject`` that verify several rows in one call, in scenarios with few paths."""
     for variant in subject.variants:
         if variant.batches:
-            label = f"{variant.label.partition(',')[0]}, batches of certain rows"
+            label = f"{variant.label.partition(',')[0]}, whole batches"
             yield InScenario(variant._replace(label=label, joint=None), CROWDED, subject.rational)
     crowded = (situation for situation in in_deep_scenarios(subject) if situation.scenario in {CROWDED, PAIRED})
     for situation in chain(crowded, in_scenarios(_two_rounds_long)(subject)):

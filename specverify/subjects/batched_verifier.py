@@ -17,15 +17,17 @@ path. The check ``rows_are_independent`` verifies the row together with another 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from itertools import product
 from math import prod
 from typing import Any, Final
 
 from specverify.intercept.everywhere import answered_everywhere
+from specverify.laws.deep_scenarios import CROWDED
 from specverify.laws.law import target_law
 from specverify.laws.paths import Undecided
+from specverify.laws.scenarios import handed_task
 from specverify.reference import Draws, Task, Tokens, chain
 from specverify.reference.models import draft_model
 from specverify.subjects.array_kinds import BareVerifier
@@ -81,11 +83,14 @@ def certain_batches(verify: BareVerifier, arguments: Arguments, gamma: int) -> t
     The outcome of a row is its numbers of drafts and of accepted drafts. It has ``gamma`` drafts or, if ``verify``
     takes lengths, 0 to ``gamma``. Every pair of rows gets every pair of outcomes in some batch. ``arguments`` describes
     the arguments of ``verify``. In one of the batches with several lengths no row has drafts.
+
+    A verifier of probabilities then gets one more program: ``_of_two_calls``.
     """
     counts = range(gamma + 1) if takes_lengths(verify) else (gamma,)
     outcomes = [(count, accepted) for count in counts for accepted in range(count + 1)]
     places = range(len(outcomes))
-    return tuple(
+    in_turn = () if arguments.form.logits else (_of_two_calls(verify, arguments),)
+    return in_turn + tuple(
         _of_certain_rows(verify, arguments, [outcomes[place % len(outcomes)] for place in (i, j, i + j)])
         for i, j in product(places, places)
     )
@@ -127,6 +132,30 @@ def crowd_together(verify: BareVerifier, arguments: Arguments, task: Task, promp
     return _of_random_rows(verify, arguments, task, rows)
 
 
+def _of_two_calls(verify: BareVerifier, arguments: Arguments) -> EngineProgram:
+    """Return a program that verifies two batches in turn, each of two random rows with one draft.
+
+    No row may use the random numbers of a row of the other call. ``arguments`` describes the arguments of ``verify``.
+    """
+    task, begun = handed_task(CROWDED, rational=False), len(CROWDED.prompt)
+    rows = [((0,) * place + (1,) + (0,) * (begun - 1 - place), 1) for place in range(4)]
+    calls = rows[:2], rows[2:]
+
+    def decide(draws: Draws) -> Sequence[Tokens]:
+        texts = list[Tokens]()
+        with answered_everywhere(draws):
+            for each in calls:
+                batch = [*_random_rows(arguments, task, each, draws)]
+                texts += emitted(verify, batch, _in_open_block, arguments)(draws)
+        return texts
+
+    return of_rows("two rows in each of two calls", task, rows, decide)
+
+
+def _in_open_block(_: Draws) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
 def _of_random_rows(
     verify: BareVerifier,
     arguments: Arguments,
@@ -140,24 +169,29 @@ def _of_random_rows(
     of the batch. The outcome is the tuple of the texts of all random rows. ``task`` has the models, and ``arguments``
     describes the arguments of ``verify``.
     """
-    q_of, certain = draft_model(task), [_given_as(arguments, each.row) for each in before]
-
-    def row(draws: Draws, place: int) -> BatchRow:
-        prefix, count = rows[place]
-        draft = chain((), ())
-        for i in range(count):
-            q = q_of(prefix + draft.tokens)
-            token = draws.categorical(q, ("draft", f"of row {place + 1}", i))
-            draft = chain((*draft.tokens, token), (*draft.pmfs, q))
-        return BatchRow(*arguments.rows(task, prefix, draft), draft.tokens)
+    certain = [_given_as(arguments, each.row) for each in before]
 
     def decide(draws: Draws) -> Sequence[Tokens]:
-        batch = [*certain, *(row(draws, place) for place in range(len(rows)))]
+        batch = [*certain, *_random_rows(arguments, task, rows, draws)]
         result: Sequence[Tokens] = emitted(verify, batch, answered_everywhere, arguments)(draws)
         return result
 
     name = " and ".join(f"{count} drafted after {prefix}" for prefix, count in rows)
     return of_rows(name, task, rows, decide, tuple(each.emitted for each in before))
+
+
+def _random_rows(
+    arguments: Arguments, task: Task, rows: Sequence[tuple[Tokens, int]], draws: Draws
+) -> Iterator[BatchRow]:
+    """Yield a row of a batch for each of ``rows``, (text before the drafts, number of drafts), with drafts from q."""
+    q_of = draft_model(task)
+    for place, (prefix, count) in enumerate(rows):
+        draft = chain((), ())
+        for i in range(count):
+            q = q_of(prefix + draft.tokens)
+            token = draws.categorical(q, ("draft", f"of row {place + 1}", i))
+            draft = chain((*draft.tokens, token), (*draft.pmfs, q))
+        yield BatchRow(*arguments.rows(task, prefix, draft), draft.tokens)
 
 
 def _given_as(arguments: Arguments, row: BatchRow) -> BatchRow:
