@@ -26,3 +26,13 @@ def test_a_record_keeps_the_weights_of_a_buffer_that_is_overwritten(row):
         rng.choice(3, p=row)
     weights = [list(item.weights) for record in recorder.records for item in items_of(record)]
     assert weights == [[0.5, 0.25, 0.25], [0.0, 0.0, 1.0]]
+
+
+@pytest.mark.parametrize("scale", [np.inf, 0.0])
+def test_a_number_on_which_the_result_does_not_depend_may_be_any(scale):
+    recorder, rng = Recorder(Tape(0)), np.random.default_rng(0)
+    with answered_everywhere(recorder):
+        rng.exponential([1.0, scale])
+    known, other = (item for record in recorder.records for item in items_of(record))
+    assert 0 < known.low < 1
+    assert (other.low, other.outcome) == (0.5, None)

@@ -273,7 +273,8 @@ def _paths_in(outcome: Any) -> int:
 
 
 def _nothing_twice(runs: int, draws: int) -> Examination:
-    return Examination(f"nothing is used twice in {draws} draws", rational=False, figures={"runs": runs})
+    figures = {"runs": runs, "draws": draws}
+    return Examination(f"nothing is used twice in {draws} draws", rational=False, figures=figures)
 
 
 def _each(most: int, shares: int) -> int:

@@ -62,8 +62,12 @@ def _flat(numbers: Any) -> Any:
 
 
 def _points(numbers: Any) -> Iterator[Item]:
-    """Yield an item for each of ``numbers``, uniform numbers whose values are known exactly."""
-    flat = _flat(numbers).tolist()
+    """Yield an item for each of ``numbers``, uniform numbers whose values are known exactly.
+
+    If the result of a call does not depend on its number (an exponential with the scale inf), the number is not known,
+    and any will do: here one half.
+    """
+    flat = np.nan_to_num(_flat(numbers), nan=0.5).tolist()
     yield from map(Item, flat, flat)
 
 

@@ -647,7 +647,8 @@ def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examinatio
     if not examined:
         return verdict_of(subject.name, check, Status.UNKNOWN, "no case applies, so nothing was examined")
     status = Status.DECLARED_BIAS if figures.get("bias") else Status.HOLDS
-    statement = "; ".join((examined[-1][1].statement, *edge_lines(figures.get("edges", ()))))
+    shown = max(reversed(examined), key=lambda item: item[1].figures.get("draws", 0))[1]
+    statement = "; ".join((shown.statement, *edge_lines(figures.get("edges", ()))))
     return verdict_of(subject.name, check, status, statement)._replace(figures=figures)
 
 

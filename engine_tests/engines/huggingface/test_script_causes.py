@@ -24,6 +24,7 @@ PAGE = "transformers-table"
 CELLS = {cause: cells for cause, cells in cells_of().items() if cause.page == PAGE}
 
 
+@pytest.mark.filterwarnings("ignore:Passing .repetition_penalty. with .inputs_embeds.:UserWarning")  # told by a cause
 @pytest.mark.thorough(keep=29)
 @pytest.mark.parametrize("cause", sorted(CELLS, key=lambda cause: cause.cause != QUICK), ids=lambda cause: cause.cause)
 def test_what_is_refuted_holds_with_the_library_mended(cause):
