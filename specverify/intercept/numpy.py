@@ -507,7 +507,8 @@ def _into(out: Any, numbers: Any) -> Any:
     if out is None:
         return numbers
     if isinstance(numbers, SymbolicArray | SymbolicFloat) and not isinstance(out, Buffer):
-        raise refusal("write-not-followed", "random numbers are written into an array of floats that was made before")
+        said = "random numbers are written into an array of floats that was made before"
+        raise refusal("write-not-followed", said, "out=")
     out[...] = numbers
     return out
 

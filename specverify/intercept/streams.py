@@ -115,7 +115,8 @@ class Streams:
         stream: Hashable | None,
         read: Callable[[Any], Any],
         share_numbers: Callable[[Any, Any], bool],
-        where: str = "",
+        operation: str = "",
+        place: str = "",
     ) -> None:
         """Refuse a generator that draws the same numbers as another one of the run, earlier or later.
 
@@ -127,7 +128,8 @@ class Streams:
             stream: A key that it has in common with generators that may draw the same numbers; None: it has none.
             read: Returns the state of a generator.
             share_numbers: Returns whether generators of this stream in two states draw the same numbers.
-            where: The beginning of the message: the call that draws.
+            operation: The call that draws; "" if the caller adds it.
+            place: Its file and line.
 
         Raises:
             NeedsValue: Another generator draws the same numbers at another place.
@@ -140,7 +142,7 @@ class Streams:
             return
         if share_numbers(begun, state):
             said = "two generators that began from one seed draw the same numbers, one of them later than the other"
-            raise NeedsValue("shifted-stream", f"{where}{said}")
+            raise NeedsValue("shifted-stream", said, operation, place)
 
     def told_apart(self, state: Hashable | None) -> Hashable | None:
         """Return the part of a generator state that identifies a draw when runs are compared: here the whole state.
@@ -223,9 +225,9 @@ class Answers:
         state = generator_states.read(generator)
         if state is not None and generator is not self._owner and stream not in self._drawn:
             self._drawn.add(stream)
-            kind, where = generator_states.stream_of(generator, state), f"{site[0]} at {site[1]}: "
-            shared = partial(generator_states.share_numbers, generator)
-            self._streams.begin(generator, kind, generator_states.read, shared, where)
+            kind, shared = generator_states.stream_of(generator, state), generator_states.share_numbers
+            read = generator_states.read
+            self._streams.begin(generator, kind, read, partial(shared, generator), str(site[0]), str(site[1]))
         try:
             with nobody_answers():
                 advance()
