@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple
 
 from specverify.intercept.cpython.sandbox import Found, moved, probed
+from specverify.intercept.everywhere import AT_ONCE
 from specverify.intercept.refusals import NeedsValue, gifts_kept
 from specverify.intercept.streams import Noted, states_noted
 from specverify.laws.draws import Decision, Narrated, NotAFunctionOfItsDraws, Replayed, Tape
@@ -33,7 +34,6 @@ CARRIED = (
 BY_ENGINES = "create the engine inside the call, or pass make(scenario), which returns a new call(prompt) for every run"
 BY_VERIFIERS = "make the verifier in it: lambda *given: MyVerifier()(*given)"
 KEPT = "what is drawn once and kept, such as the weights of a model, must be drawn before the call"
-AT_ONCE = "several threads draw, in an order that differs from run to run: let one end before another begins"
 
 
 class Replays(NamedTuple):

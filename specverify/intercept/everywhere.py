@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import import_module
+from threading import get_ident
 from typing import Any
 
 from specverify.intercept.caller import called_by_foreign, caller
@@ -23,6 +24,7 @@ from specverify.intercept.symbolic.buffers import arrays_answer
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.reference import Draws, Pmf, Site
 
+AT_ONCE = "several threads draw, in an order that differs from run to run: let one end before another begins"
 _WANTS = ("SymbolicFloat", "SymbolicInt", "OutcomeNumber", "SeedSequence expects int", "dtype('O')", "holds references",
           "array of references",
           "format O not supported", "Object of type float is not", "Object of type int is not",
@@ -106,7 +108,9 @@ class Unanswered:
         ``block`` is the record of one intercepted run of the program. A draw after the end of this run is refused. With
         None no draw is refused.
         """
-        self._draws, self._block = draws, block
+        self._draws, self._block, self._thread = draws, block, get_ident()
+        self._in_threads = False
+        """Whether another thread than that of the run has drawn."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of a draw from ``pmf``, chosen by the wrapped ``draws`` with interception suspended.
@@ -118,8 +122,12 @@ class Unanswered:
         if self._block is not None and self._block.over:
             drawn = " at ".join(map(str, site[:2]))
             raise NotAFunctionOfItsDraws(f"a random number that an earlier call drew ({drawn}) decides in a later one")
+        self._in_threads = self._in_threads or get_ident() != self._thread
         with nobody_answers():
-            return self._draws.categorical(pmf, site)
+            try:
+                return self._draws.categorical(pmf, site)
+            except NotAFunctionOfItsDraws as fault:
+                raise NotAFunctionOfItsDraws(f"{fault}: {AT_ONCE}") if self._in_threads else fault from None
 
 
 @contextmanager
