@@ -14,7 +14,8 @@ class Parted:
     """Draws that differ from those of an earlier run."""
 
     def categorical(self, pmf, site):
-        raise NotAFunctionOfItsDraws(f"the draw at {site} is another one")
+        """Raise, as a replay does that draws from another pmf."""
+        raise NotAFunctionOfItsDraws(f"the draw at {site} from {pmf} is another one")
 
 
 def draw(draws):
@@ -28,5 +29,5 @@ def test_threads_are_named_if_they_draw():
 
 
 def test_a_single_thread_is_not_blamed():
-    with pytest.raises(NotAFunctionOfItsDraws, match="is another one$"):
+    with pytest.raises(NotAFunctionOfItsDraws, match=r"is another one$"):
         draw(Unanswered(Parted()))
