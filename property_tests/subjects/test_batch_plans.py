@@ -163,7 +163,7 @@ class Engine:
 def text_of(requests):
     """Return the right concatenated texts."""
     laws = [target_law(handed_task(each, rational=False), each.prompt) for each in requests.each]
-    (text,) = law_of_all(laws)
+    (text,) = law_of_all(requests, laws)
     return text
 
 

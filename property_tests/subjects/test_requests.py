@@ -13,7 +13,7 @@ from specverify.laws.law import target_law
 from specverify.laws.scenarios import handed_task
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import SCENARIOS, Made, made_subject
-from specverify.subjects.requests import IN_TURN, MANY_BATCHES_IN_TURN, MANY_IN_TURN, law_of_all, served
+from specverify.subjects.requests import ENDED, IN_TURN, MANY_BATCHES_IN_TURN, MANY_IN_TURN, law_of_all, served
 from specverify.subjects.subject import EngineProgram, UnusableSubject
 from specverify.testing import check_engine
 from test_support.subjects.engine_laws import law_verdict
@@ -229,8 +229,13 @@ def test_a_call_of_two_arguments_is_refused():
 
 
 def test_texts_laid_end_to_end_have_the_product_of_their_laws():
-    law = law_of_all([{(0,): 0.25, (1,): 0.75}, {(2, 3): 0.5, (3, 2): 0.5}])
-    assert law == {(0, 2, 3): 0.125, (0, 3, 2): 0.125, (1, 2, 3): 0.375, (1, 3, 2): 0.375}
+    whole, horizon = [{(0,): 0.25, (1,): 0.75}, {(2, 3): 0.5, (3, 2): 0.5}], IN_TURN[0].scenario.horizon
+    law = law_of_all(IN_TURN[0], whole)
+    assert horizon > 2
+    assert law == {
+        (first, *ENDED, *second, *ENDED): mass
+        for first, second, mass in ((0, (2, 3), 0.125), (0, (3, 2), 0.125), (1, (2, 3), 0.375), (1, (3, 2), 0.375))
+    }
 
 
 @pytest.mark.parametrize("cleared", [True, False])
@@ -292,5 +297,5 @@ def test_one_wrong_slot_of_many_shows(requests, slots):
 
     right, other = (served(requests, engine(wrong), batched=requests.at_once) for wrong in (None, 16))
     laws = [target_law(handed_task(each, rational=False), each.prompt) for each in requests.each]
-    assert law_of_all(laws) == {right: 1}
+    assert law_of_all(requests, laws) == {right: 1}
     assert other != right
