@@ -62,7 +62,7 @@ WRONG = {
 
 STORY = re.compile(
     r"tree #0=\d.* keeps (nothing|#\d( #\d)*), then \d"
-    r"|tree #0=\d[^:]*: #0 (accepted|rejected)[ ,].*(bonus|replaced by) \d"
+    r"|tree #0=\d[^:]*: #0 (accepted|rejected)[ ,].*(bonus|replaced by|drew) \d"
 )
 """The words of a path of a tree."""
 

@@ -114,7 +114,7 @@ def shared_clock(p, q, draft_tokens):
 
 
 def clock_of_three(p, q, draft_tokens):
-    """Undecidable by enumeration: the noise of two races decides a third race."""
+    """Wrong: draws the token of the last of three races with one noise, of which nothing reads the first two."""
     clock = torch.empty_like(p[0]).exponential_()
     return [[int((weights / clock).argmax()) for weights in (p[0], p[1], p[0] + p[1])][-1]]
 
