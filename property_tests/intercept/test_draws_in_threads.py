@@ -24,6 +24,8 @@ def draw(draws):
 
 def test_threads_are_named_if_they_draw():
     draws = Unanswered(Parted())
+    with pytest.raises(NotAFunctionOfItsDraws):
+        draw(draws)
     with ThreadPoolExecutor(1) as pool, pytest.raises(NotAFunctionOfItsDraws, match=f"is another one: {AT_ONCE}"):
         pool.submit(draw, draws).result()
 
@@ -31,3 +33,5 @@ def test_threads_are_named_if_they_draw():
 def test_a_single_thread_is_not_blamed():
     with pytest.raises(NotAFunctionOfItsDraws, match=r"is another one$"):
         draw(Unanswered(Parted()))
+    with ThreadPoolExecutor(1) as pool, pytest.raises(NotAFunctionOfItsDraws, match=r"is another one$"):
+        pool.submit(draw, Unanswered(Parted())).result()

@@ -108,9 +108,9 @@ class Unanswered:
         ``block`` is the record of one intercepted run of the program. A draw after the end of this run is refused. With
         None no draw is refused.
         """
-        self._draws, self._block, self._thread = draws, block, get_ident()
-        self._in_threads = False
-        """Whether another thread than that of the run has drawn."""
+        self._draws, self._block = draws, block
+        self._threads: set[int] = set()
+        """The threads that have drawn."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of a draw from ``pmf``, chosen by the wrapped ``draws`` with interception suspended.
@@ -122,12 +122,12 @@ class Unanswered:
         if self._block is not None and self._block.over:
             drawn = " at ".join(map(str, site[:2]))
             raise NotAFunctionOfItsDraws(f"a random number that an earlier call drew ({drawn}) decides in a later one")
-        self._in_threads = self._in_threads or get_ident() != self._thread
+        self._threads.add(get_ident())
         with nobody_answers():
             try:
                 return self._draws.categorical(pmf, site)
             except NotAFunctionOfItsDraws as fault:
-                raise NotAFunctionOfItsDraws(f"{fault}: {AT_ONCE}") if self._in_threads else fault from None
+                raise NotAFunctionOfItsDraws(f"{fault}: {AT_ONCE}") if len(self._threads) > 1 else fault from None
 
 
 @contextmanager
