@@ -442,6 +442,7 @@ def rejecting_coin_used_again(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 
 
 ROWS_OF_ONE_SEED_SEED = 7
+ONE_STREAM = np.random.default_rng(ROWS_OF_ONE_SEED_SEED)
 
 
 def looked_up(uniform: Any, weights: Any) -> int:
@@ -462,12 +463,12 @@ def rows_of_one_seed_decide(rng: Any, p: Any, q: Any, drafts: list[int]) -> list
 
 
 def control(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Verify all rows of a batch with one stream of uniforms from one seed.
+    """Verify all rows of a batch with one stream of uniforms from one seed, which all calls continue.
 
     It is the correct counterpart of ``rows_of_one_seed``, in which each row begins the stream again.
     """
-    rng = np.random.default_rng(ROWS_OF_ONE_SEED_SEED)
-    return [rows_of_one_seed_decide(rng, *row) for row in zip(p, q, draft_tokens.tolist(), strict=True)]
+    rows = zip(p, q, draft_tokens.tolist(), strict=True)
+    return [rows_of_one_seed_decide(ONE_STREAM, *row) for row in rows]
 
 
 @planted_verifier(
