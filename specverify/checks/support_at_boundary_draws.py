@@ -75,21 +75,30 @@ def at_boundaries(program: EngineProgram, runs: int) -> Iterator[AtBoundary]:
     Other draws are enumerated, by at most ``runs`` runs. If the program draws no uniforms, both laws are the same, and
     one enumeration suffices.
     """
-    supported, boundaries, drawing, law = _supported(program), list[Boundary](), {True}, None
-
-    def look_at(_: Path[Any]) -> None:
-        drawing.update([boundary.drawn > 0 for boundary in boundaries] or [True])  # not known without a boundary
-        boundaries.clear()
-
+    supported, law, draws_uniforms = _supported(program), None, True
     for uniform, said in BOUNDARIES.items():
-        if law is None or True in drawing:
-            drawing.clear()
-            with program.open(forced_uniform=NearEnd(uniform, 0.0, boundaries)) as run:
-                law = program_law(run, runs, on_path=look_at)
-            drawing.update(boundary.drawn > 0 for boundary in boundaries)
+        if law is None or draws_uniforms:
+            law, draws_uniforms = _law_at(program, uniform, runs)
         forbidden = (new for new, mass in law.probabilities.items() if mass > 0 and new not in supported)
         outside = sorted(new for new in forbidden if not _comes_out_rarely(program, new))
         yield AtBoundary(uniform, said, law, outside)
+
+
+def _law_at(program: EngineProgram, uniform: float, runs: int) -> tuple[Law, bool]:
+    """Return the law of ``program`` with every uniform at the end ``uniform``, and whether it may draw uniforms.
+
+    It is enumerated by at most ``runs`` runs. A path of which no uniforms are recorded may have drawn some.
+    """
+    boundaries, draws_uniforms = list[Boundary](), False
+
+    def look_at(_: Path[Any]) -> None:
+        nonlocal draws_uniforms
+        draws_uniforms = draws_uniforms or not boundaries or any(boundary.drawn > 0 for boundary in boundaries)
+        boundaries.clear()
+
+    with program.open(forced_uniform=NearEnd(uniform, 0.0, boundaries)) as run:
+        law = program_law(run, runs, on_path=look_at)
+    return law, draws_uniforms or any(boundary.drawn > 0 for boundary in boundaries)
 
 
 def _supported(program: EngineProgram) -> set[Tokens]:

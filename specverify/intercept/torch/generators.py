@@ -78,7 +78,7 @@ class TorchStreams(Streams):
         super().__init__()
         self._named: list[Any] = []
         self._before: dict[int, tuple[Any, torch.Tensor]] = {}
-        """Identity -> a generator that was drawn from or set, and its state before that."""
+        """Identity -> a generator that was drawn from, and its state before the first draw."""
         self._left: dict[int, tuple[Any, bytes]] = {}
         """Identity -> a generator that is checked, and the state in which the last intercepted draw left it."""
         self._set: set[int] = set()
@@ -142,7 +142,8 @@ class TorchStreams(Streams):
     def restored(self) -> Iterator[None]:
         """Context manager: torch's default generators start in a state that is chosen for this run.
 
-        At the end every generator that was drawn from or set gets back its earlier state.
+        At the end every generator that was drawn from gets back the state before its first draw: for one that the
+        program had seeded or set in this run, the state that it set.
         """
         seed = generator_states.start()
         for own in own_generators():
