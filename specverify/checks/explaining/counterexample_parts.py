@@ -52,6 +52,11 @@ def described(here: InScenario | EngineProgram) -> str:
     return line + (f", end-of-sequence {scenario.eos}" if scenario.eos else "")
 
 
+def laws_differ(law: Mapping[Any, float], expected: Mapping[Any, Any]) -> bool:
+    """Return whether a probability in ``law`` differs from the one in ``expected`` by more than rounding."""
+    return any(abs(law.get(key, 0) - float(expected.get(key, 0))) > NEAR_LAW for key in law.keys() | expected)
+
+
 def readable(value: Any) -> str:
     """Format the probability ``value``: a rational unchanged, a float with six digits."""
     return str(value) if isinstance(value, (Fraction, int)) else f"{value:.6g}"

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from specverify.checks.explaining.counterexample_parts import NEAR_LAW
+from specverify.checks.explaining.counterexample_parts import laws_differ
 from specverify.checks.explaining.engine_paths import MOST_PATHS, KeptPaths, draws_of
 from specverify.checks.explaining.first_difference import END, Difference
 from specverify.laws.paths import outcomes_of
@@ -55,8 +55,8 @@ def only_after(engine: KeptPaths, difference: Difference, expected: Mapping[Toke
             _laws((one.before, one.token, one.mass) for one in found if (end in one.ends) is inside)
             for inside in (True, False)
         )
-        wrong = _differs(after.get(difference.before, difference.expected), difference.expected)
-        if others and wrong and not any(_differs(law, should.get(before, {})) for before, law in others.items()):
+        wrong = laws_differ(after.get(difference.before, difference.expected), difference.expected)
+        if others and wrong and not any(laws_differ(law, should.get(before, {})) for before, law in others.items()):
             possible[end] = len(others)
     return f"; wrong only after a {max(possible, key=possible.__getitem__)}" if possible else ""
 
@@ -74,7 +74,7 @@ def wrong_after_tests(
         return frozenset()
     found = [one for one in _emitted(engine, len(difference.before)) if one.before == difference.before]
     laws = _laws((one.history, one.token, one.mass) for one in found)
-    wrong = {history for history, law in laws.items() if _differs(law, difference.expected)}
+    wrong = {history for history, law in laws.items() if laws_differ(law, difference.expected)}
     return frozenset(one.choices for one in found if one.history in wrong) if len(wrong) < len(laws) else frozenset()
 
 
@@ -120,8 +120,3 @@ def _laws(found: Iterable[tuple[Earlier, int, float]]) -> dict[Earlier, dict[int
         for before, law in masses.items()
         if (total := sum(law.values()))
     }
-
-
-def _differs(law: Mapping[int, float], expected: Mapping[int, Any]) -> bool:
-    """Return whether a probability in ``law`` differs from the one in ``expected`` by more than rounding."""
-    return any(abs(law.get(token, 0) - float(expected.get(token, 0))) > NEAR_LAW for token in law.keys() | expected)

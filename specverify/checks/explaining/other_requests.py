@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from specverify.checks.explaining.batch_rules import RequestBatch, rule_of_batch
-from specverify.checks.explaining.counterexample_parts import EVIDENCE, NEAR, NEAR_LAW, SEARCHED, BeyondOutcome, or_none
+from specverify.checks.explaining.counterexample_parts import (
+    EVIDENCE,
+    NEAR,
+    NEAR_LAW,
+    SEARCHED,
+    BeyondOutcome,
+    laws_differ,
+    or_none,
+)
 from specverify.checks.explaining.drawn_batches import fault_of_drawn_batch
 from specverify.checks.explaining.engine_paths import (
     KeptPaths,
@@ -126,9 +134,7 @@ def _laws_after(split: Split, engine: KeptPaths) -> Mapping[tuple[int, ...], Law
 def _differ(laws: Sequence[Mapping[Tokens, float]]) -> bool:
     """Return whether two of ``laws``, each text -> weight, differ after they are normalised."""
     first, *others = [{text: mass / sum(law.values()) for text, mass in law.items()} for law in laws]
-    return any(
-        abs(first.get(text, 0) - law.get(text, 0)) > NEAR for law in others for text in first.keys() | law.keys()
-    )
+    return any(laws_differ(law, first) for law in others)
 
 
 def _kept_draft(program: EngineProgram, difference: Difference, engine: KeptPaths) -> str:
