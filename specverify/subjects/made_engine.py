@@ -144,6 +144,10 @@ SCENARIOS = (
 """Small scenarios, because every path of a whole decode is followed; scenarios with one-hot targets have few paths.
 Longer texts are in ``LONG_SCENARIOS``, thresholds and large vocabularies in ``WRITTEN_OUT``; in both, all but a few
 rows are one-hot."""
+SEVERAL_ROUNDS = Scenario("generic", 2, (0, 1, 0), 7, seed=26)
+"""The scenario of samples of several rounds."""
+FIRST_LOOK = 0.25
+"""Total variation that a first look at fewer samples detects."""
 CERTAIN_SCENARIOS = (*LONG_SCENARIOS, *WRITTEN_OUT)
 MOST_QUERIES = 4096
 """Number of queries of a run that are kept; if a run with a constraint raises an error, the last of them explain it."""
@@ -291,10 +295,27 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
                 if first.stops
             ),
             *(_serving(make, each, first) for each in requests if in_each(each.each) == list(each.each)),
-            SampledSetting(
-                f"{widest.name}, {SAMPLED}", partial(_counted, make), partial(law_in_scenario, make, widest), DETECT
-            ),
+            _sampled_in(make, widest),
         ),
+    )
+
+
+def sampled_over_rounds(make: Make) -> SampledSetting:
+    """Return the engines of ``make`` as a setting in which texts of several rounds are sampled.
+
+    Random numbers that an engine keeps from one round to the next make the tokens of different rounds dependent, which
+    only texts of several rounds show.
+    """
+    return _sampled_in(make, widened(make, SEVERAL_ROUNDS))
+
+
+def _sampled_in(make: Make, scenario: Scenario) -> SampledSetting:
+    return SampledSetting(
+        f"{scenario.name}, {SAMPLED}",
+        partial(_counted, make, scenario),
+        partial(law_in_scenario, make, scenario),
+        DETECT,
+        first_look=FIRST_LOOK,
     )
 
 
@@ -815,15 +836,14 @@ def _logits(scenario: Scenario, new: Tokens) -> Any:
         return np.log(models_in(scenario).target(scenario.prompt + new))
 
 
-def _counted(make: Make, number: int, seed: int) -> Counter[Tokens]:
-    """Count how often each text occurs in ``number`` calls of an engine in the last scenario of ``SCENARIOS``.
+def _counted(make: Make, scenario: Scenario, number: int, seed: int) -> Counter[Tokens]:
+    """Count how often each text occurs in ``number`` calls of an engine in ``scenario``.
 
     ``make`` creates the engine. The engine draws its own random numbers, seeded by ``seed``.
     """
-    widest = widened(make, SCENARIOS[-1])
-    decode = _made(make, widest).speculative
+    decode = _made(make, scenario).speculative
     with seeded(seed), sample_seeds(seed):
-        return Counter(tokens_of(decode())[: widest.horizon] for _ in range(number))
+        return Counter(tokens_of(decode())[: scenario.horizon] for _ in range(number))
 
 
 def _warm(make: Make) -> None:

@@ -40,6 +40,7 @@ from specverify.subjects.made_engine import (
     alphabet_hint,
     constraint_of,
     made_subject,
+    sampled_over_rounds,
 )
 from specverify.subjects.observer import Observer
 from specverify.subjects.paired import paired_calls, paired_made
@@ -93,7 +94,8 @@ def check_engine(
             The first four are tested in pairs of runs, whose texts must be equal.
         sizes: Further sizes for the scenarios of a factory, such as ``Sizes(horizon=256, rows=16,
             vocabulary=151_936)``.
-        **options: See ``CheckOptions``. With ``sampled`` both calls are sampled as well, some ten thousand times each.
+        **options: See ``CheckOptions``. With ``sampled`` both calls are sampled as well, some ten thousand times each;
+            those of a factory with texts of 2 and of 7 new tokens.
             The default ``claims`` are LOSSLESS, GREEDY and SUPPORTED, with an observer OPTIMAL_COUPLING too.
 
     Returns:
@@ -130,6 +132,8 @@ def check_engine(
         if sizes.ranks and not stated.pairs & RANKS.keys():
             raise argument_error("the ranks of sizes", sizes.ranks, "them with promises={'ranks'}")
         subject = made_subject(engine, name, inspect.getdoc(speculative) or "an engine", sizes)
+        if options.get("sampled"):
+            subject = subject._replace(situations=(*subject.situations, sampled_over_rounds(engine)))
         promised = _checks_of_made(make, engine, stated, sizes.ranks or 2)
         hint = cache(partial(_alphabet_hint, make))
     else:
