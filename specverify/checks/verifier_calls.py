@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from specverify.checks.explaining.drawn_trees import drawn, is_tree, node_named
 from specverify.checks.explaining.wording import apart, short
 from specverify.intercept.distributions import Boundary
 from specverify.intercept.refusals import NeedsValue
-from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
+from specverify.laws.draws import Decision, Narrated, NotAFunctionOfItsDraws, Replayed
 from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.laws.paths import RunBudget, Undecided, outcomes_of, paths
 from specverify.laws.rounding import NEGLIGIBLE
@@ -31,6 +31,8 @@ ORDINARY = (0.25, 0.75)
 """Two values for all uniforms: with the first most drafts are accepted, with the second most are rejected."""
 MOST_LEFT_OUT = 8_000
 """The most paths of rounds after one text that are left out because they are rare, as ``RunBudget`` counts them."""
+MOST_COMBINED = 3
+"""Any so many drafts of a call have every combination of their tokens; see ``checksums``."""
 SAID = (NeedsValue, NotAFunctionOfItsDraws)
 """Errors that the examination raises and not the verifier."""
 
@@ -133,6 +135,9 @@ def rounds_after(
 ) -> Iterator[Came]:
     """Yield the rounds of a verifier after one text, for every draft, with given random numbers.
 
+    Of more than ``MOST_COMBINED`` drafts, as of a tree or of several rows, not all combinations are examined, but a
+    part of them in which any ``MOST_COMBINED`` drafts have all of theirs (``checksums``).
+
     An error of the verifier is the ``error`` of its round. Errors of the examination are raised, and
     ``EnumerationTooLarge`` if too many paths are left out because they are rare (``MOST_LEFT_OUT``).
 
@@ -149,8 +154,11 @@ def rounds_after(
     boundaries: list[Boundary] = []
     narrations: list[Narrated] = []
     drafted: list[int] = []
+    check_examined = _checked_drafts()
 
     def answered(draws: Draws) -> AbstractContextManager[None]:
+        if not drafted:
+            check_examined(narrations[-1].decisions)
         drafted.append(len(narrations[-1].decisions))
         return intercepted.answered(draws, boundaries[-1])
 
@@ -160,26 +168,60 @@ def rounds_after(
     def one_round(draws: Draws) -> Undecided:
         narrated = Narrated(draws)
         narrations.append(narrated)
-        drafted.append(0)
+        drafted.clear()
         boundaries.append(Boundary(end, only, apart=apart))
-        came = Came(state, (), (), None, boundaries[-1])
+
+        def came(new: Tokens = (), error: Exception | None = None) -> Came:
+            return Came(state, _choices(narrated), new, error, boundaries[-1], max(drafted, default=0))
+
         try:
             with ends_left_open(int(left_open)):
                 ends = outcomes_of(decoder.step(narrated, state))
         except SAID:
             raise
+        except _LeftOut:
+            return Undecided(())
         except Exception as error:  # noqa: BLE001 - the verifier may raise anything; it is judged or raised again
-            return Undecided(((came._replace(choices=_choices(narrated), error=error, drafted=drafted[-1]), 1),))
-        came = came._replace(choices=_choices(narrated), drafted=drafted[-1])
-        return Undecided(tuple((came._replace(new=done.tokens), share) for (_, done), share in ends))
+            return Undecided(((came(error=error), 1),))
+        return Undecided(tuple((came(done.tokens), share) for (_, done), share in ends))
 
     spent = RunBudget(MOST_LEFT_OUT)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a division by zero that is warned of is not yet wrong
         for path in paths(one_round, first, rare=spent.leave_out):
-            yield from (came for came, share in path.outcome.outcomes if path.weight * share > NEGLIGIBLE)
+            yield from (each for each, share in path.outcome.outcomes if path.weight * share > NEGLIGIBLE)
     if spent.is_over:
         raise EnumerationTooLarge(f"a round after {start} has too many paths with uniforms at {end}")
+
+
+class _LeftOut(Exception):  # noqa: N818 - it ends a round before the verifier is called
+    """Raised if the drafts of a round are not among those that are examined."""
+
+
+def _checked_drafts() -> Callable[[Sequence[Decision]], None]:
+    """Return a function that raises ``_LeftOut`` if the drafts have other checksums than those of its first call."""
+    sums = list[tuple[int, ...]]()
+
+    def check(drafts: Sequence[Decision]) -> None:
+        sums.append(checksums(drafts))
+        if sums[-1] != sums[0]:
+            raise _LeftOut
+
+    return check
+
+
+def checksums(drafts: Sequence[Decision]) -> tuple[int, ...]:
+    """Return the sums of the tokens ``drafts``, modulo the vocabulary, that are equal in all examined rounds.
+
+    They are the check symbols of a Reed-Solomon code. Draft i has the weight i ** j in sum j, so that all sums and any
+    ``MOST_COMBINED`` drafts determine the other drafts if the vocabulary is a prime number of at least as many tokens
+    as there are drafts; at other sizes, a few combinations may be missing.
+    """
+    sums = range(len(drafts) - MOST_COMBINED)
+    return tuple(
+        sum(place**power * draft.outcome for place, draft in enumerate(drafts)) % len(drafts[0].weights)
+        for power in sums
+    )
 
 
 def described_call(situation: InScenario, came: Came) -> tuple[str, ...]:
