@@ -10,11 +10,13 @@ import torch
 from torch import distributions, nn
 from torch.nn import functional
 
+from specverify.base.verdict import Status
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.torch import calls as torch_calls
 from specverify.intercept.torch import functions as torch_functions
 from specverify.intercept.torch import generators
 from specverify.statistics import FitVerdict
+from specverify.testing import check_verifier
 from test_support.intercept.drawing_calls import LINES, cases, fits, law_of, missing, really, unanswered_law
 from test_support.intercept.torch_under_test import TORCH
 from tools.pages.interception_page import page
@@ -122,3 +124,12 @@ def test_a_draw_that_nobody_answered_would_be_noticed(monkeypatch):
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the page is written with Python 3.11: random grows")
 def test_the_page_is_what_the_tables_say():
     assert (Path(__file__).parents[2] / "docs" / "interception.md").read_text("utf-8") == page()
+
+
+@pytest.mark.parametrize("make", [torch.tensor, torch.as_tensor])
+def test_a_list_of_drawn_tensors_becomes_a_tensor(make):
+    def verify(p, q, draft_tokens):
+        return make([torch.multinomial(torch.as_tensor(p)[0], 1)]).reshape(-1)
+
+    (verdict,) = check_verifier(verify, checks=["law_is_target"], quick=True)
+    assert verdict.status is Status.HOLDS

@@ -137,6 +137,9 @@ _TAKES_OUT: dict[Any, Callable[..., Any]] = {
     torch.Tensor.__index__: lambda tensor: int(tensor.item()),
     torch.Tensor.__bool__: lambda tensor: bool(tensor.item()),
 }
+_SEQUENCES = {list, tuple}
+_COPIES = {torch.as_tensor: torch.tensor}
+"""Function -> a function that does the same with a list, and can read symbolic tensors in it."""
 _WRITES = {torch.Tensor.__setitem__, torch.Tensor.copy_}
 
 
@@ -154,6 +157,8 @@ class _AnsweringMode(TorchFunctionMode):
             return func(*args)
         try:
             args, named, filled = tuple(args), dict(kwargs) if kwargs else {}, self.run.filled
+            if func in _COPIES and len(args) == 1 and type(args[0]) in _SEQUENCES:
+                func = _COPIES[func]
             if filled.anything:
                 if func in RESHAPING and filled.reshaped(func, *args, *named.values()):
                     return args[0]
