@@ -73,3 +73,30 @@ def test_a_certain_row_accepts_as_many_drafts_as_stated(count, accepted):
     assert len(emitted) == accepted + 1
     assert emitted[:-1] == row.drafts[:accepted]
     assert row.p[accepted, emitted[-1]] == 1
+
+
+def without_bonus(p, q, draft_tokens):
+    """Verify a batch of equal lengths; a row that is accepted whole gets no further token."""
+    rng, result = np.random.default_rng(), np.full(draft_tokens.shape, -1)
+    for b, drafts in enumerate(draft_tokens):
+        for place, token in enumerate(drafts):
+            result[b, place] = token
+            if not rng.random() < p[b, place, token] / q[b, place, token]:
+                left = np.maximum(p[b, place] - q[b, place], 0)
+                result[b, place] = drawn(left if left.any() else p[b, place], rng.random())
+                break
+    return result
+
+
+def test_a_batch_without_bonus_tokens_is_right():
+    subject = verifier_subject(without_bonus, "it", (2,), BATCHED)
+    verdict = run_check(subject, check_named("rows_are_independent"), Checklist((), quick=True))
+    assert verdict.status is Status.HOLDS, verdict.statement
+
+
+@pytest.mark.parametrize("text", [(), (3,), (0, 1), (0, 1, 3)])
+def test_only_the_bonus_token_of_a_certain_row_may_be_left_out(text):
+    whole = certain_row(2, 2, 5, first=0)
+    assert whole.with_bonus(text) == (whole.emitted if text == whole.row.drafts else text)
+    rejected = certain_row(2, 1, 5, first=0)
+    assert rejected.with_bonus(rejected.row.drafts[:1]) == rejected.row.drafts[:1]

@@ -153,6 +153,13 @@ class CertainRow(NamedTuple):
     row: BatchRow
     emitted: Tokens
 
+    def with_bonus(self, text: Tokens) -> Tokens:
+        """Return the ``text`` that a verifier emits for the row, with the bonus token if the verifier leaves it out.
+
+        A verifier without bonus tokens emits only the drafts if it accepts all of them.
+        """
+        return self.emitted if text == self.row.drafts == self.emitted[:-1] else text
+
 
 def certain_row(count: int, accepted: int, vocabulary: int, first: int) -> CertainRow:
     """Return a row of which the first ``accepted`` of ``count`` drafts are accepted, and the next one is rejected.

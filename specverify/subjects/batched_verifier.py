@@ -106,7 +106,8 @@ def _of_certain_rows(verify: BareVerifier, arguments: Arguments, outcomes: Seque
 
     @contextmanager
     def opened() -> Iterator[Callable[[Draws], Any]]:
-        yield emitted(verify, batch, answered_everywhere, arguments)
+        decide = emitted(verify, batch, answered_everywhere, arguments)
+        yield lambda draws: _with_bonus(rows, decide(draws))
 
     def law() -> dict[Any, Any]:
         return {tuple(each.emitted for each in rows): 1}
@@ -173,7 +174,7 @@ def _of_random_rows(
         return result
 
     name = " and ".join(f"{count} drafted after {prefix}" for prefix, count in rows)
-    return of_rows(name, task, rows, decide, tuple(each.emitted for each in before))
+    return of_rows(name, task, rows, decide, before)
 
 
 def _random_rows(
@@ -190,6 +191,10 @@ def _random_rows(
         yield BatchRow(*arguments.rows(task, prefix, draft), draft.tokens)
 
 
+def _with_bonus(rows: Sequence[CertainRow], texts: Sequence[Tokens]) -> tuple[Tokens, ...]:
+    return tuple(row.with_bonus(text) for row, text in zip(rows, texts, strict=True))
+
+
 def _given_as(arguments: Arguments, row: BatchRow) -> BatchRow:
     return row._replace(p=arguments.of_pmfs(row.p), q=arguments.of_pmfs(row.q))
 
@@ -199,7 +204,7 @@ def of_rows(
     task: Task,
     rows: Sequence[tuple[Tokens, int]],
     decide: Callable[[Draws], Sequence[Tokens]],
-    certain: tuple[Tokens, ...] = (),
+    certain: tuple[CertainRow, ...] = (),
 ) -> EngineProgram:
     """Return a program that verifies several rows in one call; its outcome is the tuple of the rows' texts.
 
@@ -207,7 +212,7 @@ def of_rows(
     * ``task``: Its target draws the missing tokens of a row that emits fewer than n + 1 tokens.
     * ``rows``: For each row: the text before the round, and n, the largest number of drafts that can be accepted.
     * ``decide``: ``decide(draws)`` makes the call and returns the emitted tokens of each row.
-    * ``certain``: The tokens of each row before ``rows`` in the batch; such a row emits them with probability 1.
+    * ``certain``: The rows before ``rows`` in the batch, whose outcomes have probability 1.
     """
 
     @cache
@@ -216,7 +221,7 @@ def of_rows(
 
     def run(draws: Draws) -> Undecided:
         texts = decide(draws)
-        ends: list[list[tuple[Tokens, Any]]] = [[(text, 1)] for text in texts[: len(certain)]]
+        ends: list[list[tuple[Tokens, Any]]] = [[(text, 1)] for text in _with_bonus(certain, texts[: len(certain)])]
         ends += [
             [(text + rest, mass) for rest, mass in continued(prefix + text, count + 1 - len(text))]
             for text, (prefix, count) in zip(texts[len(certain) :], rows, strict=True)
@@ -228,7 +233,7 @@ def of_rows(
         yield run
 
     def law() -> dict[Any, Any]:
-        ends = [((text, 1),) for text in certain] + [continued(prefix, count + 1) for prefix, count in rows]
+        ends = [((each.emitted, 1),) for each in certain] + [continued(prefix, count + 1) for prefix, count in rows]
         return dict(_joined(ends))
 
     return EngineProgram(name, opened, law, each="row")
