@@ -224,3 +224,75 @@ def test_a_loop_with_caches_is_examined_on_the_models_of_a_scenario(keeps, statu
         return lambda prompt: loop(prompt, target, draft, scenario.horizon, keeps=keeps)
 
     assert law_verdict(make, SCENARIOS[:3]).status is status
+
+
+@torch.no_grad()
+def rows_after_prefill(model, masks, kept=None, next_position=3):
+    """Return the pmf after a text whose tokens 0, 1, 2 are fed one by one, each with one of ``masks``.
+
+    ``kept`` are the entries of the cache that stay; None: all.
+    """
+    past = DynamicCache(config=model.config)
+    for place, mask in enumerate(masks):
+        given = dict(attention_mask=torch.tensor([mask]), position_ids=torch.tensor([[place]]))
+        model(torch.tensor([[place]]), **given, past_key_values=past, use_cache=True)
+    for layer in past.layers if kept is not None else ():
+        layer.keys, layer.values = layer.keys[:, :, kept], layer.values[:, :, kept]
+    return model(torch.tensor([[3]]), position_ids=torch.tensor([[next_position]]), past_key_values=past).logits[0, -1]
+
+
+RIGHT = ([1], [1, 1], [1, 1, 1])
+ALONE = ([1], [0, 1], [1, 1, 1])
+"""The second token does not attend to the first, and the third attends to both."""
+
+
+def test_entries_of_another_context_give_another_row_as_in_a_real_network(real, network):
+    for model in (real, network):
+        right, alone = (rows_after_prefill(model, masks).softmax(-1) for masks in (RIGHT, ALONE))
+        assert (right - alone).abs().max() > 1e-6
+
+
+def test_an_entry_after_a_removed_one_has_another_context(real, network):
+    for model in (real, network):
+        right = rows_after_prefill(model, RIGHT[:2], next_position=2).softmax(-1)
+        removed = rows_after_prefill(model, (*RIGHT[:2], [1, 1, 1]), kept=[0, 2], next_position=3).softmax(-1)
+        assert (right - removed).abs().max() > 1e-6
+
+
+@torch.no_grad()
+def test_the_accepted_path_of_a_tree_has_its_own_context(real, network):
+    """The second child and its child stay in the cache, and the first child does not."""
+    for model in (real, network):
+        past = DynamicCache(config=model.config)
+        model(torch.tensor([[4]]), past_key_values=past, use_cache=True)
+        given = dict(attention_mask=torch.tensor(TREE), position_ids=torch.tensor([[1, 1, 2]]))
+        model(torch.tensor([[0, 1, 2]]), **given, past_key_values=past, use_cache=True)
+        for layer in past.layers:
+            layer.keys, layer.values = layer.keys[:, :, [0, 2, 3]], layer.values[:, :, [0, 2, 3]]
+        kept = model(torch.tensor([[3]]), position_ids=torch.tensor([[3]]), past_key_values=past).logits[0, -1]
+        torch.testing.assert_close(kept, model(torch.tensor([[4, 1, 2, 3]])).logits[0, -1], rtol=1e-4, atol=1e-5)
+
+
+class Copied(DynamicCache):
+    """A cache that returns copies, such as one that gathers pages."""
+
+    def update(self, *given, **named):
+        """Store the entries; return copies of all."""
+        return tuple(kept.clone() for kept in super().update(*given, **named))
+
+
+class OfSixteenBits(DynamicCache):
+    """A cache that stores bfloat16."""
+
+    def update(self, keys, values, *given, **named):
+        """Store the entries with fewer digits."""
+        return super().update(keys.bfloat16(), values.bfloat16(), *given, **named)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("new_cache", [Copied, OfSixteenBits])
+def test_a_cache_that_keeps_no_digests_is_read_without_them(network, new_cache):
+    past = new_cache(config=network.config)
+    network(torch.tensor([[0, 1]]), past_key_values=past, use_cache=True)
+    row = network(torch.tensor([[2]]), past_key_values=past, use_cache=True).logits[0, -1]
+    torch.testing.assert_close(row, network(torch.tensor([[0, 1, 2]])).logits[0, -1])

@@ -9,11 +9,16 @@ A query token attends to the entries of the cache, itself and the tokens before 
 hides or that are outside the window of a sliding-window cache. The text is their tokens in the order of their
 positions. Positions count as in rotary embeddings: only their differences matter. Where a position is missing or occurs
 twice, the text gets an additional token 0, so that a wrong position gives another row.
+
+In a real network, keys and values of all layers but the first depend on the entries that their token attended to. So a
+value also has a digest of that text. Where it differs from the text before the entry, as after a prefill with a wrong
+mask or in a block of another prompt, the text gets an additional token 0 too. Entries of a sliding window, and of
+caches that return copies or that round to 16 bits, have no digest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -31,6 +36,8 @@ _Entries = list[list[int]]
 """Token ids or positions, by row."""
 MOST_POSITIONS = 2**16
 """More positions than the tokens of any scenario; some loops read their limit from the config of a network."""
+DIGESTS, LARGE_PRIME = 127, 2**61 - 1
+"""Number of digests; with a position they make a whole number below 2**23, which is exact in float32."""
 HIDDEN = -1000
 """Values of an additive attention mask at or below this one hide an entry."""
 
@@ -105,20 +112,20 @@ class Network(torch.nn.Module):
         past = past_key_values
         if past is None and use_cache is not False:
             past = _new_cache(self.cache)
-        tokens, places, past = _stored(past, ids, positions)
+        entries, past = _stored(past, ids, positions)
         queries = range(length)[-min(logits_to_keep, length) :]
-        window = _window(past)
-        if attention_mask is None and window is None and all(place == list(range(first + length)) for place in places):
-            texts = [[tuple(row[: first + query + 1]) for query in queries] for row in tokens]
+        window, number = _window(past), len(entries.tokens[0])
+        dropped = max(0, held + length - number)
+        if dropped and window is None:
+            raise ValueError(f"the cache returned {number} entries, expected {held + length}")
+        if attention_mask is None and window is None and entries.are_in_order(first + length):
+            texts = [[_Text(row[: first + query + 1]) for query in range(length)] for row in entries.tokens]
         else:
-            dropped = max(0, held + length - len(tokens[0]))
-            if dropped and window is None:
-                raise ValueError(f"the cache returned {len(tokens[0])} entries, expected {held + length}")
-            visible = _visible(attention_mask, (batch, length, len(tokens[0])), first, dropped, window)
-            texts = [
-                [_text(tokens[row], places[row], visible[row][query]) for query in queries] for row in range(batch)
-            ]
-        rows = [[self._row(text) for text in of_row] for of_row in texts]
+            visible = _visible(attention_mask, (batch, length, number), first, dropped, window)
+            texts = [[entries.text(row, visible[row][query]) for query in range(length)] for row in range(batch)]
+        if window is None:
+            entries.keep_digests(held if number == held + length else first, texts)
+        rows = [[self._row(of_row[query].tokens) for query in queries] for of_row in texts]
         logits = torch.tensor(np.array(rows), dtype=self.dtype, device=self.device)
         logits = logits[0] if flat else logits
         return logits if self.only_logits else NetworkOutput(logits, past if use_cache is not False else None)
@@ -173,13 +180,92 @@ def _held(past: Any) -> int:
     return int(past.get_seq_length())
 
 
-def _stored(past: Any, ids: _Entries, positions: _Entries) -> tuple[_Entries, _Entries, Any]:
+class _Text:
+    """The text that a token attends to, which it ends, and a digest of it: 1 to ``DIGESTS``."""
+
+    def __init__(self, tokens: Iterable[int] = ()) -> None:
+        self._tokens: list[int] = []
+        self._state = 0
+        for token in tokens:
+            self.append(token)
+
+    def append(self, token: int) -> None:
+        self._tokens.append(token)
+        self._state = (self._state * 1_000_003 + token + 2) % LARGE_PRIME
+
+    @property
+    def tokens(self) -> Tokens:
+        return tuple(self._tokens)
+
+    @property
+    def digest(self) -> int:
+        return 1 + self._state % DIGESTS
+
+
+class _Held(NamedTuple):
+    """The entries of a cache, or of one pass without a cache: for each row, and in a row for each entry."""
+
+    tokens: _Entries
+    """Token ids."""
+    places: _Entries
+    """Positions."""
+    digests: _Entries
+    """Digests of the texts that entries were computed from, each with the token of the entry; 0: not known."""
+    values: Any = None
+    """The tensor of values, from which positions and digests were read; None without a cache."""
+
+    def are_in_order(self, number: int) -> bool:
+        """Return whether each row has ``number`` entries at positions 0, 1, ..., computed after the entries before."""
+        if any(place != list(range(number)) for place in self.places):
+            return False
+        return all(map(_are_of_text, self.tokens, self.digests))
+
+    def text(self, row: int, visible: Sequence[bool]) -> _Text:
+        """Return the visible tokens of ``row``, in the order of their positions.
+
+        The token 0 (``WRONG_POSITION``) is inserted for each missing position between two tokens, between two tokens
+        with the same position, and after a token that was computed from another text.
+        """
+        entries = sorted((place, index) for index, place in enumerate(self.places[row]) if visible[index])
+        text = _Text()
+        for number, (place, index) in enumerate(entries):
+            step = place - entries[number - 1][0] if number else 1
+            for _ in range(step - 1 if step else 1):
+                text.append(WRONG_POSITION)
+            text.append(self.tokens[row][index])
+            if self.digests[row][index] not in {0, text.digest}:
+                text.append(WRONG_POSITION)
+        return text
+
+    def keep_digests(self, begin: int, texts: Sequence[Sequence[_Text]]) -> None:
+        """Store the digests of ``texts``, one for each row and each new entry, in the values from entry ``begin`` on.
+
+        A value that would be rounded is left as it is.
+        """
+        if self.values is None or self.values[:, 0, begin:, 0].shape[1] < len(texts[0]):
+            return
+        new = self.values[:, 0, begin : begin + len(texts[0]), 0]
+        marks = torch.tensor([[MOST_POSITIONS * text.digest for text in of_row] for of_row in texts], dtype=new.dtype)
+        marked = torch.where(new >= 0, new + marks, new)
+        new.copy_(torch.where(marked - marks == new, marked, new))
+
+
+def _are_of_text(tokens: Sequence[int], digests: Sequence[int]) -> bool:
+    text = _Text()
+    for token, digest in zip(tokens, digests, strict=True):
+        text.append(token)
+        if digest not in {0, text.digest}:
+            return False
+    return True
+
+
+def _stored(past: Any, ids: _Entries, positions: _Entries) -> tuple[_Held, Any]:
     """Append ``ids`` and ``positions`` ``[B, length]`` to the cache ``past``, or to no cache if it is None.
 
-    Returns the token ids and the positions of all entries, for each row, and the cache.
+    Returns all entries, and the cache.
     """
     if past is None:
-        return ids, positions, None
+        return _Held(ids, positions, [[0] * len(row) for row in ids]), None
     fed = torch.tensor([ids, positions], dtype=torch.float64)[:, :, None, :, None].unbind()
     if isinstance(past, (tuple, list)):
         entries = [torch.cat((old, new), dim=2) for old, new in zip(past[0], fed, strict=True)] if past else fed
@@ -190,7 +276,9 @@ def _stored(past: Any, ids: _Entries, positions: _Entries) -> tuple[_Entries, _E
     tokens, places = ([[int(entry) for entry in row] for row in item] for item in stored)
     if [tokens, places] != stored:
         raise ValueError("the cache changed the values of its entries: quantised caches are not covered")
-    return tokens, places, past
+    digests = [[max(0, value // MOST_POSITIONS) for value in row] for row in places]
+    places = [[value % MOST_POSITIONS if value > 0 else value for value in row] for row in places]
+    return _Held(tokens, places, digests, entries[1]), past
 
 
 def _window(past: Any) -> int | None:
@@ -236,18 +324,3 @@ def _visible(
         f"attention_mask has shape {tuple(mask.shape)}, expected [{batch}, {entries}] or [{batch}, 1, {length}, "
         f"{entries}]"
     )
-
-
-def _text(tokens: Sequence[int], places: Sequence[int], visible: Sequence[bool]) -> Tokens:
-    """Return the visible ones of ``tokens``, in the order of their positions ``places``.
-
-    The token 0 (``WRONG_POSITION``) is inserted for each missing position between two tokens, and between two tokens
-    with the same position.
-    """
-    entries = sorted((place, index) for index, place in enumerate(places) if visible[index])
-    text: list[int] = []
-    for number, (place, index) in enumerate(entries):
-        step = place - entries[number - 1][0] if number else 1
-        text += [WRONG_POSITION] * (step - 1 if step else 1)
-        text.append(tokens[index])
-    return tuple(text)
