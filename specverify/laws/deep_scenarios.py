@@ -15,7 +15,7 @@ from specverify.laws.certain_tables import (
     periodic_after,
     planned,
 )
-from specverify.laws.scenarios import Scenario
+from specverify.laws.scenarios import CONFIDENT, Scenario
 
 DEEP_GAMMA: Final = 8
 """Default number of drafts in the long rounds in which verifiers are examined."""
@@ -121,8 +121,27 @@ tokens follow it: they are wrong if the engine has kept another path in its cach
 AFTER_REJECTIONS: Final = Scenario(planned(("ddddoaa",)), 4, (1,), 7, seed=4)
 """A scenario in which the first draft of four rounds is rejected, and the next draft is random. It shows what an engine
 does wrong after it has lowered its number of drafts, or its measure of acceptance, round by round."""
-QUICK_SCENARIOS: Final = frozenset((LEFT_OVER, MANY_LEFT, *CARRIED, *AFTER_A_BONUS, AFTER_REJECTIONS, RANKED[0]))
+_LONG_PROMPT: Final = tuple(place * place * place // 7 % 2 for place in range(66))
+BEHIND_A_WINDOW: Final = Scenario(open_after(66, 67, 68), 2, _LONG_PROMPT, 3, seed=36)
+"""A scenario with random drafts after a prompt longer than most windows, such as the last 64 tokens that a penalty
+counts. A window that is rolled back after a rejection, but does not get its oldest tokens back, shows there."""
+LATE_ROWS: Final = Scenario(open_after(17, 18), 3, (2,), 19, seed=36)
+"""A scenario with random rows after 16 new tokens, for parameters that change with the number of tokens."""
+AFTER_MANY_REJECTIONS: Final = Scenario(planned(("d" * 26 + "oaa",)), 4, (1,), 29, seed=4)
+"""A scenario in which the first draft of 26 rounds is rejected, for an engine that averages its acceptance."""
+AFTER_MANY_DRAFTS: Final = Scenario(planned(("a" * 44 + "oaaoaaoaa",)), 4, (1,), 53, seed=4)
+"""A scenario in which 44 drafts are accepted and some of the next are random. It shows what an engine does wrong after
+it has raised its number of drafts round by round."""
+LARGE_TOKENS: Final = Scenario(CERTAIN, 300, (0,), 8, seed=2)
+"""A scenario with tokens that do not fit in a byte."""
+QUICK_SCENARIOS: Final = frozenset(
+    (LEFT_OVER, MANY_LEFT, *CARRIED, *AFTER_A_BONUS, AFTER_REJECTIONS, RANKED[0], CONFIDENT)
+)
 """Scenarios in which every quick run compares the laws. Each shows faults that no other small scenario shows."""
+QUICK_OF_ENGINES: Final = frozenset(
+    (BEHIND_A_WINDOW, LATE_ROWS, AFTER_MANY_REJECTIONS, AFTER_MANY_DRAFTS, LARGE_TOKENS)
+)
+"""Further scenarios in which every quick run compares the laws of an engine."""
 LONG_SCENARIOS: Final = (
     *(Scenario(CERTAIN, 4, prompt, 16, seed=31 + seed) for prompt in ((0,), (1, 1, 1, 1)) for seed in range(3)),
     *(Scenario(CERTAIN, 4, (0, 1, 2, 0, 1, 2, 0, 1), 16, seed=seed) for seed in (34, 35)),
@@ -134,6 +153,11 @@ LONG_SCENARIOS: Final = (
     *AFTER_A_BONUS,
     AFTER_REJECTIONS,
     *RANKED,
+    BEHIND_A_WINDOW,
+    LATE_ROWS,
+    AFTER_MANY_REJECTIONS,
+    AFTER_MANY_DRAFTS,
+    LARGE_TOKENS,
     *(
         Scenario(periodic_after(*lengths), 3, (0, 1, 2, 0, 1, 2, 0, 1), 12, seed=37)
         for lengths in ((9, 10), (8, 13), (9, 17), (11, 16))

@@ -94,6 +94,10 @@ def _of_order(order: int, model: LanguageModel) -> LanguageModel:
     return lambda tokens: model(tokens[-order:])
 
 
+CONFIDENT = Scenario("confident", 2, (0, 1), 3, seed=46)
+"""Rows of q with probabilities 0.94 and 0.98, whose drafts are mostly rejected, and a row of p with such a one."""
+
+
 def _all_scenarios() -> tuple[Scenario, ...]:
     small = [
         Scenario(shape, 2, prompt, horizon, seed=seed)
@@ -117,7 +121,7 @@ def _all_scenarios() -> tuple[Scenario, ...]:
         for shape in ("generic", "ties", "equal")
     ]
     nearly = [Scenario("nearly_equal", vocabulary, (0, 1), 3, seed=7) for vocabulary in (2, 3)]
-    everything = (*small, *several_rounds, *wide, *long, *ending, *greedy, *nearly)
+    everything = (*small, *several_rounds, *wide, *long, *ending, *greedy, *nearly, CONFIDENT)
     return tuple(sorted(everything, key=lambda item: (item.vocabulary, item.horizon, len(item.prompt))))
 
 

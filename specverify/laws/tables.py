@@ -103,9 +103,25 @@ def nearly_equal(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]
     return tuple(weights), tuple(moved)
 
 
+def confident(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
+    """Return weights ``[vocabulary]`` of p and q, drawn by ``rng``; one of the two is nearly certain of one token.
+
+    Code may test no draft of which a model is sure enough. The nearly certain token has probability 0.94 to 0.998 if
+    there are two tokens.
+    """
+    sure, heavy = rng.randrange(vocabulary), 2 ** rng.choice((4, 6, 9))
+    certain = tuple(heavy if token == sure else 1 for token in range(vocabulary))
+    other = _positive(rng, vocabulary)
+    return (certain, other) if rng.random() < 0.5 else (other, certain)
+
+
 SHAPES: dict[str, Callable[[random.Random, int], tuple[Weights, Weights]]] = {
     shape.__name__: shape for shape in (generic, peaked, zeros, disjoint, equal, point_target, point_draft, ties)
 }
+
+
+_SHAPES_OF_FEW = {shape.__name__: shape for shape in (nearly_equal, confident)}
+"""Shapes of a few scenarios only."""
 
 
 def numbers_of_row(shape: str, vocabulary: int, seed: int, tokens: Tokens) -> random.Random:
@@ -123,7 +139,7 @@ def table_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, L
     ``shape`` is the name of a function of this module that returns the weights of a row, such as "peaked"; ``seed``
     selects the rows.
     """
-    rows = nearly_equal if shape == nearly_equal.__name__ else SHAPES[shape]
+    rows = SHAPES[shape] if shape in SHAPES else _SHAPES_OF_FEW[shape]
 
     @cache
     def pair(tokens: Tokens) -> tuple[Pmf, Pmf]:

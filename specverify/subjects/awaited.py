@@ -1,7 +1,7 @@
 """Results that arrive later or in pieces: coroutines, async generators and generators.
 
-``asyncio.run`` runs a coroutine until it returns. A generator of either kind is read up to the wanted number of tokens
-and then closed. Its pieces are tokens, or successive chunks of new tokens.
+``asyncio.run`` runs a coroutine until it returns. A generator of either kind is read to its end, or up to the
+wanted number of tokens and then closed. Its pieces are tokens, or successive chunks of new tokens.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ class Stream(NamedTuple):
 
     pieces: list[Any]
     """Each is a token or a chunk of new tokens."""
+    ended: bool = False
+    """Whether the generator ended by itself; False: it was closed after the wanted number of tokens."""
 
 
 Enough = Callable[[list[Any]], bool]
@@ -47,19 +49,19 @@ def awaited(answer: Any, enough: Enough = lambda pieces: False) -> Any:
             "from a function that is not async"
         )
     if isinstance(answer, Iterator) and not hasattr(answer, "__len__"):
-        return Stream(_pieces(answer, enough))
+        return _read(answer, enough)
     return answer
 
 
-def _pieces(answer: Iterator[Any], enough: Enough) -> list[Any]:
+def _read(answer: Iterator[Any], enough: Enough) -> Stream:
     pieces: list[Any] = []
     ending: Any = closing(answer) if inspect.isgenerator(answer) else nullcontext()
     with ending:
         for piece in answer:
             pieces.append(piece)
             if enough(pieces):
-                break
-    return pieces
+                return Stream(pieces)
+    return Stream(pieces, ended=True)
 
 
 async def _arrived(answer: Any, enough: Enough) -> Any:
@@ -73,5 +75,5 @@ async def _arrived(answer: Any, enough: Enough) -> Any:
         async for piece in answer:
             pieces.append(piece)
             if enough(pieces):
-                break
-    return Stream(pieces)
+                return Stream(pieces)
+    return Stream(pieces, ended=True)

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from specverify.reference import Tokens
-from specverify.subjects.awaited import Stream, awaited
+from specverify.subjects.awaited import Enough, Stream, awaited
 from specverify.subjects.call_arguments import run_seeds, takes_prompt
 from specverify.subjects.engine_answers import (
     AnswerRows,
@@ -36,6 +36,10 @@ UNLIKE_PROMPTS: tuple[Tokens, ...] = ((0, 1, 0), (1,))
 """Prompts of different length, of which an engine may pad the shorter one."""
 
 
+BEYOND = 64
+"""A stream that seems to end by itself is closed after so many tokens more than wanted."""
+
+
 class EngineForm(NamedTuple):
     """How an engine takes a prompt, and where new tokens are in its rows."""
 
@@ -43,6 +47,13 @@ class EngineForm(NamedTuple):
     """``give(prompt)`` converts a prompt to the type that the engine takes."""
     in_front: bool = False
     """Whether each row begins with its prompt, after padding up to the longest prompt of the call."""
+    ends: bool = False
+    """Whether its streams end by themselves soon after the wanted number of tokens. Such a stream is read to its end,
+    because the engine may finish its request there."""
+
+    def is_enough(self, wanted: int) -> Enough:
+        """Return the function that states after which pieces of a stream of ``wanted`` tokens to stop reading."""
+        return partial(has_tokens, wanted + BEYOND if self.ends else wanted)
 
 
 PLAIN_FORM: Final = EngineForm()
@@ -74,13 +85,14 @@ def form_of_calls(calls: Sequence[ProbedCall]) -> EngineForm:
 
 
 def _form_given(calls: Sequence[ProbedCall], give: Callable[[Tokens], Any]) -> EngineForm:
-    growing, in_front = list[bool](), list[bool]()
+    growing, in_front, ends = list[bool](), list[bool](), list[bool]()
     for call in calls:
         try:
             with seeded(0), run_seeds():
                 answer = _answer(call, give)
-                if isinstance(answer, Stream) and len(answer.pieces) > 1:
-                    growing.append(grows(answer))
+                if isinstance(answer, Stream):
+                    ends.append(answer.ended)
+                    growing += [grows(answer)] if len(answer.pieces) > 1 else []
                 result = read_answer_rows(answer, len(call.prompts) if call.batched else None)
         except (TypeError, AttributeError):
             raise
@@ -88,7 +100,7 @@ def _form_given(calls: Sequence[ProbedCall], give: Callable[[Tokens], Any]) -> E
             continue
         in_front.append(_is_in_front(result, call))
     refuse_growing(growing)
-    return EngineForm(give, len(in_front) > 1 and all(in_front))
+    return EngineForm(give, len(in_front) > 1 and all(in_front), bool(ends) and all(ends))
 
 
 def _answer(call: ProbedCall, give: Callable[[Tokens], Any]) -> Any:

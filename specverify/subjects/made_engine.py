@@ -31,14 +31,14 @@ import numpy as np
 from specverify.base.default_limits import MOST_PROGRAMS
 from specverify.intercept.distributions import Forced
 from specverify.laws.certain_tables import few_after
-from specverify.laws.deep_scenarios import LONG_SCENARIOS, QUICK_SCENARIOS, WRITTEN_OUT
+from specverify.laws.deep_scenarios import LONG_SCENARIOS, QUICK_OF_ENGINES, QUICK_SCENARIOS, WRITTEN_OUT
 from specverify.laws.draws import Replayed
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS, QUICK_ENDINGS
 from specverify.laws.enumeration import complete_law
 from specverify.laws.law import target_law
 from specverify.laws.near_ties import Logits
 from specverify.laws.paths import Undecided
-from specverify.laws.scenarios import Scenario, handed_task
+from specverify.laws.scenarios import CONFIDENT, Scenario, handed_task
 from specverify.laws.size_scenarios import NO_SIZES, Sizes, size_scenarios
 from specverify.reference import Draws, LanguageModel, Pmf, Site, Tokens
 from specverify.subjects.allowed_tokens import QueriedConstraint, constrained, errors_of_empty_rows, first_forbidden
@@ -48,6 +48,7 @@ from specverify.subjects.engine_forms import UNLIKE_PROMPTS, EngineForm, ProbedC
 from specverify.subjects.observer import Observer
 from specverify.subjects.rank_groups import ALONE, Group
 from specverify.subjects.requests import (
+    ALIKE_IN_TURN,
     ENDING_SHARED_BEGINNING,
     MANY_ROWS,
     MOST_ROWS,
@@ -139,6 +140,7 @@ SCENARIOS = (
     *(Scenario(shape, 3, (0, 1, 0), 3, seed=seed) for seed, shape in enumerate(_SHAPES, start=2)),
     *(Scenario(("generic", "ties")[seed % 2], 3, (1, 0), 3, seed=seed, greedy=True) for seed in range(12, 24)),
     SECOND_ROUND,
+    CONFIDENT,
     Scenario("generic", 4, (3, 0), 2, seed=24),
 )
 """Small scenarios, because every path of a whole decode is followed; scenarios with one-hot targets have few paths.
@@ -157,8 +159,8 @@ REPLAYS, LONG_REPLAYS, SIZE_REPLAYS = 20, 4, 1
 """Replays of one program in a small scenario; in a long one or with several requests; at a given size or by a plan."""
 PLANNED = frozenset(PLANNED_AT_ONCE + PLANNED_ENDING)
 """Batches by a plan. They are many, so hidden draws are searched for with fewer runs."""
-QUICK = QUICK_PLANNED | {*MANY_ROWS, SAMPLES_OF_ONE_PROMPT, SHARED_BEGINNING, ENDING_SHARED_BEGINNING}
-"""Batches of the quick plan, beside those that its list names."""
+QUICK = QUICK_PLANNED | {*ALIKE_IN_TURN, *MANY_ROWS, SAMPLES_OF_ONE_PROMPT, SHARED_BEGINNING, ENDING_SHARED_BEGINNING}
+"""Requests of the quick plan, beside those that its list names."""
 
 
 NO_ENDS = (
@@ -267,7 +269,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
     widest, unseen = wide(SCENARIOS[-1]), first._replace(observer=None)  # whose rounds are taken for whole ones
     served = requests_for(first.speculative, batched=first.batched, stops=first.stops, rows=sizes.rows)
     requests = [each._replace(scenario=wide(each.scenario)) for each in served]
-    quick = frozenset(map(wide, (*QUICK_SCENARIOS, *QUICK_ENDINGS)))
+    quick = frozenset(map(wide, (*QUICK_SCENARIOS, *QUICK_OF_ENGINES, *QUICK_ENDINGS)))
 
     def in_each(scenarios: Iterable[Scenario]) -> list[Scenario]:
         return [scenario for scenario in map(wide, scenarios) if first.allowed is None or _has_law(make, scenario)]
@@ -280,7 +282,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
         warm=partial(_warm, make),
         kind="engine",
         situations=(
-            *(_program(make, scenario, first) for scenario in in_each(SCENARIOS)),
+            *(_program(make, scenario, first)._replace(in_quick=scenario in quick) for scenario in in_each(SCENARIOS)),
             *(
                 _program(make, scenario, first, LONG_REPLAYS)._replace(in_quick=scenario in quick)
                 for scenario in in_each(CERTAIN_SCENARIOS)

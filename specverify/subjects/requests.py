@@ -15,7 +15,6 @@ row in that slot.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from itertools import product
 from typing import Any, Final, NamedTuple
 
@@ -39,7 +38,7 @@ from specverify.subjects.batch_plans import (
 )
 from specverify.subjects.call_arguments import takes_prompt, takes_seed
 from specverify.subjects.engine import tokens_of
-from specverify.subjects.engine_answers import expected_rows, has_tokens, new_tokens, read_answer_rows
+from specverify.subjects.engine_answers import expected_rows, new_tokens, read_answer_rows
 from specverify.subjects.engine_forms import PLAIN_FORM, EngineForm
 from specverify.subjects.subject import UnusableSubject
 
@@ -177,6 +176,21 @@ IN_TURN: Final = (
     ),
 )
 """Requests in turn. With one-hot pmfs they have one path; if one is random, the first text may end in a rejection."""
+
+
+def _swapped(prompt: Tokens, place: int) -> Tokens:
+    """Return ``prompt`` with the tokens at ``place`` and after it in the other order."""
+    return (*prompt[:place], prompt[place + 1], prompt[place], *prompt[place + 2 :])
+
+
+ALIKE_IN_TURN: Final = (
+    Requests(
+        Scenario(CERTAIN, 4, (0, 1, 2, 3, 0), _HORIZON, seed=250), ((0, 3, 2, 3, 0), (0, 1, 0, 3, 0), (0, 2, 1, 3, 0))
+    ),
+    Requests(Scenario(CERTAIN, 4, _LONG[:30], _HORIZON, seed=251), tuple(_swapped(_LONG[:30], i) for i in (13, 9, 18))),
+)
+"""Requests whose prompts differ from the first one in one token, or only in the order of two tokens in the middle. An
+engine that finds the cache of a prompt by its length, its ends or its sum takes that of another prompt."""
 _ROWS: Final[tuple[tuple[Tokens, ...], ...]] = (
     ((0, 1, 2, 3, 0), (2, 0)),
     ((2, 0), (0, 1, 2, 3, 0)),
@@ -326,7 +340,7 @@ def requests_for(decode: Callable[..., Any], *, batched: bool, stops: bool, rows
     With ``stops`` there are also requests whose texts end with an end-of-sequence token. A ``batched`` engine also gets
     a batch of ``rows`` requests, if that is more than one. Returns () for an engine that takes no prompt.
     """
-    in_turn = (*IN_TURN, *ENDING_IN_TURN * stops, MANY_IN_TURN)
+    in_turn = (*IN_TURN, *ALIKE_IN_TURN, *ENDING_IN_TURN * stops, MANY_IN_TURN)
     if batched:
         more = (_of_rows(rows),) if rows > 1 else ()
         at_once = AT_ONCE + PLANNED_AT_ONCE + (ENDING_AT_ONCE + PLANNED_ENDING) * stops
@@ -352,7 +366,7 @@ def texts_of(
     ``UnusableSubject`` if the result does not have one row for each prompt.
     """
     wanted = horizon + (max(map(len, prompts)) if form.in_front else 0)
-    enough = partial(has_tokens, wanted) if horizon and not batched else _never
+    enough = form.is_enough(wanted) if horizon and not batched else _never
     given = [form.give(prompt) for prompt in prompts]
     answer = awaited(decode(given) if batched else decode(*given) if takes_prompt(decode) else decode(), enough)
     result = read_answer_rows(answer, len(prompts)) if batched else read_answer_rows(answer)
