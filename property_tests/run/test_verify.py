@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from fractions import Fraction
 
 import numpy as np
@@ -109,3 +110,17 @@ def test_a_refutation_by_a_small_deviation_is_told_by_a_case_with_a_large_one():
     assert told(0.001, 0.002, 0.2, 0.3) == "TV = 0.3"
     assert told(0.001, 0.002) == "TV = 0.001"
     assert told(0.02, 0.5) == "TV = 0.02"
+
+
+def test_an_engine_of_which_every_case_has_too_many_paths_is_told_so():
+    def make(scenario):
+        def decode():
+            kept = sum(random.random() < 1 / 3 for _ in range(20))
+            return [kept % scenario.vocabulary] * scenario.horizon
+
+        return decode
+
+    subject, law = made_subject(make, "it"), check_named("law_is_target")
+    verdict = run_check(subject, law, Checklist((law,), quick=True))
+    assert verdict.status is Status.UNKNOWN
+    assert "have too many paths to follow" in verdict.statement

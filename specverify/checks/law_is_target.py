@@ -12,9 +12,16 @@ from specverify.checks.check import (
     by,
     in_all_scenarios,
 )
-from specverify.checks.compared_laws import bearing_of, compare
+from specverify.checks.compared_laws import bearing_of, compare, law_of_opened, of_engine
 from specverify.reference import Claim
 from specverify.subjects.subject import EngineProgram, InScenario, Variant
+
+LIKE_PLAIN = (
+    "{name}: its rows have other laws than in calls of their own, and they have the same laws without speculation, so "
+    "speculation does not change them. If each row has parameters of its own, return Made(..., parameters=[...]), "
+    "whose elements are passed to the rows; else a row depends on its place or on the other rows, without speculation "
+    "too"
+)
 
 
 def examine(situation: InScenario | EngineProgram, conditions: Conditions) -> Examination:
@@ -23,7 +30,25 @@ def examine(situation: InScenario | EngineProgram, conditions: Conditions) -> Ex
     ``conditions`` limits the enumeration. ``situation`` is the decoder or the engine.
     """
     bearing = bearing_of(situation)
-    return compare(bearing, conditions, bearing.target(), "the target's")
+    alike = _as_without_speculation(situation, conditions) if isinstance(situation, EngineProgram) else None
+    return alike or compare(bearing, conditions, bearing.target(), "the target's")
+
+
+def _as_without_speculation(program: EngineProgram, conditions: Conditions) -> Examination | None:
+    """Return the unknown result of rows whose laws differ from those of calls of their own as without speculation.
+
+    The expected law of a row is that of a call without speculation of its own. A row may differ from it because its
+    parameters belong to its place in the batch. Then speculation changes nothing, so a batch ``program`` is not refuted
+    if the same batch without speculation has the same law. Returns None for all other results.
+    """
+    if program.plain is None or program.split is None or program.each != "row":
+        return None
+    bearing, unexplained = of_engine(program), conditions._replace(explained=False)
+    if not compare(bearing, unexplained, bearing.target(), "the target's").failed:
+        return None
+    without = law_of_opened(program.plain, conditions.run_limit, conditions.jobs).probabilities
+    result = compare(bearing, unexplained, without, "that without speculation")
+    return None if result.failed else result._replace(statement=LIKE_PLAIN.format(name=program.name), unknown=True)
 
 
 CHECK = Check(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, NamedTuple
 
 from specverify.intercept.cpython.sandbox import Found, moved, probed
@@ -18,8 +18,17 @@ from specverify.intercept.refusals import NeedsValue, gifts_kept
 from specverify.intercept.streams import Noted, states_noted
 from specverify.laws.draws import Decision, Narrated, NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.reference import Draws, Sampled
+from specverify.subjects.call_arguments import FIRST_SEED, runs_begin_at
 
 REPLAYS_OF_A_PATH = 4
+OF_OTHER_SEEDS = REPLAYS_OF_A_PATH - 1
+"""Which replay of a path gets other seeds as arguments. The output may depend on them by generators alone, whose draws
+are intercepted."""
+BY_SEED = (
+    ", in a call with another seed: random numbers that the program computes from its seed by itself, as by a hash of "
+    "seed and position, are not intercepted"
+)
+SEEDS_APART = 1000
 MISS = 1e-3
 MOST_ESTIMATED = 1e6
 """The largest number of paths that is estimated."""
@@ -29,7 +38,8 @@ WAY_OUT = (
 )
 CARRIED = (
     "if it keeps something from call to call, such as numbers drawn ahead, a pool of n-grams or how many drafts to "
-    "make, let each call begin in the state of the first one ({how}); else "
+    "make, let each call begin in the state of the first one ({how}); if it visits a set of objects, whose order "
+    "depends on their addresses, visit a list or a dictionary; else "
 )
 BY_ENGINES = "create the engine inside the call, or pass make(scenario), which returns a new call(prompt) for every run"
 BY_VERIFIERS = "make the verifier in it: lambda *given: MyVerifier()(*given)"
@@ -94,10 +104,14 @@ def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays
             paths.append(_paths_estimated(first.decisions))
             drawn += len(before)
             choices = tuple(decision.outcome for decision in first.decisions)
-            for _ in range(min(REPLAYS_OF_A_PATH, number - done)):
-                with states_noted() as now:
-                    fault = _difference(run, first, choices, outcome, moved(done))
-                made_from.compare(before, now)
+            for turn in range(min(REPLAYS_OF_A_PATH, number - done)):
+                reseeded = turn == OF_OTHER_SEEDS
+                with states_noted() as now, _other_seeds(done) if reseeded else nullcontext():
+                    fault = _difference(run, first, choices, outcome, moved(done), sites=not reseeded)
+                if not reseeded:
+                    made_from.compare(before, now)
+                elif fault:
+                    fault = f"{fault}{BY_SEED}"
                 drawn += len(now)
                 done += 1
                 if fault:
@@ -105,6 +119,10 @@ def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays
     runs = done + len(paths) + round(min(sum(paths) / len(paths), MOST_ESTIMATED)) if paths else None
     seeded, unseeded = tuple(made_from.seeded), tuple(made_from.unseeded)
     return Replays(done, "", "", tuple(given), seeded, unseeded, runs, by_name=bool(paths) and not drawn)
+
+
+def _other_seeds(number: int) -> AbstractContextManager[None]:
+    return runs_begin_at(FIRST_SEED + (number + 1) * SEEDS_APART)
 
 
 def _paths_estimated(decisions: Sequence[Decision]) -> float:
@@ -141,8 +159,19 @@ class _MadeFrom:
 
 
 def _difference(
-    run: Callable[[Draws], Any], first: Narrated, choices: Any, outcome: Any, world: AbstractContextManager[None]
+    run: Callable[[Draws], Any],
+    first: Narrated,
+    choices: Any,
+    outcome: Any,
+    world: AbstractContextManager[None],
+    *,
+    sites: bool,
 ) -> str:
+    """Return how a run with equal ``choices`` in another ``world`` differs from the run ``first``; "" if it does not.
+
+    ``outcome`` is that of the first run. ``sites`` is False if the names of draws, which contain the seed of their
+    generator, may differ.
+    """
     again, decisions = Narrated(Replayed(choices)), first.decisions
     try:
         with world:
@@ -152,7 +181,7 @@ def _difference(
         told = str(found) if before == again.asked else f"{found}; in the run before it was made at {before}"
         return told + _why(first, again, elsewhere=before != again.asked)
     for place, (one, other) in enumerate(zip(decisions, again.decisions, strict=False)):
-        if one != other:
+        if one.weights != other.weights or (sites and one != other):
             drawn = f"draw {place} was {one.weights} at {one.site} and on replay {other.weights} at {other.site}"
             return drawn + _why(first, again, elsewhere=one.site != other.site)
     if len(again.decisions) < len(decisions):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain, groupby, islice
 from operator import attrgetter
@@ -20,6 +21,7 @@ from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.calls_at_size import small_calls
 from specverify.checks.check import (
     ONLY_SAMPLED,
+    Case,
     Check,
     Conditions,
     Examine,
@@ -32,6 +34,7 @@ from specverify.checks.explaining.counterexample_parts import described
 from specverify.checks.fed_runs import FEW, fed
 from specverify.checks.moved_replays import (
     BY_ENGINES,
+    BY_SEED,
     BY_VERIFIERS,
     CARRIED,
     MISS,
@@ -55,7 +58,7 @@ from specverify.subjects.subject import EngineProgram, GivenCall, InScenario, In
 
 PATHS = 40
 TAPES = 4
-REPLAYS_IN_A_SCENARIO = 4
+REPLAYS_IN_A_SCENARIO, REPLAYS_OF_REFUTED = 4, 20
 PATHS_WITH_VALUES = 2
 PATHS_THAT_RAISE = 8
 UNLIKE = "it behaves differently with random numbers that have values than with symbolic numbers in their place"
@@ -263,6 +266,27 @@ def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> 
     return examination._replace(figures={**examination.figures, **figures})
 
 
+def examine_refuted(case: Case, conditions: Conditions) -> Examination | None:
+    """Return the unknown result of a refuted ``case`` whose program is not a function of its draws; None if it is one.
+
+    ``CHECK`` examines a part of the cases of a subject, so the refuted one is replayed here. A program that depends on
+    something other than its draws, such as the addresses of its objects, has no law that could be refuted.
+    ``conditions`` has the seed.
+    """
+    here, runs = case.situation, list[tuple[str, AbstractContextManager[Callable[[Draws], Any]]]]()
+    if isinstance(here, EngineProgram):
+        runs = [(f"{described(here)}, with speculation", here.open())]
+        runs += [(f"{described(here)}, without", here.plain())] if here.plain else []
+    elif isinstance(here, InScenario) and here.variant.intercepted is not None:
+        runs = [(described(here), nullcontext(whole_run(here.decoder, here.prompt)))]
+    for where, opened in runs:
+        with opened as run:
+            replays, _ = _in_the_open(run, REPLAYS_OF_REFUTED, conditions.seed, probe=False)
+        if replays.fault:
+            return _said(case.subject, replays, Found(), where)
+    return None
+
+
 def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: bool = True) -> tuple[Replays, Found]:
     """Search the foreign program ``run`` for hidden randomness: replay it ``number`` times in a changed environment.
 
@@ -292,7 +316,7 @@ def _said(subject: Subject, replays: Replays, found: Found, where: str) -> Exami
     why = [replays.fault, f"{seen} was not answered" if found.unanswered else f"seen: {seen}"]
     what = "it is not a function of the draws that are answered"
     how = BY_ENGINES if subject.programs else BY_VERIFIERS
-    carried = "" if found.unanswered or sources else CARRIED.format(how=how)
+    carried = "" if found.unanswered or sources or BY_SEED in replays.fault else CARRIED.format(how=how)
     way = (BITS if replays.given else carried) + WAY_OUT
     statement = f"{what} ({where}): {'; '.join(filter(None, why))}. {way}"
     return Examination(statement, unknown=True, rational=False, figures={**figures, "function_of_draws": False})

@@ -23,6 +23,7 @@ from specverify.checks.compared_laws import enumerated
 from specverify.checks.constant_draws import find_constant_draws
 from specverify.checks.moved_replays import noticed
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
+from specverify.checks.program_is_its_draws import examine_refuted
 from specverify.foreign.guard import Guarded, guarded
 from specverify.foreign.places import sentence_of
 from specverify.intercept.cpython import patches
@@ -336,6 +337,10 @@ def _why(subject: Subject, reason: Exception) -> str:
     return f"not a function of its draws: {reason}" if isinstance(reason, NotAFunctionOfItsDraws) else str(reason)
 
 
+BEYOND_REACH = (
+    "all of its cases ({}) have too many paths to follow, such as {}{}. An engine that runs past the wanted number of "
+    "tokens has many more paths"
+)
 NOTHING_ALLOWED = (
     "left out, because the constraint forbids every token that a row makes possible, and the engine raises an error: "
     "{} of its cases, such as {}"
@@ -417,6 +422,16 @@ class _CaseResults(NamedTuple):
                     return taken
         return taken
 
+    def replay_refuted(self, check: Check, conditions: Conditions) -> None:
+        """Make the result of a case that ``check`` refutes unknown if its program is not a function of its draws."""
+        if not self.is_refuted or check.evidence is Evidence.STATISTICAL or check is PROGRAM_IS_ITS_DRAWS:
+            return
+        case, again = self.examined[-1][0], None
+        with suppress(Exception):  # the refutation stands, whatever a replay raises
+            again = examine_refuted(case, conditions)
+        if again is not None:
+            self.examined[-1] = (case, again)
+
     def check_decided(self) -> None:
         """Raise an error if the results decide nothing.
 
@@ -446,8 +461,12 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
     taken = outcomes.examine(counted, conditions, quick=checklist.quick)
     outcomes.check_decided()
     passed = outcomes.passed
+    outcomes.replay_refuted(check, conditions)
     if outcomes.is_refuted:
         examined = _explained(examined, check, chosen.cases, conditions, quick=checklist.quick)
+    if not examined and (beyond := passed[_NotExamined.OUT_OF_REACH]):
+        said = BEYOND_REACH.format(len(beyond), _words_of(beyond[0]), _fewer(subject))
+        return verdict_of(subject.name, check, Status.UNKNOWN, said)
     skipped = passed[_NotExamined.OUT_OF_RUNS]
     too_long = ", ".join(map(_words_of, skipped))
     most = runs_in_words(skipped[0], conditions, taken) if skipped else ""

@@ -41,6 +41,7 @@ from typing import Any, NamedTuple
 
 from specverify.intercept.caller import caller, file_of, is_ours_or_answered, jax_is_answered, standard_library
 from specverify.intercept.cpython import aliases, generator_states
+from specverify.intercept.cpython.addresses import addresses_moved
 from specverify.intercept.cpython.aliases import Alias, Everything, exchanged, places_of
 from specverify.intercept.cpython.frozen import frozen_seen
 from specverify.intercept.refusals import NeedsValue, current, tried
@@ -214,9 +215,10 @@ def look_around() -> None:
 def moved(number: int) -> Iterator[None]:
     """Context manager: generators have other states, clocks other times, and the operating system returns other bytes.
 
-    ``number`` selects these states, times and bytes. At the end everything is restored.
+    New objects also have addresses in another order. ``number`` selects these states, times, bytes and the order. At
+    the end everything is restored.
     """
-    with generators_moved(number), elsewhen(number):
+    with generators_moved(number), elsewhen(number), addresses_moved(number):
         yield
 
 

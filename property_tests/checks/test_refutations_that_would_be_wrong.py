@@ -1,0 +1,152 @@
+"""Right programs that have no law of their draws, or are compared with the wrong one: none is refuted."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from specverify.base.verdict import Status
+from specverify.intercept.cpython.addresses import addresses_moved
+from specverify.testing import Made, check_engine
+
+LAW = "law_is_target"
+
+
+def statuses(make, *checks):
+    found = check_engine(make, checks=[*checks] or None, on_fail=None, quick=True)
+    return {verdict.check: verdict for verdict in found}
+
+
+def hashed(seed):
+    for position in range(1000):
+        digest = hashlib.blake2b(f"{seed}/{position}".encode(), digest_size=8).digest()
+        yield int.from_bytes(digest, "big") / 2**64
+
+
+def congruential(seed):
+    state = seed
+    while True:
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        yield (state >> 11) / 2**53
+
+
+def of_the_library(seed):
+    generator = random.Random(seed)
+    while True:
+        yield generator.random()
+
+
+def decoding_with(numbers):
+    """Return a factory of engines that take each token by one of the ``numbers`` of a seed."""
+
+    def make(scenario):
+        def decode(prompt, seed):
+            text, uniform = tuple(prompt), numbers(seed)
+            while len(text) < len(prompt) + scenario.horizon:
+                u, p = next(uniform), scenario.target(text)
+                text += (next((token for token in range(len(p)) if u < sum(p[: token + 1])), len(p) - 1),)
+            return text[len(prompt) :]
+
+        return decode
+
+    return make
+
+
+@pytest.mark.parametrize("numbers", [hashed, congruential])
+def test_an_engine_that_computes_random_numbers_from_its_seed_has_no_law_of_draws(numbers):
+    found = statuses(decoding_with(numbers))
+    assert {verdict.status for verdict in found.values()} == {Status.UNKNOWN}
+    assert "in a call with another seed" in found["program_is_its_draws"].statement
+
+
+def test_an_engine_that_seeds_a_generator_is_decided():
+    assert {verdict.status for verdict in statuses(decoding_with(of_the_library)).values()} == {Status.HOLDS}
+
+
+@dataclass(eq=False)
+class Row:
+    """A request, which is hashed by its address."""
+
+    text: tuple[int, ...]
+
+
+def in_any_order(scenario):
+    """Decode the rows of a batch in the order of a set of objects, which depends on their addresses."""
+
+    def decode(prompts):
+        rows = [Row(tuple(prompt)) for prompt in prompts]
+        for _ in range(scenario.horizon):
+            for row in set(rows):
+                p = scenario.target(row.text)
+                row.text += tuple(random.choices(range(len(p)), p))
+        return [row.text[len(prompt) :] for row, prompt in zip(rows, prompts, strict=True)]
+
+    return Made(decode, batched=True)
+
+
+def test_an_engine_whose_order_depends_on_addresses_is_not_refuted():
+    verdict = statuses(in_any_order, LAW)[LAW]
+    assert verdict.status in {Status.UNKNOWN, Status.HOLDS}, verdict.statement
+
+
+def test_addresses_move():
+    orders = set()
+    for number in range(40):
+        with addresses_moved(number):
+            rows = [Row(()), Row(())]
+            orders.add(tuple(map(rows.index, set(rows))))
+    assert orders == {(0, 1), (1, 0)}
+
+
+def finishing_after_its_last_token(scenario):
+    """Stream tokens, and clear the state of the request after the last one."""
+    state = {"busy": False}
+
+    def stream(prompt):
+        text = tuple(prompt)[state["busy"] :] or tuple(prompt)
+        state["busy"] = True
+        for _ in range(scenario.horizon):
+            p = scenario.target(text)
+            text += tuple(random.choices(range(len(p)), p))
+            yield text[-1]
+        state["busy"] = False
+
+    return stream
+
+
+def test_a_stream_is_read_to_its_end():
+    assert statuses(finishing_after_its_last_token, LAW)[LAW].status is Status.HOLDS
+
+
+def by_place(fast_temperatures, temperatures=(1, 2)):
+    """Return a factory of engines whose rows have the temperatures of their places, with and without speculation."""
+
+    def make(scenario):
+        def decode(prompts, of_rows):
+            new = []
+            for place, prompt in enumerate(prompts):
+                text = tuple(prompt)
+                for _ in range(scenario.horizon):
+                    weights = np.asarray(scenario.target(text)) ** (1 / of_rows[place % len(of_rows)])
+                    text += tuple(random.choices(range(len(weights)), weights))
+                new.append(text[len(prompt) :])
+            return new
+
+        return Made(lambda prompts: decode(prompts, fast_temperatures), lambda prompts: decode(prompts, temperatures),
+                    batched=True)  # fmt: skip
+
+    return make
+
+
+def test_rows_with_the_parameters_of_their_places_are_not_refuted_if_speculation_changes_nothing():
+    verdict = statuses(by_place((1, 2)), LAW)[LAW]
+    assert verdict.status is Status.UNKNOWN
+    assert "return Made(..., parameters=[...])" in verdict.statement
+
+
+def test_rows_that_speculation_changes_are_refuted():
+    assert statuses(by_place((1, 3)), LAW)[LAW].status is Status.REFUTED
