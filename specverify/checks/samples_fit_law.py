@@ -15,6 +15,7 @@ from zlib import crc32
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions, ExaminedPart
+from specverify.checks.explaining.sampled_difference import sampled_difference
 from specverify.reference import Tokens
 from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
 from specverify.subjects.subject import SampledSetting
@@ -46,7 +47,8 @@ class FitRow(NamedTuple):
     method: str = ""
     """The way of sampling, a value of ``Method``."""
     example: str = ""
-    """A sentence about an impossible outcome that was sampled; "" if there is none."""
+    """A sentence about an impossible outcome that was sampled, or about the token whose share differs most; "" if none
+    differs."""
 
 
 def fit_row(
@@ -63,8 +65,15 @@ def fit_row(
     """
     seed = crc32(f"{conditions.seed}/{subject}/{setting.name}/{setting.method}/{against}".encode())
     samples = samples_for(law, setting.detect, stage_level(conditions.false_alarm), conditions.miss / 2)
+    counts: Mapping[Tokens, int] = {}
+
+    def sample(number: int, seed: int) -> Mapping[Tokens, int]:
+        nonlocal counts
+        counts = setting.sample(number, seed)
+        return counts
+
     fit = confirmed_fit(
-        setting.sample,
+        sample,
         law,
         samples=samples,
         false_alarm=conditions.false_alarm,
@@ -73,6 +82,8 @@ def fit_row(
         confirmation_factor=setting.confirmation_factor,
     )
     shown = fit.first if fit.second is None else fit.second
+    impossible = f"the impossible {shown.unsupported[0]} was sampled" if shown.unsupported else ""
+    differs = "" if fit.verdict is not FitVerdict.REFUTED else impossible or sampled_difference(counts, law)
     return FitRow(
         subject,
         setting.name,
@@ -88,7 +99,7 @@ def fit_row(
         fit.verdict is FitVerdict.FITS,
         0 if fit.second is None else fit.second.samples,
         setting.method.value,
-        f"the impossible {shown.unsupported[0]} was sampled" if shown.unsupported else "",
+        differs or impossible,
     )
 
 
@@ -160,7 +171,7 @@ def _examined(subject: str, setting: SampledSetting, conditions: Conditions) -> 
         counterexample=Counterexample(
             let=(f"setting {setting.name}", f"{wrong.samples} samples, then {wrong.confirmed_on} fresh ones"),
             then=statement,
-            because=(wrong.example,) if wrong.example else (),
+            fault=f"{wrong.example}: {setting.name}, {statement}" if wrong.example else "",
         ),
         figures=figures,
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from property_tests.checks.kernels.test_kernels import named
+from specverify.base.verdict import Status
 from specverify.checks.kernels import kernel_law_is_target
 from specverify.checks.kernels.kernel_law_is_target import DOUBT
 from specverify.testing import KernelConvention, check_kernel
@@ -51,3 +53,41 @@ def test_random_numbers_of_another_row_are_named_only_where_they_explain_every_a
     convention = KernelConvention(**planted.convention)
     verdicts = check_kernel(planted.kernel, convention, on_fail=None, quick=True, vocabularies=(5,), rows=2**10)
     assert named(verdicts, "law_is_target").counterexample.fault.startswith(says)
+
+
+def by_inverse_cdf(odd_row):
+    """Return a kernel whose draw of the last token in odd rows is made by ``odd_row(p, q, accepted, weights)``."""
+
+    def kernel(p, q, drafts, accept_uniforms, final_uniforms):
+        rows, gamma = drafts.shape
+        result = np.full((rows, gamma + 1), -1)
+        for b, tokens in enumerate(drafts):
+            n = 0
+            while n < gamma and accept_uniforms[b, n] * q[b, n, tokens[n]] < p[b, n, tokens[n]]:
+                n += 1
+            left = p[b, n] if n == gamma else np.maximum(p[b, n] - q[b, n], 0)
+            weights = left if left.any() else p[b, n]
+            weights = odd_row(p[b], n, weights) if b % 2 else weights
+            sums = np.cumsum(weights, dtype=np.float64)
+            place = np.searchsorted(sums, final_uniforms[b] * sums[-1], side="right")
+            result[b, : n + 1] = [*tokens[:n], min(place, np.flatnonzero(weights)[-1])]
+        return result
+
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("odd_row", "status"),
+    [
+        (lambda p, accepted, weights: p[accepted] if accepted == 2 else weights, Status.REFUTED),
+        (lambda p, accepted, weights: weights.astype(np.float16), Status.UNKNOWN),
+        (lambda p, accepted, weights: weights, Status.HOLDS),
+    ],
+    ids=["another draw", "another precision", "right"],
+)
+def test_a_row_with_another_result_in_another_place_has_no_law(odd_row, status):
+    kernel = by_inverse_cdf(odd_row)
+    (verdict,) = check_kernel(kernel, vocabularies=(7,), checks=["law_is_target"], on_fail=None)
+    assert verdict.status is status, verdict.statement
+    if status is Status.REFUTED:
+        assert "in a call with the same rows in another order" in str(verdict.counterexample.fault)

@@ -202,7 +202,7 @@ def test_a_race_that_nobody_looks_at_leaves_the_noise_to_another():
 def test_one_number_in_two_entries_is_no_race():
     found = noise("exponential")
     doubled = joined([found, found], np.concatenate)
-    with pytest.raises(NeedsValue, match="two of them are one number"):
+    with pytest.raises(NeedsValue, match="one number is the noise of two entries"):
         VectorRace(doubled, largest=True).law()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice, zip_longest
 from typing import Any
@@ -73,7 +74,7 @@ from specverify.checks.explaining.reused_rows import REUSED
 from specverify.checks.explaining.used_rows import REJECTED_CHANGES, wrong_row_used
 from specverify.checks.explaining.wrong_tokens import HeaviestPaths, draft_of_other_text, explain_token, quoted_row
 from specverify.laws.enumeration import program_law
-from specverify.laws.law import total_variation
+from specverify.laws.law import Law, total_variation
 from specverify.laws.paths import Path, outcomes_of
 from specverify.reference import Draws, LanguageModel, Pmf, Tokens
 from specverify.subjects.subject import EngineProgram, Trace
@@ -150,7 +151,8 @@ def program_counterexample(
     named, proved = _fault_of_first_rounds(program, engine, trace, rounds, (size, cells))
     of_rounds = named or _fault_of(rounds, engine, drawn, (model, size), cells, difference)
     named = _or_fault_of_queries((rounds, of_rounds), program, traces, difference)
-    named = (changed := or_none(_changed_p, named, law, expected, size)) or named
+    late = or_none(_one_late, None if program.split else asked, law, expected)
+    named = (changed := late or or_none(_changed_p, named, law, expected, size)) or named
     if not named:
         decisions = [path.decisions for _, path in heaviest]
         paths_drawn = HeaviestPaths(engine, expected, decisions, drawn[: len(heaviest)], cells)
@@ -206,6 +208,19 @@ def _read_fault(shown: Sequence[Reading], paths: int) -> str:
     """
     read = without_unseen_row(next((reading.fault for reading in shown if reading.fault), ""))
     return "" if UNDRAWN_WORDS in read or (is_by_other_text(read) and paths > 1) else read
+
+
+def _one_late(trace: Trace | None, law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> str:
+    """Return the sentence that every text of ``law`` is a right one behind the last token of the prompt; "" if not.
+
+    ``expected`` is the law of the right texts, and ``trace`` has the prompt; None: it is not known.
+    """
+    prompt, late = trace.texts[0][0] if trace else (), Counter[Any]()
+    for text, mass in expected.items():
+        late[(*prompt[-1:], *text[:-1])] += mass
+    if not prompt or total_variation(Law(dict(law)), late).high > NEAR_LAW:
+        return ""
+    return f"the answer begins with the last token of the prompt, {prompt[-1]}, and all new tokens come one place late"
 
 
 def _changed_p(named: str, law: Mapping[Any, Any], expected: Mapping[Any, Any], size: int) -> str:

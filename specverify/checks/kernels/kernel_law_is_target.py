@@ -54,6 +54,8 @@ class SituationLaws(NamedTuple):
     """An upper bound on the probability of uniforms within the margin of a breakpoint, which are not evaluated."""
     mixed: bool
     """Whether a row had another result beside other rows."""
+    two_answers: str = ""
+    """Describes such a row, if rounding does not explain it; "" if there is none."""
 
 
 def found_laws(rounds: KernelRounds) -> SituationLaws:
@@ -64,12 +66,13 @@ def found_laws(rounds: KernelRounds) -> SituationLaws:
     of rows is used. ``rounds`` is the kernel in one setting (gamma, vocabulary), with its cells.
     """
     settled, unsettled = list[tuple[GridCell, Tokens]](), list[GridCell]()
-    waiting, rows, mixed = list(rounds.cells), 0, False
+    waiting, rows, mixed, two_answers = list(rounds.cells), 0, False, ""
     most = (1 + REFINED) * rows_of(rounds.cells)
     cells = waiting
     while cells and (not rows or rows + rows_of(cells) <= most):
         looked = look(partial(launched, rounds, seed=rows), cells, seed=rows)
-        mixed = mixed or (not rows and _mixes(rounds, looked.others))
+        if not rows and looked.others:
+            mixed, two_answers = bool(_two_answers(rounds, looked.others, MARGIN)), _two_answers(rounds, looked.others)
         rows += rows_of(cells)
         settled += looked.settled
         unsettled += looked.unsettled
@@ -78,7 +81,12 @@ def found_laws(rounds: KernelRounds) -> SituationLaws:
             break
         cells = _of_one_situation(rounds, waiting)
     return SituationLaws(
-        _laws(rounds, settled, [*unsettled, *waiting]), settled, rows, max(blind_of(rounds).values()), mixed
+        _laws(rounds, settled, [*unsettled, *waiting]),
+        settled,
+        rows,
+        max(blind_of(rounds).values()),
+        mixed,
+        two_answers,
     )
 
 
@@ -93,16 +101,22 @@ def _of_one_situation(rounds: KernelRounds, cells: Sequence[GridCell]) -> list[G
     return list(cells[: situations.count(situations[0])]) if cells else []
 
 
-def _mixes(rounds: KernelRounds, cells: Sequence[GridCell]) -> bool:
-    """Return whether the results of a batch of rows depend on the order of the rows.
+def _two_answers(rounds: KernelRounds, cells: Sequence[GridCell], margin: float = DOUBT) -> str:
+    """Describe a row of a batch that has two results, if the rows are in two orders; return "" if there is none.
 
-    The rows have uniforms in ``cells``, boxes of uniforms. They are evaluated in two orders. ``rounds`` is the kernel
-    in one setting (gamma, vocabulary).
+    The rows have uniforms in ``cells``, boxes of uniforms, at least ``margin`` inside. With the default, a breakpoint
+    that rounding moves with the place of a row is no reason. ``rounds`` is the kernel in one setting (gamma,
+    vocabulary).
     """
-    if not cells:
-        return False
-    cases, uniforms = places_in(cells)
-    return bool((launched(rounds, cases, uniforms, seed=1) != launched(rounds, cases, uniforms, seed=2)).any())
+    cases, uniforms = places_in(cells, margin)
+    one, other = (launched(rounds, cases, uniforms, seed=seed) for seed in (1, 2))
+    differs = np.flatnonzero((one != other).any(axis=1))
+    if not len(differs):
+        return ""
+    row = int(differs[0])
+    first, second = (emitted_ids(rounds, answers[row].tolist()) for answers in (one, other))
+    described = described_row(rounds, int(cases[row]), uniforms[row], "a row")
+    return f"{described}: it gives {first}, and {second} in a call with the same rows in another order"
 
 
 def blind_of(rounds: KernelRounds) -> Counter[str]:
@@ -182,8 +196,9 @@ def examine_law(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Cond
     """Compare the law of every situation with the target's law; ``find`` computes the laws.
 
     A situation is a target, a draft model and a number of drafts. The largest total variation decides. The result is
-    unknown if rows depend on other rows, or if uniforms that were not evaluated (``blind_of``) may explain the
-    difference. ``rounds`` is the kernel in one setting (gamma, vocabulary).
+    unknown if rows seem to depend on other rows, or if uniforms that were not evaluated (``blind_of``) may explain the
+    difference. A row that certainly has two results refutes, because it has no law. ``rounds`` is the kernel in one
+    setting (gamma, vocabulary).
     """
     result = find()
     distances = {name: distance(rounds, name, law) for name, law in result.laws.items()}
@@ -194,6 +209,10 @@ def examine_law(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Cond
         example = _example(rounds, result, situation_named(rounds, worst))
         statement = f"TV = {_said(distances[worst])} from the target's"
         return Examination(statement, failed=True, rational=low == high, counterexample=example, figures=figures)
+    if result.two_answers:
+        then = "a row has another result in another place or beside other rows, so it has no law"
+        example = Counterexample((described_rounds(rounds),), then, fault=f"{then}: {result.two_answers}")
+        return Examination(then, failed=True, counterexample=example, figures=figures)
     if result.mixed:
         then = "a row is answered otherwise beside other rows, so no row has a law: see rows_are_independent"
         return Examination(then, unknown=True, figures=figures)

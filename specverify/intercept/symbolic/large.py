@@ -498,7 +498,8 @@ def check_unused(scores: Many) -> None:
             )
         if len(places) > 1 and not (np.diff(places) > 0).all() and len(np.unique(places)) < len(places):
             raise NeedsValue(
-                "equal-numbers", "the maximum of several random numbers is requested, and two of them are one number"
+                "compared-in-two-ways",
+                "the maximum of several random numbers is requested, and one number is the noise of two entries",
             )
 
 

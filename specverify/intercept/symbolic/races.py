@@ -611,7 +611,8 @@ def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
          for _, uniform, clock in racing], place)  # fmt: skip
     if len({id(uniform.known) for uniform in noise}) < len(noise):
         raise NeedsValue(
-            "equal-numbers", "the maximum of several random numbers is requested, and two of them are one number"
+            "compared-in-two-ways",
+            "the maximum of several random numbers is requested, and one number is the noise of two entries",
         )
     again = any(each.raced for each in known)
     if again and not all(each.runner and not each.runner.told if each.raced else True for each in known):
