@@ -56,7 +56,7 @@ from specverify.laws.deep_scenarios import (
     WIDE,
     WIDE_TREE,
 )
-from specverify.laws.scenarios import SCENARIOS, Scenario
+from specverify.laws.scenarios import CONFIDENT, SCENARIOS, Scenario
 from specverify.reference import Claim, Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, Verifier
 from specverify.reference.drafters.tree import Pick, independent, most_likely, tree_drafter, without_replacement
 from specverify.reference.kv_cache import tree_depths
@@ -96,7 +96,7 @@ class TreeDrafting(NamedTuple):
 MORE = tuple(Scenario("generic", 3, (0, 1, 0), 3, seed=seed) for seed in (6, 8))
 """Scenarios in which the residual after a rejection has several tokens, so that the test of the next sibling depends on
 it."""
-ALL = tuple(sorted((*SCENARIOS, *MORE), key=lambda scenario: (scenario.vocabulary, scenario.horizon)))
+ALL = tuple(sorted((*SCENARIOS, *MORE), key=lambda each: (each == CONFIDENT, each.vocabulary, each.horizon)))
 FEWER = tuple(
     scenario
     for scenario in ALL

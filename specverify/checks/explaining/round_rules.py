@@ -277,6 +277,9 @@ REPLACE_OF_ROW: Mapping[str, RowFormula] = {
     "max(p - q, 0) without its division by the sum: what is missing to 1 goes to the last token that has mass": (
         _rest_on_last_excess
     ),
+    "p where q is certain of the draft": lambda rows, drafts, i: (
+        rows.p[i] if rows.q[i][drafts[i]] == 1 else excess(rows.p[i], rows.q[i])
+    ),
     "max(p - q, 0) on the tokens with q > 0 alone": lambda rows, drafts, i: _or_p(
         [max(a - b, 0) if b > 0 else 0 * a for a, b in zip(rows.p[i], rows.q[i], strict=True)], rows.p[i]
     ),
