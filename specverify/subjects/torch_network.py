@@ -18,7 +18,7 @@ caches that return copies or that round to 16 bits, have no digest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -36,8 +36,8 @@ _Entries = list[list[int]]
 """Token ids or positions, by row."""
 MOST_POSITIONS = 2**16
 """More positions than the tokens of any scenario; some loops read their limit from the config of a network."""
-DIGESTS, LARGE_PRIME = 127, 2**61 - 1
-"""Number of digests; with a position they make a whole number below 2**23, which is exact in float32."""
+DIGESTS = 127
+"""Number of digests, a prime; with a position they make a whole number below 2**23, which is exact in float32."""
 HIDDEN = -1000
 """Values of an additive attention mask at or below this one hide an entry."""
 
@@ -118,14 +118,19 @@ class Network(torch.nn.Module):
         dropped = max(0, held + length - number)
         if dropped and window is None:
             raise ValueError(f"the cache returned {number} entries, expected {held + length}")
-        if attention_mask is None and window is None and entries.are_in_order(first + length):
-            texts = [[_Text(row[: first + query + 1]) for query in range(length)] for row in entries.tokens]
+        whole = window is None and _hides_nothing(attention_mask, batch, first + length)
+        if whole and entries.are_in_order(first + length):
+            texts = [[tuple(row[: first + query + 1]) for query in queries] for row in entries.tokens]
+            digests = [_digests(row)[first:] for row in entries.tokens]
         else:
             visible = _visible(attention_mask, (batch, length, number), first, dropped, window)
-            texts = [[entries.text(row, visible[row][query]) for query in range(length)] for row in range(batch)]
-        if window is None:
-            entries.keep_digests(held if number == held + length else first, texts)
-        rows = [[self._row(of_row[query].tokens) for query in queries] for of_row in texts]
+            read = range(length) if entries.values is not None and window is None else queries
+            of_all = [[entries.text(row, visible[row][query]) for query in read] for row in range(batch)]
+            texts = [of_row[-len(queries) :] for of_row in of_all]
+            digests = [[_digests(text)[-1] if text else 1 for text in of_row] for of_row in of_all]
+        if entries.values is not None and window is None:
+            _keep_digests(entries.values, held if number == held + length else first, digests)
+        rows = [[self._row(text) for text in of_row] for of_row in texts]
         logits = torch.tensor(np.array(rows), dtype=self.dtype, device=self.device)
         logits = logits[0] if flat else logits
         return logits if self.only_logits else NetworkOutput(logits, past if use_cache is not False else None)
@@ -180,28 +185,6 @@ def _held(past: Any) -> int:
     return int(past.get_seq_length())
 
 
-class _Text:
-    """The text that a token attends to, which it ends, and a digest of it: 1 to ``DIGESTS``."""
-
-    def __init__(self, tokens: Iterable[int] = ()) -> None:
-        self._tokens: list[int] = []
-        self._state = 0
-        for token in tokens:
-            self.append(token)
-
-    def append(self, token: int) -> None:
-        self._tokens.append(token)
-        self._state = (self._state * 1_000_003 + token + 2) % LARGE_PRIME
-
-    @property
-    def tokens(self) -> Tokens:
-        return tuple(self._tokens)
-
-    @property
-    def digest(self) -> int:
-        return 1 + self._state % DIGESTS
-
-
 class _Held(NamedTuple):
     """The entries of a cache, or of one pass without a cache: for each row, and in a row for each entry."""
 
@@ -218,45 +201,54 @@ class _Held(NamedTuple):
         """Return whether each row has ``number`` entries at positions 0, 1, ..., computed after the entries before."""
         if any(place != list(range(number)) for place in self.places):
             return False
-        return all(map(_are_of_text, self.tokens, self.digests))
+        return all(map(_belong_to, self.digests, self.tokens))
 
-    def text(self, row: int, visible: Sequence[bool]) -> _Text:
+    def text(self, row: int, visible: Sequence[bool]) -> Tokens:
         """Return the visible tokens of ``row``, in the order of their positions.
 
         The token 0 (``WRONG_POSITION``) is inserted for each missing position between two tokens, between two tokens
         with the same position, and after a token that was computed from another text.
         """
         entries = sorted((place, index) for index, place in enumerate(self.places[row]) if visible[index])
-        text = _Text()
-        for number, (place, index) in enumerate(entries):
+        tokens, digests = ([item[row][index] for _, index in entries] for item in (self.tokens, self.digests))
+        in_order = all(place == entries[0][0] + number for number, (place, _) in enumerate(entries))
+        if in_order and _belong_to(digests, tokens):
+            return tuple(tokens)
+        text: list[int] = []
+        for number, (place, _) in enumerate(entries):
             step = place - entries[number - 1][0] if number else 1
-            for _ in range(step - 1 if step else 1):
+            text += [*[WRONG_POSITION] * (step - 1 if step else 1), tokens[number]]
+            if digests[number] not in {0, _digests(text)[-1]}:
                 text.append(WRONG_POSITION)
-            text.append(self.tokens[row][index])
-            if self.digests[row][index] not in {0, text.digest}:
-                text.append(WRONG_POSITION)
-        return text
-
-    def keep_digests(self, begin: int, texts: Sequence[Sequence[_Text]]) -> None:
-        """Store the digests of ``texts``, one for each row and each new entry, in the values from entry ``begin`` on.
-
-        A value that would be rounded is left as it is.
-        """
-        if self.values is None or self.values[:, 0, begin:, 0].shape[1] < len(texts[0]):
-            return
-        new = self.values[:, 0, begin : begin + len(texts[0]), 0]
-        marks = torch.tensor([[MOST_POSITIONS * text.digest for text in of_row] for of_row in texts], dtype=new.dtype)
-        marked = torch.where(new >= 0, new + marks, new)
-        new.copy_(torch.where(marked - marks == new, marked, new))
+        return tuple(text)
 
 
-def _are_of_text(tokens: Sequence[int], digests: Sequence[int]) -> bool:
-    text = _Text()
-    for token, digest in zip(tokens, digests, strict=True):
-        text.append(token)
-        if digest not in {0, text.digest}:
-            return False
-    return True
+def _keep_digests(values: Any, begin: int, digests: Sequence[Sequence[int]]) -> None:
+    """Add the digests of new entries, ``[B, length]``, to ``values`` ``[B, 1, entries, 1]``, from entry ``begin`` on.
+
+    A value that would be rounded is left as it is. All are left if there are fewer entries than digests.
+    """
+    new = values[:, 0, begin : begin + len(digests[0]), 0]
+    if new.shape[1] < len(digests[0]):
+        return
+    marks = torch.tensor(digests, dtype=new.dtype) * MOST_POSITIONS
+    marked = torch.where(new >= 0, new + marks, new)
+    new.copy_(torch.where(marked - marks == new, marked, new))
+
+
+def _digests(tokens: Sequence[int]) -> list[int]:
+    """Return the digest of each beginning of the text ``tokens``, from its first token on: 1 to ``DIGESTS``.
+
+    It is the sum of the tokens, each times a weight of its index, modulo ``DIGESTS``.
+    """
+    weights = 1 + (np.arange(1, len(tokens) + 1) * 2_654_435_761 % 2**32 >> 16) % (DIGESTS - 1)
+    sums = np.cumsum((np.array(tokens, dtype=np.int64) + 2) * weights)
+    return (1 + sums % DIGESTS).tolist()  # type: ignore[no-any-return]
+
+
+def _belong_to(digests: Sequence[int], tokens: Sequence[int]) -> bool:
+    """Return whether all known ``digests`` are those of the beginnings of the text ``tokens``."""
+    return all(seen in {0, right} for seen, right in zip(digests, _digests(tokens), strict=True))
 
 
 def _stored(past: Any, ids: _Entries, positions: _Entries) -> tuple[_Held, Any]:
@@ -290,6 +282,10 @@ def _window(past: Any) -> int | None:
     if not getattr(layer, "is_sliding", False):
         return None
     return int(getattr(layer, "sliding_window", None) or layer.max_cache_len)
+
+
+def _hides_nothing(mask: Any, batch: int, entries: int) -> bool:
+    return mask is None or (tuple(mask.shape) == (batch, entries) and bool(mask.all()))
 
 
 def _visible(
