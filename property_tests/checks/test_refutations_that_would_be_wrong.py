@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import random
+import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from specverify.base.verdict import Status
+from specverify.checks import Case, Conditions
+from specverify.checks.program_is_its_draws import examine_refuted
 from specverify.intercept.cpython.addresses import addresses_moved
+from specverify.subjects.subject import EngineProgram, Subject
 from specverify.testing import Made, check_engine
 
 LAW = "law_is_target"
@@ -91,6 +96,29 @@ def in_any_order(scenario):
 def test_an_engine_whose_order_depends_on_addresses_is_not_refuted():
     verdict = statuses(in_any_order, LAW)[LAW]
     assert verdict.status in {Status.UNKNOWN, Status.HOLDS}, verdict.statement
+
+
+def case_of(run):
+    """Return the case of a check that has refuted the program ``run``."""
+    program = EngineProgram("it", lambda: nullcontext(run), dict)
+    return Case(Subject("it", "", frozenset()), program, lambda _: None)
+
+
+def by_the_clock(draws):
+    draws.categorical((0.5, 0.5), ("token",))
+    return (int(time.time()) % 2,)
+
+
+def by_its_draws(draws):
+    return (draws.categorical((0.5, 0.5), ("token",)),)
+
+
+@pytest.mark.usefixtures("modules_searched")
+def test_a_refuted_case_is_unknown_if_it_depends_on_more_than_its_draws():
+    found = examine_refuted(case_of(by_the_clock), Conditions())
+    assert found.unknown
+    assert "it is not a function of the draws that are answered" in found.statement
+    assert examine_refuted(case_of(by_its_draws), Conditions()) is None
 
 
 def test_addresses_move():
