@@ -30,24 +30,25 @@ def examine(situation: InScenario | EngineProgram, conditions: Conditions) -> Ex
     ``conditions`` limits the enumeration. ``situation`` is the decoder or the engine.
     """
     bearing = bearing_of(situation)
-    alike = _as_without_speculation(situation, conditions) if isinstance(situation, EngineProgram) else None
-    return alike or compare(bearing, conditions, bearing.target(), "the target's")
+    expected, unexplained = bearing.target(), conditions._replace(explained=False)
+    result = compare(bearing, unexplained, expected, "the target's")
+    if not result.failed:
+        return result
+    alike = _as_without_speculation(situation, unexplained) if isinstance(situation, EngineProgram) else None
+    return alike or compare(bearing, conditions, expected, "the target's")
 
 
 def _as_without_speculation(program: EngineProgram, conditions: Conditions) -> Examination | None:
-    """Return the unknown result of rows whose laws differ from those of calls of their own as without speculation.
+    """Return the unknown result of a batch that has the same law without speculation; None for other programs.
 
-    The expected law of a row is that of a call without speculation of its own. A row may differ from it because its
-    parameters belong to its place in the batch. Then speculation changes nothing, so a batch ``program`` is not refuted
-    if the same batch without speculation has the same law. Returns None for all other results.
+    ``program`` has another law than the target's. The expected law of a row is that of a call without speculation of
+    its own. A row may differ from it because its parameters belong to its place in the batch. Then speculation changes
+    nothing, so the batch is not refuted.
     """
     if program.plain is None or program.split is None or program.each != "row":
         return None
-    bearing, unexplained = of_engine(program), conditions._replace(explained=False)
-    if not compare(bearing, unexplained, bearing.target(), "the target's").failed:
-        return None
     without = law_of_opened(program.plain, conditions.run_limit, conditions.jobs).probabilities
-    result = compare(bearing, unexplained, without, "that without speculation")
+    result = compare(of_engine(program), conditions, without, "that without speculation")
     return None if result.failed else result._replace(statement=LIKE_PLAIN.format(name=program.name), unknown=True)
 
 

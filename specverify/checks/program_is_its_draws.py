@@ -54,7 +54,16 @@ from specverify.laws.paths import paths
 from specverify.laws.rounding import FLOAT32, spacing
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Draws
-from specverify.subjects.subject import EngineProgram, GivenCall, InScenario, Intercepted, Subject, Variant, emitted_by
+from specverify.subjects.subject import (
+    EngineProgram,
+    GivenCall,
+    InScenario,
+    Intercepted,
+    Situation,
+    Subject,
+    Variant,
+    emitted_by,
+)
 
 PATHS = 40
 TAPES = 4
@@ -203,20 +212,17 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
 
     ``conditions`` has the number of replays and the seed. ``subject`` has all programs of the engine.
     """
-    opened = [("with speculation", program.open), ("without", program.plain)]
     examinations = []
-    for which, made in opened:
-        if made is not None:
-            with made() as run:
-                number_of_replays = min(program.replays, conditions.replays)
-                replays, result = _in_the_open(run, number_of_replays, conditions.seed, probe=program.observed_calls)
-                where = f"{described(program)}, {which}"
-                examination = _said_of_seeds(_said(subject, replays, result, where), replays, where)
-                number = _numbers_for(program, replays, len(subject.programs), conditions)
-                examination = _in_both_directions(examination, run, number, conditions.seed, where)
-            examinations.append(examination)
-            if examinations[-1].unknown:
-                return examinations[-1]
+    for where, opened in _calls_of(program):
+        with opened as run:
+            number_of_replays = min(program.replays, conditions.replays)
+            replays, result = _in_the_open(run, number_of_replays, conditions.seed, probe=program.observed_calls)
+            examination = _said_of_seeds(_said(subject, replays, result, where), replays, where)
+            number = _numbers_for(program, replays, len(subject.programs), conditions)
+            examination = _in_both_directions(examination, run, number, conditions.seed, where)
+        examinations.append(examination)
+        if examinations[-1].unknown:
+            return examinations[-1]
     figures = {
         "replays": min(item.figures["replays"] for item in examinations),
         "probe": [line for item in examinations for line in item.figures["probe"]],
@@ -226,6 +232,19 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
         "fed_runs": min(item.figures["fed_runs"] for item in examinations),
     }
     return examinations[0]._replace(figures=figures)
+
+
+def _calls_of(situation: Situation) -> Iterator[tuple[str, AbstractContextManager[Callable[[Draws], Any]]]]:
+    """Yield (name, context manager of the program) for the foreign calls in ``situation``.
+
+    An engine has a call with speculation, and may have one without. A verifier has one. Other situations have none.
+    """
+    if isinstance(situation, EngineProgram):
+        yield f"{described(situation)}, with speculation", situation.open()
+        if situation.plain is not None:
+            yield f"{described(situation)}, without", situation.plain()
+    elif isinstance(situation, InScenario) and situation.variant.intercepted is not None:
+        yield described(situation), nullcontext(whole_run(situation.decoder, situation.prompt))
 
 
 def _numbers_for(program: EngineProgram, replays: Replays, cases: int, conditions: Conditions) -> _RunNumbers:
@@ -273,13 +292,7 @@ def examine_refuted(case: Case, conditions: Conditions) -> Examination | None:
     something other than its draws, such as the addresses of its objects, has no law that could be refuted.
     ``conditions`` has the seed.
     """
-    here, runs = case.situation, list[tuple[str, AbstractContextManager[Callable[[Draws], Any]]]]()
-    if isinstance(here, EngineProgram):
-        runs = [(f"{described(here)}, with speculation", here.open())]
-        runs += [(f"{described(here)}, without", here.plain())] if here.plain else []
-    elif isinstance(here, InScenario) and here.variant.intercepted is not None:
-        runs = [(described(here), nullcontext(whole_run(here.decoder, here.prompt)))]
-    for where, opened in runs:
+    for where, opened in _calls_of(case.situation):
         with opened as run:
             replays, _ = _in_the_open(run, REPLAYS_OF_REFUTED, conditions.seed, probe=False)
         if replays.fault:

@@ -82,8 +82,9 @@ def fit_row(
         confirmation_factor=setting.confirmation_factor,
     )
     shown = fit.first if fit.second is None else fit.second
-    impossible = f"the impossible {shown.unsupported[0]} was sampled" if shown.unsupported else ""
-    differs = "" if fit.verdict is not FitVerdict.REFUTED else impossible or sampled_difference(counts, law)
+    example = sampled_difference(counts, law) if fit.verdict is FitVerdict.REFUTED else ""
+    if shown.unsupported:
+        example = f"the impossible {shown.unsupported[0]} was sampled"
     return FitRow(
         subject,
         setting.name,
@@ -99,7 +100,7 @@ def fit_row(
         fit.verdict is FitVerdict.FITS,
         0 if fit.second is None else fit.second.samples,
         setting.method.value,
-        differs or impossible,
+        example,
     )
 
 

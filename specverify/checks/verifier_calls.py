@@ -32,7 +32,7 @@ ORDINARY = (0.25, 0.75)
 MOST_LEFT_OUT = 8_000
 """The most paths of rounds after one text that are left out because they are rare, as ``RunBudget`` counts them."""
 MOST_COMBINED = 3
-"""Any so many drafts of a call have every combination of their tokens; see ``checksums``."""
+"""Any set of this many drafts of a call has every combination of tokens (``checksums``)."""
 SAID = (NeedsValue, NotAFunctionOfItsDraws)
 """Errors that the examination raises and not the verifier."""
 

@@ -34,10 +34,8 @@ from specverify.subjects.seeded import seeded
 
 UNLIKE_PROMPTS: tuple[Tokens, ...] = ((0, 1, 0), (1,))
 """Prompts of different length, of which an engine may pad the shorter one."""
-
-
 BEYOND = 64
-"""A stream that seems to end by itself is closed after so many tokens more than wanted."""
+"""Most tokens that are read beyond the wanted number, from a stream that seems to end by itself."""
 
 
 class EngineForm(NamedTuple):
@@ -92,7 +90,8 @@ def _form_given(calls: Sequence[ProbedCall], give: Callable[[Tokens], Any]) -> E
                 answer = _answer(call, give)
                 if isinstance(answer, Stream):
                     ends.append(answer.ended)
-                    growing += [grows(answer)] if len(answer.pieces) > 1 else []
+                    if len(answer.pieces) > 1:
+                        growing.append(grows(answer))
                 result = read_answer_rows(answer, len(call.prompts) if call.batched else None)
         except (TypeError, AttributeError):
             raise

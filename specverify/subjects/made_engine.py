@@ -69,6 +69,7 @@ from specverify.subjects.requests import (
 )
 from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import (
+    FIRST_LOOK,
     EngineProgram,
     NothingAllowed,
     SampledSetting,
@@ -148,8 +149,6 @@ Longer texts are in ``LONG_SCENARIOS``, thresholds and large vocabularies in ``W
 rows are one-hot."""
 SEVERAL_ROUNDS = Scenario("generic", 2, (0, 1, 0), 7, seed=26)
 """The scenario of samples of several rounds."""
-FIRST_LOOK = 0.25
-"""Total variation that a first look at fewer samples detects."""
 CERTAIN_SCENARIOS = (*LONG_SCENARIOS, *WRITTEN_OUT)
 MOST_QUERIES = 4096
 """Number of queries of a run that are kept; if a run with a constraint raises an error, the last of them explain it."""

@@ -88,6 +88,10 @@ class Cost(NamedTuple):
     """The cost of one run."""
 
 
+FIRST_LOOK = 0.25
+"""The larger total variation that the first of two samples detects, for settings of foreign code."""
+
+
 class SampledSetting(NamedTuple):
     """A subject at one setting that can only be sampled; its expected law is computed independently.
 

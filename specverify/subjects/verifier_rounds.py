@@ -33,7 +33,7 @@ from specverify.reference.rounds import initial_state
 from specverify.subjects.algorithm import float_task
 from specverify.subjects.remembered_calls import remembered
 from specverify.subjects.seeded import seeded
-from specverify.subjects.subject import Context, Intercepted, SampledSetting, Variant
+from specverify.subjects.subject import FIRST_LOOK, Context, Intercepted, SampledSetting, Variant
 
 Decide = Callable[[Draws, State, Draft], Any]
 """``decide(draws, state, draft)`` returns the tokens of a round, or ``Undecided`` if the last one may stay symbolic."""
@@ -75,7 +75,7 @@ def setting_of_decoder(
         sample=partial(_sample, make, task),
         law=partial(_law, task),
         detect=0.05,
-        first_look=0.25,
+        first_look=FIRST_LOOK,
     )
 
 

@@ -18,6 +18,12 @@ _SIZES = range(48, 513, 16)
 ``object`` and ``complex``."""
 _HEADER = 33
 """Bytes of an empty object of type ``bytes``."""
+_MAKERS: tuple[Callable[[], Any], ...] = (
+    object,
+    partial(complex, 1.0),
+    *(partial(bytes, size - _HEADER) for size in _SIZES),
+)
+"""Each makes an object of another size."""
 _BLOCKS = 64
 """Number of blocks of each size that are taken; half of them are given back."""
 
@@ -28,13 +34,9 @@ def addresses_moved(number: int) -> Iterator[None]:
 
     ``number`` selects the order.
     """
-    held = [_scattered(make, order) for make, order in zip(_makers(), _orders(number), strict=True)]
+    held = [_scattered(make, order) for make, order in zip(_MAKERS, _orders(number), strict=True)]
     yield
     del held
-
-
-def _makers() -> list[Callable[[], Any]]:
-    return [object, partial(complex, 1.0), *(partial(bytes, size - _HEADER) for size in _SIZES)]
 
 
 def _scattered(make: Callable[[], Any], order: list[int]) -> list[Any]:
@@ -48,4 +50,4 @@ def _scattered(make: Callable[[], Any], order: list[int]) -> list[Any]:
 @lru_cache(maxsize=256)
 def _orders(number: int) -> list[list[int]]:
     generator = random.Random(number)  # noqa: S311 - an order that can be repeated
-    return [generator.sample(range(_BLOCKS), _BLOCKS) for _ in _makers()]
+    return [generator.sample(range(_BLOCKS), _BLOCKS) for _ in _MAKERS]
