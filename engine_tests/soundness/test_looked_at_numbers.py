@@ -49,7 +49,7 @@ def of_its_attributes():
 
 def of_what_it_shows():
     u = random.random()
-    return u if "Lazy" in repr(u) else u**1.3
+    return u if "Symbolic" in repr(u) else u**1.3
 
 
 def of_its_size():
@@ -90,8 +90,8 @@ def test_a_verifier_that_looks_at_its_numbers_is_unknown_with_the_reason_and_the
     verdict = asked(of_coin(uniform))
     assert verdict.status is Status.UNKNOWN
     assert verdict.figures["function_of_draws"] is False
-    assert "for its random numbers it" in verdict.statement
-    assert verdict.statement.endswith("or let samples decide (sampled=True)")
+    assert "for its random numbers it" in verdict.statement or "with the same random numbers" in verdict.statement
+    assert verdict.statement.endswith("let samples decide (sampled=True)")
 
 
 def of_an_expected_type():
@@ -152,7 +152,7 @@ def test_a_race_is_run_again_with_clocks_that_ring_in_its_order():
     def raced_otherwise(p, q, draft_tokens):
         weights = torch.from_numpy(np.ascontiguousarray(p[-1]))
         clocks = torch.empty_like(weights).exponential_()
-        scores = weights / clocks if type(clocks) is not torch.Tensor else weights**2 / clocks
+        scores = weights / clocks if type(clocks) is not torch.Tensor else clocks / weights
         return [*draft_tokens.tolist(), int(scores.argmax())]
 
     assert asked(raced).status is Status.HOLDS
