@@ -59,7 +59,7 @@ def told(monkeypatch, readings):
 
 
 def reading(now, ran=0.0, idle=0.0, **threads):
-    return own_time._Times(now, threads, ran, idle)
+    return own_time._Readings(now, threads, ran, idle)
 
 
 def test_a_clock_leaves_out_what_a_thread_waits(monkeypatch):

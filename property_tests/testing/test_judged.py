@@ -10,7 +10,7 @@ import pytest
 from specverify.base.verdict import Status, Verdict
 from specverify.testing import SpeculationRefuted, SpeculationUndecided
 from specverify.testing.judged import examined, fault_of, offered
-from specverify.testing.plans import Plan
+from specverify.testing.plans import CheckPlan
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from specverify.testing.plans import Plan
 )
 def test_a_limit_longer_than_the_usual_one_is_kept_where_no_share_of_a_run_is_shorter(how, share, seconds):
     given = []
-    plan = Plan("a plan", (), lambda names, limit, known: [given.append(limit)][:0], how)
+    plan = CheckPlan("a plan", (), lambda names, limit, known: [given.append(limit)][:0], how)
     token = offered.set(share)
     try:
         assert not list(examined(plan, (), {}))
@@ -29,7 +29,7 @@ def test_a_limit_longer_than_the_usual_one_is_kept_where_no_share_of_a_run_is_sh
 
 
 def test_beside_a_refutation_the_undecided_checks_are_listed_without_their_reasons():
-    plan = Plan("a plan", (), lambda names, limit, known: [], {})
+    plan = CheckPlan("a plan", (), lambda names, limit, known: [], {})
     unknown = Verdict("it", "acceptance_is_optimal", Status.UNKNOWN, "the reason")
     refuted = Verdict("it", "law_is_target", Status.REFUTED, "the laws differ")
     alone, beside = fault_of(plan, [unknown]), fault_of(plan, [refuted, unknown])

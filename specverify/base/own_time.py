@@ -28,7 +28,7 @@ _INTERVAL = 0.05
 _clock_gettime: Callable[[int], float] = getattr(time, "clock_gettime", lambda clock: 0.0)
 
 
-class _Times(NamedTuple):
+class _Readings(NamedTuple):
     """What the system reports about a process and the machine, in seconds since arbitrary beginnings."""
 
     now: float
@@ -72,7 +72,7 @@ def _clock_of(process: int) -> Clock:
     return now
 
 
-def _waited_between(first: _Times, second: _Times) -> float:
+def _waited_between(first: _Readings, second: _Readings) -> float:
     """Return for how many seconds threads of a process waited for a processor between two readings.
 
     Nothing tells how long threads waited that have ended since. If there were any, they may have waited whenever no
@@ -88,14 +88,14 @@ def _waited_between(first: _Times, second: _Times) -> float:
     return max(waited, 0.0)
 
 
-def _read(process: int) -> _Times:
+def _read(process: int) -> _Readings:
     threads = _times_of_threads(f"/proc/{process or 'self'}/task")
     ran = idle = 0.0
     if threads:
         with suppress(OSError):  # the process has ended
             ran = _clock_gettime(_clock_id(process) if process else time.CLOCK_PROCESS_CPUTIME_ID)
         idle = _idle_seconds()
-    return _Times(monotonic(), threads, ran, idle)
+    return _Readings(monotonic(), threads, ran, idle)
 
 
 def _times_of_threads(folder: str) -> dict[str, tuple[float, float]]:

@@ -52,7 +52,7 @@ class Condition(NamedTuple):
     relation: str
 
 
-class End(NamedTuple):
+class PathEnd(NamedTuple):
     """The end of a path through the tree of one round: the emitted tokens, the probability, and the assumed conditions.
 
     ``weight`` is the probability of the path, the product of the probabilities of its draws. ``asked`` has the
@@ -180,7 +180,7 @@ def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Seq
     return "" if positive else "no term is known to be positive"
 
 
-def ends_of(node: Any, tables: Tables, known: Sequence[Condition], path: End, where: str) -> Iterator[End]:
+def ends_of(node: Any, tables: Tables, known: Sequence[Condition], path: PathEnd, where: str) -> Iterator[PathEnd]:
     """Yield the end of every path that goes through ``node``, a node of the tree of one round.
 
     ``path`` has the weight and the conditions of the path from the root to ``node``. ``known`` are the conditions that
@@ -232,7 +232,7 @@ def _positive(polynomial: Polynomial, tables: Tables) -> Signed:
     return tables.numbers[key(polynomial)], frozenset({1})
 
 
-def term_of(item: Any, end: End, share: Ratio, tables: Tables, axioms: Sequence[Condition], where: str) -> Term:
+def term_of(item: Any, end: PathEnd, share: Ratio, tables: Tables, axioms: Sequence[Condition], where: str) -> Term:
     """Return what the path ``end`` adds to the probability of an outcome: its weight, and the conditions for it.
 
     The conditions are those of the path. ``item`` may remove some of them: conditions of the form "the probability of
@@ -336,7 +336,7 @@ def check_place(place: Any, tables: Tables, vocabulary: int, where: str) -> Coun
     target's probability.
     """
     rows, axioms = _rows(place["rows"], vocabulary)
-    ends = list(ends_of(place["tree"], tables, axioms, End((), Ratio(ONE)), where))
+    ends = list(ends_of(place["tree"], tables, axioms, PathEnd((), Ratio(ONE)), where))
     text, remaining = tuple(place["text"]), place["remaining"]
     require(any(len(end.tokens) > remaining for end in ends), f"{where}: more tokens come out than are left")
     counted = Counter(paths=len(ends))

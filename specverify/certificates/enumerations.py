@@ -31,7 +31,7 @@ Tokens = tuple[Any, ...]
 Law = dict[Tokens, Fraction]
 
 
-class Known(NamedTuple):
+class KnownInterval(NamedTuple):
     """The interval ``low`` to ``high`` in which one uniform number lies, given the draws so far.
 
     ``uniform`` states whether the number is uniform in this interval. After a comparison with other numbers it is not.
@@ -120,7 +120,7 @@ def _added_up(tree: Any, near: Fraction, bound: Fraction, where: str) -> tuple[L
     a draw may state. Raises ``CertificateRefused`` for an invalid node; ``where`` names the tree in messages.
     """
     law, omitted, counted = Law(), Fraction(0), Counter[str]()
-    waiting: list[tuple[Any, Fraction, Mapping[int, Known]]] = [(tree, Fraction(1), {})]
+    waiting: list[tuple[Any, Fraction, Mapping[int, KnownInterval]]] = [(tree, Fraction(1), {})]
     while waiting:
         node, mass, known = waiting.pop()
         if node is None:
@@ -145,8 +145,8 @@ def _added_up(tree: Any, near: Fraction, bound: Fraction, where: str) -> tuple[L
 
 
 def _constrained(
-    node: Mapping[str, Any], weights: Sequence[Fraction], known: Mapping[int, Known], near: Fraction, where: str
-) -> Sequence[Mapping[int, Known]]:
+    node: Mapping[str, Any], weights: Sequence[Fraction], known: Mapping[int, KnownInterval], near: Fraction, where: str
+) -> Sequence[Mapping[int, KnownInterval]]:
     """Return, for each outcome of the draw ``node``, the intervals in which the uniform numbers lie after it.
 
     ``known`` maps the index of a number to its interval before the draw; ``weights`` are the probabilities of the
@@ -155,7 +155,7 @@ def _constrained(
     divide the interval of the number, or if a probability differs from the relative length of its interval by more than
     ``near``.
     """
-    numbers = {number: known.get(number, Known()) for number in node["of"]}
+    numbers = {number: known.get(number, KnownInterval()) for number in node["of"]}
     if "cells" not in node:
         require(node["site"][-2:-1] in (["below"], ["between"]), f"{where}: the intervals of its answers are missing")
         return [{**known, **{number: one._replace(uniform=False) for number, one in numbers.items()}}] * len(weights)
@@ -167,7 +167,7 @@ def _constrained(
     for weight, (low, high) in zip(weights, cells, strict=True):
         wrong = one.uniform and abs(weight - (high - low) / (one.high - one.low)) > near
         require(wrong, f"{where}: a probability of {float(weight)} is not the share of its interval")
-    return [{**known, number: Known(*cell, one.uniform)} for cell in cells]
+    return [{**known, number: KnownInterval(*cell, one.uniform)} for cell in cells]
 
 
 def _check_sum(masses: Sequence[Fraction], near: Fraction, where: str) -> None:

@@ -87,9 +87,9 @@ def sampled_engine(package: str, *, name: str, requirement: str, call: str) -> E
     """Return an engine for a library whose random draws cannot be intercepted, so that its texts are only sampled.
 
     ``package`` is the ``__name__`` of the engine's folder. The folder has a module ``rows`` with a function ``rows()``.
-    It returns name -> ``subjects.decoding.Row`` (the texts to sample, and their law), one for each subject. ``name`` is
-    the name of the library, ``requirement`` the argument of ``pip install``, and ``call`` the name of the library's
-    function that is sampled.
+    It returns name -> ``subjects.decoding.EngineRow`` (the texts to sample, and their law), one for each subject.
+    ``name`` is the name of the library, ``requirement`` the argument of ``pip install``, and ``call`` the name of the
+    library's function that is sampled.
     """
     prefix = package.rpartition(".")[2]
     summary = f"every way in which it speculates, in every situation: {prefix}:all/NAME each"

@@ -65,7 +65,7 @@ STATISTICS: Mapping[str, tuple[str, str]] = {
 }
 
 
-class _Emitted(NamedTuple):
+class _EmittedToken(NamedTuple):
     token: int
     text: Tokens
     """Tokens before the emitted one."""
@@ -94,7 +94,7 @@ class Engine:
         A ``prompt`` of None is the prompt of the scenario.
         """
         prompt = self.models.prompt if prompt is None else tuple(prompt)
-        emitted: list[_Emitted] = []
+        emitted: list[_EmittedToken] = []
         while not self._is_over(emitted):
             text = prompt + tuple(item.token for item in emitted)
             raw = self.models.target(text)
@@ -107,8 +107,8 @@ class Engine:
         A ``prompt`` of None is the prompt of the scenario.
         """
         prompt = self.models.prompt if prompt is None else tuple(prompt)
-        emitted: list[_Emitted] = []
-        rounds: list[tuple[Tokens, list[_Emitted]]] = []
+        emitted: list[_EmittedToken] = []
+        rounds: list[tuple[Tokens, list[_EmittedToken]]] = []
         while not self._is_over(emitted):
             text = prompt + tuple(item.token for item in emitted)
             drafts: Tokens = ()
@@ -122,26 +122,26 @@ class Engine:
                     emitted.append(item)
         return self._answer(prompt, emitted, rounds, self)
 
-    def _verified(self, text: Tokens, drafts: Tokens) -> list[_Emitted]:
-        new: list[_Emitted] = []
+    def _verified(self, text: Tokens, drafts: Tokens) -> list[_EmittedToken]:
+        new: list[_EmittedToken] = []
         for token in drafts:
             at = text + tuple(item.token for item in new)
             q, raw = self.models.draft(at), self.models.target(at)
             p = _processed(raw)
             if self.rng.random() < p[token] / q[token]:
-                new.append(_Emitted(token, at, p, raw, "accepted", q))
+                new.append(_EmittedToken(token, at, p, raw, "accepted", q))
                 continue
             left = np.maximum(p - q, 0)
             left = left if left.sum() > 0 else p
-            return [*new, _Emitted(_inverse(left / left.sum(), self.rng.random()), at, p, raw, "replaced", q)]
+            return [*new, _EmittedToken(_inverse(left / left.sum(), self.rng.random()), at, p, raw, "replaced", q)]
         at = text + drafts
         return [*new, self._drawn(at, self.models.target(at), "bonus")]
 
-    def _drawn(self, text: Tokens, raw: Any, kind: str) -> _Emitted:
+    def _drawn(self, text: Tokens, raw: Any, kind: str) -> _EmittedToken:
         p = _processed(raw)
-        return _Emitted(_inverse(p, self.rng.random()), text, p, raw, kind)
+        return _EmittedToken(_inverse(p, self.rng.random()), text, p, raw, kind)
 
-    def _is_over(self, emitted: Sequence[_Emitted]) -> bool:
+    def _is_over(self, emitted: Sequence[_EmittedToken]) -> bool:
         if len(emitted) >= self.models.horizon:
             return True
         return bool(emitted) and self.models.eos is not None and emitted[-1].token == self.models.eos
@@ -149,7 +149,7 @@ class Engine:
     # What is returned.
 
     def _answer(
-        self, prompt: Tokens, emitted: list[_Emitted], rounds: Any, told: Engine
+        self, prompt: Tokens, emitted: list[_EmittedToken], rounds: Any, told: Engine
     ) -> tuple[Tokens, dict[str, Any]]:
         new = tuple(item.token for item in emitted)
         self.completed += len(new)
@@ -165,7 +165,7 @@ class Engine:
             **(told._statistics(prompt, new, rounds) if rounds else {}),
         }
 
-    def _raw(self, place: int, emitted: list[_Emitted]) -> float:
+    def _raw(self, place: int, emitted: list[_EmittedToken]) -> float:
         item = emitted[place]
         row = item.raw
         if self.fault == "raw read after temperature":
@@ -174,7 +174,7 @@ class Engine:
             row = emitted[min(place + (item.kind == "accepted"), len(emitted) - 1)].raw
         return float(row[item.token])
 
-    def _processed_list(self, emitted: list[_Emitted], rounds: Any) -> list[float | None]:
+    def _processed_list(self, emitted: list[_EmittedToken], rounds: Any) -> list[float | None]:
         result: list[float | None] = []
         for place, item in enumerate(emitted):
             if self.fault == "bonus has none" and item.kind == "bonus":
@@ -188,7 +188,7 @@ class Engine:
                     result.append(_log(float(new[-1].row[token])))
         return result
 
-    def _row(self, place: int, emitted: list[_Emitted]) -> Any:
+    def _row(self, place: int, emitted: list[_EmittedToken]) -> Any:
         """Return the target's row from which the log-probability of ``emitted[place]`` is computed.
 
         Without a fault this is the row from which the token was drawn.
@@ -205,7 +205,7 @@ class Engine:
         }
         return wrong.get(self.fault, item.row)
 
-    def _mass(self, item: _Emitted, row: Any) -> float:
+    def _mass(self, item: _EmittedToken, row: Any) -> float:
         mass = float(row[item.token])
         if item.kind != "accepted":
             return mass
@@ -213,7 +213,7 @@ class Engine:
             return min(1.0, mass / float(item.draft[item.token]))
         return 1.0 if self.fault == "accepted are certain" else mass
 
-    def _sum(self, emitted: list[_Emitted], rounds: Any) -> float:
+    def _sum(self, emitted: list[_EmittedToken], rounds: Any) -> float:
         total = sum(_log(float(item.row[item.token])) for item in emitted)
         if self.fault == "sum counts rejected":
             for drafts, new in rounds:
@@ -221,7 +221,7 @@ class Engine:
                     total += _log(float(new[-1].draft[drafts[len(new) - 1]]))
         return total
 
-    def _top(self, place: int, emitted: list[_Emitted]) -> list[tuple[int, float]]:
+    def _top(self, place: int, emitted: list[_EmittedToken]) -> list[tuple[int, float]]:
         item = emitted[0] if self.fault == "list of the first row" else emitted[place]
         row = item.draft if self.fault == "list of the draft" and item.draft is not None else item.row
         order = sorted(range(len(row)), key=lambda token: (-row[token], token))
@@ -230,7 +230,7 @@ class Engine:
         listed = [(token, _log(float(row[token]))) for token in order[:TOP]]
         return listed[::-1] if self.fault == "least probable first" else listed
 
-    def _scores(self, emitted: list[_Emitted]) -> list[Any]:
+    def _scores(self, emitted: list[_EmittedToken]) -> list[Any]:
         rows = []
         for item in emitted:
             if self.fault == "scores lack the bonus" and item.kind == "bonus" and len(emitted) > 1:

@@ -42,7 +42,7 @@ from specverify.run.course import Course, going_on, with_course
 from specverify.run.sequential_samples import (
     Judge,
     SamplingPlan,
-    Stage,
+    SamplingStage,
     joint_verdicts,
     planned_law,
     seeds_of,
@@ -222,7 +222,7 @@ def judged(
         course = going_on(course, law.samples, judge.evidence)
         verdicts = with_course(joint_verdicts(judge, watched, [f"{number} of {campaign.blocks} blocks"]), course)
         progress(subject.name, number)
-        if stage_of(judge, watched) is Stage.DECIDED:
+        if stage_of(judge, watched) is SamplingStage.DECIDED:
             break
     return verdicts
 

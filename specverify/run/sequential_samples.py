@@ -134,8 +134,8 @@ def sampled_verdicts(
     watched = watched_couples(sampler.name, plan, judge.cell, judge.most_samples)
     repeats = _repeats(sampler, next(seeds), min(FIRST_CALL, plan.largest_call))
     done, calls, course = 0, 0, Course()
-    while done < judge.most_samples and (stage := stage_of(judge, watched)) is not Stage.DECIDED:
-        steps = 0 if stage is Stage.NEEDS_CALLS and not watched.repeats() else calls
+    while done < judge.most_samples and (stage := stage_of(judge, watched)) is not SamplingStage.DECIDED:
+        steps = 0 if stage is SamplingStage.NEEDS_CALLS and not watched.repeats() else calls
         size = _size(steps, plan.largest_call, judge.most_samples - done)
         answers = answered(sampler, next(seeds), size), answered(sampler, next(seeds), size)
         batch = answers[0].tokens, answers[1].tokens
@@ -149,7 +149,7 @@ def sampled_verdicts(
     return with_course(joint_verdicts(judge, watched, [repeats]), course)
 
 
-class Stage(Enum):
+class SamplingStage(Enum):
     """What a sampling run still needs."""
 
     NEEDS_SAMPLES = "more samples"
@@ -157,7 +157,7 @@ class Stage(Enum):
     DECIDED = "nothing"
 
 
-def stage_of(judge: Judge, watched: Watch) -> Stage:
+def stage_of(judge: Judge, watched: Watch) -> SamplingStage:
     """Return what sampling still needs; ``judge`` tests the law, and ``watched`` tests independence.
 
     Sampling stops in four cases:
@@ -171,10 +171,14 @@ def stage_of(judge: Judge, watched: Watch) -> Stage:
     """
     (rows, calls), law = watched.statuses(), judge.status()
     if rows is Status.REFUTED or judge.dependent() or judge.impossible():
-        return Stage.DECIDED
+        return SamplingStage.DECIDED
     if Status.REFUTED in (calls, law):
-        return Stage.DECIDED if watched.confirming() else Stage.NEEDS_CALLS
-    return Stage.DECIDED if law is Status.HOLDS and Status.UNKNOWN not in (rows, calls) else Stage.NEEDS_SAMPLES
+        return SamplingStage.DECIDED if watched.confirming() else SamplingStage.NEEDS_CALLS
+    return (
+        SamplingStage.DECIDED
+        if law is Status.HOLDS and Status.UNKNOWN not in (rows, calls)
+        else SamplingStage.NEEDS_SAMPLES
+    )
 
 
 def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequence[Verdict]:

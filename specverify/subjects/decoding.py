@@ -138,7 +138,7 @@ def seeds_of(seed: int, number: int) -> Sequence[int]:
     return result
 
 
-class Row(NamedTuple):
+class EngineRow(NamedTuple):
     """One examination of an engine by samples: the function that samples texts, and what they are compared with.
 
     The texts are compared with a known law, or with texts of the same call without speculation. ``detect`` is the total
@@ -156,7 +156,7 @@ class Row(NamedTuple):
     """Returns a phrase about how much was drafted and accepted; None if the engine does not count it."""
 
 
-def row_subject(name: str, summary: str, row: Row) -> Subject:
+def row_subject(name: str, summary: str, row: EngineRow) -> Subject:
     """Return the subject called ``name`` for an engine that can only be sampled.
 
     ``row`` has the texts to sample, and the law that they must have or the plain call with which they are compared.

@@ -32,7 +32,7 @@ memoised calls. A verifier that draws in a loop until a token is accepted has fe
 """
 
 
-class _Emitted(NamedTuple):
+class _PossibleResult(NamedTuple):
     """One possible result of a verifier's call (``answer``), and its probability (``mass``).
 
     ``rounding`` has the dtypes and the numbers of draws of the call, from which the error of ``mass`` is bounded.
@@ -49,7 +49,7 @@ class _EmissionLaw(NamedTuple):
     ``emitted`` has the possible results, and ``masses`` their probabilities in the same order.
     """
 
-    emitted: tuple[_Emitted, ...]
+    emitted: tuple[_PossibleResult, ...]
     masses: np.ndarray[Any, np.dtype[np.float64]]
     """The probability of each result."""
     paths: int = 0
@@ -145,12 +145,12 @@ def _worked_out(call: Callable[[Draws], Any]) -> _EmissionLaw:
                 break
     if spent.is_over or sum(spent.lost) > rounding.FLOAT64 * len(followed):
         return _UNKNOWN._replace(paths=MOST_PATHS)
-    result: dict[Any, _Emitted] = {}
+    result: dict[Any, _PossibleResult] = {}
     for path in followed:
         for outcome, share in path.outcome.outcomes if isinstance(path.outcome, Undecided) else ((path.outcome, 1),):
-            before = result.get(outcome, _Emitted(outcome, 0.0, Rounding()))
+            before = result.get(outcome, _PossibleResult(outcome, 0.0, Rounding()))
             seen = worst(before.rounding, path.rounding)
-            result[outcome] = _Emitted(outcome, before.mass + float(path.weight * share), seen)
+            result[outcome] = _PossibleResult(outcome, before.mass + float(path.weight * share), seen)
     masses = np.array([each.mass for each in result.values()])
     return _EmissionLaw(tuple(result.values()), masses / masses.sum(), len(followed))
 

@@ -30,7 +30,7 @@ from specverify.testing.judged import (
     settle,
     tell,
 )
-from specverify.testing.plans import CheckOptions, Plan, planned_by, shared
+from specverify.testing.plans import CheckOptions, CheckPlan, planned_by, shared
 from specverify.testing.verifiers import check_decoder
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ class Examinee(NamedTuple):
     """
 
     label: str
-    make: Callable[..., Plan]
+    make: Callable[..., CheckPlan]
     """``make(**more)`` returns its plan with other shared options."""
-    plan: Plan
+    plan: CheckPlan
     known: dict[str, Verdict]
 
 
@@ -153,7 +153,7 @@ def _examinees(subjects: Any, options: CheckOptions) -> Iterator[Examinee]:
         yield Examinee(label, make, make(), {})
 
 
-def _maker(item: Any, options: CheckOptions) -> Callable[..., Plan]:
+def _maker(item: Any, options: CheckOptions) -> Callable[..., CheckPlan]:
     """Return a function that makes the plan of ``item``, a listed subject, with the shared ``options``.
 
     The function takes further options by keyword. Raises ``ValueError`` if ``item`` is a check function without its
@@ -168,8 +168,11 @@ def _maker(item: Any, options: CheckOptions) -> Callable[..., Plan]:
 
 
 def _plan_of(
-    planned: Callable[..., Plan] | None, args: Sequence[Any], given: Mapping[str, Any], **more: Unpack[CheckOptions]
-) -> Plan:
+    planned: Callable[..., CheckPlan] | None,
+    args: Sequence[Any],
+    given: Mapping[str, Any],
+    **more: Unpack[CheckOptions],
+) -> CheckPlan:
     assert planned is not None
     return planned(*args, **shared(given, more))
 
@@ -200,7 +203,7 @@ def _items(examinee: Examinee) -> Iterator[CheckOfSubject]:
     return (CheckOfSubject(examinee, name) for name in result)
 
 
-def _verdict(examinee: Examinee, plan: Plan, check: str) -> Verdict | None:
+def _verdict(examinee: Examinee, plan: CheckPlan, check: str) -> Verdict | None:
     """Return the verdict of ``check`` on the subject of ``plan``, or None if there is none.
 
     There is none if a refutation by another check ended the plan, or if the check turns out not to apply. A verdict
@@ -215,7 +218,7 @@ def _verdict(examinee: Examinee, plan: Plan, check: str) -> Verdict | None:
     return examinee.known.get(check)
 
 
-def _left_to_a_sample(plan: Plan, verdict: Verdict) -> bool:
+def _left_to_a_sample(plan: CheckPlan, verdict: Verdict) -> bool:
     samples = plan.statistical & set(plan.applicable)
     return verdict.status is Status.UNKNOWN and plan.sample_decides and bool(samples) and verdict.check not in samples
 

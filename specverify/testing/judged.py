@@ -16,8 +16,8 @@ from specverify.subjects.subject import Subject, UnusableSubject
 from specverify.testing.plans import (
     DEFAULTS,
     CheckOptions,
+    CheckPlan,
     Parameters,
-    Plan,
     check_names,
     check_options,
     full_signature,
@@ -31,7 +31,7 @@ heard: ContextVar[Callable[[Verdict], object] | None] = ContextVar("heard", defa
 """A second callback that gets every verdict, such as that of the pytest plugin; None if there is none."""
 NOTHING: CheckOptions = {}
 Verdicts = Sequence[Verdict]
-_plans: ContextVar[list[Plan] | None] = ContextVar("plans", default=None)
+_plans: ContextVar[list[CheckPlan] | None] = ContextVar("plans", default=None)
 """The list that receives a plan instead of running it, inside ``plan_of``; None elsewhere."""
 offered: ContextVar[CheckOptions] = ContextVar("offered", default=NOTHING)
 """The share of a time limit and of an alarm that a run of many tests assigns to the current test."""
@@ -82,9 +82,9 @@ def judged(*taken: str) -> Callable[[Callable[Parameters, Verdicts]], Callable[P
     return decorate
 
 
-def plan_of(check: Callable[..., Verdicts], *args: Any, **kwargs: Any) -> Plan:
+def plan_of(check: Callable[..., Verdicts], *args: Any, **kwargs: Any) -> CheckPlan:
     """Call ``check`` and return the plan of that call without running it."""
-    plans: list[Plan] = []
+    plans: list[CheckPlan] = []
     token = _plans.set(plans)
     try:
         check(*args, **kwargs)
@@ -93,7 +93,7 @@ def plan_of(check: Callable[..., Verdicts], *args: Any, **kwargs: Any) -> Plan:
     return plans[0]
 
 
-def judge(plan: Plan) -> Verdicts:
+def judge(plan: CheckPlan) -> Verdicts:
     """Run a plan and return its verdicts; raise or warn for those that do not hold, as its options state.
 
     Inside ``plan_of`` the plan is stored and not run.
@@ -123,7 +123,7 @@ def judge(plan: Plan) -> Verdicts:
     return verdicts
 
 
-def _certify(plan: Plan, file: Path) -> None:
+def _certify(plan: CheckPlan, file: Path) -> None:
     """Write the certificates of the plan's subject to ``file``; warn if there is nothing to certify."""
     try:
         plan.certify(file)
@@ -131,7 +131,7 @@ def _certify(plan: Plan, file: Path) -> None:
         warnings.warn(f"no certificate is written: {reason}", SpeculationWarning, stacklevel=4)
 
 
-def examined(plan: Plan, names: Sequence[str], known: Mapping[str, Verdict]) -> Iterator[Verdict]:
+def examined(plan: CheckPlan, names: Sequence[str], known: Mapping[str, Verdict]) -> Iterator[Verdict]:
     """Yield the verdicts of the plan's checks that apply, as each check ends.
 
     ``names`` are the selected checks; verdicts in ``known`` are not computed again.
@@ -143,14 +143,14 @@ def examined(plan: Plan, names: Sequence[str], known: Mapping[str, Verdict]) -> 
             yield without_false_replay(verdict, replays=plan.replays)
 
 
-def tell(plan: Plan, verdict: Verdict) -> None:
+def tell(plan: CheckPlan, verdict: Verdict) -> None:
     """Pass ``verdict`` to the callbacks: that of the plan, and that of the pytest plugin."""
     for listener in (plan.options.get("callback"), heard.get()):
         if listener is not None:
             listener(verdict)
 
 
-def settle(plan: Plan, fault: Exception | None) -> None:
+def settle(plan: CheckPlan, fault: Exception | None) -> None:
     """Deal with the error ``fault`` according to the option ``on_fail`` of ``plan``.
 
     "raise" raises the error, "warn" issues it as a warning, and any other value does nothing. Nothing is done if
@@ -164,7 +164,7 @@ def settle(plan: Plan, fault: Exception | None) -> None:
         warnings.warn(str(fault), SpeculationWarning, stacklevel=5)
 
 
-def fault_of(plan: Plan, verdicts: Sequence[Verdict]) -> Exception | None:
+def fault_of(plan: CheckPlan, verdicts: Sequence[Verdict]) -> Exception | None:
     """Return the error to raise for these verdicts of the plan's checks; None if all are as expected.
 
     If there are no verdicts, the error states that no check applies, unless only checks that are expected to fail were
@@ -190,7 +190,7 @@ def fault_of(plan: Plan, verdicts: Sequence[Verdict]) -> Exception | None:
     return UnusableSubject(message) if Status.UNUSABLE in statuses else SpeculationUndecided(message)
 
 
-def _is_wrong(plan: Plan, verdict: Verdict, verdicts: Sequence[Verdict]) -> bool:
+def _is_wrong(plan: CheckPlan, verdict: Verdict, verdicts: Sequence[Verdict]) -> bool:
     if verdict.status is Status.UNKNOWN and plan.sample_decides:
         return not any(other.check in plan.statistical and other.status in GOOD for other in verdicts)
     return verdict.status not in GOOD

@@ -78,7 +78,7 @@ class CheckOptions(TypedDict, total=False):
     their probabilities, and with ``--replay`` runs them again. None: no file."""
 
 
-class Plan(NamedTuple):
+class CheckPlan(NamedTuple):
     """The plan of a call of a check function: the subject, its checks, and the options."""
 
     name: str
@@ -103,7 +103,7 @@ class Plan(NamedTuple):
     """``certify(file)`` writes the certificates of the subject and returns their number."""
 
 
-def planned_by(check: Any) -> Callable[..., Plan] | None:
+def planned_by(check: Any) -> Callable[..., CheckPlan] | None:
     """Return the function that makes the plan of a check function; None if ``check`` is no check function."""
     return getattr(check, "plan", None)
 
@@ -230,7 +230,7 @@ def subject_plan(
     *,
     hint: Callable[[], str] = lambda: "",
     promises: tuple[Check, ...] = (),
-) -> Plan:
+) -> CheckPlan:
     """Return the plan of a subject: its exact checks, the checks ``promises``, and sampling checks if requested.
 
     ``options`` are the options of the caller. ``hint`` returns a further sentence for a failure.
@@ -256,7 +256,9 @@ def _seeing(subject: Subject, tv: float | None) -> Subject:
     return subject.with_situations(SampledSetting, settings).with_situations(SampledPair, pairs)
 
 
-def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditions, options: CheckOptions) -> Plan:
+def checks_plan(
+    subject: Subject, checks: tuple[Check, ...], conditions: Conditions, options: CheckOptions
+) -> CheckPlan:
     """Return the plan that runs ``checks`` on a subject, with the caller's ``options``.
 
     ``conditions`` are the settings that all checks of the run share, such as the seed.
@@ -268,7 +270,7 @@ def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditi
         checklist = Checklist(chosen, conditions, seconds, bool(options.get("quick")))
         return logged(subject.name, lambda progress: verify_subject(subject, checklist, progress, known=known))
 
-    return Plan(
+    return CheckPlan(
         subject.name,
         tuple(check.name for check in checks),
         examine,

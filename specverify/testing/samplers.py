@@ -22,7 +22,7 @@ from specverify.subjects.sampler import Sampler, with_seed_first
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing.engines import greedy_logits
 from specverify.testing.judged import judge, judged
-from specverify.testing.plans import ALARM, CheckOptions, Plan, name_of
+from specverify.testing.plans import ALARM, CheckOptions, CheckPlan, name_of
 from specverify.testing.promised import Returns, promised_constraint, promised_pairs, promised_values
 
 OF_A_LAW, OF_A_REFERENCE = ("samples_fit_law", "samples_are_supported"), ("samples_fit_reference",)
@@ -158,7 +158,7 @@ def check_sampler(
         *((CONSTRAINT,) if allowed is not None else ()),
         *(("values_match",) if values else ()),
     )
-    plan_of_names = Plan(
+    plan_of_names = CheckPlan(
         name,
         names,
         partial(_some_verdicts, name, work, explained),

@@ -17,7 +17,7 @@ pytest.importorskip("speculative_decoding", reason="needs the engine: nox -s eng
 from specverify.base.verdict import Status
 from specverify.engines.lucidrains.adapter import draft, texts
 from specverify.engines.lucidrains.rows import BATCH, law
-from specverify.subjects.decoding import Decoding, Row, row_subject
+from specverify.subjects.decoding import Decoding, EngineRow, row_subject
 from specverify.testing import check_subject
 
 library = sys.modules["speculative_decoding.speculative_decoding"]  # its name in the package is that of the function
@@ -35,7 +35,7 @@ BROKEN = {
 
 def status(decode):
     way = partial(draft, decode=decode)
-    row = Row(texts(way, DECODING, BATCH), partial(law, DECODING))
+    row = EngineRow(texts(way, DECODING, BATCH), partial(law, DECODING))
     return [verdict.status for verdict in check_subject(row_subject("x", "x", row), sampled=True, on_fail=None)]
 
 

@@ -14,7 +14,7 @@ pytest.importorskip("ctranslate2", reason="needs the engine: nox -s engines -- c
 from specverify.base.verdict import Status
 from specverify.engines.crisperwhisper.adapter import END, draft, texts
 from specverify.engines.crisperwhisper.rows import CALLS, SOUNDS, law
-from specverify.subjects.decoding import Row, row_subject
+from specverify.subjects.decoding import EngineRow, row_subject
 from specverify.testing import check_subject
 
 
@@ -37,7 +37,7 @@ def first_draft_accepted(call):
 
 def status(decode, name):
     calls = tuple(CALLS[name]._replace(sound=sound) for sound in SOUNDS)
-    row = Row(texts(decode, calls), partial(law, calls))
+    row = EngineRow(texts(decode, calls), partial(law, calls))
     return [verdict.status for verdict in check_subject(row_subject("x", "x", row), sampled=True, on_fail=None)]
 
 

@@ -16,7 +16,7 @@ import torch
 from mends.mending import Edit, mended
 
 from specverify.engines.vllm import kernel_statements as kernels
-from specverify.engines.vllm.adapter import BESIDE, Way, engine, generate, parameters
+from specverify.engines.vllm.adapter import BESIDE, EngineSetup, engine, generate, parameters
 from specverify.engines.vllm.exact import DRAFT, exact_subject
 from specverify.engines.vllm.mends import EXPAND, RANDOM, around
 from specverify.testing import SpeculationRefuted, check_subject
@@ -87,7 +87,7 @@ def same(given, other):
 
 
 def test_the_compiled_kernels_compute_what_is_stated_in_thousands_of_calls_of_the_engine():
-    way, numbers = Way(DRAFT), np.random.default_rng(0)
+    way, numbers = EngineSetup(DRAFT), np.random.default_rng(0)
     engine(way)
     calls, different, planted = Counter(), Counter(), Counter()
 

@@ -30,5 +30,5 @@ def test_the_seed_of_a_sample_is_set_after_the_engine_is_made(monkeypatch):
     samples = []
     for seed in (1, 2):
         made.cache_clear()
-        samples.append(adapter.texts(adapter.Way(), NARROW)(seed, 5))
+        samples.append(adapter.texts(adapter.EngineSetup(), NARROW)(seed, 5))
     assert samples[0] != samples[1]

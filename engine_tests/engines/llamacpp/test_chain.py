@@ -11,7 +11,7 @@ import pytest
 
 from specverify.engines.llamacpp.chain import PROMPT, law, next_pmf, raw_logprobs, request
 from specverify.engines.llamacpp.weights import END
-from specverify.subjects.decoding import Row, row_subject
+from specverify.subjects.decoding import EngineRow, row_subject
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import SpeculationRefuted, check_subject
 from test_support.samplers.black_boxes import sampler_of
@@ -113,6 +113,6 @@ def test_a_server_that_mistakes_an_option_is_refuted_and_a_right_one_holds(name,
     asked = REQUESTS[name]
     mistaken = law(asked._replace(options=tuple((dict(asked.options) | wrong).items())))
     right = partial(law, asked)
-    check_subject(row_subject("right", "draws the law", Row(sampler_of(right()), right)), sampled=True)
+    check_subject(row_subject("right", "draws the law", EngineRow(sampler_of(right()), right)), sampled=True)
     with pytest.raises(SpeculationRefuted):
-        check_subject(row_subject("wrong", "mistakes it", Row(sampler_of(mistaken), right)), sampled=True)
+        check_subject(row_subject("wrong", "mistakes it", EngineRow(sampler_of(mistaken), right)), sampled=True)

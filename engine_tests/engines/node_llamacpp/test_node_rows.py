@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import specverify.engines
-from specverify.subjects.decoding import Row, row_subject
+from specverify.subjects.decoding import EngineRow, row_subject
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import SpeculationRefuted, check_subject
 from test_support.samplers.black_boxes import sampler_of
@@ -87,9 +87,9 @@ def test_an_engine_that_forgets_the_new_tokens_in_a_penalty_is_refuted_and_a_rig
     request = rows.asked(3, topK=2, **rows.penalty(frequencyPenalty=0.7))
     right = partial(rows.law, request)
     forgotten = rows.law(rows.asked(3, topK=2))
-    check_subject(row_subject("right", "draws the law", Row(sampler_of(right()), right)), sampled=True)
+    check_subject(row_subject("right", "draws the law", EngineRow(sampler_of(right()), right)), sampled=True)
     with pytest.raises(SpeculationRefuted):
-        check_subject(row_subject("wrong", "forgets", Row(sampler_of(forgotten), right)), sampled=True)
+        check_subject(row_subject("wrong", "forgets", EngineRow(sampler_of(forgotten), right)), sampled=True)
 
 
 def test_a_truncation_that_rounding_could_decide_is_refused(rows):
@@ -103,13 +103,13 @@ def test_texts_come_from_a_process_that_is_started_again_after_it_ended(rows, mo
     monkeypatch.setattr(adapter, "command", lambda words: [sys.executable, "-c", FAKE])
     monkeypatch.setattr(adapter, "_IDLE", {})
     request = rows.asked(3)
-    assert adapter.texts(adapter.Way(), request)(0, 300) == [(256, 3)] * 256 + [(44, 3)] * 44
+    assert adapter.texts(adapter.ProcessSetup(), request)(0, 300) == [(256, 3)] * 256 + [(44, 3)] * 44
     with pytest.raises(RuntimeError, match="out of texts"):
-        adapter.texts(adapter.Way(), request)(1, 2)
-    assert adapter.texts(adapter.Way(), request)(2, 2) == [(2, 3)] * 2
+        adapter.texts(adapter.ProcessSetup(), request)(1, 2)
+    assert adapter.texts(adapter.ProcessSetup(), request)(2, 2) == [(2, 3)] * 2
     with pytest.raises((RuntimeError, BrokenPipeError)):
-        adapter.texts(adapter.Way(), request)(3, 2)
-    assert adapter.texts(adapter.Way(), request)(3, 2) == [(2, 3)] * 2
+        adapter.texts(adapter.ProcessSetup(), request)(3, 2)
+    assert adapter.texts(adapter.ProcessSetup(), request)(3, 2) == [(2, 3)] * 2
     for process in adapter._IDLE.values():
         adapter.end(process)
 
@@ -139,4 +139,4 @@ def test_three_of_four_tokens_are_accepted_drafts_of_the_greedy_model_itself(row
     adapter = sys.modules["specverify.engines.node_llamacpp.adapter"]
     done = adapter.SampledTexts([(1, 2, 3, 3, 3)[: accepted + 2]], [4], [accepted], [[]])
     monkeypatch.setattr(adapter, "answers", lambda *_: done)
-    assert adapter.all_accepted(adapter.Way(), rows.asked(), 0, 1) == [kept]
+    assert adapter.all_accepted(adapter.ProcessSetup(), rows.asked(), 0, 1) == [kept]

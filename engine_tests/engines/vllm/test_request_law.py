@@ -13,7 +13,7 @@ import pytest
 from specverify.engines.vllm.asked import AGAIN, OF_THINKING, OPTIONS, PLAIN_ONLY, repeating
 from specverify.engines.vllm.request_law import law, next_pmf, raw_logprobs, request
 from specverify.engines.vllm.tiny_checkpoints import CHECKPOINTS, END, SIZES, THINKING
-from specverify.subjects.decoding import Row, row_subject
+from specverify.subjects.decoding import EngineRow, row_subject
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import SpeculationRefuted, check_subject
 from test_support.samplers.black_boxes import sampler_of
@@ -106,9 +106,9 @@ def test_an_engine_that_mistakes_an_option_is_refuted_and_a_right_one_holds(name
     mistaken = law(asked.request._replace(options=tuple(options.items())))
     right = partial(law, asked.request)
     check_subject(
-        row_subject("right", "draws the law", Row(sampler_of(right()), right, detect=asked.detect)), sampled=True
+        row_subject("right", "draws the law", EngineRow(sampler_of(right()), right, detect=asked.detect)), sampled=True
     )
-    row = row_subject("wrong", "mistakes an option", Row(sampler_of(mistaken), right, detect=asked.detect))
+    row = row_subject("wrong", "mistakes an option", EngineRow(sampler_of(mistaken), right, detect=asked.detect))
     with pytest.raises(SpeculationRefuted):
         check_subject(row, sampled=True)
 

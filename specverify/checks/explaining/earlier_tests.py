@@ -19,7 +19,7 @@ PASSED = "passed test (u < its bound, {})"
 """How a test ended, with the program line of the test."""
 
 
-class _Emitted(NamedTuple):
+class _EmittedTokens(NamedTuple):
     """The first tokens of a text that a path emits, and the tests of the path before these tokens are determined."""
 
     before: Tokens
@@ -78,7 +78,7 @@ def wrong_after_tests(
     return frozenset(one.choices for one in found if one.history in wrong) if len(wrong) < len(laws) else frozenset()
 
 
-def _emitted(engine: KeptPaths, number: int) -> Iterator[_Emitted]:
+def _emitted(engine: KeptPaths, number: int) -> Iterator[_EmittedTokens]:
     """Yield the first ``number`` tokens, and the next one, of each text of ``engine`` that has as many tokens."""
     texts = [
         (path, (*text, END), float(path.weight * share))
@@ -98,7 +98,7 @@ def _emitted(engine: KeptPaths, number: int) -> Iterator[_Emitted]:
         failed = [FAILED.format(item.place) for item in coins if item.low > 0 and item.high >= 1]
         passed = [PASSED.format(item.place) for item in coins if item.low <= 0 and item.high < 1]
         history = tuple((item.place, not item.is_lookup and item.low > 0) for item in earlier)
-        yield _Emitted(
+        yield _EmittedTokens(
             text[:number], text[number], mass, tuple(dict.fromkeys((*failed, *passed))), history, path.choices
         )
 

@@ -168,7 +168,7 @@ def _without_draft(here: InScenario, start: State, token: int) -> str:
     return f"next token {token} (probability {seen}; expected {said} = p)"
 
 
-class _Rule(NamedTuple):
+class _RoundRule(NamedTuple):
     """The probabilities that a rule gives for one round with known drafts, and the formulas that stand for them.
 
     ``test`` is the formula of the acceptance probability, ``residual`` that of the pmf of a replacement.
@@ -184,7 +184,7 @@ class _Rule(NamedTuple):
     """What the rule states about a draft that it never accepts, and about one that it always accepts."""
 
 
-def _rule_of_drafts(given: GivenDrafts) -> _Rule:
+def _rule_of_drafts(given: GivenDrafts) -> _RoundRule:
     """Return how probable the tests and replacements of the round ``given`` are if each draft is tested alone.
 
     These are the acceptance probability of each draft and the law of its replacement (2211.17192, Algorithm 1).
@@ -193,17 +193,17 @@ def _rule_of_drafts(given: GivenDrafts) -> _Rule:
     accept = [expected_accept(given, i) for i in places]
     replace = {i: excess(given.rows.p[i], given.rows.q[i]) for i in places}
     sure = "never accepted, as p = 0", "always accepted, as p >= q"
-    return _Rule(accept, replace, "= min(1, p/q)", "norm(max(p - q, 0))", sure)
+    return _RoundRule(accept, replace, "= min(1, p/q)", "norm(max(p - q, 0))", sure)
 
 
-def _block_rule(given: GivenDrafts) -> _Rule:
+def _block_rule(given: GivenDrafts) -> _RoundRule:
     """Return ``_rule_of_drafts(given)`` with block verification (2403.10444, Algorithm 2) in place of single tests."""
     block = block_round(given)
     sure = "never accepted by block verification", "always accepted by block verification"
-    return _Rule(block.accept, block.replace, "by block verification", "norm(max(w p - q, 0))", sure)
+    return _RoundRule(block.accept, block.replace, "by block verification", "norm(max(w p - q, 0))", sure)
 
 
-def _round(here: InScenario, given: GivenDrafts, done: Round, decisions: Sequence[Decision], rule: _Rule) -> str:
+def _round(here: InScenario, given: GivenDrafts, done: Round, decisions: Sequence[Decision], rule: _RoundRule) -> str:
     parts = [_drafted(given)]
     accepted = accepted_of(here, done, bonus=given.has_bonus)
     decided = accepted + (len(done.tokens) > accepted and accepted < len(given.drafts))
@@ -222,7 +222,7 @@ def _drafted(given: GivenDrafts) -> str:
     return f"drafted {' '.join(map(str, given.drafts))}{q}"
 
 
-def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], rule: _Rule, *, accepted: bool) -> str:
+def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], rule: _RoundRule, *, accepted: bool) -> str:
     """Describe the test of draft ``i`` of the round ``given``: its result and its acceptance probability.
 
     The probability of the rule is added if it differs. ``accepted`` is the result, and ``decisions`` are those of the
@@ -252,7 +252,7 @@ def _has_probability(decision: Decision, mass: Any) -> bool:
     return len(decision.weights) == OF_A_COIN and any(abs(weight - mass) <= NEAR for weight in decision.weights)
 
 
-def _behind(given: GivenDrafts, accepted: int, token: int, rule: _Rule) -> str:
+def _behind(given: GivenDrafts, accepted: int, token: int, rule: _RoundRule) -> str:
     """Describe the ``token`` that the round ``given`` emits after ``accepted`` accepted drafts, with its probability.
 
     The probability of the rule is added if it differs.

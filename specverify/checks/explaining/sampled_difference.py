@@ -14,7 +14,7 @@ SHORTER = 0.7
 """An earlier token is named if its deviation, in standard deviations, is at least this share of the largest one."""
 
 
-class _Share(NamedTuple):
+class _ObservedShare(NamedTuple):
     """How often a token follows the new tokens ``before`` in a sample: ``seen`` of ``of`` times."""
 
     before: Tokens
@@ -39,7 +39,7 @@ def sampled_difference(counts: Mapping[Tokens, int], law: Mapping[Tokens, float]
     """
     drawn, expected = _beginnings(counts), _beginnings(law)
     shares = [
-        _Share(text[:-1], text[-1], drawn.get(text, 0), int(drawn[text[:-1]]), expected.get(text, 0.0) / mass)
+        _ObservedShare(text[:-1], text[-1], drawn.get(text, 0), int(drawn[text[:-1]]), expected.get(text, 0.0) / mass)
         for text in sorted({*drawn, *expected} - {()}, key=lambda text: (len(text), text))
         if text[:-1] in drawn and (mass := expected.get(text[:-1], 0.0)) > 0
     ]

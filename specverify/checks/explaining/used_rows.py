@@ -46,7 +46,7 @@ class _Used(NamedTuple):
     """The new tokens before the draft."""
     row: Row
     expected: Row
-    ends: Sequence[_End]
+    ends: Sequence[_RoundPath]
     """The paths on which the round begins after the same draws, and accepts the same drafts before this one."""
     rejected: int | None = None
     """The draft that the preceding round rejected; None if it rejected none."""
@@ -59,7 +59,7 @@ class _Used(NamedTuple):
         return same_row(self.row, self.expected, NEAR_LAW)
 
 
-class _End(NamedTuple):
+class _RoundPath(NamedTuple):
     """A path of an engine, from the beginning of one of its rounds to its end.
 
     The round begins after the first ``begin`` decisions of ``path``. ``texts`` are the possible new tokens of the whole
@@ -71,7 +71,7 @@ class _End(NamedTuple):
     texts: Sequence[tuple[Tokens, float]]
 
 
-class _Engine:
+class _EnginePaths:
     """The enumerated paths of an engine, sorted by their outcomes, with a cache of the draws on each path."""
 
     def __init__(self, engine: KeptPaths, size: int, cells: dict[tuple[int, ...], Any]) -> None:
@@ -84,7 +84,7 @@ class _Engine:
         self._paths = sorted(engine, key=lambda path: path.choices)
         self._drawn = dict[tuple[int, ...], Sequence[PathDraw]]()
 
-    def ends(self, choices: tuple[int, ...]) -> list[_End]:
+    def ends(self, choices: tuple[int, ...]) -> list[_RoundPath]:
         """Return the paths whose first decisions have the outcomes ``choices``.
 
         Returns [] if some of these paths are not known.
@@ -95,9 +95,9 @@ class _Engine:
         mass = prod(float(one.weights[one.outcome]) for one in same[0].decisions[:begin]) if same else 0.0
         if abs(sum(float(path.weight) for path in same) - mass) > NEAR_LAW * mass:
             return []
-        return [_End(path, begin, _texts_of(path)) for path in same]
+        return [_RoundPath(path, begin, _texts_of(path)) for path in same]
 
-    def draws(self, end: _End) -> list[PathDraw]:
+    def draws(self, end: _RoundPath) -> list[PathDraw]:
         """Return the draws of the path ``end`` from the beginning of its round on.
 
         Draws with a certain outcome are left out.
@@ -137,7 +137,7 @@ def wrong_row_used(
     """
     read = [(items, reading) for items, reading in zip(drawn, readings, strict=True) if reading]
     model, size = target
-    known, seen = _Engine(engine, size, cells), dict[tuple[Any, ...], _Used]()
+    known, seen = _EnginePaths(engine, size, cells), dict[tuple[Any, ...], _Used]()
     for items, reading in read:
         for key, used in _rows_used(known, items, reading, model):
             seen.setdefault(key, used)
@@ -277,7 +277,7 @@ def _tests_by_rule(one: ReadRound) -> bool:
 
 
 def _rows_used(
-    engine: _Engine, items: Sequence[PathDraw], reading: Reading, model: LanguageModel
+    engine: _EnginePaths, items: Sequence[PathDraw], reading: Reading, model: LanguageModel
 ) -> Iterator[tuple[tuple[Any, ...], _Used]]:
     """Yield (identifier, row) for the rows of p that the rounds of one path use, up to the first round that deviates.
 
@@ -311,7 +311,7 @@ def _rows_used(
         last = before == REPLACED and 1 < len(one.accept) == len(one.drafts)
 
 
-def _accepts(engine: _Engine, end: _End, drafts: Tokens, new: Tokens) -> bool:
+def _accepts(engine: _EnginePaths, end: _RoundPath, drafts: Tokens, new: Tokens) -> bool:
     """Return whether the path ``end`` begins with a round that drafts ``drafts``, and its texts begin with ``new``.
 
     ``end`` is a path from the beginning of a round to its end, with the possible texts. ``engine`` has the draws on
@@ -322,7 +322,7 @@ def _accepts(engine: _Engine, end: _End, drafts: Tokens, new: Tokens) -> bool:
     return not drafts or tuple(item.outcome for item in engine.draws(end) if item.is_lookup)[: len(drafts)] == drafts
 
 
-def _law_of_next(ends: Sequence[_End], at: int, size: int) -> Row | None:
+def _law_of_next(ends: Sequence[_RoundPath], at: int, size: int) -> Row | None:
     """Return the law of new token number ``at`` (0 is the first), ``[size]``; None if a path ends before it."""
     row = [0.0] * size
     for end in ends:
@@ -334,7 +334,7 @@ def _law_of_next(ends: Sequence[_End], at: int, size: int) -> Row | None:
     return [mass / total for mass in row] if total > 0 else None
 
 
-def _drawn_row(engine: _Engine, used: _Used) -> Row | None:
+def _drawn_row(engine: _EnginePaths, used: _Used) -> Row | None:
     """Return the row that the draft in the round ``used`` is drawn from, if the draft is tested with ``used.row`` as p.
 
     None if it is not. On all paths of the round in ``engine``, the draft x must be drawn from the same row q and

@@ -41,7 +41,7 @@ OTHER_SEED: Final = 3
 NOISE: Final = 0.05
 
 
-class Call(NamedTuple):
+class Transcription(NamedTuple):
     """One transcription: the seed of its random audio features, its prompt, and its options.
 
     ``horizon`` is the largest number of new tokens, ``suppressed`` are tokens not to emit, and ``gamma`` is the number
@@ -101,7 +101,7 @@ def _view(sound: int) -> Any:
     return ctranslate2.StorageView.from_array(np.ascontiguousarray(features(sound)[None]))
 
 
-def plain(call: Call) -> Sequence[int]:
+def plain(call: Transcription) -> Sequence[int]:
     """Return the text of ``call``, decoded token by token, without speculation."""
     state, logits = engine("target").prefill(_view(call.sound), list(call.prompt))
     first = np.array(logits).reshape(-1, VOCABULARY)[-1]
@@ -112,7 +112,7 @@ def plain(call: Call) -> Sequence[int]:
     return text
 
 
-def draft(name: str, call: Call, *, missing: Tokens = ()) -> Sequence[int]:
+def draft(name: str, call: Transcription, *, missing: Tokens = ()) -> Sequence[int]:
     """Return the text of ``call``, decoded by the target with the draft model called ``name``.
 
     The draft model ``renamed`` has other token ids than the target, so two tables of ids are passed with it. In these
@@ -140,7 +140,7 @@ def draft(name: str, call: Call, *, missing: Tokens = ()) -> Sequence[int]:
     return result
 
 
-def texts(way: Callable[[Call], Sequence[int]], calls: Sequence[Call]) -> Texts:
+def texts(way: Callable[[Transcription], Sequence[int]], calls: Sequence[Transcription]) -> Texts:
     """Return a function of (seed, number) that returns ``number`` texts.
 
     Each text is the concatenation of ``way(call)`` for all ``calls``, where ``way`` decodes one call, as ``plain``
@@ -149,5 +149,7 @@ def texts(way: Callable[[Call], Sequence[int]], calls: Sequence[Call]) -> Texts:
     return partial(_texts, way, tuple(calls))
 
 
-def _texts(way: Callable[[Call], Sequence[int]], calls: Sequence[Call], _: int, number: int) -> Sequence[Tokens]:
+def _texts(
+    way: Callable[[Transcription], Sequence[int]], calls: Sequence[Transcription], _: int, number: int
+) -> Sequence[Tokens]:
     return [tuple(token for call in calls for token in way(call)) for _ in range(number)]

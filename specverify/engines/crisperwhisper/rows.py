@@ -8,29 +8,29 @@ from typing import Final
 
 import numpy as np
 
-from specverify.engines.crisperwhisper.adapter import END, START, Call, draft, features, networks, plain, texts
+from specverify.engines.crisperwhisper.adapter import END, START, Transcription, draft, features, networks, plain, texts
 from specverify.engines.crisperwhisper.network import POSITIONS, encoded, next_logits
 from specverify.reference import Tokens
-from specverify.subjects.decoding import CLEAR, Row
+from specverify.subjects.decoding import CLEAR, EngineRow
 from specverify.subjects.subject import UnusableSubject
 
 SOUNDS: Final = tuple(range(8))
 PROMPT: Final = (START, 5, 3)
 MISSING: Final = (3, 9)
-CALLS: Final[Mapping[str, Call]] = {
-    "three drafts": Call(0),
-    "one draft": Call(0, gamma=1),
-    "eight drafts": Call(0, gamma=8),
-    "more drafts than tokens": Call(0, gamma=6, horizon=3),
-    "one token": Call(0, horizon=1),
-    "a longer prompt": Call(0, prompt=PROMPT),
-    "suppressed tokens": Call(0, suppressed=(3, 7)),
-    "no end": Call(0, suppressed=(END,), horizon=20),
-    "an end suppressed, one draft": Call(0, suppressed=(END,), gamma=1),
-    "one to six drafts": Call(0, gamma=2, longest=6, horizon=20),
-    "up to the last position": Call(0, suppressed=(END,), horizon=POSITIONS - 1),
+CALLS: Final[Mapping[str, Transcription]] = {
+    "three drafts": Transcription(0),
+    "one draft": Transcription(0, gamma=1),
+    "eight drafts": Transcription(0, gamma=8),
+    "more drafts than tokens": Transcription(0, gamma=6, horizon=3),
+    "one token": Transcription(0, horizon=1),
+    "a longer prompt": Transcription(0, prompt=PROMPT),
+    "suppressed tokens": Transcription(0, suppressed=(3, 7)),
+    "no end": Transcription(0, suppressed=(END,), horizon=20),
+    "an end suppressed, one draft": Transcription(0, suppressed=(END,), gamma=1),
+    "one to six drafts": Transcription(0, gamma=2, longest=6, horizon=20),
+    "up to the last position": Transcription(0, suppressed=(END,), horizon=POSITIONS - 1),
 }
-WAYS: Final[Mapping[str, Callable[[Call], Sequence[int]]]] = {
+WAYS: Final[Mapping[str, Callable[[Transcription], Sequence[int]]]] = {
     "plain": plain,
     "draft": partial(draft, "near"),
     "draft of another model": partial(draft, "other"),
@@ -43,7 +43,7 @@ NETWORKS: Final = {"draft": "near", "draft of another model": "other", "draft of
 
 
 @cache
-def expected(call: Call) -> Tokens:
+def expected(call: Transcription) -> Tokens:
     """Return the expected text of a call: the token with the largest logit at every position.
 
     It ends with an end token or after ``call.horizon`` tokens. Raises ``UnusableSubject`` if rounding could exchange
@@ -61,7 +61,7 @@ def expected(call: Call) -> Tokens:
     return text
 
 
-def agreed(way: str, calls: Sequence[Call]) -> str:
+def agreed(way: str, calls: Sequence[Transcription]) -> str:
     """Return a sentence such as "70 of 96 tokens are those of the draft model": how often a correct draft is made.
 
     The count is over the expected tokens of ``calls``. A token counts if the draft model of ``way``, a key of ``WAYS``,
@@ -77,12 +77,12 @@ def agreed(way: str, calls: Sequence[Call]) -> str:
     return f"{same} of {number} tokens are those of the draft model"
 
 
-def law(calls: Sequence[Call]) -> dict[Tokens, float]:
+def law(calls: Sequence[Transcription]) -> dict[Tokens, float]:
     """Return the law of the concatenated texts of all ``calls``: one outcome, because decoding is greedy."""
     return {tuple(token for call in calls for token in expected(call)): 1.0}
 
 
-def rows() -> dict[str, Row]:
+def rows() -> dict[str, EngineRow]:
     """Return name -> subject to sample; a name is ``SPECULATION/OPTIONS``.
 
     A text of a subject is the concatenation of eight calls, each with other audio features.
@@ -92,5 +92,5 @@ def rows() -> dict[str, Row]:
         for name, call in CALLS.items():
             calls = tuple(call._replace(sound=sound) for sound in SOUNDS)
             activity = None if way == "plain" else partial(agreed, way, calls)
-            result[f"{way}/{name}"] = Row(texts(decode, calls), partial(law, calls), activity=activity)
+            result[f"{way}/{name}"] = EngineRow(texts(decode, calls), partial(law, calls), activity=activity)
     return result

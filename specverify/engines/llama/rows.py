@@ -12,7 +12,7 @@ from typing import Any
 from specverify.engines.llama.adapter import MINIMUM, constant, lookup, nothing, texts, unlikely, wandering
 from specverify.laws.law import target_law
 from specverify.reference import Task, Tokens
-from specverify.subjects.decoding import VARIED, Decoding, Row, decoding_law, next_pmf
+from specverify.subjects.decoding import VARIED, Decoding, EngineRow, decoding_law, next_pmf
 
 WAYS = {
     "plain": nothing,
@@ -58,20 +58,26 @@ def shortest_law(decoding: Decoding) -> dict[Tokens, float]:
     return target_law(Task(target=pmf, horizon=decoding.horizon, eos=decoding.eos), decoding.prompt)
 
 
-def rows() -> dict[str, Row]:
+def rows() -> dict[str, EngineRow]:
     """Return name -> the texts to sample and the law that they must have; a name is ``DRAFTER/OPTIONS``."""
-    result = dict[str, Row]()
+    result = dict[str, EngineRow]()
     for way, drafter in WAYS.items():
         same = None if drafter is nothing else nothing
         for name, decoding in DECODINGS.items():
             plain = texts(same, decoding) if same else None
-            result[f"{way}/{name}"] = Row(texts(drafter, decoding), partial(decoding_law, decoding), plain, COARSE)
+            result[f"{way}/{name}"] = EngineRow(
+                texts(drafter, decoding), partial(decoding_law, decoding), plain, COARSE
+            )
         for name, decoding in PENALISED.items() if same else ():
-            result[f"{way}/{name}"] = Row(texts(drafter, decoding), plain=texts(nothing, decoding), detect=COARSE)
-        result[f"{way}/at least two tokens"] = Row(
+            result[f"{way}/{name}"] = EngineRow(texts(drafter, decoding), plain=texts(nothing, decoding), detect=COARSE)
+        result[f"{way}/at least two tokens"] = EngineRow(
             texts(drafter, SHORTEST), partial(shortest_law, SHORTEST), detect=COARSE
         )
     half = VARIED["top-k 2"]
-    result["plain/top-k 2, cache in float16"] = Row(texts(nothing, half, precise=False), partial(decoding_law, half))
-    result["lookup/top-k 2, cache in float16"] = Row(texts(lookup, half, precise=False), partial(decoding_law, half))
+    result["plain/top-k 2, cache in float16"] = EngineRow(
+        texts(nothing, half, precise=False), partial(decoding_law, half)
+    )
+    result["lookup/top-k 2, cache in float16"] = EngineRow(
+        texts(lookup, half, precise=False), partial(decoding_law, half)
+    )
     return result

@@ -41,7 +41,7 @@ ACTIVE: Final = 128
 """Number of texts in which drafted and accepted tokens are counted."""
 
 
-class Way(NamedTuple):
+class ServerSetup(NamedTuple):
     """How a llama.cpp server is started: its kinds of speculation and its options."""
 
     kinds: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ BESIDE: Final[Sequence[Request]] = (
 
 
 @cache
-def server(way: Way) -> Any:
+def server(way: ServerSetup) -> Any:
     """Return a running llama.cpp server of the configuration ``way``; it runs until this process ends."""
     given = xl.CommonParams()
     fields: dict[str, Any] = {
@@ -118,7 +118,7 @@ PREFIX: Final = "COMMON_SPECULATIVE_TYPE_"
 _LOCAL = threading.local()
 
 
-def post(way: Way, body: dict[str, Any]) -> Any:
+def post(way: ServerSetup, body: dict[str, Any]) -> Any:
     """Return the JSON answer of the server of ``way`` to a request with this ``body`` to its path ``/completion``.
 
     The parts of a streamed answer are joined.
@@ -132,7 +132,7 @@ def post(way: Way, body: dict[str, Any]) -> Any:
     return parts[-1] | {"tokens": [token for part in parts for token in part["tokens"]]}
 
 
-def _sent(way: Way, body: str) -> tuple[int, str]:
+def _sent(way: ServerSetup, body: str) -> tuple[int, str]:
     """Send ``body`` as a request to the server of ``way``, and return the status and the body of the answer.
 
     A connection that the server has closed while idle is reopened.
@@ -170,7 +170,7 @@ class Answered(NamedTuple):
     accepted: int
 
 
-def answered(way: Way, asked: Request, seed: int, **more: Any) -> Answered:
+def answered(way: ServerSetup, asked: Request, seed: int, **more: Any) -> Answered:
     """Return the answer of the server of ``way`` to ``asked`` with this seed: its text, and its counts of drafts.
 
     ``asked`` is the request, and ``more`` are further JSON fields of it.
@@ -180,7 +180,7 @@ def answered(way: Way, asked: Request, seed: int, **more: Any) -> Answered:
     return Answered(tuple(answer["tokens"]), timings.get("draft_n", 0), timings.get("draft_n_accepted", 0))
 
 
-def answers(way: Way, asked: Request, drawing: Drawing, seed: int, number: int) -> Sequence[Answered]:
+def answers(way: ServerSetup, asked: Request, drawing: Drawing, seed: int, number: int) -> Sequence[Answered]:
     """Return ``number`` answers to the request ``asked``, each with a seed derived from ``seed``.
 
     ``way`` is how the server is started. ``drawing`` states whether other requests run at the same time, and whether
@@ -200,7 +200,7 @@ def answers(way: Way, asked: Request, drawing: Drawing, seed: int, number: int) 
     return [each for place, each in sorted(zip(places, done, strict=True), key=lambda pair: pair[0]) if place < number]
 
 
-def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
+def texts(way: ServerSetup, asked: Request, drawing: Drawing = ALONE) -> Texts:
     """Return a function of (seed, number) that returns ``number`` texts for the request ``asked``.
 
     ``way`` is how the server is started, ``drawing`` states how the texts are drawn: alone or beside others, streamed
@@ -213,7 +213,7 @@ def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
     return draw
 
 
-def activity(way: Way, asked: Request, drawing: Drawing = ALONE) -> str:
+def activity(way: ServerSetup, asked: Request, drawing: Drawing = ALONE) -> str:
     """Return a sentence such as "300 drafted, 120 accepted in 128 texts; 90 as plain by the same seed".
 
     The sentence is about texts for the request ``asked``, from a server started as ``way`` and ``drawing`` state. The
@@ -223,15 +223,15 @@ def activity(way: Way, asked: Request, drawing: Drawing = ALONE) -> str:
     drafted, accepted = sum(each.drafted for each in done), sum(each.accepted for each in done)
     if not drafted:
         return NOTHING_DRAFTED
-    plain = answers(Way(), asked, ALONE, 0, ACTIVE)
+    plain = answers(ServerSetup(), asked, ALONE, 0, ACTIVE)
     same = sum(one.text == other.text for one, other in zip(done, plain, strict=True))
     return f"{drafted} drafted, {accepted} accepted in {ACTIVE} texts; {same} as plain by the same seed"
 
 
-Keep = Callable[[Way, Request, int], bool]
+Keep = Callable[[ServerSetup, Request, int], bool]
 
 
-def promise(way: Way, asked: Request, keep: Keep) -> Texts:
+def promise(way: ServerSetup, asked: Request, keep: Keep) -> Texts:
     """Return a function of (seed, number) that tests a promise of the server on ``number`` texts.
 
     A promise is, for example, that equal seeds give equal texts. Each text has its own seed. ``keep(way, asked, seed)``
@@ -244,15 +244,15 @@ def promise(way: Way, asked: Request, keep: Keep) -> Texts:
     return draw
 
 
-def same_as_plain(way: Way, asked: Request, seed: int) -> bool:
+def same_as_plain(way: ServerSetup, asked: Request, seed: int) -> bool:
     """Return whether the server of ``way`` decodes the same text as a server without speculation.
 
     Both get the request ``asked`` with the same ``seed``.
     """
-    return answered(way, asked, seed).text == answered(Way(), asked, seed).text
+    return answered(way, asked, seed).text == answered(ServerSetup(), asked, seed).text
 
 
-def same_again(way: Way, asked: Request, seed: int) -> bool:
+def same_again(way: ServerSetup, asked: Request, seed: int) -> bool:
     """Return whether ``seed`` gives the same text for the request ``asked`` twice.
 
     Between the two texts the server answers another request; the second text begins with an empty cache.
@@ -262,7 +262,7 @@ def same_again(way: Way, asked: Request, seed: int) -> bool:
     return first.text == answered(way, asked, seed, cache_prompt=False).text
 
 
-def right_logprobs(way: Way, asked: Request, seed: int) -> bool:
+def right_logprobs(way: ServerSetup, asked: Request, seed: int) -> bool:
     """Return whether the log-probabilities in an answer to ``asked`` are those of the float64 model, at every token."""
     answer = post(way, body_of(asked, seed, n_probs=3))
     tokens, told = tuple(answer["tokens"]), answer.get("completion_probabilities", [])

@@ -14,7 +14,7 @@ from specverify.engines.llamacpp.adapter import (
     RIGHT,
     Drawing,
     Keep,
-    Way,
+    ServerSetup,
     activity,
     promise,
     right_logprobs,
@@ -23,7 +23,7 @@ from specverify.engines.llamacpp.adapter import (
     texts,
 )
 from specverify.engines.llamacpp.chain import NEUTRAL, PROMPT, Request, law, request
-from specverify.subjects.decoding import Row
+from specverify.subjects.decoding import EngineRow
 
 COARSE: Final = 0.15
 COARSER: Final = 0.25
@@ -107,18 +107,18 @@ SIZES_OF_NGRAMS: Final = (
     ("speculative.ngram_mod.n_max", 3),
 )
 PROBABLE: Final = (("speculative.draft.probabilistic", True),)
-WAYS: Final[Mapping[str, Way]] = {
-    "plain": Way(),
-    "draft": Way(("DRAFT_SIMPLE",)),
-    "draft, probabilistic": Way(("DRAFT_SIMPLE",), PROBABLE),
+WAYS: Final[Mapping[str, ServerSetup]] = {
+    "plain": ServerSetup(),
+    "draft": ServerSetup(("DRAFT_SIMPLE",)),
+    "draft, probabilistic": ServerSetup(("DRAFT_SIMPLE",), PROBABLE),
 }
 """Kinds of speculation that are examined with all options."""
-LOOKUPS: Final[Mapping[str, Way]] = {
-    "n-gram simple": Way(("NGRAM_SIMPLE",), SIZES_OF_NGRAMS),
-    "n-gram map": Way(("NGRAM_MAP_K",), SIZES_OF_NGRAMS),
-    "n-gram map of four": Way(("NGRAM_MAP_K4V",), SIZES_OF_NGRAMS),
-    "n-gram mod": Way(("NGRAM_MOD",), SIZES_OF_NGRAMS),
-    "n-gram cache": Way(("NGRAM_CACHE",), SIZES_OF_NGRAMS),
+LOOKUPS: Final[Mapping[str, ServerSetup]] = {
+    "n-gram simple": ServerSetup(("NGRAM_SIMPLE",), SIZES_OF_NGRAMS),
+    "n-gram map": ServerSetup(("NGRAM_MAP_K",), SIZES_OF_NGRAMS),
+    "n-gram map of four": ServerSetup(("NGRAM_MAP_K4V",), SIZES_OF_NGRAMS),
+    "n-gram mod": ServerSetup(("NGRAM_MOD",), SIZES_OF_NGRAMS),
+    "n-gram cache": ServerSetup(("NGRAM_CACHE",), SIZES_OF_NGRAMS),
 }
 LONG: Final = request(AGAIN, 6, top_k=2, ignore_eos=True)
 LOOKED_UP: Final[Mapping[str, Asked]] = {
@@ -138,11 +138,13 @@ LOOKED_UP: Final[Mapping[str, Asked]] = {
     ),
 }
 """Requests for drafters that look n-grams up, with texts long enough to repeat some."""
-OTHERS: Final[Mapping[str, Way]] = {
-    "draft, likely tokens": Way(("DRAFT_SIMPLE",), (("speculative.draft.p_min", 0.5),)),
-    "draft, probabilistic, likely tokens": Way(("DRAFT_SIMPLE",), (("speculative.draft.p_min", 0.5), *PROBABLE)),
-    "draft, one token": Way(("DRAFT_SIMPLE",), (("speculative.draft.n_max", 1),)),
-    "draft, probabilistic, one cache": Way(("DRAFT_SIMPLE",), (("kv_unified", True), *PROBABLE)),
+OTHERS: Final[Mapping[str, ServerSetup]] = {
+    "draft, likely tokens": ServerSetup(("DRAFT_SIMPLE",), (("speculative.draft.p_min", 0.5),)),
+    "draft, probabilistic, likely tokens": ServerSetup(
+        ("DRAFT_SIMPLE",), (("speculative.draft.p_min", 0.5), *PROBABLE)
+    ),
+    "draft, one token": ServerSetup(("DRAFT_SIMPLE",), (("speculative.draft.n_max", 1),)),
+    "draft, probabilistic, one cache": ServerSetup(("DRAFT_SIMPLE",), (("kv_unified", True), *PROBABLE)),
 }
 OF_OTHERS: Final = ("temperature 1", "top-k 2", "others beside", "greedy")
 PROMISES: Final[Mapping[str, Keep]] = {
@@ -154,12 +156,12 @@ SEED_BY_SEED: Final[Mapping[str, Keep]] = {"texts of plain seeds": same_as_plain
 decoding."""
 
 
-def rows() -> dict[str, Row]:
+def rows() -> dict[str, EngineRow]:
     """Return name -> the texts to sample and the law that they must have.
 
     A name is ``SPECULATION/OPTIONS``, or ``SPECULATION/PROMISE`` for a test of another promise than the law.
     """
-    result = dict[str, Row]()
+    result = dict[str, EngineRow]()
     for name, way in WAYS.items():
         options = {**OPTIONS, **WITHOUT_LAW} if way.kinds else OPTIONS
         result |= {f"{name}/{option}": _row(way, asked) for option, asked in options.items()}
@@ -174,17 +176,17 @@ def rows() -> dict[str, Row]:
     return result
 
 
-def _row(way: Way, asked: Asked) -> Row:
+def _row(way: ServerSetup, asked: Asked) -> EngineRow:
     drawn = texts(way, asked.request, asked.drawing)
     counted = partial(activity, way, asked.request, asked.drawing) if way.kinds else None
     if not asked.lawful:
-        return Row(drawn, plain=texts(Way(), asked.request), detect=asked.detect, activity=counted)
-    return Row(drawn, partial(law, asked.request), detect=asked.detect, activity=counted)
+        return EngineRow(drawn, plain=texts(ServerSetup(), asked.request), detect=asked.detect, activity=counted)
+    return EngineRow(drawn, partial(law, asked.request), detect=asked.detect, activity=counted)
 
 
-def _promise(way: Way, asked: Request, keep: Keep) -> Row:
+def _promise(way: ServerSetup, asked: Request, keep: Keep) -> EngineRow:
     counted = partial(activity, way, asked) if way.kinds else None
-    return Row(promise(way, asked, keep), _kept, detect=0.05, activity=counted)
+    return EngineRow(promise(way, asked, keep), _kept, detect=0.05, activity=counted)
 
 
 def _kept() -> dict[Any, float]:

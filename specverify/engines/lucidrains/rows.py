@@ -13,7 +13,7 @@ from functools import partial
 from specverify.engines.lucidrains.adapter import draft, next_pmf, plain, texts
 from specverify.laws.law import target_law
 from specverify.reference import Task, Tokens
-from specverify.subjects.decoding import Decoding, Row
+from specverify.subjects.decoding import Decoding, EngineRow
 
 NARROW = Decoding(top_k=2)
 DECODINGS: Mapping[str, Decoding] = {
@@ -46,21 +46,21 @@ def law_of_two(decoding: Decoding) -> dict[Tokens, float]:
     return {left + right: p * q for left, p in one.items() for right, q in one.items()}
 
 
-def rows() -> dict[str, Row]:
+def rows() -> dict[str, EngineRow]:
     """Return name -> the texts to sample and the law that they must have.
 
     A name is ``CALL/OPTIONS``, with a kind of call such as ``draft, one row``.
     """
-    result = dict[str, Row]()
+    result = dict[str, EngineRow]()
     for name, decoding in DECODINGS.items():
         exact = partial(law, decoding)
-        result[f"plain/{name}"] = Row(texts(plain, decoding, BATCH), exact, detect=COARSE)
-        result[f"draft, one row/{name}"] = Row(texts(draft, decoding, 1), exact, detect=COARSE)
-        result[f"draft, rows of 64/{name}"] = Row(texts(draft, decoding, BATCH), exact, detect=COARSE)
-    result["plain, one row/top-k 2"] = Row(texts(plain, NARROW, 1), partial(law, NARROW), detect=COARSE)
+        result[f"plain/{name}"] = EngineRow(texts(plain, decoding, BATCH), exact, detect=COARSE)
+        result[f"draft, one row/{name}"] = EngineRow(texts(draft, decoding, 1), exact, detect=COARSE)
+        result[f"draft, rows of 64/{name}"] = EngineRow(texts(draft, decoding, BATCH), exact, detect=COARSE)
+    result["plain, one row/top-k 2"] = EngineRow(texts(plain, NARROW, 1), partial(law, NARROW), detect=COARSE)
     two = NARROW._replace(horizon=3)
     for way in (plain, draft):
-        result[f"{way.__name__}, two rows/top-k 2"] = Row(
+        result[f"{way.__name__}, two rows/top-k 2"] = EngineRow(
             texts(way, two, 2, 2), partial(law_of_two, two), detect=COARSE
         )
     return dict(sorted(result.items(), key=lambda item: not item[0].startswith("plain")))

@@ -17,7 +17,7 @@ from specverify.engines.mlx.adapter import draft, plain, texts
 from specverify.laws.law import target_law
 from specverify.laws.llama import next_logits
 from specverify.reference import Task, Tokens, min_p, softmax, top_k, top_p
-from specverify.subjects.decoding import TARGET_SEED, Decoding, Row, decoding_law, tiny_llama
+from specverify.subjects.decoding import TARGET_SEED, Decoding, EngineRow, decoding_law, tiny_llama
 
 COARSE = 0.2
 """Total variation to detect. It is large because only about fifty texts are decoded per second."""
@@ -127,14 +127,14 @@ DESCRIBED: Mapping[str, Described] = {
 }
 
 
-def rows() -> dict[str, Row]:
+def rows() -> dict[str, EngineRow]:
     """Return name -> the texts to sample and the law that they must have.
 
     A name is ``plain/OPTIONS``, or ``draft/OPTIONS`` with a draft model.
     """
     ways = {"plain": plain, "draft": draft}
     return {
-        f"{name}/{told}": Row(texts(way, decoding), partial(law, decoding), detect=COARSE)
+        f"{name}/{told}": EngineRow(texts(way, decoding), partial(law, decoding), detect=COARSE)
         for name, way in ways.items()
         for told, (decoding, law) in DESCRIBED.items()
     }

@@ -40,7 +40,7 @@ if not (os.environ.get(FOLDER) and shutil.which("node")):
     )
 
 
-class Way(NamedTuple):
+class ProcessSetup(NamedTuple):
     """How a Node.js process is started: the arguments of ``driver.mjs``, and the options of the drafter."""
 
     words: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ _IDLE: Final = dict[tuple[str, ...], Any]()
 """Arguments of the driver -> its idle process."""
 
 
-def ask(way: Way, question: dict[str, Any]) -> Any:
+def ask(way: ProcessSetup, question: dict[str, Any]) -> Any:
     """Return the answer to ``question``, a JSON object, of the Node.js process that ``way`` configures.
 
     Raises ``RuntimeError`` if the answer is an error or the process has ended. The next question then starts a new
@@ -122,7 +122,7 @@ def end(process: Any) -> None:
         process.wait()
 
 
-def answers(way: Way, asked: Asked, seed: int, number: int) -> SampledTexts:
+def answers(way: ProcessSetup, asked: Asked, seed: int, number: int) -> SampledTexts:
     """Return ``number`` texts for the request ``asked``; ``driver.mjs`` derives their seeds from ``seed``.
 
     ``way`` is how the process is started.
@@ -138,7 +138,7 @@ def answers(way: Way, asked: Asked, seed: int, number: int) -> SampledTexts:
     return result
 
 
-def texts(way: Way, asked: Asked) -> Texts:
+def texts(way: ProcessSetup, asked: Asked) -> Texts:
     """Return a function of (seed, number) that returns ``number`` texts for the request ``asked``.
 
     ``way`` is how the process is started.
@@ -146,7 +146,7 @@ def texts(way: Way, asked: Asked) -> Texts:
     return lambda seed, number: answers(way, asked, seed, number).texts
 
 
-def activity(way: Way, asked: Asked) -> str:
+def activity(way: ProcessSetup, asked: Asked) -> str:
     """Return a sentence such as "300 drafted, 120 accepted in 128 texts; 90 as plain by the same seed".
 
     The sentence is about texts for the request ``asked``, from a process started as ``way`` states. The last number
@@ -155,17 +155,17 @@ def activity(way: Way, asked: Asked) -> str:
     done = answers(way, asked, 0, ACTIVE)
     if not sum(done.drafted):
         return NOTHING_DRAFTED
-    plain = answers(Way(), asked, 0, ACTIVE)
+    plain = answers(ProcessSetup(), asked, 0, ACTIVE)
     same = sum(one == other for one, other in zip(done.texts, plain.texts, strict=True))
     counts = f"{sum(done.drafted)} drafted, {sum(done.accepted)} accepted in {ACTIVE} texts"
     return f"{counts}; {same} as plain by the same seed"
 
 
-Keep = Callable[[Way, Asked, int, int], Sequence[bool]]
+Keep = Callable[[ProcessSetup, Asked, int, int], Sequence[bool]]
 """``keep(way, request, seed, number)`` returns for each text whether it keeps a promise."""
 
 
-def promise(way: Way, asked: Asked, keep: Keep) -> Texts:
+def promise(way: ProcessSetup, asked: Asked, keep: Keep) -> Texts:
     """Return a function of (seed, number) that tests a promise of the engine on ``number`` texts.
 
     A promise is, for example, that no token follows an end token. ``keep(way, asked, seed, number)`` returns for each
@@ -174,11 +174,11 @@ def promise(way: Way, asked: Asked, keep: Keep) -> Texts:
     return partial(_kept, way, asked, keep)
 
 
-def _kept(way: Way, asked: Asked, keep: Keep, seed: int, number: int) -> Sequence[Tokens]:
+def _kept(way: ProcessSetup, asked: Asked, keep: Keep, seed: int, number: int) -> Sequence[Tokens]:
     return [RIGHT if kept else WRONG for kept in keep(way, asked, seed, number)]
 
 
-def same_again(way: Way, asked: Asked, seed: int, number: int) -> Sequence[bool]:
+def same_again(way: ProcessSetup, asked: Asked, seed: int, number: int) -> Sequence[bool]:
     """Return, for each of ``number`` texts for ``asked``, whether its seed gives the same text again.
 
     Between the two, the process decodes texts of another prompt.
@@ -188,7 +188,7 @@ def same_again(way: Way, asked: Asked, seed: int, number: int) -> Sequence[bool]
     return [one == other for one, other in zip(first, answers(way, asked, seed, number).texts, strict=True)]
 
 
-def all_accepted(way: Way, asked: Asked, seed: int, number: int) -> Sequence[bool]:
+def all_accepted(way: ProcessSetup, asked: Asked, seed: int, number: int) -> Sequence[bool]:
     """Return, for each of ``number`` texts for ``asked``, whether its count of accepted drafts shows no rejection.
 
     If no draft is rejected, all tokens of a text but one for each round are accepted drafts. This must hold if the

@@ -16,7 +16,7 @@ from specverify.engines.node_llamacpp.adapter import (
     RIGHT,
     Asked,
     Keep,
-    Way,
+    ProcessSetup,
     activity,
     all_accepted,
     answers,
@@ -26,7 +26,7 @@ from specverify.engines.node_llamacpp.adapter import (
 )
 from specverify.laws.llama import next_logits
 from specverify.reference import Tokens, softmax
-from specverify.subjects.decoding import TARGET_SEED, Row, tiny_llama
+from specverify.subjects.decoding import TARGET_SEED, EngineRow, tiny_llama
 from specverify.subjects.request_laws import check_clear, law_of_texts, only
 
 END: Final = 4
@@ -90,26 +90,26 @@ WITHOUT_LAW: Final[Mapping[str, Option]] = {
 }
 DRAFT: Final = ("--draft", "draft")
 ITSELF: Final = "draft of the model itself"
-WAYS: Final[Mapping[str, Way]] = {
-    "plain": Way(),
-    "plain, four at once": Way(("--sequences", "4")),
-    "draft": Way(DRAFT),
-    "draft, four at once": Way((*DRAFT, "--sequences", "4")),
-    "draft, as it comes": Way(DRAFT, (("minTokens", 1), ("maxTokens", 16), ("minConfidence", 0.6))),
-    ITSELF: Way(("--draft", "target")),
-    "lookup": Way(("--lookup",)),
+WAYS: Final[Mapping[str, ProcessSetup]] = {
+    "plain": ProcessSetup(),
+    "plain, four at once": ProcessSetup(("--sequences", "4")),
+    "draft": ProcessSetup(DRAFT),
+    "draft, four at once": ProcessSetup((*DRAFT, "--sequences", "4")),
+    "draft, as it comes": ProcessSetup(DRAFT, (("minTokens", 1), ("maxTokens", 16), ("minConfidence", 0.6))),
+    ITSELF: ProcessSetup(("--draft", "target")),
+    "lookup": ProcessSetup(("--lookup",)),
 }
 SHORT: Final = ("temperature 1", "top-k 2", "frequency penalty 0.7, top-k 2", "greedy", "greedy, frequency penalty")
 """Names of the options that are examined with ``VARIANTS``, which differ little from other kinds of speculation."""
 VARIANTS: Final = ("plain, four at once", "draft, four at once", "draft, as it comes")
 
 
-def rows() -> dict[str, Row]:
+def rows() -> dict[str, EngineRow]:
     """Return name -> the texts to sample and the law that they must have.
 
     A name is ``SPECULATION/OPTIONS``, or ``SPECULATION/PROMISE`` for a test of another promise than the law.
     """
-    result = dict[str, Row]()
+    result = dict[str, EngineRow]()
     for name, way in WAYS.items():
         options = {**OPTIONS, **(WITHOUT_LAW if name not in ("plain", *VARIANTS) else {})}
         chosen = {option: options[option] for option in (SHORT if name in VARIANTS else options)}
@@ -120,20 +120,20 @@ def rows() -> dict[str, Row]:
     return result
 
 
-def _of(way: Way, option: Option) -> Option:
+def _of(way: ProcessSetup, option: Option) -> Option:
     return option._replace(asked=option.asked._replace(prompt=REPEATING)) if way.words == ("--lookup",) else option
 
 
-def _row(way: Way, option: Option) -> Row:
+def _row(way: ProcessSetup, option: Option) -> EngineRow:
     counted = None if way.words[:1] not in (DRAFT[:1], ("--lookup",)) else partial(activity, way, option.asked)
     drawn = texts(way, option.asked)
     if not option.lawful:
-        return Row(drawn, plain=texts(Way(), option.asked), detect=option.detect, activity=counted)
-    return Row(drawn, partial(law, option.asked), detect=option.detect, activity=counted)
+        return EngineRow(drawn, plain=texts(ProcessSetup(), option.asked), detect=option.detect, activity=counted)
+    return EngineRow(drawn, partial(law, option.asked), detect=option.detect, activity=counted)
 
 
-def _promise(way: Way, request: Asked, keep: Keep) -> Row:
-    return Row(promise(way, request, keep), lambda: {RIGHT: 1.0}, detect=0.05)
+def _promise(way: ProcessSetup, request: Asked, keep: Keep) -> EngineRow:
+    return EngineRow(promise(way, request, keep), lambda: {RIGHT: 1.0}, detect=0.05)
 
 
 def law(request: Asked) -> dict[Tokens, float]:
@@ -208,7 +208,7 @@ def _in_grammar(masses: Any, grammar: str | None, new: Tokens) -> Any:
     return only(masses, [True, True, True, False, bool(new)])
 
 
-def right_confidences(way: Way, request: Asked, seed: int, number: int) -> list[bool]:
+def right_confidences(way: ProcessSetup, request: Asked, seed: int, number: int) -> list[bool]:
     """Return for each of ``number`` texts of ``request`` whether the reported confidences are right.
 
     The confidence of a token must equal the token's probability.

@@ -17,7 +17,7 @@ from typing import Any
 from specverify.engines.onnxruntime.adapter import APPENDED, Way, appended, draft, ngram, plain, rewound, text, texts
 from specverify.laws.law import target_law
 from specverify.reference import Task, Tokens
-from specverify.subjects.decoding import VARIED, Decoding, Row, decoding_law, next_pmf, without_ends
+from specverify.subjects.decoding import VARIED, Decoding, EngineRow, decoding_law, next_pmf, without_ends
 
 MINIMUM = 7
 WAYS: Mapping[str, Way] = {"plain": plain, "draft": draft, "ngram": ngram}
@@ -108,19 +108,19 @@ COPYING: Mapping[str, Decoding] = {
 }
 
 
-def rows() -> dict[str, Row]:
+def rows() -> dict[str, EngineRow]:
     """Return name -> the texts to sample and the law that they must have; a name is ``SPECULATION/OPTIONS``."""
-    result = dict[str, Row]()
+    result = dict[str, EngineRow]()
     usual = {name: decoding._replace(eos=decoding.eos or (0,)) for name, decoding in VARIED.items()}
     for name, decoding in {**usual, **DRAFTING, **COPYING}.items():
         law = partial(usual_law, decoding)
         if name in usual:
-            result[f"plain/{name}"] = Row(texts(plain, decoding), law)
+            result[f"plain/{name}"] = EngineRow(texts(plain, decoding), law)
         if name not in COPYING:
-            result[f"draft/{name}"] = Row(texts(draft, decoding), law)
-        result[f"ngram/{name}"] = Row(texts(ngram, decoding), law, texts(plain, decoding))
+            result[f"draft/{name}"] = EngineRow(texts(draft, decoding), law)
+        result[f"ngram/{name}"] = EngineRow(texts(ngram, decoding), law, texts(plain, decoding))
     for way, decode in WAYS.items():
         for name, (decoding, one, law_of) in SPECIAL.items():
             if (way, name) not in REFUSED:
-                result[f"{way}/{name}"] = Row(texts(decode, decoding, one), partial(law_of, decoding))
+                result[f"{way}/{name}"] = EngineRow(texts(decode, decoding, one), partial(law_of, decoding))
     return dict(sorted(result.items(), key=lambda item: list(WAYS).index(item[0].partition("/")[0])))

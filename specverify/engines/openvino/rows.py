@@ -15,7 +15,7 @@ from specverify.engines.openvino.adapter import (
     plain_as_it_comes,
     texts,
 )
-from specverify.subjects.decoding import VARIED, Decoding, Row, decoding_law
+from specverify.subjects.decoding import VARIED, Decoding, EngineRow, decoding_law
 
 COARSE = 0.15
 WAYS: Mapping[str, Open] = {
@@ -44,19 +44,21 @@ PENALISED: Mapping[str, Decoding] = {
 """Penalties on new tokens only; speculation is compared with plain decoding."""
 
 
-def rows() -> dict[str, Row]:
+def rows() -> dict[str, EngineRow]:
     """Return name -> the texts to sample and the law that they must have; a name is ``SPECULATION/OPTIONS``."""
-    result = dict[str, Row]()
+    result = dict[str, EngineRow]()
     for way, pipeline in WAYS.items():
         for name, decoding in DECODINGS.items():
             same = texts(plain, decoding) if pipeline is lookup else None
-            result[f"{way}/{name}"] = Row(texts(pipeline, decoding), partial(decoding_law, decoding), same, COARSE)
+            result[f"{way}/{name}"] = EngineRow(
+                texts(pipeline, decoding), partial(decoding_law, decoding), same, COARSE
+            )
         for name, decoding in PENALISED.items() if pipeline is lookup else ():
-            result[f"{way}/{name}"] = Row(texts(pipeline, decoding), plain=texts(plain, decoding), detect=COARSE)
+            result[f"{way}/{name}"] = EngineRow(texts(pipeline, decoding), plain=texts(plain, decoding), detect=COARSE)
     narrow = VARIED["top-k 2"]
     law = partial(decoding_law, narrow)
-    result["plain, cache as it comes/top-k 2"] = Row(texts(plain_as_it_comes, narrow), law, detect=0.1)
-    result["lookup, cache as it comes/top-k 2"] = Row(
+    result["plain, cache as it comes/top-k 2"] = EngineRow(texts(plain_as_it_comes, narrow), law, detect=0.1)
+    result["lookup, cache as it comes/top-k 2"] = EngineRow(
         texts(lookup_as_it_comes, narrow), plain=texts(plain_as_it_comes, narrow), detect=COARSE
     )
     return result

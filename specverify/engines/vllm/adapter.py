@@ -56,7 +56,7 @@ AT_ONCE = 256
 """Requests per call: four times as many as run at the same time, so that later ones reuse the slots of ended ones."""
 
 
-class Way(NamedTuple):
+class EngineSetup(NamedTuple):
     """The configuration of an engine: its speculation, and the arguments that differ from their defaults.
 
     ``speculation`` has the entries of ``speculative_config``, if any; ``arguments`` are further arguments of ``LLM``.
@@ -71,7 +71,7 @@ class Way(NamedTuple):
 
 
 @cache
-def engine(way: Way) -> Any:
+def engine(way: EngineSetup) -> Any:
     """Return the engine with the configuration ``way``.
 
     The first call creates the engine; later calls with an equal ``way`` return the same object. Do not call this
@@ -129,7 +129,7 @@ BESIDE: Sequence[Request] = (
 """Requests of different kinds, which run at the same time as the examined ones."""
 
 
-def generate(way: Way, asked: Sequence[Request], parameter_list: Sequence[Any]) -> Any:
+def generate(way: EngineSetup, asked: Sequence[Request], parameter_list: Sequence[Any]) -> Any:
     """Return the results of the engine with configuration ``way`` for several requests in one call.
 
     ``asked`` are the requests, and ``parameter_list`` their ``SamplingParams``.
@@ -138,7 +138,7 @@ def generate(way: Way, asked: Sequence[Request], parameter_list: Sequence[Any]) 
     return engine(way).generate(prompts, list(parameter_list), use_tqdm=False)
 
 
-def _begin(way: Way, seed: int) -> None:
+def _begin(way: EngineSetup, seed: int) -> None:
     """Seed torch with ``seed`` for a new sample.
 
     The engine of ``way`` is made first, because it sets torch's seed while it is made.
@@ -147,7 +147,7 @@ def _begin(way: Way, seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
+def texts(way: EngineSetup, asked: Request, drawing: Drawing = ALONE) -> Texts:
     """Return a function of (seed, number) that returns ``number`` texts for the request ``asked``.
 
     ``way`` is the configuration of the engine, ``drawing`` states how the texts are drawn.
@@ -178,7 +178,9 @@ RIGHT: Tokens = (1,)
 """The outcome, in a sampler of ``promises``, of a text that keeps a promise."""
 
 
-def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[int]], Sequence[Tokens]]) -> Texts:
+def promises(
+    way: EngineSetup, asked: Request, keep: Callable[[EngineSetup, Request, Sequence[int]], Sequence[Tokens]]
+) -> Texts:
     """Return a function of (seed, number) that tests a promise of the engine on ``number`` texts.
 
     A promise is, for example, that equal seeds give equal texts. Each text has its own seed. ``keep(way, asked,
@@ -196,7 +198,7 @@ def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[in
     return draw
 
 
-def told_logprobs(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
+def told_logprobs(way: EngineSetup, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
     """Test, for each of ``seeds``, the log-probabilities that the engine returns with its text.
 
     They are right if they equal those of the float64 model. The result has ``RIGHT`` for each seed with right ones,
@@ -219,7 +221,7 @@ def _logprobs_are_right(asked: Request, answer: Any) -> bool:
     return True
 
 
-def repeated_seeds(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
+def repeated_seeds(way: EngineSetup, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
     """Test the promise that a seed determines the text: two requests with each of ``seeds`` must give one text.
 
     ``way`` is the configuration of the engine, ``asked`` the request. Torch's global generator is in another state for
@@ -240,7 +242,7 @@ ACTIVE = 128
 """Number of texts in which drafted and accepted tokens are counted."""
 
 
-def activity(way: Way, draw: Texts) -> str:
+def activity(way: EngineSetup, draw: Texts) -> str:
     """Return a sentence such as "300 drafted, 120 accepted in 128 texts".
 
     ``draw(seed, number)`` samples the texts, with the engine of the configuration ``way``.
@@ -250,7 +252,7 @@ def activity(way: Way, draw: Texts) -> str:
     return f"{drafted} drafted, {accepted} accepted in {ACTIVE} texts" if drafted else NOTHING_DRAFTED
 
 
-def counters(way: Way) -> Mapping[str, int]:
+def counters(way: EngineSetup) -> Mapping[str, int]:
     """Return how many tokens the engine of ``way`` has drafted and accepted so far.
 
     The keys are ``drafted`` and ``accepted``.

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from specverify.engines.vllm.adapter import Way, engine, generate, parameters
+from specverify.engines.vllm.adapter import EngineSetup, engine, generate, parameters
 from specverify.engines.vllm.asked import OPTIONS
 from specverify.engines.vllm.kernel_statements import STATEMENTS
 from specverify.engines.vllm.mends import in_place_of
@@ -30,12 +30,12 @@ from specverify.subjects.subject import EngineProgram, Forward, Observed, Subjec
 
 NARROW: Final = tuple((dict(PROBABLE) | {"model": "narrow draft"}).items())
 """Drafts drawn from three tokens and not from all eight, so that a round has fewer paths."""
-EXACT_WAYS: Final[Mapping[str, Way]] = {
-    "draft": Way(DRAFT),
-    "n-gram": Way(NGRAM),
+EXACT_WAYS: Final[Mapping[str, EngineSetup]] = {
+    "draft": EngineSetup(DRAFT),
+    "n-gram": EngineSetup(NGRAM),
     "EAGLE": WAYS["EAGLE"],
-    "draft, probabilistic, one a round": Way(tuple((dict(NARROW) | {"num_speculative_tokens": 1}).items())),
-    "draft, probabilistic": Way(NARROW),
+    "draft, probabilistic, one a round": EngineSetup(tuple((dict(NARROW) | {"num_speculative_tokens": 1}).items())),
+    "draft, probabilistic": EngineSetup(NARROW),
 }
 ONLY_SHORT: Final = frozenset({"draft, probabilistic"})
 """Ways of which only calls of one request and two tokens are enumerated: each round has hundreds of paths."""
@@ -90,7 +90,7 @@ def shortened(asked: Request, tokens: int, prompt: Tokens) -> Request:
     return asked._replace(prompt=prompt, options=tuple((dict(asked.options) | {"max_tokens": tokens}).items()))
 
 
-def call_subject(way: Way, asked: tuple[Request, ...], name: str) -> Subject:
+def call_subject(way: EngineSetup, asked: tuple[Request, ...], name: str) -> Subject:
     """Return the call of the requests ``asked``, by an engine with the configuration ``way``, as the subject ``name``.
 
     If there is a single request, the inputs and caches of the forward passes are also compared with plain decoding.
@@ -134,7 +134,7 @@ def plain(asked: Request, draws: Draws) -> Observed:
 
 
 @contextmanager
-def random_numbers_followed(way: Way) -> Iterator[None]:
+def random_numbers_followed(way: EngineSetup) -> Iterator[None]:
     """In the ``with`` block, run the rejection kernels and the sampler of plain tokens as PyTorch code.
 
     Their random calls can then be intercepted.
@@ -148,7 +148,7 @@ def random_numbers_followed(way: Way) -> Iterator[None]:
         sampler.forward = held
 
 
-def model_runner(way: Way) -> Any:
+def model_runner(way: EngineSetup) -> Any:
     """Return the model runner of the vLLM engine with configuration ``way``, which runs in this process."""
     return engine(way).llm_engine.engine_core.engine_core.model_executor.driver_worker.worker.model_runner
 
@@ -168,7 +168,7 @@ def _joint_law(asked: tuple[Request, ...]) -> dict[Tokens, float]:
     return {_joined(asked, list(texts)): mass for texts, mass in result.items()}
 
 
-def observer(way: Way, asked: Request) -> Observer:
+def observer(way: EngineSetup, asked: Request) -> Observer:
     """Return an observer that records, before each pass of the target, its input tokens and the cache that it reads.
 
     ``way`` is the configuration of the engine, ``asked`` the request. For each slot of the cache that the pass reads,
@@ -199,13 +199,13 @@ def _entries(written: list[tuple[int, int]]) -> Any:
     return np.array(written, float).reshape(1, 1, -1, 2)
 
 
-def _attention(way: Way) -> Any:
+def _attention(way: EngineSetup) -> Any:
     from vllm.forward_context import get_forward_context  # noqa: PLC0415 - after its environment
 
     metadata = get_forward_context().attn_metadata
     return next(iter(metadata.values())) if metadata else None
 
 
-def way_block_size(way: Way) -> int:
+def way_block_size(way: EngineSetup) -> int:
     """Return the number of tokens in a block of the KV cache of an engine with the configuration ``way``."""
     return int(engine(way).llm_engine.vllm_config.cache_config.block_size)

@@ -462,7 +462,7 @@ class _Segment(NamedTuple):
     """Polynomial in the time since the segment's start."""
 
 
-class _Times(NamedTuple):
+class _LinearInTime(NamedTuple):
     """A quantity ``constant - rate * t``, or the exponential of this if ``exponential`` is True.
 
     t is an arrival time: minus the logarithm of the product of the uniforms in ``numbers``.
@@ -505,7 +505,7 @@ def windows(ends: Sequence[tuple[float, float]], facts: Sequence[Fact]) -> tuple
     return tuple(Window(number, *result[each]) for number, each in zip(more, chain, strict=True))
 
 
-def _between(of: _Times, fact: Fact) -> tuple[float, float]:
+def _between(of: _LinearInTime, fact: Fact) -> tuple[float, float]:
     """Return the earliest and the latest arrival time at which ``fact`` is true.
 
     ``of`` is the quantity of ``fact`` as a function of the arrival time.
@@ -516,13 +516,15 @@ def _between(of: _Times, fact: Fact) -> tuple[float, float]:
     return (max(at, 0.0), inf) if after else (0.0, at)
 
 
-def _times(formula: Formula) -> _Times | None:
+def _times(formula: Formula) -> _LinearInTime | None:
     """Return ``formula`` as a function of one arrival time; None if it is not the function of a product of uniforms."""
     if (formula.low, formula.high) != (-inf, inf) and not _never_reached(formula):
         return None
     if formula.name == "uniform":
         flipped = formula.steps[:2] == MIRRORED
-        result: _Times | None = _Times(frozenset({(formula.operands[0], flipped)}), 1.0, 0.0, exponential=True)
+        result: _LinearInTime | None = _LinearInTime(
+            frozenset({(formula.operands[0], flipped)}), 1.0, 0.0, exponential=True
+        )
         steps = formula.steps[2:] if flipped else formula.steps
     elif formula.name in {ADD, MULTIPLY}:
         result, steps = _of_two(formula), formula.steps
@@ -545,17 +547,17 @@ def _never_reached(formula: Formula) -> bool:
     return formula.low <= ends[0] and formula.high >= ends[1]
 
 
-def _of_two(formula: Formula) -> _Times | None:
+def _of_two(formula: Formula) -> _LinearInTime | None:
     one, other = map(_times, formula.operands)
     exponential = formula.name == MULTIPLY
     if one is None or other is None or one.rate != other.rate or one.numbers & other.numbers:
         return None
     if not one.exponential == other.exponential == exponential:
         return None
-    return _Times(one.numbers | other.numbers, one.rate, one.constant + other.constant, exponential)
+    return _LinearInTime(one.numbers | other.numbers, one.rate, one.constant + other.constant, exponential)
 
 
-def _has_steps(of: _Times, name: str, number: float) -> _Times | None:
+def _has_steps(of: _LinearInTime, name: str, number: float) -> _LinearInTime | None:
     if name in {LOG.name, EXP.name}:
         return of._replace(exponential=name == EXP.name) if of.exponential == (name == LOG.name) else None
     if name == "plus":
