@@ -9,7 +9,7 @@ verified with rows like those of the search.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from specverify.base.edges import once_in
@@ -35,14 +35,17 @@ class Look(NamedTuple):
     """An upper bound on the probability that a number is closer to its end; 0 if no number was at an end."""
 
 
-def probability_of(look: Callable[[float], Look], least: float) -> float:
+def probability_of(look: Callable[[float], Look], least: float, larger: Sequence[float] = LARGER) -> float:
     """Return an upper bound on the probability per draft that a fault occurs; 1 if it also occurs far from the end.
 
-    ``look(apart)`` searches for the fault with random numbers at the distance ``apart`` from the end of their range.
-    ``least`` is the smallest such distance in their dtype.
+    Args:
+        look: ``look(apart)`` searches for the fault with random numbers at the distance ``apart`` from the end.
+        least: The smallest such distance in their dtype.
+        larger: Distances far from the end that are searched first, the largest first; none if ``is_below`` has shown
+            that the fault does not occur there.
     """
     bound = 1.0
-    for apart in LARGER:
+    for apart in larger:
         seen = look(apart)
         if seen.faulty or not seen.closer:
             return bound

@@ -24,7 +24,7 @@ from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.calls_at_size import at_place, described, places_of
 from specverify.checks.check import Check, Conditions, ExaminedPart, by
 from specverify.checks.explaining.first_difference import first_difference
-from specverify.checks.graded_edges import WIDEST, Look, at_an_edge, holds_beside, is_below, probability_of
+from specverify.checks.graded_edges import LARGER, Look, at_an_edge, holds_beside, is_below, probability_of
 from specverify.checks.observed_runs import refuted
 from specverify.checks.verifier_calls import (
     ORDINARY,
@@ -54,6 +54,8 @@ _RULES = {
     1.0: "a search for u in sums of p that end below 1 does so",
 }
 """Boundary -> the rules of an engine that usually emit a forbidden token there."""
+NUMBERS_OF_A_TEXT = 1024
+"""Engines that draw more uniforms for a text than this are searched at more distances from the end."""
 
 
 class AtBoundary(NamedTuple):
@@ -168,7 +170,7 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
         if tied is not None and tied.near_tie:
             return Examination(tied.undecided, unknown=True, rational=False, figures={"runs": runs})
         then, when = f"{result.outside[0]} comes out, which has probability 0 without speculation", result.said
-        probability = _probability_in(program, result.uniform, conditions.runs)
+        probability = _probability_in(program, result.uniform, conditions)
         if probability >= conditions.edge:
             refutation = refuted(program, then, f"every uniform is {when}", {"runs": runs}, _fault_of(program, result))
             return at_an_edge(refutation, probability)
@@ -183,21 +185,24 @@ def _fault_of(program: EngineProgram, at: AtBoundary) -> str:
     return f"{difference.fault}, when every uniform is {at.said}: {_RULES[at.uniform]}"
 
 
-def _probability_in(program: EngineProgram, end: float, runs: int) -> float:
+def _probability_in(program: EngineProgram, end: float, conditions: Conditions) -> float:
     """Return an upper bound on the probability that uniforms near the end ``end`` (0 or 1) cause a forbidden token.
 
-    Each enumeration of ``program`` makes at most ``runs`` runs.
+    Runs of engines are long. So if the fault does not occur where numbers closer to the end have together a probability
+    below ``conditions.edge``, it is not searched at larger distances. Each search enumerates ``program`` by at most
+    ``conditions.runs`` runs.
     """
     boundaries = list[Boundary]()
 
     def look(apart: float) -> Look:
         boundaries.clear()
-        faulty = _is_outside(program, NearEnd(end, apart, boundaries), runs)
+        faulty = _is_outside(program, NearEnd(end, apart, boundaries), conditions.runs)
         return Look(faulty, max((boundary.closer for boundary in boundaries), default=0.0))
 
-    widest = look(WIDEST)
+    seen = look(conditions.edge / NUMBERS_OF_A_TEXT)
+    is_gone = not seen.faulty and 0 < seen.closer < conditions.edge
     least = max((boundary.coarsest for boundary in boundaries), default=0.0)
-    return probability_of(lambda apart: widest if apart == WIDEST else look(apart), least)
+    return probability_of(look, least, larger=() if is_gone else LARGER)
 
 
 class BoundaryCalls(NamedTuple):
