@@ -93,7 +93,7 @@ def test_an_engine_that_stops_late_is_refuted_by_where_it_stops():
 def test_a_model_of_no_known_engine_is_refused():
     """How it keeps its cache is not known, so that what was remembered could be another cache's."""
     with pytest.raises(ValueError, match=r"a model is Linear.*expected a model of transformers, with a forward method"):
-        check_engine(plain, plain, models=(torch.nn.Linear(1, 1),))
+        check_engine(lambda: [0], plain, models=(torch.nn.Linear(1, 1),))
 
 
 @pytest.mark.thorough

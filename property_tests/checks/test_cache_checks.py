@@ -115,7 +115,7 @@ def test_a_function_may_return_another_cache():
             lambda: check_cache(Static, CacheOperations(crop=5)),
             "crop is 5, expected something to call with 2 arguments",
         ),
-        (lambda: check_cache(Static, capacity=2), "capacity is 2, expected a whole number of at least 16"),
+        (lambda: check_cache(Static, capacity=2), "capacity is 2, expected an integer from 16 to 1000"),
         (lambda: check_cache(Static, capcity=20), "check_cache has no option 'capcity', did you mean capacity?"),
         (
             lambda: check_cache(Static, crop=Static.crop),
@@ -132,7 +132,11 @@ def test_what_cannot_be_is_refused_in_a_sentence(call, sentence):
 
 @pytest.mark.parametrize(
     ("read", "sentence"),
-    [(lambda cache: ["a"], "read returned ['a'], expected the token ids"), (lambda cache: cache.tokens, "tokens")],
+    [
+        (lambda cache: ["a"], "read returned ['a'], expected the token ids"),
+        (lambda cache: [token + 0.5 for token in cache], "expected the token ids that"),
+        (lambda cache: cache.tokens, "tokens"),
+    ],
 )
 def test_what_cannot_be_read_is_no_refutation(read, sentence):
     with pytest.raises(UnusableSubject) as raised:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -165,6 +167,8 @@ def test_the_counterexample_can_be_checked_by_hand():
         ([[0]], "it returned [[0]], expected (draft_tokens, q)"),
         (([0], [[0.5, 0.5], [0.5, 0.5]]), "it returned 1 drafts and 2 rows of q, expected"),
         (([2], [[0.5, 0.5]]), "it drafted token 2 of a vocabulary of 2"),
+        (([-1], None), "it drafted token -1, expected token ids of at least 0"),
+        (([0], [[float("nan"), 0.9]]), "row 0 of q is (nan, 0.9), expected finite probabilities"),
         (([0], [0.5]), "for q, expected"),
         ((["a"], None), "it returned ['a'], expected a sequence of new token ids"),
     ],
@@ -173,6 +177,11 @@ def test_an_answer_that_is_no_draft(answer, sentence):
     with pytest.raises(UnusableSubject) as raised:
         check_drafter(lambda tokens, gamma: answer, gammas=(1,))
     assert sentence in str(raised.value)
+
+
+def test_a_drafter_that_ends_the_process_is_unusable():
+    with pytest.raises(UnusableSubject, match=r"it ends the process: SystemExit: 1 \(test_drafter_checks.py"):
+        check_drafter(lambda tokens, gamma: sys.exit(1), gammas=(1,))
 
 
 @pytest.mark.parametrize(

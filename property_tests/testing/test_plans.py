@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import random
 from functools import partial
 
+import numpy as np
 import pytest
 
 from reference import ALGORITHMS, Claim
@@ -97,7 +99,22 @@ def test_quick_says_how_many_cases_it_leaves_out():
     found = check_decoder(right, quick=True, checks=["law_is_target"])[0]
     whole = check_decoder(right, checks=["law_is_target"])[0]
     assert found.figures["cases"] + found.figures["left_out"] == whole.figures["cases"]
-    assert 0 < found.figures["cases"] <= 23
+    assert 0 < found.figures["cases"] <= 24
+
+
+@pytest.mark.parametrize("gamma", [6, 8, 16])
+def test_quick_refutes_what_is_wrong_at_the_largest_number_of_drafts_alone(gamma):
+    def verify(p, q, draft_tokens):
+        if len(draft_tokens) == gamma:
+            return [0] * (gamma + 1)
+        for i, token in enumerate(draft_tokens):
+            if random.random() * q[i, token] >= p[i, token]:
+                left = np.maximum(p[i] - q[i], 0)
+                return [*draft_tokens[:i], random.choices(range(len(left)), left)[0]]
+        return [*draft_tokens, random.choices(range(len(p[-1])), p[-1])[0]]
+
+    with pytest.raises(SpeculationRefuted, match=f"gamma={gamma}"):
+        check_verifier(verify, gammas=(gamma,), quick=True, checks=["law_is_target"])
 
 
 def test_quick_refutes_what_is_wrong():

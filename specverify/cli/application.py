@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from specverify.base.files import check_folder
 from specverify.cli.campaign_command import campaign_command
 from specverify.cli.init_command import init_command
 from specverify.cli.looks import check_count, check_seconds
@@ -21,7 +22,6 @@ from specverify.cli.options import (
     REFUTED,
     UNKNOWN,
     UNUSABLE,
-    check_folder,
     console,
     errors,
     option,

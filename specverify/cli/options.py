@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from stat import S_ISDIR, S_ISREG
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 
+from specverify.base.files import check_writable, reason_of
 from specverify.cli.looks import check_choice, check_count, check_edge, check_probability, check_seconds, check_seed
 from specverify.report.wrapping import say
 
@@ -48,43 +48,6 @@ def checked(check: Callable[..., None], *given: Any) -> Callable[[Any], Any]:
         return value
 
     return callback
-
-
-def check_writable(file: Path, name: str) -> None:
-    """Raise ``ValueError`` unless ``file`` can be written. ``name`` describes the file in the message.
-
-    The file is left unchanged, and is not created.
-    """
-    said = f"{name} {str(file)!r} cannot be written"
-    try:
-        mode = file.stat().st_mode
-    except FileNotFoundError:
-        mode = None
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{said}: {_reason(error)}") from None
-    if mode is not None and S_ISDIR(mode):
-        raise ValueError(f"{said}: it is a directory, expected a file")
-    if mode is not None and not S_ISREG(mode):
-        return  # a pipe or a device would notice
-    try:
-        with file.open("ab"):
-            pass
-        if mode is None:
-            file.unlink()
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{said}: {_reason(error)}") from None
-
-
-def check_folder(folder: Path, name: str) -> None:
-    """Raise ``ValueError`` unless ``folder`` is writable or can be created.
-
-    The folder is left unchanged, and is not created. ``name`` describes the folder in the message.
-    """
-    there = next((place for place in (folder, *folder.absolute().parents) if place.exists()), folder)
-    if not there.is_dir():
-        raise ValueError(f"{name} {str(folder)!r} cannot be a folder: {str(there)!r} is a file")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise ValueError(f"{name} {str(folder)!r} cannot be written: {str(there)!r} is not writable")
 
 
 def check_names(names: Sequence[str], what: str, known: Sequence[str]) -> None:
@@ -202,11 +165,7 @@ def write_report(file: Path, text: str, name: str) -> None:
     try:
         file.write_text(text, "utf-8")
     except OSError as error:
-        stop(f"{name} {str(file)!r} could not be written: {_reason(error)}")
-
-
-def _reason(error: OSError | ValueError) -> str:
-    return (getattr(error, "strerror", None) or str(error)).lower()
+        stop(f"{name} {str(file)!r} could not be written: {reason_of(error)}")
 
 
 def made() -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from specverify.cli.options import check_writable, checked, option, stop, write_report
+from specverify.base.files import check_writable
+from specverify.cli.options import checked, option, stop, write_report
 
 if TYPE_CHECKING:
     from specverify.report.runs.said import RunSaid

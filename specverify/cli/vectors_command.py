@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from specverify.base.files import check_folder
 from specverify.cli.options import (
     HOLDS,
     REFUTED,
@@ -15,7 +16,6 @@ from specverify.cli.options import (
     JobsOption,
     JsonOption,
     MarkdownOption,
-    check_folder,
     checked,
     console,
     errors,

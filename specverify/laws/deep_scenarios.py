@@ -19,7 +19,7 @@ from specverify.laws.scenarios import CONFIDENT, Scenario
 
 DEEP_GAMMA: Final = 8
 """Default number of drafts in the long rounds in which verifiers are examined."""
-_SIDE = 3
+_SIDE, _SEED = 3, 30
 
 
 def deep_scenarios(gamma: int) -> tuple[Scenario, ...]:
@@ -29,7 +29,12 @@ def deep_scenarios(gamma: int) -> tuple[Scenario, ...]:
     there is a scenario in which both rows are not one-hot.
     """
     shapes = (open_after(*sorted({1 + round(point * gamma / 8) for point in line})) for line in _lines())
-    return tuple(Scenario(shape, 3, (0,), gamma + 1, seed=30) for shape in dict.fromkeys(shapes))
+    return tuple(Scenario(shape, 3, (0,), gamma + 1, seed=_SEED) for shape in dict.fromkeys(shapes))
+
+
+def has_last_rows_open(scenario: Scenario) -> bool:
+    """Return whether ``scenario`` is the one of ``deep_scenarios`` whose last draft and bonus token are random."""
+    return scenario.seed == _SEED and scenario == deep_scenarios(scenario.horizon - 1)[-1]
 
 
 def _lines() -> list[list[int]]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from specverify.checks import Case, Check, Conditions
 from specverify.laws.certain_tables import FEW, OPEN
-from specverify.laws.deep_scenarios import QUICK_SCENARIOS
+from specverify.laws.deep_scenarios import QUICK_SCENARIOS, has_last_rows_open
 from specverify.subjects.subject import EngineProgram, InScenario
 
 FEW_CASES = 8
@@ -254,11 +254,12 @@ GENERIC = "generic-v3-p010-h3-s2"
 def _always(case: Case) -> bool:
     """Return whether the quick plan of ``law_is_target`` has ``case`` even if ``quick.toml`` does not list it.
 
-    Such a case is an engine program marked ``in_quick``, or a variant in one of ``QUICK_SCENARIOS``.
+    Such a case is an engine program marked ``in_quick``, or a variant in one of ``QUICK_SCENARIOS``, or in the scenario
+    whose first round has its largest number of drafts and open last rows.
     """
     here = case.situation
     if isinstance(here, InScenario):
-        return here.scenario in QUICK_SCENARIOS
+        return here.scenario in QUICK_SCENARIOS or has_last_rows_open(here.scenario)
     return isinstance(here, EngineProgram) and here.in_quick
 
 

@@ -205,7 +205,7 @@ def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded
     if result.result is not None:
         return result.result, result
     subject = subject._replace(probe=None, warm=None)
-    return (subject if result.out_of_time else warmed_up(subject)), result
+    return subject if result.out_of_time else guarded(partial(warmed_up, subject), seconds).result or subject, result
 
 
 def unready(found: Guarded[Any], what: str, seconds: float) -> tuple[Status, str]:

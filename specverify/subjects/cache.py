@@ -186,9 +186,12 @@ def _read(cache: CacheUnderTest, made: Any) -> Tokens:
     result = cache.read(made)
     listed = result.tolist() if hasattr(result, "tolist") else list(result)
     try:
-        return tuple(int(token) for token in listed)
-    except (TypeError, ValueError):
-        raise UnusableSubject(f"read returned {shown(result)}, expected the token ids that the cache holds") from None
+        tokens = tuple(int(token) for token in listed)
+    except (TypeError, ValueError, OverflowError):
+        tokens = ()
+    if tokens != tuple(listed):
+        raise UnusableSubject(f"read returned {shown(result)}, expected the token ids that the cache holds")
+    return tokens
 
 
 def told_of(operations: Sequence[Operation]) -> tuple[str, ...]:

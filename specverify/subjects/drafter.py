@@ -88,6 +88,8 @@ def proposed(answer: Any) -> Proposed:
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
         raise UnusableSubject(f"it returned {shown(answer)}, {expected}")
     tokens, q = _tokens(answer[0]), answer[1]
+    if tokens and min(tokens) < 0:
+        raise UnusableSubject(f"it drafted token {min(tokens)}, expected token ids of at least 0")
     if q is None:
         return Proposed(tokens, None)
     try:
@@ -96,6 +98,9 @@ def proposed(answer: Any) -> Proposed:
         raise UnusableSubject(f"it returned {shown(q)} for q, {expected}") from None
     if len(rows) != len(tokens) or any(len(row) != len(rows[0]) for row in rows):
         raise UnusableSubject(f"it returned {len(tokens)} drafts and {len(rows)} rows of q, {expected}")
+    for place, row in enumerate(rows):
+        if not np.isfinite(row).all():
+            raise UnusableSubject(f"row {place} of q is {shown(row)}, expected finite probabilities")
     if rows and max(tokens) >= len(rows[0]):
         raise UnusableSubject(f"it drafted token {max(tokens)} of a vocabulary of {len(rows[0])}, {expected}")
     return Proposed(tokens, rows)

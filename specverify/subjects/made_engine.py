@@ -41,6 +41,7 @@ from specverify.laws.paths import Undecided
 from specverify.laws.scenarios import CONFIDENT, Scenario, handed_task
 from specverify.laws.size_scenarios import NO_SIZES, Sizes, size_scenarios
 from specverify.reference import Draws, LanguageModel, Pmf, Site, Tokens
+from specverify.reference.validation import shown
 from specverify.subjects.allowed_tokens import QueriedConstraint, constrained, errors_of_empty_rows, first_forbidden
 from specverify.subjects.call_arguments import run_seeds, sample_seeds, takes_prompt, with_length, with_seeds
 from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened, tokens_of, watched
@@ -460,11 +461,24 @@ def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> M
             f"for {scenario.name} it made {result!r}, expected a call that decodes, without arguments or with the "
             "prompt as its one argument, or Made(...)"
         )
+    _check_made(given)
     return given._replace(
         speculative=_with_values(given.speculative, scenario),
         plain=None if given.plain is None else _with_values(given.plain, scenario),
         allowed=None if given.allowed is None else QueriedConstraint(given.allowed, rows, asked),
     )
+
+
+def _check_made(made: Made) -> None:
+    """Raise ``UnusableSubject`` if a field of ``made`` besides its calls has a value of another type."""
+    for name, value, is_right, expected in (
+        ("batched", made.batched, isinstance(made.batched, bool), "True or False"),
+        ("stops", made.stops, isinstance(made.stops, bool), "True or False"),
+        ("allowed", made.allowed, made.allowed is None or callable(made.allowed), "a function of the new tokens"),
+        ("parameters", made.parameters, hasattr(made.parameters, "__len__"), "a sequence"),
+    ):
+        if not is_right:
+            raise UnusableSubject(f"{name} of Made is {shown(value)}, expected {expected}")
 
 
 def _with_values(call: Callable[..., Any], scenario: Scenario) -> Callable[..., Any]:

@@ -26,6 +26,7 @@ import numpy as np
 
 from specverify.base.positions import WRONG_POSITION
 from specverify.reference import LanguageModel, Tokens
+from specverify.reference.validation import argument_error, shown
 
 try:
     import torch
@@ -98,6 +99,8 @@ class Network(torch.nn.Module):
         shape, a token outside the vocabulary, a cache if the network has none, and a cache that rounds its entries, or
         loses some without a window.
         """
+        if not isinstance(input_ids, torch.Tensor):
+            raise argument_error("input_ids", input_ids, "a tensor [B, length]")
         flat = input_ids.dim() == 1
         ids = [input_ids.tolist()] if flat else input_ids.tolist()
         batch, length = len(ids), input_ids.shape[-1]
@@ -142,9 +145,20 @@ class Network(torch.nn.Module):
             if wrong is not None:
                 raise ValueError(f"input_ids contain the token {wrong}, expected 0 to {self.vocabulary - 1}")
             with np.errstate(divide="ignore"):
-                row = np.log(np.asarray(self.model(text), dtype=np.float64)) if text else np.zeros(self.vocabulary)
+                row = np.log(self._pmf(text)) if text else np.zeros(self.vocabulary)
             self.rows[text] = row
         return self.rows[text]
+
+    def _pmf(self, text: Tokens) -> Any:
+        """Return the model's pmf after ``text``. Raises ``ValueError`` unless it is a row of non-negative numbers."""
+        given = self.model(text)
+        try:
+            row = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            row = np.empty(0)
+        if row.shape != (self.vocabulary,) or not (row >= 0).all():
+            raise ValueError(f"the model's pmf after {text} is {shown(given)}, expected {self.vocabulary} numbers >= 0")
+        return row
 
 
 def _config(vocabulary: int, cache: str | None) -> Any:

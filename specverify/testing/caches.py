@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Unpack
 
-from specverify.base.arguments import argument_error, check_callable, check_count, check_flag
+from specverify.base.arguments import argument_error, check_callable, check_flag, check_integer
 from specverify.base.verdict import Verdict
 from specverify.checks import Conditions
 from specverify.checks.cache_checks import checks_of_cache
@@ -39,6 +39,8 @@ class CacheOperations(NamedTuple):
 
 
 METHODS = CacheOperations()
+LEAST_CAPACITY, MOST_CAPACITY = 16, 1000
+"""A cache must have room for a few rounds, and each of its entries gets another id."""
 
 
 @judged()
@@ -62,7 +64,7 @@ def check_cache(
         make: ``make()`` returns an empty cache for ``capacity`` tokens.
         operations: Functions that operate the cache. Needed if it has no methods ``append`` and ``crop``, or if
             ``list(cache)`` does not read it.
-        capacity: The number of tokens that fit, at least 16.
+        capacity: The number of tokens that fit, from 16 to 1000.
         window: Number of the last tokens that a sliding window reads, 0 for none: ``read(cache)`` returns these, also
             after a crop of up to nine drafts of a round.
         recurrent: Whether the cache is a recurrent state: ``read(cache)`` returns it as an array, which is compared
@@ -91,10 +93,9 @@ def check_cache(
     for name, function in operations._asdict().items():
         if function is not None:
             check_callable(function, name, arguments=2 if name in {"append", "crop"} else 1)
-    check_count(capacity, "capacity", least=16)
-    for size, what in ((window, "window"), (paged, "paged")):
-        if size:
-            check_count(size, what)
+    check_integer(capacity, "capacity", LEAST_CAPACITY, MOST_CAPACITY)
+    check_integer(window, "window", 0)
+    check_integer(paged, "paged", 0)
     check_flag(recurrent, "recurrent")
     if recurrent and (window or operations.fork is not None):
         raise argument_error("recurrent", recurrent, "False where window or fork are given")

@@ -9,7 +9,7 @@ from specverify.base.arguments import argument_error, check_callable, is_token
 from specverify.base.verdict import Verdict
 from specverify.checks import Conditions
 from specverify.checks.drafter_checks import checks_of_drafter
-from specverify.reference import LanguageModel, Tokens
+from specverify.reference import LanguageModel, Tokens, checked_model
 from specverify.subjects.drafter import drafter_subject
 from specverify.testing.judged import judge, judged
 from specverify.testing.plans import CheckOptions, checked_gammas, checks_plan, name_of
@@ -36,8 +36,8 @@ def check_drafter(
             ``gamma`` token ids come back, with q ``[len(draft_tokens), vocabulary]``, the rows they were drawn from, or
             None for a drafter that draws nothing; such a drafter may also return the ids alone.
         prompts: Texts to draft after, each a non-empty sequence of token ids.
-        gammas: Numbers of drafts, each at least 1. None: 1 to 3, and after the last prompt 5, 6 and 8 too where fewer
-            than two thousand drafts are possible. Larger values are not covered.
+        gammas: Numbers of drafts, each from 1 to 1024. None: 1 to 3, and after the last prompt 5, 6 and 8 too where
+            fewer than two thousand drafts are possible. Larger values are not covered.
         draft: ``draft(tokens)``: the expected q ``[vocabulary]``, if there is a draft model. A stale cache
             reports another q.
         **options: See ``CheckOptions``.
@@ -59,6 +59,7 @@ def check_drafter(
     check_callable(propose, "the drafter", arguments=2)
     if draft is not None:
         check_callable(draft, "draft", arguments=1)
+        draft = checked_model(draft, "expected draft")
     chosen = None if gammas is None else checked_gammas(gammas)
     subject = drafter_subject(propose, name_of(propose), _prompts(prompts), chosen)
     return judge(checks_plan(subject, checks_of_drafter(draft), Conditions(), options)._replace(replays=False))

@@ -139,10 +139,7 @@ def check_engine(
     else:
         _check_not_of_made(sizes, promises)
         _check_call(speculative, "the call with speculation")
-        if isinstance(plain, Mapping):
-            check_law(plain, "the law")
-        else:
-            _check_call(plain, "the call without speculation")
+        _check_plain(plain, speculative)
         fast, slow, promised = _checks_of_calls(speculative, plain, stated)
         subject = engine_subject(fast, slow, name, _models(models), observer=checked, logits=known)
     if any(program.watch for program in subject.programs):
@@ -231,6 +228,20 @@ def _check_call(call: Any, what: str) -> None:
         check_takes(with_seeds(call), what, 0, "something to call without arguments")
     except ValueError as error:
         raise ValueError(f"{error}; {missing_without_prompt(call)}") from None
+
+
+def _check_plain(plain: Any, speculative: Any) -> None:
+    """Raise ``ValueError`` unless ``plain`` is a law, or another call than ``speculative`` that needs no arguments."""
+    what = "the call without speculation"
+    if isinstance(plain, Mapping):
+        check_law(plain, "the law")
+    elif plain is speculative:
+        raise argument_error(what, plain, "another one than the call with speculation")
+    elif not callable(plain):
+        law = "{(0,): 0.25, (1,): 0.75}"
+        raise argument_error(what, plain, f"something to call without arguments, or a law, such as {law}")
+    else:
+        _check_call(plain, what)
 
 
 def greedy_logits(row: Any, rounding: Any) -> Logits | None:

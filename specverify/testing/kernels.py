@@ -45,7 +45,7 @@ def check_kernel(
             1]``. ``docs/kernels.md`` lists the other forms.
         convention: Properties of the kernel that its parameters do not show: source of random numbers, paddings, dtype,
             device.
-        gammas: Numbers of drafts, each at least 1. None: every check runs at 1 and 2 drafts, and the law is also
+        gammas: Numbers of drafts, each from 1 to 1024. None: every check runs at 1 and 2 drafts, and the law is also
             examined at 4 drafts if the kernel accepts that many.
         vocabularies: Vocabulary sizes to examine in addition to size 3, each at least 5. With ``quick`` only size 3 is
             examined.

@@ -50,7 +50,7 @@ def torch_network(
         >>> network(torch.tensor([[0, 1]])).logits.softmax(-1)[0, -1].tolist()
         [0.5, 0.5]
     """
-    check_callable(model, "the model")
+    check_callable(model, "the model", arguments=1)
     check_integer(vocabulary, "vocabulary", least=2)
     check_choice(returns, "returns", get_args(NetworkResult))
     check_choice(cache, "cache", (*get_args(NetworkCache), None))

@@ -23,6 +23,7 @@ from specverify.base.arguments import (
 )
 from specverify.base.default_limits import EDGE, SECONDS
 from specverify.base.edges import check_edge
+from specverify.base.files import check_writable
 from specverify.base.verdict import Evidence, Verdict
 from specverify.checks import CHECKS, EXACT_CHECKS, Check, Conditions
 from specverify.reference import Claim
@@ -33,6 +34,8 @@ from specverify.testing.log_lines import logged
 
 OnFail = Literal["raise", "warn"] | None
 ALARM = 1e-6
+MOST_DRAFTS = 1024
+"""The largest number of drafts in a round that a caller may ask for."""
 HINT_SECONDS = 5.0
 """Time limit of what is tried to word a hint about a failure; no verdict depends on it."""
 Parameters = ParamSpec("Parameters")
@@ -201,8 +204,10 @@ def check_common(options: Mapping[str, Any]) -> None:
         check_probability(given["tv"], "tv")
     if given["callback"] is not None:
         check_callable(given["callback"], "callback", arguments=1)
-    if given["certificate"] is not None and not isinstance(given["certificate"], str | Path):
+    if given["certificate"] is not None and not (isinstance(given["certificate"], str | Path) and given["certificate"]):
         raise argument_error("certificate", given["certificate"], "a file to write, such as 'certificate.json'")
+    if given["certificate"] is not None:
+        check_writable(Path(given["certificate"]), "certificate")
     reasons = given["expected_failures"]
     if reasons is not None and not (
         isinstance(reasons, Mapping) and all(isinstance(why, str) and why.strip() for why in reasons.values())
@@ -331,12 +336,12 @@ def _stable_repr(value: Any) -> str:
 def checked_gammas(gammas: Any) -> tuple[int, ...]:
     """Return ``gammas``, the numbers of drafts at which a verifier is examined, as a tuple after validation.
 
-    Raises ``ValueError`` unless they are different integers of at least 1.
+    Raises ``ValueError`` unless they are different integers from 1 to ``MOST_DRAFTS``.
     """
     if not isinstance(gammas, Sequence) or isinstance(gammas, (str, bytes)) or not gammas:
         raise argument_error("gammas", gammas, "a sequence of at least one number of drafts, such as (1, 2)")
     for gamma in gammas:
-        check_integer(gamma, f"a gamma of {tuple(gammas)}")
+        check_integer(gamma, f"a gamma of {tuple(gammas)}", most=MOST_DRAFTS)
     if len(set(gammas)) < len(gammas):
         raise argument_error("gammas", gammas, "each number of drafts once")
     return tuple(map(int, gammas))

@@ -9,7 +9,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from specverify.base.arguments import argument_error, check_count, check_flag, shown
+from specverify.base.arguments import argument_error, check_count, check_flag, is_token, shown
 from specverify.foreign.answer_shapes import choices_in, id_or_text, rows_in, value_at
 from specverify.reference import Tokens
 from specverify.subjects.beside import STATISTICS, value_of
@@ -64,6 +64,12 @@ def server_sampler(
     """
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
         raise argument_error("url", url, "the URL of a server of completions")
+    if not (
+        isinstance(prompt, (str, tuple, list)) and prompt and (isinstance(prompt, str) or all(map(is_token, prompt)))
+    ):
+        raise argument_error("prompt", prompt, "a text, or a non-empty sequence of token ids")
+    if not isinstance(options or {}, Mapping):
+        raise argument_error("options", options, 'fields of the request, such as {"temperature": 0.7}')
     check_count(max_tokens, "max_tokens")
     check_count(top, "top", least=0)
     check_flag(stream, "stream")

@@ -57,7 +57,7 @@ def check_verifier(
             tokens, or (accepted tokens, weights of the next)``. ``"batched_tree"``: the same with a leading dimension.
             ``reference.tree_layouts`` converts other layouts of trees to this one. None: selected by a parameter called
             ``lengths``, ``temperature``, ``top_k``, ``top_p`` or ``min_p``, else a row.
-        gammas: Numbers of drafts, each at least 1. None: 1 to 3 for a row and 2 for other chains. The law is also
+        gammas: Numbers of drafts, each from 1 to 1024. None: 1 to 3 for a row and 2 for other chains. The law is also
             examined with 8 drafts (4 if the verifier does not run on 8); there p and q are one-hot except at three
             positions. Larger values are not covered.
         drafts: How trees are drawn; the right rule depends on it:
