@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
+from .pmf import check_same_library
 from .validation import argument_error
 
 BLOCKS = 128
@@ -63,15 +64,17 @@ def verify_batched(p: Any, q: Any, draft_tokens: Any, lengths: Any, accept_unifo
         draw is from p.
 
     Raises:
-        ValueError: If the shapes do not fit together. Values are not validated: a drafted id outside the vocabulary is
-            rejected, and a last row without a positive entry emits -1.
+        ValueError: If the shapes do not fit together, or the arrays are of several libraries. Values are not validated:
+            a drafted id outside the vocabulary is rejected, and a last row without a positive entry emits -1.
     """
+    floats = {"p": p, "q": q, "accept_uniforms": accept_uniforms, "final_uniforms": final_uniforms}
+    check_same_library(**floats)
     rows, gamma, vocabulary = _check_shapes(p, draft_tokens, lengths)
     xp = array_namespace(p)
     _check("q", q, (rows, gamma, vocabulary))
-    _check_kinds(xp, "real floating", p=p, q=q, accept_uniforms=accept_uniforms, final_uniforms=final_uniforms)
     _check("accept_uniforms", accept_uniforms, (rows, gamma))
     _check("final_uniforms", final_uniforms, (rows,))
+    _check_kinds(xp, "real floating", **floats)
     row, position = xp.arange(rows, device=p.device), xp.arange(gamma, device=p.device)[None, :]
     drafted = (position < lengths[:, None]) & (draft_tokens >= 0) & (draft_tokens < vocabulary)
     token = xp.where(drafted, draft_tokens, 0)
@@ -92,7 +95,7 @@ def greedy_batched(p: Any, draft_tokens: Any, lengths: Any) -> Batch:
     """Accept drafts while they are the argmax of their row; emit the argmax of the row after them.
 
     ``p`` ``[B, gamma + 1, V]`` are pmfs or logits; ties go to the lowest id. ``draft_tokens`` and ``lengths`` are as in
-    ``verify_batched``. Raises ``ValueError`` for shapes that do not fit.
+    ``verify_batched``. Raises ``ValueError`` for shapes that do not fit and arrays of several libraries.
     """
     rows, gamma, _ = _check_shapes(p, draft_tokens, lengths)
     xp = array_namespace(p)
@@ -106,15 +109,15 @@ def inverse_cdf_batched(weights: Any, uniforms: Any) -> Any:
     """Return the token that inverse CDF at ``uniforms`` ``[B]`` selects in each row of ``weights`` ``[B, V]``: int64.
 
     Rows need not be normalised; sums are float64. A token without weight is never returned; a row without any positive
-    weight returns -1.
+    weight returns -1. Raises ``ValueError`` for shapes that do not fit and arrays of two libraries.
     """
+    check_same_library(weights=weights, uniforms=uniforms)
     if not hasattr(weights, "shape"):
         raise argument_error("weights", weights, "an array [batch, vocabulary]")
     xp = array_namespace(weights)
     if weights.ndim != 2 or weights.shape[1] == 0:
         raise ValueError(f"weights has shape {tuple(weights.shape)}, expected [batch, vocabulary]")
-    if tuple(uniforms.shape) != (weights.shape[0],):
-        raise ValueError(f"uniforms has shape {tuple(uniforms.shape)}, expected {(weights.shape[0],)} to fit weights")
+    _check("uniforms", uniforms, (weights.shape[0],), "weights")
     return _drawn(xp, xp.astype(weights, xp.float64), uniforms)
 
 
@@ -194,6 +197,7 @@ def _check_shapes(p: Any, draft_tokens: Any, lengths: Any) -> tuple[int, int, in
     Raises ``ValueError`` if ``draft_tokens`` is no integer array ``[B, gamma]`` or ``lengths`` no integer array
     ``[B]``.
     """
+    check_same_library(p=p, draft_tokens=draft_tokens, lengths=lengths)
     if not hasattr(p, "shape"):
         raise argument_error("p", p, "an array [batch, gamma + 1, vocabulary]")
     if p.ndim != 3 or p.shape[1] == 0 or p.shape[2] == 0:
@@ -215,8 +219,9 @@ def _check_kinds(xp: Any, kind: str, **arrays: Any) -> None:
             raise ValueError(f"{name} holds {values.dtype}, expected {'integers' if kind == 'integral' else 'floats'}")
 
 
-def _check(name: str, values: Any, shape: tuple[int, ...]) -> None:
+def _check(name: str, values: Any, shape: tuple[int, ...], fits: str = "p") -> None:
+    """Raise ``ValueError`` unless ``values`` is an array of this ``shape``; ``fits`` names the array that sets it."""
     if not hasattr(values, "shape"):
         raise argument_error(name, values, f"an array of shape {shape}")
     if tuple(values.shape) != shape:
-        raise ValueError(f"{name} has shape {tuple(values.shape)}, expected {shape} to fit p")
+        raise ValueError(f"{name} has shape {tuple(values.shape)}, expected {shape} to fit {fits}")

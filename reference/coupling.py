@@ -15,7 +15,7 @@ from array_api_compat import array_namespace
 
 from .pmf import check_pmfs, check_same_vocabulary
 from .types import Draws, Pmf, Site
-from .validation import checked_token
+from .validation import argument_error, checked_token
 
 
 def accept_probability(p: Pmf, q: Pmf, token: int) -> Any:
@@ -75,8 +75,16 @@ def positive_part(values: Pmf) -> Pmf:
 
 
 def flip(draws: Draws, probability: Any, site: Site) -> bool:
-    """Return True with the given probability, by a draw from the two-point pmf (heads, tails) at ``site``."""
-    if isinstance(probability, float) or hasattr(probability, "dtype"):
-        heads = float(probability)
-        return draws.categorical(np.array([heads, max(1 - heads, 0.0)]), site) == 0  # 1 + epsilon is a rounded 1
-    return draws.categorical(np.array([probability, 1 - probability], dtype=object), site) == 0
+    """Return True with the given probability, by a draw from the two-point pmf (heads, tails) at ``site``.
+
+    Raises ``ValueError`` if ``probability`` is no number.
+    """
+    try:
+        if isinstance(probability, float) or hasattr(probability, "dtype"):
+            heads = float(probability)
+            pmf = np.array([heads, max(1 - heads, 0.0)])  # 1 + epsilon is a rounded 1
+        else:
+            pmf = np.array([probability, 1 - probability], dtype=object)
+    except TypeError:
+        raise argument_error("the probability", probability, "a number in [0, 1]") from None
+    return draws.categorical(pmf, site) == 0

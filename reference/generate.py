@@ -7,18 +7,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .algorithms import autoregressive, egag, nasd, speculative_sampling
-from .pmf import check_pmf, is_plainly_pmf
+from .pmf import as_row, check_pmf, is_plainly_pmf
 from .rounds import AcceptanceStatistics, acceptance_statistics
 from .types import Decoder, Draws, LanguageModel, Pmf, Round, Site, Task, Tokens
-from .validation import argument_error, check_integer, check_integers, checked_tokens
+from .validation import argument_error, check_callable, check_instance, check_integer, check_integers, checked_tokens
 
 
 class Sampled:
     """Ordinary sampling: every draw is decided by inverse CDF from a NumPy generator."""
 
     def __init__(self, rng: np.random.Generator | int) -> None:
-        """Store the generator; ``rng`` is a generator, or a seed for one."""
-        self._uniform = np.random.default_rng(rng).random
+        """Store the generator; ``rng`` is a generator, or a seed for one. Raises ``ValueError`` for anything else."""
+        seed: Any = str(rng) if isinstance(rng, bool) else rng  # NumPy would take True for 1
+        try:
+            self._uniform = np.random.default_rng(seed).random
+        except (TypeError, ValueError):
+            raise argument_error("rng", rng, "a generator of NumPy, or an integer of at least 0") from None
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return an outcome of ``pmf``, drawn with the next uniform of the generator; ``site`` is only used in errors.
@@ -35,22 +39,26 @@ def inverse_cdf(pmf: Pmf, uniform: float) -> int:
     An outcome of probability 0 is never returned. Raises ``ValueError`` for a ``uniform`` outside [0, 1), and if no
     outcome has a positive probability.
     """
-    if not 0 <= uniform < 1:
+    try:
+        inside = 0 <= uniform < 1
+    except TypeError:
+        inside = False
+    if not inside:
         raise argument_error("the uniform", uniform, "a number in [0, 1)")
-    if isinstance(pmf, np.ndarray) and pmf.dtype != object:
+    if isinstance(pmf, np.ndarray) and pmf.dtype.kind in "fiub" and pmf.ndim == 1:
         cumulative = pmf.cumsum()
         if not (len(pmf) and cumulative[-1] > 0):
             raise argument_error("the pmf", pmf.tolist(), "an outcome of positive probability")
         outcome = int(cumulative.searchsorted(uniform * cumulative[-1], side="right"))
         return outcome if outcome < len(pmf) and pmf[outcome] > 0 else int(pmf.nonzero()[0][-1])
-    total, last = 0, -1
-    for outcome, mass in enumerate(pmf.tolist()):
+    values, total, last = as_row(pmf, "the pmf").tolist(), 0, -1
+    for outcome, mass in enumerate(values):
         if mass > 0:
             total, last = total + mass, outcome
             if uniform < total:
                 break
     if last < 0:
-        raise argument_error("the pmf", pmf.tolist(), "an outcome of positive probability")
+        raise argument_error("the pmf", values, "an outcome of positive probability")
     return last
 
 
@@ -67,7 +75,12 @@ class Generation(NamedTuple):
 
 
 def generate(decoder: Decoder, prompt: Tokens, draws: Draws) -> Generation:
-    """Run ``decoder`` from ``prompt`` until it has finished; return the new tokens and the record of each round."""
+    """Run ``decoder`` from ``prompt`` until it has finished; return the new tokens and the record of each round.
+
+    Raises ``ValueError`` if ``decoder`` is no decoder or ``draws`` no source of draws.
+    """
+    check_instance(decoder, "decoder", Decoder)
+    check_callable(getattr(draws, "categorical", None), "draws.categorical", "a function, as that of Sampled(seed)")
     state, rounds = decoder.init(prompt), []
     while state.remaining:
         state, done = decoder.step(draws, state)
@@ -111,17 +124,20 @@ def nasd_generate(
     prompt: Tokens,
     *,
     max_new_tokens: int,
+    order: int = 3,
+    gamma: int = 4,
+    filler_top_k: int = 1,
+    backoff: bool = True,
     eos: Tokens = (),
     seed: int | None = None,
-    **options: Any,
 ) -> Generation:
     """Return tokens generated from ``target`` by n-gram assisted decoding, lossless.
 
-    ``options`` are order, gamma, filler_top_k and backoff; see ``algorithms.nasd``. The other parameters are those of
-    ``autoregressive_generate``.
+    ``order``, ``gamma``, ``filler_top_k`` and ``backoff`` are the options of ``algorithms.nasd``. The other parameters
+    are those of ``autoregressive_generate``.
     """
     task = _task(target, None, None, eos, max_new_tokens)
-    return generate(nasd.build(task, **options), prompt, _sampled(seed))
+    return generate(nasd.build(task, order, gamma, filler_top_k, backoff), prompt, _sampled(seed))
 
 
 def egag_generate(
@@ -131,17 +147,20 @@ def egag_generate(
     *,
     max_new_tokens: int,
     raw_draft: LanguageModel | None = None,
+    gamma_min: int = 1,
+    gamma_max: int = 8,
+    beta: float = 0.0,
     eos: Tokens = (),
     seed: int | None = None,
-    **options: Any,
 ) -> Generation:
     """Return tokens generated from ``target`` by speculative sampling with entropy-adaptive gamma.
 
-    ``options`` are gamma_min, gamma_max and beta; see ``algorithms.egag``. ``raw_draft`` is the drafter at temperature
-    1 before truncation; by default it is ``draft``. The other parameters are those of ``autoregressive_generate``.
+    ``gamma_min``, ``gamma_max`` and ``beta`` are the options of ``algorithms.egag``. ``raw_draft`` is the drafter at
+    temperature 1 before truncation; by default it is ``draft``. The other parameters are those of
+    ``autoregressive_generate``.
     """
     task = _task(target, draft, raw_draft, eos, max_new_tokens)
-    return generate(egag.build(task, **options), prompt, _sampled(seed))
+    return generate(egag.build(task, gamma_min, gamma_max, beta), prompt, _sampled(seed))
 
 
 def _task(
@@ -153,8 +172,8 @@ def _task(
     ``eos``, and unless ``horizon`` is an integer.
     """
     for name, model in (("target", target), ("draft", draft), ("raw_draft", raw_draft)):
-        if not callable(model) and (model is not None or name == "target"):
-            raise argument_error(name, model, "a callable from a tuple of tokens to a pmf")
+        if model is not None or name == "target":
+            check_callable(model, name)
     check_integers(max_new_tokens=horizon)
     return Task(target, draft, raw_draft, checked_tokens(eos, "eos"), horizon)
 

@@ -23,7 +23,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .types import Tokens
-from .validation import argument_error, check_integer, check_integers, is_integer
+from .validation import argument_error, as_tuple, check_integer, check_integers, is_integer
 
 
 class KeepLengths(NamedTuple):
@@ -41,7 +41,8 @@ def keep_lengths(known: int, gamma: int, accepted: int, draft_held: int | None =
         gamma: Number of drafts.
         accepted: Number of accepted drafts. If it is ``gamma``, the drafter keeps one entry fewer than the target,
             because its last draft was not fed to it.
-        draft_held: Number of entries in the drafter's cache before the crop, if it is not ``known + gamma - 1``.
+        draft_held: Number of entries in the drafter's cache before the crop, if it is not ``known + gamma - 1``. It
+            is at most ``known + gamma``: all drafts were fed to the drafter.
 
     Raises:
         ValueError: For counts that no round can produce.
@@ -54,8 +55,11 @@ def keep_lengths(known: int, gamma: int, accepted: int, draft_held: int | None =
     if not 0 <= accepted <= gamma:
         raise ValueError(f"{accepted} drafts accepted, expected a number between 0 and gamma = {gamma}")
     held = known + gamma - 1 if draft_held is None else draft_held
-    if held < 0:
-        raise ValueError(f"the drafter's cache holds {held} entries, expected at least 0")
+    if not 0 <= held <= known + gamma:
+        raise ValueError(
+            f"the drafter's cache holds {held} entries, expected at least 0 and at most {known + gamma}, the known "
+            "tokens and the drafts"
+        )
     return KeepLengths(target=known + accepted, draft=min(known + accepted, held))
 
 
@@ -65,10 +69,9 @@ def tokens_to_feed(tokens: Tokens, held: int) -> Tokens:
     Raises ``ValueError`` if the cache holds all known tokens or more, so that nothing could be fed.
     """
     check_integers(held=held)
-    if not 0 <= held < len(tokens):
-        raise ValueError(
-            f"the cache holds {held} entries for {len(tokens)} known tokens, expected fewer entries than tokens"
-        )
+    known = len(as_tuple(tokens, "tokens", "a sequence of token ids"))
+    if not 0 <= held < known:
+        raise ValueError(f"the cache holds {held} entries for {known} known tokens, expected fewer entries than tokens")
     return tokens[held:]
 
 

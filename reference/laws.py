@@ -10,6 +10,7 @@ from .models import draft_model
 from .pmf import argmax
 from .rounds import commit
 from .types import LanguageModel, Pmf, Task, Tokens
+from .validation import check_instance, checked_tokens
 
 Split: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
 """Pair (kept, replaced) at a drafted position: for each token, the probability that it is emitted as an accepted draft,
@@ -17,7 +18,12 @@ and as a replacement."""
 
 
 def greedy_law(task: Task, prompt: Tokens, **_: Any) -> dict[Tokens, Any]:
-    """Return the point mass on the target's greedy continuation of ``prompt`` (new tokens only)."""
+    """Return the point mass on the target's greedy continuation of ``prompt`` (new tokens only).
+
+    Raises ``ValueError`` for an invalid task or prompt.
+    """
+    check_instance(task, "task", Task)
+    prompt = checked_tokens(prompt, "the prompt")
     new: Tokens = ()
     while len(new) < task.horizon and not (new and new[-1] in task.eos):
         new = (*new, argmax(task.target(prompt + new)))

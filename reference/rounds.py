@@ -22,15 +22,19 @@ from .types import (
     Tokens,
     Verifier,
 )
-from .validation import checked_tokens
+from .validation import as_tuple, check_callable, check_instance, check_integer, checked_tokens
 
 
 def chain_decoder(task: Task, drafter: Drafter, length: LengthRule, verify: Verifier) -> Decoder:
     """Return the decoder built from ``drafter``, ``length`` (the length rule) and ``verify`` (the verifier).
 
     A round drafts at most ``remaining - 1`` tokens, a bound that does not change the state of the length rule. ``init``
-    raises ``ValueError`` for an empty prompt, ``step`` if the decoder has finished.
+    raises ``ValueError`` for an empty prompt, ``step`` if the decoder has finished. Raises ``ValueError`` for an
+    argument of another type.
     """
+    for value, name, kind in ((task, "task", Task), (drafter, "drafter", Drafter), (length, "length", LengthRule)):
+        check_instance(value, name, kind)
+    check_callable(verify, "verify", "a verifier")
     target = checked_model(task.target, "target")
 
     def plan_and_propose(draws: Draws, state: State) -> tuple[Plan, Draft]:
@@ -54,8 +58,12 @@ def chain_decoder(task: Task, drafter: Drafter, length: LengthRule, verify: Veri
         )
         return after, Round(new, draft.tokens, accepted, reached, plan.trace)
 
+    def init(prompt: Tokens) -> State:
+        state = initial_state(prompt, task)
+        return state._replace(drafter=drafter.init(state.tokens), length=length.init)
+
     return Decoder(
-        init=lambda prompt: initial_state(prompt, task)._replace(drafter=drafter.init(prompt), length=length.init),
+        init=init,
         step=step,
         propose=lambda draws, state: plan_and_propose(draws, state)[1],
     )
@@ -63,6 +71,8 @@ def chain_decoder(task: Task, drafter: Drafter, length: LengthRule, verify: Veri
 
 def assembled(task: Task, parts: Parts) -> Decoder:
     """Return the decoder that the drafter, the length rule and the verifier in ``parts`` form for ``task``."""
+    check_instance(task, "task", Task)
+    check_instance(parts, "parts", Parts)
     verified = task if parts.target is None else task._replace(target=parts.target)
     decoder = chain_decoder(verified, parts.drafter, parts.length, parts.verifier)
     return decoder if parts.around is None else parts.around(decoder)
@@ -96,6 +106,7 @@ def from_parts(parts: Callable[Signature, Parts | Decoder]) -> BuildFromParts[Si
     The parts stay accessible, so that one of them can be replaced. If an option has a value for which the algorithm is
     no chain, ``parts`` may return a ``Decoder`` instead of ``Parts``.
     """
+    check_callable(parts, "parts", "a function of a task that returns its parts")
     take_apart: Callable[..., Parts | Decoder] = parts
 
     @wraps(parts)
@@ -130,8 +141,11 @@ def check_unfinished(state: State) -> None:
 def commit(new: Tokens, remaining: int, eos: Tokens) -> tuple[Tokens, int]:
     """Return the committed part of ``new``, and how many tokens may follow it.
 
-    ``new`` is cut after its first token in ``eos``, the end-of-sequence tokens, and at ``remaining`` tokens.
+    ``new`` is cut after its first token in ``eos``, the end-of-sequence tokens, and at ``remaining`` tokens. Raises
+    ``ValueError`` for a negative ``remaining``.
     """
+    if type(remaining) is not int or remaining < 0:
+        check_integer(remaining, "remaining", least=0)
     end = next((index + 1 for index, token in enumerate(new) if token in eos), None)
     if end is not None and end <= remaining:
         return new[:end], 0
@@ -174,8 +188,13 @@ class AcceptanceStatistics(NamedTuple):
 
 
 def acceptance_statistics(rounds: Iterable[Round]) -> AcceptanceStatistics:
-    """Return the totals over ``rounds``: rounds, committed tokens, drafted tokens, tested and accepted drafts."""
-    rounds = tuple(rounds)
+    """Return the totals over ``rounds``: rounds, committed tokens, drafted tokens, tested and accepted drafts.
+
+    Raises ``ValueError`` for an element that is no ``Round``.
+    """
+    rounds = as_tuple(rounds, "rounds", "the rounds of a generation")
+    for item in rounds:
+        check_instance(item, "an element of the rounds", Round)
     return AcceptanceStatistics(
         rounds=len(rounds),
         tokens=sum(len(item.tokens) for item in rounds),

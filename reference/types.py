@@ -49,7 +49,12 @@ class Draft(NamedTuple):
 
 
 def chain(tokens: Tokens, pmfs: tuple[Pmf | None, ...]) -> Draft:
-    """Return a draft without branches: every token is the child of the one before it."""
+    """Return a draft without branches: every token is the child of the one before it.
+
+    Raises ``ValueError`` unless there is one pmf, or None, for each token.
+    """
+    if len(tokens) != len(pmfs):
+        raise ValueError(f"the draft has {len(tokens)} tokens and {len(pmfs)} pmfs, expected one, or None, for each")
     return Draft(tokens, tuple(range(-1, len(tokens) - 1)), pmfs)
 
 

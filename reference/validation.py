@@ -64,6 +64,18 @@ def range_of(least: int, most: float) -> str:
     return f"of at least {least}" if most == float("inf") else f"from {least} to {most:g}"
 
 
+def check_callable(value: Any, name: str, expected: str = "a callable from tokens to a pmf") -> None:
+    """Raise ``ValueError`` unless ``value`` can be called; ``name`` and ``expected`` are used in the message."""
+    if not callable(value):
+        raise argument_error(name, value, expected)
+
+
+def check_instance(value: Any, name: str, kind: type) -> None:
+    """Raise ``ValueError`` unless ``value`` is of the class ``kind``; ``name`` is its name in the message."""
+    if not isinstance(value, kind):
+        raise argument_error(name, value, f"an instance of {kind.__name__}")
+
+
 def checked_token(token: Any, size: int) -> int:
     """Return ``token`` as an ``int``. Raises ``ValueError`` unless it is an integer in 0..size - 1, and no ``bool``."""
     if not is_integer(token) or not 0 <= token < size:
@@ -76,11 +88,19 @@ def checked_tokens(tokens: Any, name: str) -> Tokens:
 
     ``name`` is their name in the message.
     """
-    try:
-        result = tuple(tokens)
-    except TypeError:
-        raise argument_error(name, tokens, "a sequence of token ids") from None
+    result = as_tuple(tokens, name, "a sequence of token ids")
     for token in result:
         if not is_integer(token) or token < 0:
             raise argument_error(f"a token of {name}", token, "an integer of at least 0")
-    return result
+    return tuple(map(operator.index, result))
+
+
+def as_tuple(values: Any, name: str, expected: str) -> tuple[Any, ...]:
+    """Return ``values`` as a tuple. Raises ``ValueError`` if it is no iterable.
+
+    ``name`` and ``expected`` are used in the message.
+    """
+    try:
+        return tuple(values)
+    except TypeError:
+        raise argument_error(name, values, expected) from None

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 from array_api_compat import array_namespace
 
-from .pmf import check_pmf, point_on_argmax
+from .pmf import check_pmf, has_numbers, point_on_argmax
 from .types import LanguageModel, Pmf, Tokens
-from .validation import argument_error, check_number, checked_token, is_integer
+from .validation import argument_error, as_tuple, check_callable, check_number, checked_token, is_integer
 
 Logits: TypeAlias = Any
 """A 1-D float array ``[vocabulary]``; an entry of minus infinity forbids the token."""
@@ -23,17 +23,20 @@ Logits: TypeAlias = Any
 def softmax(logits: Logits, temperature: float = 1.0) -> Pmf:
     """Return ``softmax(logits / temperature)``; temperature 0 gives the point mass on the first largest logit.
 
-    Raises ``ValueError`` for a negative temperature, a NaN logit, or logits that are all minus infinity.
+    Raises ``ValueError`` for a negative temperature, a NaN logit, logits that are all minus infinity or no floats.
     """
     check_temperature(temperature)
     check_logits(logits)
     xp = array_namespace(logits)
-    largest = logits.max()
-    if not -float("inf") < float(largest) < float("inf"):
-        raise ValueError(f"the largest logit is {float(largest)}, expected at least one finite logit and no NaN")
-    if temperature == 0:
-        return point_on_argmax(logits)
-    weights = xp.exp((logits - largest) / temperature)
+    try:
+        largest = logits.max()
+        if not -float("inf") < float(largest) < float("inf"):
+            raise ValueError(f"the largest logit is {float(largest)}, expected at least one finite logit and no NaN")
+        if temperature == 0:
+            return point_on_argmax(logits)
+        weights = xp.exp((logits - largest) / float(temperature))
+    except TypeError:
+        raise ValueError(f"logits hold {logits.dtype}, expected floats") from None
     return weights / weights.sum()
 
 
@@ -43,7 +46,7 @@ def top_k(pmf: Pmf, k: int) -> Pmf:
     If k is at least the vocabulary size, all tokens are kept. Raises ``ValueError`` for k < 1.
     """
     check_top_k(k)
-    check_pmf(pmf, "the pmf to truncate")
+    pmf = check_pmf(pmf, "the pmf to truncate")
     threshold = sorted(pmf.tolist(), reverse=True)[min(k, pmf.shape[0]) - 1]
     return _kept(pmf, pmf >= threshold)
 
@@ -55,7 +58,7 @@ def top_p(pmf: Pmf, mass: Any) -> Pmf:
     ``ValueError`` unless 0 < mass <= 1.
     """
     check_top_p(mass)
-    check_pmf(pmf, "the pmf to truncate")
+    pmf = check_pmf(pmf, "the pmf to truncate")
     values = pmf.tolist()
     kept, total = set(), values[0] * 0
     for token in sorted(range(len(values)), key=lambda token: (-values[token], token)):
@@ -74,7 +77,7 @@ def min_p(pmf: Pmf, ratio: Any) -> Pmf:
     The result is renormalised. Raises ``ValueError`` unless 0 <= ratio <= 1.
     """
     check_min_p(ratio)
-    check_pmf(pmf, "the pmf to truncate")
+    pmf = check_pmf(pmf, "the pmf to truncate")
     return _kept(pmf, pmf >= pmf.max() * ratio)
 
 
@@ -86,7 +89,8 @@ def repetition_penalty(logits: Logits, tokens: Tokens, penalty: float) -> Logits
     """
     check_penalty(penalty)
     check_logits(logits)
-    xp, history = array_namespace(logits), {checked_token(token, logits.shape[0]) for token in tokens}
+    history = {checked_token(token, logits.shape[0]) for token in as_tuple(tokens, "tokens", "a sequence of token ids")}
+    xp = array_namespace(logits)
     seen = xp.asarray([token in history for token in range(logits.shape[0])], device=logits.device)
     return xp.where(seen, xp.where(logits > 0, logits / penalty, logits * penalty), logits)
 
@@ -106,6 +110,7 @@ def warped(
     drafts, so processing that depends on it is right under speculation. Raises ``ValueError`` for an invalid parameter,
     before any model is called.
     """
+    check_callable(logits_model, "logits_model", "a callable from tokens to logits")
     check_temperature(temperature)
     check_penalty(repetition_penalty)
     for value, check in ((top_k, check_top_k), (top_p, check_top_p), (min_p, check_min_p)):
@@ -155,11 +160,13 @@ def check_penalty(penalty: Any) -> None:
 
 
 def check_logits(logits: Any) -> None:
-    """Raise ``ValueError`` unless ``logits`` is a 1-D array that is not empty."""
+    """Raise ``ValueError`` unless ``logits`` is a 1-D array of numbers that is not empty."""
     shape = getattr(logits, "shape", None)
     if shape is None or len(shape) != 1 or not shape[0]:
         got = type(logits).__name__ if shape is None else f"an array of shape {tuple(shape)}"
         raise ValueError(f"logits are {got}, expected a 1-D array [vocabulary]")
+    if not has_numbers(logits):
+        raise ValueError(f"logits hold {logits.dtype}, expected floats")
 
 
 def _kept(pmf: Pmf, mask: Any) -> Pmf:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from fractions import Fraction
 
@@ -22,16 +23,17 @@ from reference import (
     one_hot,
     speculative_generate,
 )
+from reference.algorithms import egag, nasd
 from specverify.laws.model_strategies import pmfs
 from specverify.laws.tables import as_float64, table_pair
 from test_support.laws.rational import P, Q, always, as_law, pmf
 
 TARGET, DRAFT = table_pair("generic", 3, 7)
 GENERATORS = {
-    "autoregressive": lambda **options: autoregressive_generate(TARGET, (0, 1), **options),
-    "speculative": lambda **options: speculative_generate(TARGET, DRAFT, (0, 1), **options),
-    "nasd": lambda **options: nasd_generate(TARGET, (0, 1), **options),
-    "egag": lambda **options: egag_generate(TARGET, DRAFT, (0, 1), **options),
+    "autoregressive": lambda prompt=(0, 1), **options: autoregressive_generate(TARGET, prompt, **options),
+    "speculative": lambda prompt=(0, 1), **options: speculative_generate(TARGET, DRAFT, prompt, **options),
+    "nasd": lambda prompt=(0, 1), **options: nasd_generate(TARGET, prompt, **options),
+    "egag": lambda prompt=(0, 1), **options: egag_generate(TARGET, DRAFT, prompt, **options),
 }
 every_generator = pytest.mark.parametrize("run", GENERATORS.values(), ids=GENERATORS)
 
@@ -153,15 +155,36 @@ def test_the_point_mass_refuses_a_token_outside_the_vocabulary():
         (pmf("3/2", "-1/2"), r"has a negative entry \(-1/2\), expected probabilities >= 0"),
         ([0.5, float("nan")], "contains NaN, expected finite probabilities"),
         ([float("inf"), 0.0], "sums to inf, expected 1"),
-        (np.eye(2), r"must be a 1-D array of probabilities \[vocabulary\], but got \(2, 2\)"),
-        ([], r"must be a 1-D array of probabilities \[vocabulary\], but got \(0,\)"),
-        (0.5, r"must be a 1-D array of probabilities \[vocabulary\], but got float"),
+        (np.eye(2), r"is an array of shape \(2, 2\), expected a 1-D array of numbers \[vocabulary\]"),
+        ([], r"is an array of shape \(0,\), expected a 1-D array of numbers \[vocabulary\]"),
+        (0.5, r"is float, expected a 1-D array of numbers \[vocabulary\]"),
+        (None, r"the target pmf after \(0, 1\) is NoneType, expected a 1-D array of numbers"),
+        ([0.5, None], r"the target pmf after \(0, 1\) is \[0.5, None\], expected real numbers"),
     ],
 )
 @pytest.mark.parametrize("generator", [autoregressive_generate, nasd_generate])
 def test_a_target_row_that_is_no_pmf_is_refused_by_name(generator, row, sentence):
     with pytest.raises(ValueError, match=sentence):
         generator(always(row), (0, 1), max_new_tokens=2, seed=0)
+
+
+def test_the_options_of_a_generator_are_those_of_its_algorithm():
+    for generator, algorithm in ((nasd_generate, nasd), (egag_generate, egag)):
+        options = dict(list(inspect.signature(algorithm.build).parameters.items())[1:])
+        own = inspect.signature(generator).parameters
+        assert {name: own[name].default for name in options} == {
+            name: option.default for name, option in options.items()
+        }
+        with pytest.raises(TypeError, match=rf"{generator.__name__}\(\) got an unexpected keyword argument 'foo'"):
+            generator(foo=1)
+
+
+@pytest.mark.parametrize("prompt", [[0, 1, 0], np.array([0, 1, 0])])
+@every_generator
+def test_a_prompt_may_be_a_list_or_an_array(run, prompt):
+    generation = run(prompt, max_new_tokens=9, seed=3)
+    assert generation == run((0, 1, 0), max_new_tokens=9, seed=3)
+    assert {type(token) for round_ in generation.rounds for token in (*round_.tokens, *round_.draft)} == {int}
 
 
 def test_a_draft_row_that_is_no_pmf_is_refused_by_name():

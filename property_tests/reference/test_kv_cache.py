@@ -204,9 +204,13 @@ def test_a_cache_is_never_kept_longer_than_it_is(draft_held, kept):
     assert keep_lengths(1, 0, 0) == KeepLengths(1, 0)
 
 
-def test_a_drafters_cache_below_nothing_is_refused():
-    with pytest.raises(ValueError, match=r"^the drafter's cache holds -1 entries, expected at least 0"):
-        keep_lengths(4, 3, 2, draft_held=-1)
+def test_a_drafters_cache_that_no_round_leaves_is_refused():
+    for held in (-1, 8):
+        with pytest.raises(
+            ValueError, match=rf"^the drafter's cache holds {held} entries, expected at least 0 and at "
+        ):
+            keep_lengths(4, 3, 2, draft_held=held)
+    assert keep_lengths(4, 3, 2, draft_held=7) == KeepLengths(6, 6)
 
 
 def test_the_depths_of_nodes_and_their_paths():

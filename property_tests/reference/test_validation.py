@@ -9,19 +9,45 @@ import numpy as np
 import pytest
 
 from reference import (
+    Parts,
     Sampled,
+    Task,
     accept_probability,
+    acceptance_statistics,
+    accepted_ratio,
     argmax,
+    assembled,
     autoregressive_generate,
+    chain,
+    chain_decoder,
+    check_pmf,
+    checked_model,
+    commit,
+    confidence,
+    constant,
     crop,
+    entropy_adaptive,
+    entropy_gamma,
     excess_law,
+    flip,
+    from_parts,
+    generate,
+    greedy_batched,
+    greedy_law,
     inverse_cdf,
     inverse_cdf_batched,
     keep_lengths,
+    lookup,
     min_p,
+    model_drafter,
     nasd_generate,
+    ngram_drafter,
+    ngram_table,
+    normalized_entropy,
     one_hot,
     overlap,
+    point_on_argmax,
+    prompt_lookup_drafter,
     repetition_penalty,
     residual,
     softmax,
@@ -34,9 +60,15 @@ from reference import (
     verify_batched,
     warped,
 )
+from reference.algorithms import speculative_sampling
+from reference.drafters.model import greedy_drafter
+from reference.drafters.self_draft import partial_model
 from reference.kv_cache import check_croppable, keep_path, tree_depths, tree_mask, tree_path, window_crop
 from reference.lengths.bandit import bandit
 from reference.lengths.entropy_stopping import entropy_stopping
+from reference.lengths.gating import Gate, dropout_variance, entropy, hard_ratio, margin
+from reference.verifiers.sample_and_match import sample_and_match
+from test_support.laws.rational import always
 
 P, Q = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
 EXACT = np.array([Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)], dtype=object)
@@ -123,9 +155,9 @@ def test_a_prompt_of_anything_but_tokens_is_refused(call, token):
         (lambda: accept_probability(NAN, Q, 1), "p gives token 1 nan and q 0.3, expected probabilities"),
         (lambda: accept_probability(-P, Q, 1), "p gives token 1 -0.3 and q 0.3, expected probabilities"),
         (lambda: accept_probability(P * -1.5, P * -1.0, 1), "p gives token 1 -0.44999999999999996 and q -0.3"),
-        (lambda: argmax(np.zeros(0)), "the argmax of an array of shape (0,)"),
+        (lambda: argmax(np.zeros(0)), "the row of argmax is an array of shape (0,)"),
         (lambda: argmax(NAN), "the argmax of an array with NaN"),
-        (lambda: argmax(np.zeros((2, 2))), "the argmax of an array of shape (2, 2)"),
+        (lambda: argmax(np.zeros((2, 2))), "the row of argmax is an array of shape (2, 2)"),
         (lambda: top_tokens(P, -1), "the number of tokens is -1, expected an integer of at least 0"),
         (lambda: softmax(np.zeros((2, 2))), "logits are an array of shape (2, 2), expected a 1-D array"),
         (lambda: softmax(np.zeros(0)), "logits are an array of shape (0,)"),
@@ -181,10 +213,225 @@ def test_a_prompt_of_anything_but_tokens_is_refused(call, token):
         (lambda: autoregressive_generate(model, (0,), max_new_tokens=1.5), "max_new_tokens is 1.5, expected an"),
         (lambda: autoregressive_generate(model, (0,), max_new_tokens=1, seed=-1), "the seed is -1, expected"),
         (lambda: autoregressive_generate(model, 0, max_new_tokens=1), "the prompt is 0, expected a sequence"),
+        (lambda: entropy_gamma(P, 3, 1), "gamma_min is 3 and gamma_max is 1, expected gamma_min <= gamma_max"),
+        (lambda: chain((0, 1), (P,)), "the draft has 2 tokens and 1 pmfs, expected one, or None, for each"),
+        (lambda: softmax(np.array([True, False])), "logits hold bool, expected floats"),
+        (lambda: softmax(EXACT), "logits hold object, expected floats"),
+        (lambda: tokens_to_feed(None, 0), "tokens is None, expected a sequence of token ids"),
+        (lambda: lookup((0, 1, 0), 1.5, 1), "max_ngram is 1.5, expected an integer"),
+        (lambda: lookup((0, 1, 0), 1, None), "count is None, expected an integer"),
+        (lambda: acceptance_statistics(5), "rounds is 5, expected the rounds of a generation"),
     ],
 )
 def test_garbage_is_refused_in_one_sentence(call, sentence):
     assert sentence in refused(call)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        None,
+        "ab",
+        {0: 1.0},
+        np.array([None, None]),
+        np.array(["a", "b"]),
+        ["a", "b"],
+        [0.5, None],
+        np.array([0.5, 0.5j]),
+        np.array([0.5, 0.5j], dtype=object),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda row: check_pmf(row, "p"),
+        argmax,
+        point_on_argmax,
+        normalized_entropy,
+        entropy,
+        margin,
+        softmax,
+        lambda row: one_hot(3, row),
+        lambda row: top_tokens(row, 1),
+        lambda row: top_k(row, 1),
+        lambda row: top_p(row, 0.5),
+        lambda row: min_p(row, 0.5),
+        lambda row: inverse_cdf(row, 0.5),
+        lambda row: entropy_gamma(row, 1, 2),
+        lambda row: repetition_penalty(row, (0,), 2),
+        lambda row: residual(row, Q[:2] / Q[:2].sum()),
+        lambda row: Sampled(0).categorical(row, ("a",)),
+        lambda row: checked_model(always(row), "target")((0,)),
+    ],
+)
+def test_a_row_that_holds_no_numbers_is_refused(call, row):
+    refused(lambda: call(row))
+
+
+@pytest.mark.parametrize("row", [[0.5, 0.3, 0.2], (0.5, 0.3, 0.2), EXACT.tolist()])
+@pytest.mark.parametrize(
+    "function",
+    [
+        argmax,
+        point_on_argmax,
+        normalized_entropy,
+        entropy,
+        margin,
+        lambda row: one_hot(1, row),
+        lambda row: top_tokens(row, 2),
+        lambda row: top_k(row, 2),
+        lambda row: top_p(row, 0.5),
+        lambda row: min_p(row, 0.5),
+        lambda row: inverse_cdf(row, 0.6),
+        lambda row: entropy_gamma(row, 1, 4),
+    ],
+)
+def test_a_row_may_be_a_list_or_a_tuple(function, row):
+    assert np.array_equal(function(row), function(check_pmf(row, "p")))
+
+
+@pytest.mark.parametrize("row", [NAN, P * 2, np.array([1.5, -0.5]), P * 0])
+@pytest.mark.parametrize("function", [normalized_entropy, lambda row: entropy_gamma(row, 1, 2)])
+def test_an_entropy_is_that_of_a_pmf(function, row):
+    assert refused(lambda: function(row)).startswith("the pmf ")
+
+
+def test_a_symbolic_row_is_left_to_its_owner():
+    class Symbol:
+        """Stands for a number without a value."""
+
+        def __sub__(self, other):
+            return self
+
+        __mul__ = __sub__
+
+    row = np.array([Symbol(), Symbol()])
+    assert check_pmf(row, "p") is row
+    assert check_pmf([0.5, Symbol()], "p").dtype == object
+
+
+@pytest.mark.parametrize("model", [None, "gpt2", P, 3])
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda model: checked_model(model, "target"), "target"),
+        (model_drafter, "draft"),
+        (greedy_drafter, "draft"),
+        (warped, "logits_model"),
+        (lambda model: entropy_adaptive(model, 1, 2), "raw_draft"),
+        (lambda model: hard_ratio(model, Gate(), 1, 0.5, 2), "draft"),
+        (lambda model: dropout_variance((always(P), model), 0.5, 2), "a pass"),
+        (lambda model: partial_model(model, always(P), 1, 2), "target"),
+        (lambda model: partial_model(always(P), model, 1, 2), "draft"),
+        (from_parts, "parts"),
+        (lambda model: chain_decoder(Task(always(P)), model_drafter(always(Q)), constant(1), model), "verify"),
+        (lambda model: generate(speculative_sampling.build(Task(always(P), always(Q))), (0,), model), "draws"),
+    ],
+)
+def test_what_cannot_be_called_is_no_model(call, name, model):
+    assert re.match(rf"{name}(\.categorical)? is .*, expected a ", refused(lambda: call(model)))
+
+
+@pytest.mark.parametrize("other", [None, "x", {}, (0,)])
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (ngram_drafter, "table"),
+        (lambda other: greedy_law(other, (0,)), "task"),
+        (lambda other: assembled(other, Parts(model_drafter(always(Q)), constant(1), sample_and_match)), "task"),
+        (lambda other: assembled(Task(always(P)), other), "parts"),
+        (lambda other: chain_decoder(Task(always(P)), other, constant(1), sample_and_match), "drafter"),
+        (lambda other: chain_decoder(Task(always(P)), model_drafter(always(Q)), other, sample_and_match), "length"),
+        (lambda other: generate(other, (0,), Sampled(0)), "decoder"),
+        (lambda other: acceptance_statistics([other]), "an element of the rounds"),
+    ],
+)
+def test_a_part_of_another_class_is_refused(call, name, other):
+    assert re.match(rf"{name} is .*, expected an instance of ", refused(lambda: call(other)))
+
+
+@pytest.mark.parametrize("value", [None, "1", 0.5j, float("nan")])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda value: confidence(value, 2),
+        lambda value: accepted_ratio(low=value),
+        lambda value: accepted_ratio(high=value),
+        lambda value: entropy_adaptive(always(P), 1, 2, value),
+        lambda value: entropy_stopping(value, 0.1, 2),
+        lambda value: entropy_stopping(0.5, value, 2),
+        lambda value: flip(Sampled(0), value, ("a",)),
+        lambda value: inverse_cdf(P, value),
+        lambda value: inverse_cdf(EXACT, value),
+    ],
+)
+def test_a_number_that_is_none_is_refused(call, value):
+    refused(lambda: call(value))
+
+
+@pytest.mark.parametrize("value", [None, "2", 1.5, -1])
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (ngram_table, "n-gram order"),
+        (prompt_lookup_drafter, "max_ngram"),
+        (lambda value: ngram_drafter(ngram_table(2), value), "filler_top_k"),
+        (lambda value: entropy_gamma(P, value, 2), "gamma_min"),
+        (lambda value: entropy_gamma(P, 0, value), "gamma_max"),
+        (lambda value: commit((0, 1), value, ()), "remaining"),
+    ],
+)
+def test_a_count_that_is_none_is_refused(call, name, value):
+    assert re.match(rf"{name} is {value!r}, expected an? ", refused(lambda: call(value)))
+
+
+@pytest.mark.parametrize("tokens", [None, 0, (0, -1), "ab"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda tokens: lookup(tokens, 2, 1),
+        lambda tokens: prompt_lookup_drafter(eos=tokens),
+        lambda tokens: greedy_law(Task(always(P), horizon=1), tokens),
+        lambda tokens: repetition_penalty(P, tokens, 2),
+    ],
+)
+def test_a_text_of_anything_but_tokens_is_refused(call, tokens):
+    refused(lambda: call(tokens))
+
+
+def test_a_source_of_samples_is_seeded_or_given():
+    for rng in (True, "0", 1.5, -1, [0.5], object()):
+        assert "expected a generator of NumPy, or an integer of at least 0" in refused(lambda rng=rng: Sampled(rng))
+    sources = (3, np.int64(3), np.random.default_rng(3), np.random.SeedSequence(3), [3])
+    first = [Sampled(source).categorical(P, ("a",)) for source in sources]
+    assert first == [first[0]] * 5
+
+
+def test_arrays_of_two_libraries_are_refused():
+    torch = pytest.importorskip("torch")
+    given = {
+        "p": np.full((1, 2, 2), 0.5),
+        "q": np.full((1, 1, 2), 0.5),
+        "draft_tokens": np.zeros((1, 1), dtype=np.int64),
+        "lengths": np.ones(1, dtype=np.int64),
+        "accept_uniforms": np.zeros((1, 1)),
+        "final_uniforms": np.zeros(1),
+    }
+    like_p = "torch.Tensor, expected an array of the library of p, numpy.ndarray"
+    for name in list(given)[1:]:
+        other = given | {name: torch.tensor(given[name])}
+        assert refused(lambda other=other: verify_batched(**other)) == f"{name} is {like_p}"
+        if name in {"draft_tokens", "lengths"}:
+            batch = (other["p"], other["draft_tokens"], other["lengths"])
+            assert refused(lambda batch=batch: greedy_batched(*batch)) == f"{name} is {like_p}"
+    assert refused(lambda: verify_batched(**given | {"p": torch.tensor(given["p"])})).startswith("q is numpy.ndarray, ")
+    assert "uniforms is torch.Tensor" in refused(lambda: inverse_cdf_batched(np.ones((1, 2)), torch.zeros(1)))
+    assert "uniforms is [0.5], expected an array" in refused(lambda: inverse_cdf_batched(np.ones((1, 2)), [0.5]))
+    for function in (*PAIRS, excess_law, lambda p, q: accept_probability(p, q, 0)):
+        assert refused(lambda function=function: function(P, torch.tensor(Q))) == f"q is {like_p}"
+    weights = torch.nn.Parameter(torch.tensor(P), requires_grad=False)
+    assert float(overlap(weights, torch.tensor(Q))) == overlap(P, Q)
 
 
 def test_a_batch_of_other_types_is_refused():

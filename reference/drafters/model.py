@@ -6,13 +6,15 @@ from collections.abc import Callable, Hashable
 
 from ..pmf import argmax
 from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
+from ..validation import check_callable
 
 
 def model_drafter(draft: LanguageModel) -> Drafter:
     """Return a drafter that draws token by token from ``draft``.
 
-    The draft has, for each token, the pmf from which it was drawn.
+    The draft has, for each token, the pmf from which it was drawn. Raises ``ValueError`` if ``draft`` is no callable.
     """
+    check_callable(draft, "draft")
 
     def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         drafted: Tokens = ()
@@ -31,8 +33,10 @@ def model_drafter(draft: LanguageModel) -> Drafter:
 def greedy_drafter(draft: LanguageModel) -> Drafter:
     """Return a drafter that drafts the argmax of ``draft``, token by token, as point masses.
 
-    The stopping condition ``stop_after(q, token)`` gets the row of ``draft`` as q, not the point mass.
+    The stopping condition ``stop_after(q, token)`` gets the row of ``draft`` as q, not the point mass. Raises
+    ``ValueError`` if ``draft`` is no callable.
     """
+    check_callable(draft, "draft")
 
     def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         drafted: Tokens = ()

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from ..pmf import top_tokens
 from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
+from ..validation import check_instance, check_integer
 
 
 class Row(dict[int, int]):
@@ -108,8 +109,7 @@ def ngram_table(order: int, backoff: bool = True, newest: bool = False) -> Ngram
     equal counts it predicts the one that reached the count first, or with ``newest`` the one whose first occurrence is
     the latest. Raises ``ValueError`` for an order below 2.
     """
-    if order < 2:
-        raise ValueError(f"n-gram order is {order}, expected at least 2 (a context of one token and its successor)")
+    check_integer(order, "n-gram order", least=2)
     return NgramTable(tuple(range(order - 1, 0, -1)) if backoff else (order - 1,), newest)
 
 
@@ -117,10 +117,10 @@ def ngram_drafter(table: NgramTable, filler_top_k: int = 1) -> Drafter:
     """Return a drafter that drafts the predictions of ``table`` as point masses.
 
     The table counts every committed token and, if ``filler_top_k`` is above 1, also the target's ``filler_top_k`` most
-    probable tokens there. Raises ``ValueError`` for a ``filler_top_k`` below 1.
+    probable tokens there. Raises ``ValueError`` for a ``filler_top_k`` below 1, or for no table.
     """
-    if filler_top_k < 1:
-        raise ValueError(f"filler_top_k is {filler_top_k}, expected at least 1 (1 counts committed tokens only)")
+    check_instance(table, "table", NgramTable)
+    check_integer(filler_top_k, "filler_top_k")
 
     def propose(
         draws: Draws, state: NgramTable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]

@@ -11,13 +11,16 @@ from fractions import Fraction
 
 from ..parameters import parameter
 from ..types import LanguageModel, Pmf, Tokens
+from ..validation import check_callable
 
 
 def partial_model(target: LanguageModel, draft: LanguageModel, run: int, layers: int) -> LanguageModel:
     """Return the model with ``run`` of ``layers`` layers: the pmf ``(run p + (layers - run) q)/layers``.
 
-    p is ``target`` and q is ``draft``. Raises ``ValueError`` unless 0 <= run <= layers >= 1.
+    p is ``target`` and q is ``draft``. Raises ``ValueError`` unless both are callables and 0 <= run <= layers >= 1.
     """
+    check_callable(target, "target")
+    check_callable(draft, "draft")
     if layers < 1 or not 0 <= run <= layers:
         raise ValueError(f"run is {run} of {layers} layers, expected a number from 0 to the layers, at least 1")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..parameters import exact
 from ..types import LengthRule, Plan, never
+from ..validation import is_number
 from .constant import check_gamma
 
 
@@ -17,13 +18,13 @@ def accepted_ratio(
     """Return the rule whose k grows by 1 if accepted/drafted >= ``high`` and shrinks by 1 if it is <= ``low``.
 
     k is ``start`` at first and stays within [``minimum``, ``maximum``]. A round without drafts changes nothing. Raises
-    ``ValueError`` for bounds out of order.
+    ``ValueError`` for bounds out of order, and for shares that are no numbers in order.
     """
     for value, name in ((start, "start"), (minimum, "minimum"), (maximum, "maximum")):
         check_gamma(value, name)
     if not minimum <= start <= maximum:
         raise ValueError(f"start is {start}, expected a length within [{minimum}, {maximum}]")
-    if not 0 <= low < high <= 1:
+    if not (is_number(low) and is_number(high) and 0 <= low < high <= 1):
         raise ValueError(f"low is {low} and high is {high}, expected 0 <= low < high <= 1")
 
     def update(k: int, drafted: int, accepted: int) -> int:

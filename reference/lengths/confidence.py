@@ -11,6 +11,7 @@ from typing import Any
 
 from ..parameters import parameter
 from ..types import LengthRule, Plan
+from ..validation import check_number
 from .constant import check_gamma
 
 
@@ -20,8 +21,7 @@ def confidence(threshold: Any, gamma: int) -> LengthRule:
     Raises ``ValueError`` unless 0 <= threshold <= 1.
     """
     check_gamma(gamma, "gamma")
-    if not 0 <= threshold <= 1:
-        raise ValueError(f"threshold is {threshold}, expected a probability")
+    check_number(threshold, "threshold", "a probability", lambda value: 0 <= value <= 1)
     return LengthRule(
         init=None,
         plan=lambda state, prefix: Plan(gamma, state),

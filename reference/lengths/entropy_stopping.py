@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 from ..types import LengthRule, Plan
+from ..validation import check_number
 from .constant import check_gamma
 from .gating import entropy
 
@@ -18,11 +19,11 @@ from .gating import entropy
 def entropy_stopping(threshold: float, scale: float, gamma: int) -> LengthRule:
     """Return the rule: draft at most ``gamma`` tokens, and stop after one with ``sqrt(scale H(q)) > threshold``.
 
-    Raises ``ValueError`` for a negative scale.
+    Raises ``ValueError`` for a negative scale, or a threshold that is no number.
     """
     check_gamma(gamma, "gamma")
-    if not scale >= 0:
-        raise ValueError(f"scale is {scale}, expected a factor >= 0 of the entropy")
+    check_number(scale, "scale", "a factor >= 0 of the entropy", lambda value: value >= 0)
+    check_number(threshold, "threshold", "a number", lambda value: True)
     return LengthRule(
         init=None,
         plan=lambda state, prefix: Plan(gamma, state),

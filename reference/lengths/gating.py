@@ -17,7 +17,9 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from ..parameters import exact, parameter
+from ..pmf import as_row
 from ..types import LanguageModel, LengthRule, Plan, Pmf, Tokens
+from ..validation import check_callable
 from .constant import check_gamma, constant
 
 
@@ -43,13 +45,16 @@ def is_hard(gate: Gate, q: Pmf, token: int) -> bool:
 
 
 def entropy(q: Pmf) -> float:
-    """Return ``-sum q ln q`` in nats."""
-    return -math.fsum(float(mass) * math.log(mass) for mass in q.tolist() if mass > 0)
+    """Return ``-sum q ln q`` in nats. Raises ``ValueError`` if ``q`` is no row of numbers."""
+    return -math.fsum(float(mass) * math.log(mass) for mass in as_row(q, "q").tolist() if mass > 0)
 
 
 def margin(q: Pmf) -> Any:
-    """Return the largest entry of ``q`` minus the second largest; a vocabulary of one token has margin 1."""
-    first, second = sorted((0, *q.tolist()), reverse=True)[:2]
+    """Return the largest entry of ``q`` minus the second largest; a vocabulary of one token has margin 1.
+
+    Raises ``ValueError`` if ``q`` is no row of numbers.
+    """
+    first, second = sorted((0, *as_row(q, "q").tolist()), reverse=True)[:2]
     return first - second
 
 
@@ -62,8 +67,9 @@ def hard_ratio(draft: LanguageModel, gate: Gate, block: int, most: Any, gamma: i
     """Return the rule: draft ``gamma`` tokens, or none if too many of the last ``block`` tokens are hard by ``gate``.
 
     Too many means more than the share ``most``. The first token of a text is not counted. Raises ``ValueError`` for a
-    block below 1.
+    block below 1, or a ``draft`` that is no callable.
     """
+    check_callable(draft, "draft")
     check_gamma(gamma, "gamma")
     if block < 1:
         raise ValueError(f"block is {block}, expected at least 1 (the tokens that are looked back on)")
@@ -86,11 +92,13 @@ def dropout_variance(passes: Sequence[LanguageModel], most: Any, gamma: int) -> 
 
     The passes are fixed models: the drafter with different units dropped out. Drafts are not drawn from them. They
     disagree if the variance of their pmfs, averaged over tokens, is above ``most``. Raises ``ValueError`` without
-    passes.
+    passes, or for one that is no callable.
     """
     check_gamma(gamma, "gamma")
     if not passes:
         raise ValueError("there are no passes, expected at least one drafter with dropout")
+    for model in passes:
+        check_callable(model, "a pass")
 
     def disagree(prefix: Tokens) -> bool:
         rows = [model(prefix) for model in passes]

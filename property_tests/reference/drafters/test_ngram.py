@@ -165,9 +165,9 @@ def test_a_draft_has_at_most_gamma_tokens_and_declares_point_masses(order, text,
 
 
 def test_an_order_without_context_and_an_empty_filler_are_refused():
-    with pytest.raises(ValueError, match="n-gram order is 1, expected at least 2"):
+    with pytest.raises(ValueError, match="n-gram order is 1, expected an integer of at least 2"):
         ngram_table(1)
-    with pytest.raises(ValueError, match="filler_top_k is 0, expected at least 1"):
+    with pytest.raises(ValueError, match="filler_top_k is 0, expected an integer of at least 1"):
         ngram_drafter(ngram_table(2), filler_top_k=0)
 
 
@@ -257,7 +257,7 @@ def test_lookup_drafts_stop_before_the_end_of_sequence():
 
 
 def test_a_lookup_of_no_token_is_refused():
-    with pytest.raises(ValueError, match="max_ngram is 0, expected at least 1"):
+    with pytest.raises(ValueError, match="max_ngram is 0, expected an integer of at least 1"):
         prompt_lookup_drafter(0)
 
 
