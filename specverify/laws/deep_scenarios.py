@@ -140,7 +140,7 @@ it has raised its number of drafts round by round."""
 LARGE_TOKENS: Final = Scenario(CERTAIN, 300, (0,), 8, seed=2)
 """A scenario with tokens that do not fit in a byte."""
 QUICK_SCENARIOS: Final = frozenset(
-    (LEFT_OVER, MANY_LEFT, *CARRIED, *AFTER_A_BONUS, AFTER_REJECTIONS, RANKED[0], CONFIDENT)
+    (LEFT_OVER, MANY_LEFT, *CARRIED, TRUNCATED, *AFTER_A_BONUS, AFTER_REJECTIONS, RANKED[0], CONFIDENT)
 )
 """Scenarios in which every quick run compares the laws. Each shows faults that no other small scenario shows."""
 QUICK_OF_ENGINES: Final = frozenset(

@@ -44,9 +44,19 @@ COMBINED: tuple[Mapping[str, float], ...] = (
     {"temperature": 1.0, "top_k": 3, "min_p": 0.2},
     {"temperature": 0.7, "top_p": 0.9, "min_p": 0.4},
     {"temperature": 0.7, "top_p": 0.6, "min_p": 0.2},
+    {"temperature": 0.7, "top_k": 5, "top_p": 0.8},
+    {"temperature": 0.7, "top_k": 4, "min_p": 0.55},
+    {"temperature": 0.3},
+    {"temperature": 2.0},
+    {"temperature": 1.0, "top_k": 5},
+    {"temperature": 0.7, "top_k": 7},
+    {"temperature": 1.0, "top_p": 0.97},
+    {"temperature": 1.0, "top_p": 0.3},
+    {"temperature": 1.0, "min_p": 0.15},
 )
 """Further settings, each for one scenario. With ``SETTINGS`` there is each truncation alone and every two of them, of
-which the first or the second removes more tokens, and truncations at temperature 1."""
+which the first or the second removes more tokens, truncations at temperature 1, and values so small or large that code
+may take them for none, for greedy decoding, or for the nearest value that it allows."""
 FORBIDDEN = -2000.0
 UNTIED = 0.01
 
