@@ -19,13 +19,20 @@ _ALL_ACCEPTED: Final = ((99, 1), (102, 2), (188, 2), (261, 2), (370, 2))
 1, 2, 3 and 5 tokens, they agree too. So for each number of drafts up to 8 a text ends at each draft of a round that is
 accepted whole, and at its bonus token, although more tokens are wanted."""
 
+_LATE_ENDS: Final = (
+    Scenario(planned(("a" * 72 + "eaaa",)), 4, (1,), 77, (END,), seed=4),
+    Scenario(planned(("." * 66 + "eaaa",)), 4, (1,) * 67, 6, (END,), seed=4),
+)
+"""Ends after 72 new tokens, and at once after a prompt of 67 tokens. With up to 8 drafts a round, this draft is accepted
+before the last token of a block, so more tokens follow if an engine overlooks it."""
 QUICK_ENDINGS: Final = (
+    *_LATE_ENDS,
     Scenario(CERTAIN, 4, (0,), 12, (2,), seed=84),
     Scenario(planned(("ddddx",)), 4, (1,), 8, (END,), seed=55),
     Scenario(planned(("daax",)), 4, (1,), 8, (END,), seed=63),
 )
-"""Texts of each quick run of an engine. The end of the first replaces a rejected draft after accepted ones; the second
-may end after four rejected drafts, so an engine that counts rejected drafts as new tokens is wrong there. The third may
+"""Texts of each quick run of an engine. The end of the third replaces a rejected draft after accepted ones; the fourth
+may end after four rejected drafts, so an engine that counts rejected drafts as new tokens is wrong there. The last may
 end in a round that does not begin at a multiple of gamma + 1, at the first place that a minimum length leaves free."""
 ENDING_SCENARIOS: Final = (
     Scenario("generic", 2, (0,), 5, (1,), seed=56),
@@ -40,6 +47,7 @@ ENDING_SCENARIOS: Final = (
         for place in range(1, 5)
     ),
     *(Scenario(planned((f"d{'a' * place}x",)), 4, (1,), 8, (END,), seed=63) for place in range(1, 5)),
+    *_LATE_ENDS,
 )
 """Scenarios of whole decodes with end-of-sequence tokens. In the last ones one row decides whether the text ends; all
 drafts before this row are accepted, or all are rejected, or only the first is rejected. In these last four scenarios

@@ -50,11 +50,16 @@ from specverify.subjects.observer import Observer
 from specverify.subjects.rank_groups import ALONE, Group
 from specverify.subjects.requests import (
     ALIKE_IN_TURN,
+    ENDED_BATCHES_IN_TURN,
+    ENDED_CONVERSATIONS,
     ENDING_SHARED_BEGINNING,
+    LONG_PROMPT_TWICE,
     MANY_ROWS,
     MOST_ROWS,
+    OPEN_BEHIND_OTHERS,
     PLANNED_AT_ONCE,
     PLANNED_ENDING,
+    PROMPTS_OF_OTHER_ROWS,
     QUICK_PLANNED,
     SAMPLES_OF_ONE_PROMPT,
     SHARED_BEGINNING,
@@ -159,7 +164,18 @@ REPLAYS, LONG_REPLAYS, SIZE_REPLAYS = 20, 4, 1
 """Replays of one program in a small scenario; in a long one or with several requests; at a given size or by a plan."""
 PLANNED = frozenset(PLANNED_AT_ONCE + PLANNED_ENDING)
 """Batches by a plan. They are many, so hidden draws are searched for with fewer runs."""
-QUICK = QUICK_PLANNED | {*ALIKE_IN_TURN, *MANY_ROWS, SAMPLES_OF_ONE_PROMPT, SHARED_BEGINNING, ENDING_SHARED_BEGINNING}
+QUICK = QUICK_PLANNED | {
+    *ALIKE_IN_TURN,
+    *MANY_ROWS,
+    SAMPLES_OF_ONE_PROMPT,
+    SHARED_BEGINNING,
+    ENDING_SHARED_BEGINNING,
+    ENDED_CONVERSATIONS,
+    ENDED_BATCHES_IN_TURN,
+    OPEN_BEHIND_OTHERS,
+    LONG_PROMPT_TWICE,
+    PROMPTS_OF_OTHER_ROWS,
+}
 """Requests of the quick plan, beside those that its list names."""
 
 

@@ -111,6 +111,13 @@ _REJECTED_AT_ENDS: Final = tuple(Scenario(CERTAIN, 4, (0, 1), 18, seed=seed) for
 The entry of a draft rejected there is in a block that the next turn of the conversation may take for complete."""
 
 
+def _next_turns(scenario: Scenario) -> tuple[Tokens, Tokens]:
+    """Return the prompts of two follow-ups of the request of ``scenario``, as in ``_conversation``."""
+    (answer,) = target_law(handed_task(scenario, rational=False), scenario.prompt)
+    last = scenario.prompt + answer
+    return (*last, 1), (*last[:-1], (last[-1] + 1) % scenario.vocabulary, 0)
+
+
 def _conversation(scenario: Scenario) -> Requests:
     """Return three requests in ``scenario``: one with its prompt, and two follow-ups, to expose stale cache entries.
 
@@ -118,9 +125,7 @@ def _conversation(scenario: Scenario) -> Requests:
     the answer is replaced. So the two follow-ups are equal up to this token, and a cache may keep only this common
     part.
     """
-    (answer,) = target_law(handed_task(scenario, rational=False), scenario.prompt)
-    last = scenario.prompt + answer
-    return Requests(scenario, ((*last, 1), (*last[:-1], (last[-1] + 1) % scenario.vocabulary, 0)))
+    return Requests(scenario, _next_turns(scenario))
 
 
 def _drafted(scenario: Scenario) -> Requests:
@@ -247,6 +252,28 @@ ENDING_IN_TURN: Final = tuple(
     for rows in (((0, 1), (2, 0)), ((0, 1, 2, 3, 0), (3,), (0, 1)))
 )
 """Requests in turn whose texts end early: state of an ended text must not affect the next one."""
+_ENDED: Final = Scenario(planned(("e", "ae", "aae", "aaae", "r", "ar", "aar")), 8, (1,), 8, (END,), seed=1)
+_ENDED_PROMPTS: Final = tuple((token,) for token in range(1, 8))
+ENDED_CONVERSATIONS: Final = Requests(
+    _ENDED,
+    tuple(prompt for first in _ENDED_PROMPTS for prompt in (first, *_next_turns(_ENDED._replace(prompt=first))))[1:],
+)
+"""Conversations in turn whose answers end early, each by another token of a round: the end is an accepted draft, the
+replacement of a rejected one, or a bonus token. An engine that keeps the cache for the next turn is wrong there if it
+counts the end that it has not read, or loses an entry with it."""
+_FIRST_TURNS: Final = (_ENDED_PROMPTS[:4], _ENDED_PROMPTS[3:])
+ENDED_BATCHES_IN_TURN: Final = Requests(
+    _ENDED,
+    tuple(
+        prompt
+        for batch in _FIRST_TURNS
+        for turn in zip(*((first, *_next_turns(_ENDED._replace(prompt=first))) for first in batch), strict=True)
+        for prompt in turn
+    )[1:],
+    True,
+    rows=4,
+)
+"""The same conversations in batches: each row of a batch is the next turn of that row of the batch before it."""
 ENDING_AT_ONCE: Final = (
     *(
         _ending(rows, 110 + seed, eos, at_once=True)
@@ -331,6 +358,18 @@ MANY_IN_TURN: Final = Requests(
     Scenario(CERTAIN, 4, (0,), 2, seed=240), tuple(long_prompt(1 + 5 * n % 7) for n in range(69))
 )
 """Seventy requests in turn, for an engine with many slots, of which one is wrong."""
+_BITS: Final = tuple(token % 2 for token in _LONG)
+OPEN_BEHIND_OTHERS: Final = Requests(
+    Scenario(open_after(9), 2, (0,), 2, seed=61), (*(_BITS[: 1 + 5 * n % 6] for n in range(1, 7)), _BITS[:9])
+)
+"""Eight requests in turn, of which the last one has a random draft, for an engine whose acceptance or replacement
+becomes wrong with the number of requests."""
+LONG_PROMPT_TWICE: Final = Requests(Scenario(open_after(35), 2, _BITS[:35], 2, seed=61), (_BITS[:35],), at_once=True)
+"""A batch of two equal prompts, longer than two cache blocks. If requests have parameters, these differ."""
+PROMPTS_OF_OTHER_ROWS: Final = Requests(
+    Scenario(open_after(9), 2, _BITS[:9], 1, seed=61), (_BITS[:3], _BITS[:3], _BITS[:9]), at_once=True, rows=2
+)
+"""Two batches of the same two prompts, in the other order in the second one: each gets the parameters of the other."""
 MANY_BATCHES_IN_TURN: Final = MANY_IN_TURN._replace(others=MANY_IN_TURN.others[:-1], at_once=True, rows=3)
 
 
@@ -340,13 +379,15 @@ def requests_for(decode: Callable[..., Any], *, batched: bool, stops: bool, rows
     With ``stops`` there are also requests whose texts end with an end-of-sequence token. A ``batched`` engine also gets
     a batch of ``rows`` requests, if that is more than one. Returns () for an engine that takes no prompt.
     """
-    in_turn = (*IN_TURN, *ALIKE_IN_TURN, *ENDING_IN_TURN * stops, MANY_IN_TURN)
+    ended = (ENDED_CONVERSATIONS,) * stops
+    in_turn = (*IN_TURN, *ALIKE_IN_TURN, *ENDING_IN_TURN * stops, *ended, OPEN_BEHIND_OTHERS, MANY_IN_TURN)
     if batched:
         more = (_of_rows(rows),) if rows > 1 else ()
         at_once = AT_ONCE + PLANNED_AT_ONCE + (ENDING_AT_ONCE + PLANNED_ENDING) * stops
-        shared = (SHARED_BEGINNING, *(ENDING_SHARED_BEGINNING,) * stops)
+        shared = (SHARED_BEGINNING, LONG_PROMPT_TWICE, *(ENDING_SHARED_BEGINNING,) * stops)
+        by_turns = (*BATCHES_IN_TURN, PROMPTS_OF_OTHER_ROWS, *(ENDED_BATCHES_IN_TURN,) * stops)
         together = (*MANY_ROWS, SAMPLES_OF_ONE_PROMPT, *more, *shared, *at_once)
-        return (*in_turn, *BATCHES_IN_TURN, MANY_BATCHES_IN_TURN, *together)
+        return (*in_turn, *by_turns, MANY_BATCHES_IN_TURN, *together)
     return in_turn if takes_prompt(decode) else ()
 
 
