@@ -236,7 +236,7 @@ def test_each_two_truncations_are_given_together(wrong, expected):
 
     subject = verifier_subject(verifier, "a verifier", form=LOGITS)
     cases = tuple(case for case in subject.deep() if case[1] == TRUNCATED)
-    assert len(cases) == 5
+    assert len(cases) == 14
     assert status_of(subject._replace(deep=lambda: cases)) is expected
 
 

@@ -117,6 +117,22 @@ def test_quick_refutes_what_is_wrong_at_the_largest_number_of_drafts_alone(gamma
         check_verifier(verify, gammas=(gamma,), quick=True, checks=["law_is_target"])
 
 
+@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize("shape", [(-1,) * 5, (-1, *range(11))])
+def test_what_is_wrong_for_a_whole_tree_alone_is_refuted(shape, quick):
+    def verify(p, q, parents, tokens):
+        node, emitted = (-2, []) if len(parents) == len(shape) else (-1, [])
+        while True:
+            emitted.append(random.choices(range(len(p[0])), p[node + 1])[0] if node > -2 else 0)
+            below = [i for i, parent in enumerate(parents) if parent == node and tokens[i] == emitted[-1]]
+            if not below:
+                return emitted
+            node = below[0]
+
+    with pytest.raises(SpeculationRefuted):
+        check_verifier(verify, form="tree", drafts="top_k", trees=(shape,), quick=quick, checks=["law_is_target"])
+
+
 def test_quick_refutes_what_is_wrong():
     with pytest.raises(SpeculationRefuted, match="law is target - refuted"):
         check_decoder(wrong, quick=True)

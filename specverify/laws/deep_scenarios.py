@@ -19,7 +19,7 @@ from specverify.laws.scenarios import CONFIDENT, Scenario
 
 DEEP_GAMMA: Final = 8
 """Default number of drafts in the long rounds in which verifiers are examined."""
-_SIDE, _SEED = 3, 30
+_SIDE, _SEED, _OF_TREES = 3, 30, 32
 
 
 def deep_scenarios(gamma: int) -> tuple[Scenario, ...]:
@@ -35,6 +35,20 @@ def deep_scenarios(gamma: int) -> tuple[Scenario, ...]:
 def has_last_rows_open(scenario: Scenario) -> bool:
     """Return whether ``scenario`` is the one of ``deep_scenarios`` whose last draft and bonus token are random."""
     return scenario.seed == _SEED and scenario == deep_scenarios(scenario.horizon - 1)[-1]
+
+
+def whole_tree(siblings: int, levels: int) -> tuple[Scenario, ...]:
+    """Return scenarios in which trees with ``siblings`` children of a node and this number of ``levels`` are whole.
+
+    Every token is possible under q, and p is one-hot, so a verifier has few paths after the drafts. The first token of
+    the text differs between the scenarios.
+    """
+    return tuple(Scenario("point_target", siblings + 1, (token,), levels + 1, seed=_OF_TREES) for token in range(2))
+
+
+def is_of_whole_trees(scenario: Scenario) -> bool:
+    """Return whether ``scenario`` is one of ``whole_tree``."""
+    return scenario.shape == "point_target" and scenario.seed == _OF_TREES
 
 
 def _lines() -> list[list[int]]:

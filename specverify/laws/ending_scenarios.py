@@ -23,8 +23,8 @@ _LATE_ENDS: Final = (
     Scenario(planned(("a" * 72 + "eaaa",)), 4, (1,), 77, (END,), seed=4),
     Scenario(planned(("." * 66 + "eaaa",)), 4, (1,) * 67, 6, (END,), seed=4),
 )
-"""Ends after 72 new tokens, and at once after a prompt of 67 tokens. With up to 8 drafts a round, this draft is accepted
-before the last token of a block, so more tokens follow if an engine overlooks it."""
+"""Ends after 72 new tokens, and at once after a prompt of 67 tokens. With up to 8 drafts a round, the end is a draft,
+accepted before the last token of a block, so more tokens follow if an engine overlooks it."""
 QUICK_ENDINGS: Final = (
     *_LATE_ENDS,
     Scenario(CERTAIN, 4, (0,), 12, (2,), seed=84),

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from specverify.checks import Case, Check, Conditions
 from specverify.laws.certain_tables import FEW, OPEN
-from specverify.laws.deep_scenarios import QUICK_SCENARIOS, has_last_rows_open
+from specverify.laws.deep_scenarios import QUICK_SCENARIOS, has_last_rows_open, is_of_whole_trees
 from specverify.subjects.subject import EngineProgram, InScenario
 
 FEW_CASES = 8
@@ -254,12 +254,13 @@ GENERIC = "generic-v3-p010-h3-s2"
 def _always(case: Case) -> bool:
     """Return whether the quick plan of ``law_is_target`` has ``case`` even if ``quick.toml`` does not list it.
 
-    Such a case is an engine program marked ``in_quick``, or a variant in one of ``QUICK_SCENARIOS``, or in the scenario
-    whose first round has its largest number of drafts and open last rows.
+    Such a case is an engine program marked ``in_quick``, a variant in one of ``QUICK_SCENARIOS``, or one in a scenario
+    of its largest number of drafts: with open last rows, or with a whole tree.
     """
     here = case.situation
     if isinstance(here, InScenario):
-        return here.scenario in QUICK_SCENARIOS or has_last_rows_open(here.scenario)
+        at_its_size = has_last_rows_open(here.scenario) or is_of_whole_trees(here.scenario)
+        return at_its_size or here.scenario in QUICK_SCENARIOS
     return isinstance(here, EngineProgram) and here.in_quick
 
 

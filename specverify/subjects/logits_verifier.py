@@ -46,7 +46,7 @@ COMBINED: tuple[Mapping[str, float], ...] = (
     {"temperature": 0.7, "top_p": 0.6, "min_p": 0.2},
     {"temperature": 0.7, "top_k": 5, "top_p": 0.8},
     {"temperature": 0.7, "top_k": 4, "min_p": 0.55},
-    {"temperature": 0.3},
+    {"temperature": 0.1},
     {"temperature": 2.0},
     {"temperature": 1.0, "top_k": 5},
     {"temperature": 0.7, "top_k": 7},

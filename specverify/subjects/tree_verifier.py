@@ -36,7 +36,7 @@ with certainty, so they add no path. ``rows_are_independent`` verifies it togeth
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -55,6 +55,7 @@ from specverify.laws.deep_scenarios import (
     TREE_SCENARIOS,
     WIDE,
     WIDE_TREE,
+    whole_tree,
 )
 from specverify.laws.scenarios import CONFIDENT, SCENARIOS, Scenario
 from specverify.reference import Claim, Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, Verifier
@@ -124,6 +125,8 @@ def tree_subject(verify: BareVerifier, name: str, form: Form, trees: tuple[Token
     * The deepest of these shapes is also examined by sampling.
     * If ``verify`` takes a batch of trees, each shape is examined as one tree of a batch. The first shape is also
       examined in a batch of this tree alone.
+    * Shapes in ``trees`` are also examined where their trees are whole: elsewhere a small vocabulary or horizon may cut
+      them.
     * If ``trees`` is None, five more shapes are examined: ``DEEP_TREE``, ``LATE_TREE``, ``WIDE_TREE``,
       ``SIBLINGS_TREE``, and a single draft with p and q nearly equal. A shape on which ``verify`` raises is left out.
     """
@@ -131,7 +134,7 @@ def tree_subject(verify: BareVerifier, name: str, form: Form, trees: tuple[Token
     shapes = trees or (drafting.trees[1:2] if form.batched else drafting.trees)
     variants = [_variant(verify, form, shape) for shape in shapes]
     deepest = max(range(len(shapes)), key=lambda place: max(tree_depths(shapes[place])))
-    levels, siblings = 1 + max(tree_depths(shapes[deepest])), max(Counter(shapes[deepest]).values())
+    levels, siblings = _depth(shapes[deepest]), _siblings(shapes[deepest])
     sampled = variants[deepest]
     assert sampled.intercepted is not None
     return Subject(
@@ -143,7 +146,7 @@ def tree_subject(verify: BareVerifier, name: str, form: Form, trees: tuple[Token
         intercepted=True,
         kind=form.kind,
         scenarios=drafting.scenarios,
-        deep=tuple if trees else partial(_deep, verify, form),
+        deep=partial(_whole, tuple(zip(variants, shapes, strict=True))) if trees else partial(_deep, verify, form),
         situations=(
             *((_variant(verify, form, shapes[0], company=False),) if form.batched else ()),
             *variants,
@@ -155,6 +158,13 @@ def tree_subject(verify: BareVerifier, name: str, form: Form, trees: tuple[Token
 def _drafts(form: Form) -> Drafts:
     assert form.drafts is not None
     return form.drafts
+
+
+def _whole(variants: Sequence[tuple[Variant, Tokens]]) -> Cases:
+    """Return a case for each of the ``variants``, given with the shape of its trees, in which these trees are whole."""
+    return tuple(
+        (variant, scenario) for variant, shape in variants for scenario in whole_tree(_siblings(shape), _depth(shape))
+    )
 
 
 def _deep(verify: BareVerifier, form: Form) -> Cases:
@@ -299,3 +309,7 @@ def _pair(drafts: Drafts, same_tree: bool, vocabulary: int) -> tuple[Tokens, Tok
 
 def _depth(parents: Tokens) -> int:
     return 1 + max(tree_depths(parents))
+
+
+def _siblings(parents: Tokens) -> int:
+    return max(Counter(parents).values())
