@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import random
+import sys
 from functools import partial
 
 import numpy as np
@@ -15,6 +16,7 @@ from specverify.testing import (
     SpeculationRefuted,
     SpeculationUndecided,
     SpeculationWarning,
+    UnusableSubject,
     check_cache,
     check_decoder,
     check_drafter,
@@ -58,6 +60,17 @@ def test_every_check_function_shows_the_common_options(check):
 
 def test_only_the_checks_that_are_named_are_run():
     assert [verdict.check for verdict in check_decoder(right, checks=["greedy_is_argmax"])] == ["greedy_is_argmax"]
+
+
+def test_a_named_check_that_does_not_apply_is_told():
+    with pytest.warns(SpeculationWarning, match="right: rows_are_independent was not examined: it decides one row"):
+        verdicts = check_decoder(right, checks=["rows_are_independent", "greedy_is_argmax"])
+    assert [verdict.check for verdict in verdicts] == ["greedy_is_argmax"]
+
+
+def test_an_engine_whose_making_ends_the_process_is_unusable():
+    with pytest.raises(UnusableSubject, match="it was not made: SystemExit: 1"):
+        check_engine(lambda scenario: sys.exit(1))
 
 
 def test_verdicts_come_one_by_one_and_the_first_failure_may_end_it():

@@ -45,7 +45,7 @@ def _as_without_speculation(program: EngineProgram, conditions: Conditions) -> E
     its own. A row may differ from it because its parameters belong to its place in the batch. Then speculation changes
     nothing, so the batch is not refuted.
     """
-    if program.plain is None or program.split is None or program.each != "row":
+    if program.plain is None or not program.in_batches:
         return None
     without = law_of_opened(program.plain, conditions.run_limit, conditions.jobs).probabilities
     result = compare(of_engine(program), conditions, without, "that without speculation")

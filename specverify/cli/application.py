@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from specverify.base.files import check_folder
+from specverify.base.files import check_folder, check_writable
 from specverify.cli.campaign_command import campaign_command
 from specverify.cli.init_command import init_command
 from specverify.cli.looks import check_count, check_seconds
@@ -85,7 +85,13 @@ def prove(
         Path | None, option("A folder of proofs to look in first, and to add to.", "--cache", check_folder, "--cache")
     ] = None,
     certificate: Annotated[
-        Path | None, typer.Option(help="A file for the evidence, which check-certificate checks without z3.")
+        Path | None,
+        option(
+            "A file for the evidence, which check-certificate checks without z3.",
+            "--certificate",
+            check_writable,
+            "the file of --certificate",
+        ),
     ] = None,
 ) -> None:
     """Prove a statement for all p and q, or show p and q where it is false (needs the package extra "proof")."""

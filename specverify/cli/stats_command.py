@@ -62,6 +62,8 @@ def stats_command(
 
     if quick and thorough:
         stop("--quick and --thorough were both given, expected one of them")
+    if plot is not None:
+        _check_plot(plot)
     scope = stats.QUICK if quick else stats.THOROUGH if thorough else stats.USUAL
     try:
         plan = stats.plan_statistics(alarm, seed, scope if engines else scope._replace(finer=None), subject or ())
@@ -124,6 +126,15 @@ def _print_row(row: FitRow, progress: Progress) -> None:
     line = f"{progress.elapsed:5.0f} s  {progress.left or 'the last':>18}  {row_line(row)}"
     say(console, line, style="" if row.as_expected else "bold red")
     console.file.flush()
+
+
+def _check_plot(file: Path) -> None:
+    from specverify.report.statistics_plot import check_format
+
+    try:
+        check_format(file)
+    except (ImportError, ValueError) as error:
+        stop(str(error))
 
 
 def _draw(rows: list[FitRow], file: Path) -> None:

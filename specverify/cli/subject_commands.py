@@ -12,6 +12,7 @@ import typer
 
 from specverify.base.default_limits import EDGE as LEAST_EDGE
 from specverify.base.default_limits import SECONDS
+from specverify.base.files import check_writable
 from specverify.cli.options import (
     EDGE,
     HOLDS,
@@ -36,6 +37,7 @@ from specverify.cli.options import (
     console,
     errors,
     made,
+    option,
     processes,
     shared,
     stop,
@@ -67,7 +69,13 @@ def verify_command(
     scheduler: SchedulerOption = None,
     quick: Annotated[bool, typer.Option("--quick", help="Exact checks alone, on the cases of the quick plan.")] = False,
     certificate: Annotated[
-        Path | None, typer.Option(help="A file for the trees of draws of one subject, which check-certificate adds up.")
+        Path | None,
+        option(
+            "A file for the trees of draws of one subject, which check-certificate adds up.",
+            "--certificate",
+            check_writable,
+            "the file of --certificate",
+        ),
     ] = None,
 ) -> None:
     """Examine algorithms, engines or your code: report what holds, with which evidence, and what does not."""

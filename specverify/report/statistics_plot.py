@@ -4,11 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from specverify.checks.samples_fit_law import FitRow
 
 LEAST_TV = 1e-6
 """A total variation of 0 is drawn at this value."""
+
+
+def check_format(file: Path) -> None:
+    """Raise ``ValueError`` unless a figure can be written in the format of the suffix of ``file``.
+
+    Raises ``ImportError`` without matplotlib.
+    """
+    known = sorted(_figure((1, 1)).canvas.get_supported_filetypes())
+    if file.suffix[1:].lower() not in known:
+        raise ValueError(f"the file of --plot is {str(file)!r}, expected one of the suffixes {', '.join(known)}")
+
+
+def _figure(size: tuple[float, float]) -> Any:
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - an extra, needed here alone
+    except ImportError as error:
+        raise ImportError('a picture needs matplotlib: pip install "specverify-suite[plot]"') from error
+    return Figure(figsize=size, layout="constrained")
 
 
 def write_plot(rows: Sequence[FitRow], file: Path) -> None:
@@ -17,12 +36,7 @@ def write_plot(rows: Sequence[FitRow], file: Path) -> None:
     Left: observed and detectable total variation of each result. Right: sorted p-values, which lie near the diagonal if
     the samples have the expected laws. Raises ``ImportError`` without matplotlib, ``ValueError`` for an unknown suffix.
     """
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - an extra, needed here alone
-    except ImportError as error:
-        raise ImportError('a picture needs matplotlib: pip install "specverify-suite[plot]"') from error
-
-    figure = Figure(figsize=(14, max(4.0, 1.5 + 0.16 * len(rows))), layout="constrained")
+    figure = _figure((14, max(4.0, 1.5 + 0.16 * len(rows))))
     left, right = figure.subplots(1, 2, width_ratios=(2, 1))
     places = range(len(rows))
     kinds = (

@@ -397,6 +397,7 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
         split=lambda new: tuple(each_text(requests, new)),
         in_quick=requests in QUICK or len(requests.each) > MOST_ROWS,
         each="row" if requests.at_once and not requests.rows else "request",
+        in_batches=requests.at_once,
         alone=partial(_serving_one, make, requests, like),
         trace=partial(_traced_serving, make, requests),
         most_paths=MOST_PATHS,
@@ -469,7 +470,7 @@ def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> M
     models = models._replace(target=target, draft=draft)
     try:
         result = make(models)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UnusableSubject(f"for {scenario.name} it was not made: {type(error).__name__}: {error}") from error
     given = result if isinstance(result, Made) else Made(*result) if isinstance(result, tuple) else Made(result)
     if not (callable(given.speculative) and (given.plain is None or callable(given.plain))):

@@ -294,6 +294,8 @@ class EngineProgram(NamedTuple):
     """Separates an outcome into the texts of its requests, if it has several."""
     each: str = "request"
     """The word for one of several texts."""
+    in_batches: bool = False
+    """Whether the texts are rows of one or of several batches."""
     alone: Callable[..., EngineProgram] | None = None
     """``alone(index)`` returns the program that serves one request alone; ``alone(index, other)``, that with the
     sampling parameters of request ``other``."""

@@ -214,7 +214,8 @@ def _verdict(examinee: Examinee, plan: CheckPlan, check: str) -> Verdict | None:
     together = plan.applicable if plan.refuted_alone else tuple(dict.fromkeys(needed))
     if check not in examinee.known:
         for verdict in examined(plan, together, examinee.known):
-            examinee.known.setdefault(verdict.check, verdict)
+            if verdict.status is not Status.NOT_APPLICABLE:
+                examinee.known.setdefault(verdict.check, verdict)
     return examinee.known.get(check)
 
 

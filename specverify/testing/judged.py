@@ -112,7 +112,13 @@ def judge(plan: CheckPlan) -> Verdicts:
         plans.append(plan)
         return ()
     verdicts: list[Verdict] = []
-    for verdict in examined(plan, tuple(plan.options.get("checks") or plan.checks), {}):
+    chosen = plan.options.get("checks")
+    for verdict in examined(plan, tuple(chosen or plan.checks), {}):
+        if verdict.status is Status.NOT_APPLICABLE:
+            if chosen:
+                said = f"{plan.name}: {verdict.check} was not examined: {verdict.statement}"
+                warnings.warn(said, SpeculationWarning, stacklevel=4)
+            continue
         verdicts.append(verdict)
         tell(plan, verdict)
         if plan.options.get("fail_fast") and fault_of(plan, verdicts[-1:]) is not None:
@@ -132,15 +138,14 @@ def _certify(plan: CheckPlan, file: Path) -> None:
 
 
 def examined(plan: CheckPlan, names: Sequence[str], known: Mapping[str, Verdict]) -> Iterator[Verdict]:
-    """Yield the verdicts of the plan's checks that apply, as each check ends.
+    """Yield the verdicts of the plan's checks, as each check ends.
 
     ``names`` are the selected checks; verdicts in ``known`` are not computed again.
     """
     given = seconds_of(plan.options)
     seconds = min(given, offered.get().get("timeout", given))
     for verdict in plan.examine(names, seconds, known):
-        if verdict.status is not Status.NOT_APPLICABLE:
-            yield without_false_replay(verdict, replays=plan.replays)
+        yield without_false_replay(verdict, replays=plan.replays)
 
 
 def tell(plan: CheckPlan, verdict: Verdict) -> None:
