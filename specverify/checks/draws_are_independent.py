@@ -9,6 +9,9 @@ Some reuse is harmless, for example noise that belongs to a position of the text
 with the same result. So the law decides: if a number is used twice, the law of the whole block is enumerated. A wrong
 law refutes. If the law is right, the check holds, with a note about the reuse. An engine with models of its own is then
 undecided, because its law is not examined with other models.
+
+A pool of numbers that begins again after many draws shows in long texts alone. So an engine from a factory also decodes
+a text of many random tokens, of which a few paths are followed. Its law is not known: reuse there is undecided.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ from specverify.laws.law import target_law
 from specverify.laws.paths import Undecided, first_outcomes, paths
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Claim, Draws
-from specverify.subjects.subject import EngineProgram, InScenario, Intercepted, Subject, Variant
+from specverify.subjects.subject import EngineProgram, InScenario, Intercepted, LongDecode, Subject, Variant
 
 SHAPES = {"generic", "point_draft"}
 PATHS_ALONE = 200
@@ -46,6 +49,8 @@ PATHS_OF_ROUNDS = 250
 """The most paths of one decode on which reuse by a verifier is searched for; its rounds draw alike in every path."""
 ROUNDS_TWICE = 4
 """The number of rounds that a verifier decides twice in a row; their drafts are certain."""
+LONG_PATHS = 3
+"""The number of random paths of a decode of many tokens that are followed."""
 RUNS_A_PATH = 10
 """Most runs to compute the law of a block, per path that was examined for reuse. A first, shorter computation often
 suffices to show a wrong law."""
@@ -121,6 +126,31 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
     other = partial(_chosen_token, program)
     block = DecodeBlock(described(program), program.open, program.law, True, own_models, other, roles)
     return examine(block, conditions)
+
+
+def examine_long(decode: LongDecode, conditions: Conditions) -> Examination:
+    """Follow a few random paths of a decode of many tokens, to find a number that is used again after many draws.
+
+    The law of such a decode is not enumerated. So reuse makes the result unknown, unless a short decode has the same,
+    whose law is compared.
+    """
+    runs = draws = 0
+    with audited() as result, decode.open() as run:
+        for seed in range(LONG_PATHS):
+            tape, runs = Tape(seed), runs + 1
+            try:
+                run(tape)
+            except Exception as error:  # noqa: BLE001 - other checks report errors and refusals of shorter texts
+                note = f"no text of {decode.tokens} tokens was followed: {type(error).__name__}: {error}"
+                return Examination(note, rational=False, figures={"runs": runs, "notes": [note]})
+            draws += tape.used
+    if result:
+        with audited() as known, decode.short.open() as run:
+            _follow(run, known, PATHS_ALONE)
+        if new := next((each for each in result if each.sentence not in {other.sentence for other in known}), None):
+            statement = f"{new.sentence}, in a text of {decode.tokens} tokens. It may do harm. {MEANT}"
+            return Examination(statement, unknown=True, rational=False, figures={"runs": runs})
+    return _nothing_twice(runs, draws)
 
 
 def examine(
@@ -370,5 +400,6 @@ CHECK = Check(
             _with_residuals,
         ),
         ExaminedPart(EngineProgram, by(examine_program), BY_NAME),
+        ExaminedPart(LongDecode, by(examine_long), BY_NAME),
     ),
 )

@@ -77,6 +77,7 @@ from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import (
     FIRST_LOOK,
     EngineProgram,
+    LongDecode,
     NothingAllowed,
     SampledSetting,
     Subject,
@@ -155,6 +156,8 @@ Longer texts are in ``LONG_SCENARIOS``, thresholds and large vocabularies in ``W
 rows are one-hot."""
 SEVERAL_ROUNDS = Scenario("generic", 2, (0, 1, 0), 7, seed=26)
 """The scenario of samples of several rounds."""
+MANY_DRAWS = Scenario("generic", 2, (0, 1), 100, seed=27)
+"""The scenario in which more than a hundred random numbers are drawn for one text."""
 CERTAIN_SCENARIOS = (*LONG_SCENARIOS, *WRITTEN_OUT)
 MOST_QUERIES = 4096
 """Number of queries of a run that are kept; if a run with a constraint raises an error, the last of them explain it."""
@@ -313,6 +316,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
                 if first.stops
             ),
             *(_serving(make, each, first) for each in requests if in_each(each.each) == list(each.each)),
+            *(_long_decode(make, scenario, first) for scenario in in_each((MANY_DRAWS,))),
             _sampled_in(make, widest),
         ),
     )
@@ -378,6 +382,11 @@ def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS)
         return program
     q = None if scenario.greedy or like.observer.draft is None else partial(_drafted, make, scenario)
     return program._replace(watch=partial(_watched, make, scenario), tells=like.observer.tells, draft=q)
+
+
+def _long_decode(make: Make, scenario: Scenario, like: Made) -> LongDecode:
+    short = _program(make, widened(make, SEVERAL_ROUNDS), like)
+    return LongDecode(scenario.name, partial(_opened, make, scenario, "speculative"), short, scenario.horizon)
 
 
 def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:

@@ -317,6 +317,20 @@ class EngineProgram(NamedTuple):
     """The data from which the engine's ``Reproducer`` writes a script of the call; used by nothing else."""
 
 
+class LongDecode(NamedTuple):
+    """A decode of many tokens, all of which are random: single paths of it are followed, because it has too many.
+
+    ``name`` describes the decode in reports. ``tokens`` is the number of new tokens.
+    """
+
+    name: str
+    open: Callable[[], AbstractContextManager[Callable[[Draws], Any]]]
+    """As of an ``EngineProgram``."""
+    short: EngineProgram
+    """The same engine in a scenario of few tokens."""
+    tokens: int
+
+
 class OpenedCall(NamedTuple):
     """A call of a verifier, prepared so that it can be run many times, and its rows of p, q and drafts."""
 
@@ -348,9 +362,9 @@ def emitted_by(call: OpenedCall, draws: Draws) -> Tokens:
     return (*ending.tokens, ending.values[draws.categorical(ending.masses, ("last token",))].item())
 
 
-SubjectSituation: TypeAlias = Variant | EngineProgram | SampledSetting | SampledPair | GivenCall
+SubjectSituation: TypeAlias = Variant | EngineProgram | LongDecode | SampledSetting | SampledPair | GivenCall
 """One situation of a subject."""
-Kind = TypeVar("Kind", Variant, EngineProgram, SampledSetting, SampledPair, GivenCall)
+Kind = TypeVar("Kind", Variant, EngineProgram, LongDecode, SampledSetting, SampledPair, GivenCall)
 
 
 class Subject(NamedTuple):
@@ -477,5 +491,7 @@ class KernelSetting(NamedTuple):
     name: str
 
 
-Situation: TypeAlias = InScenario | EngineProgram | SampledSetting | SampledPair | KernelSetting | GivenCall
+Situation: TypeAlias = (
+    InScenario | EngineProgram | LongDecode | SampledSetting | SampledPair | KernelSetting | GivenCall
+)
 """The argument of a check's examination: a situation of a subject, a variant together with a scenario."""
