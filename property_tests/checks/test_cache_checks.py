@@ -116,6 +116,7 @@ def test_a_function_may_return_another_cache():
             "crop is 5, expected something to call with 2 arguments",
         ),
         (lambda: check_cache(Static, capacity=2), "capacity is 2, expected an integer from 16 to 1000"),
+        (lambda: check_cache(Static, window=64), "window is 64, expected an integer from 0 to 63"),
         (lambda: check_cache(Static, capcity=20), "check_cache has no option 'capcity', did you mean capacity?"),
         (
             lambda: check_cache(Static, crop=Static.crop),
@@ -158,3 +159,9 @@ def test_a_crop_of_eight_over_the_edge_of_a_block():
     operations = CacheOperations(append=lambda cache, tokens: cache.extend(tokens))
     found = {verdict.check: verdict.status for verdict in check_cache(TwoBlocks, operations, on_fail=None)}
     assert found["rounds_leave_what_is_committed"] is Status.REFUTED
+
+
+def test_a_length_that_is_no_whole_number_is_refuted():
+    operations = CacheOperations(length=lambda cache: cache.held + 0.5)
+    with pytest.raises(SpeculationRefuted, match=r"it reports 1.5 entries, expected 1"):
+        check_cache(Static, operations, checks=["appends_are_kept"])

@@ -25,7 +25,6 @@ def _of_one_width(monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
 
 
-@pytest.mark.thorough
 def test_the_page_shows_what_the_project_prints(tmp_path):
     project = shutil.copytree(ROOT / "examples" / "project", tmp_path / "project")
     ran = run_in(project, "-v", "--no-header")

@@ -58,7 +58,7 @@ def small_calls(opened: OpenedCall) -> list[OpenedCall]:
     with the vocabulary size and the number of drafts of ``opened`` are tried.
     """
     drafts = len(opened.rows.drafts)
-    for vocabulary, gamma in ((SMALL, min(drafts, 2)), (opened.rows.vocabulary, drafts)):
+    for vocabulary, gamma in ((SMALL, min(drafts, 2)), (max(opened.rows.vocabulary, SMALL), drafts)):
         calls = [opened.alike(*row) for row in _few_tokens(vocabulary, gamma)]
         try:
             for call in calls:

@@ -108,7 +108,7 @@ def _wrong(cache: CacheUnderTest, held: _CacheState, place: int) -> str | None:
         wrong = None if result == seen else f"{who} holds {result}, expected {seen}{last}"
     if wrong is not None or cache.length is None:
         return wrong
-    told = int(cache.length(held.made))
+    told = cache.length(held.made)
     count = min(len(held.expected), cache.window) if cache.window and not cache.counts_all else len(held.expected)
     return None if told == count else f"{who} reports {told} entries, expected {count}"
 

@@ -94,7 +94,7 @@ def check_cache(
         if function is not None:
             check_callable(function, name, arguments=2 if name in {"append", "crop"} else 1)
     check_integer(capacity, "capacity", LEAST_CAPACITY, MOST_CAPACITY)
-    check_integer(window, "window", 0)
+    check_integer(window, "window", 0, capacity - 1)
     check_integer(paged, "paged", 0)
     check_flag(recurrent, "recurrent")
     if recurrent and (window or operations.fork is not None):
