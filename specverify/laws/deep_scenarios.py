@@ -144,8 +144,9 @@ _LONG_PROMPT: Final = tuple(place * place * place // 7 % 2 for place in range(66
 BEHIND_A_WINDOW: Final = Scenario(open_after(66, 67, 68), 2, _LONG_PROMPT, 3, seed=36)
 """A scenario with random drafts after a prompt longer than most windows, such as the last 64 tokens that a penalty
 counts. A window that is rolled back after a rejection, but does not get its oldest tokens back, shows there."""
-LATE_ROWS: Final = Scenario(open_after(17, 18), 3, (2,), 19, seed=36)
-"""A scenario with random rows after 16 new tokens, for parameters that change with the number of tokens."""
+LATE_ROWS: Final = Scenario(open_after(18, 20), 3, (2,), 21, seed=36)
+"""A scenario with random rows after 17 and 19 new tokens, for parameters that change with the number of tokens. In
+rounds of 1 to 5 drafts, if all are accepted, one of the two rows is that of a bonus token."""
 AFTER_MANY_REJECTIONS: Final = Scenario(planned(("d" * 26 + "oaa",)), 4, (1,), 29, seed=4)
 """A scenario in which the first draft of 26 rounds is rejected, for an engine that averages its acceptance."""
 AFTER_MANY_DRAFTS: Final = Scenario(planned(("a" * 44 + "oaaoaaoaa",)), 4, (1,), 53, seed=4)
