@@ -478,7 +478,7 @@ def test_the_checker_and_the_replay_are_small_and_import_the_standard_library():
 
 def test_a_check_function_writes_a_certificate(tmp_path):
     file = tmp_path / "certificate.json"
-    check_engine(engine(0.4), engine(0.4), checks=["horizon_is_respected"], on_fail=None, certificate=file)
+    check_engine(engine(0.4), engine(0.4), checks=["stop_law"], on_fail=None, certificate=file)
     assert check_certificate(file).figures["paths"] == 4
     with pytest.raises(ValueError, match="certificate is 3"):
         check_engine(engine(0.4), engine(0.4), certificate=3)
