@@ -177,7 +177,7 @@ def test_a_share_of_the_time_is_no_more_than_was_given():
     ("call", "sentence"),
     [
         (lambda: check_decoder(right, quik=True), "check_decoder has no option 'quik', did you mean quick?"),
-        (lambda: check_sampler(right, law={}, claims=[]), "check_sampler has no option 'claims'"),
+        (lambda: check_sampler(right, law={}, claims=[]), "has no option 'claims', which other check functions have"),
         (lambda: check_decoder(right, quick=1), "quick is 1, expected True or False"),
         (lambda: check_decoder(right, fail_fast="x"), "fail_fast is 'x', expected True or False"),
         (lambda: check_decoder(right, timeout="5"), "timeout is '5', expected a number of seconds"),

@@ -120,6 +120,8 @@ def check_options(function: str, known: Collection[str], given: Mapping[str, Any
         if name not in known:
             new = RENAMED.get(function, {}).get(name)
             hint = f": write {new}" if new else nearest(name, known)
+            if name in SOME_DEFAULTS:
+                hint = ", which other check functions have"
             raise ValueError(f"{function} has no option {name!r}{hint}")
     check_common({name: value for name, value in given.items() if name in CheckOptions.__annotations__})
 
