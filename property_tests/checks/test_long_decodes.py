@@ -74,6 +74,22 @@ def test_numbers_that_are_used_again_after_many_draws_are_unknown(size):
     assert verdict_of(engine(size, refills=True)).status is Status.HOLDS
 
 
+def test_numbers_that_are_used_again_count_though_a_later_text_is_not_followed():
+    make, texts = engine(16, refills=False), []
+
+    def failing(scenario):
+        def decode(prompt):
+            if scenario.horizon == 100:
+                texts.append(prompt)
+                if len(texts) == 2:
+                    raise ValueError("only once")
+            return make(scenario)(prompt)
+
+        return decode
+
+    assert verdict_of(failing).status is Status.UNKNOWN
+
+
 def test_an_engine_of_short_texts_alone_holds_with_a_note():
     verdict = verdict_of(engine(64, refills=True, longest=90))
     assert verdict.status is Status.HOLDS

@@ -134,22 +134,23 @@ def examine_long(decode: LongDecode, conditions: Conditions) -> Examination:
     The law of such a decode is not enumerated. So reuse makes the result unknown, unless a short decode has the same,
     whose law is compared.
     """
-    runs = draws = 0
+    tapes, error = [Tape(seed) for seed in range(LONG_PATHS)], None
     with audited() as result, decode.open() as run:
-        for seed in range(LONG_PATHS):
-            tape, runs = Tape(seed), runs + 1
-            try:
+        try:
+            for tape in tapes:
                 run(tape)
-            except Exception as error:  # noqa: BLE001 - other checks report errors and refusals of shorter texts
-                note = f"no text of {decode.tokens} tokens was followed: {type(error).__name__}: {error}"
-                return Examination(note, rational=False, figures={"runs": runs, "notes": [note]})
-            draws += tape.used
+        except Exception as raised:  # noqa: BLE001 - other checks report errors and refusals of shorter texts
+            error = raised
+    runs, draws = len(tapes), sum(tape.used for tape in tapes)
     if result:
         with audited() as known, decode.short.open() as run:
             _follow(run, known, PATHS_ALONE)
         if new := next((each for each in result if each.sentence not in {other.sentence for other in known}), None):
             statement = f"{new.sentence}, in a text of {decode.tokens} tokens. It may do harm. {MEANT}"
             return Examination(statement, unknown=True, rational=False, figures={"runs": runs})
+    if error is not None:
+        note = f"no text of {decode.tokens} tokens was followed: {type(error).__name__}: {error}"
+        return Examination(note, rational=False, figures={"runs": runs, "notes": [note]})
     return _nothing_twice(runs, draws)
 
 
