@@ -296,3 +296,14 @@ def test_a_cache_that_keeps_no_digests_is_read_without_them(network, new_cache):
     network(torch.tensor([[0, 1]]), past_key_values=past, use_cache=True)
     row = network(torch.tensor([[2]]), past_key_values=past, use_cache=True).logits[0, -1]
     torch.testing.assert_close(row, network(torch.tensor([[0, 1, 2]])).logits[0, -1])
+
+
+@pytest.mark.parametrize("row", [None, [0.5, 0.5], [3.0, -1.0, -1.0], [float("nan"), 0.5, 0.5], "ab"])
+def test_a_row_that_is_no_pmf_of_the_vocabulary_is_refused(row):
+    with pytest.raises(ValueError, match=r"the model's pmf after \(0,\) is .*, expected 3 numbers >= 0"):
+        torch_network(lambda tokens: row, 3, cache=None)(torch.tensor([[0]]))
+
+
+def test_token_ids_that_are_no_tensor_are_refused():
+    with pytest.raises(ValueError, match=r"input_ids is \[\[0\]\], expected a tensor \[B, length\]"):
+        torch_network(lambda tokens: [0.5, 0.5], 2, cache=None)([[0]])

@@ -408,9 +408,9 @@ def test_a_source_of_samples_is_seeded_or_given():
     assert first == [first[0]] * 5
 
 
-def test_arrays_of_two_libraries_are_refused():
-    torch = pytest.importorskip("torch")
-    given = {
+def batch_of_one():
+    """Return the arguments of ``verify_batched`` for one row with one draft."""
+    return {
         "p": np.full((1, 2, 2), 0.5),
         "q": np.full((1, 1, 2), 0.5),
         "draft_tokens": np.zeros((1, 1), dtype=np.int64),
@@ -418,6 +418,11 @@ def test_arrays_of_two_libraries_are_refused():
         "accept_uniforms": np.zeros((1, 1)),
         "final_uniforms": np.zeros(1),
     }
+
+
+def test_arrays_of_two_libraries_are_refused():
+    torch = pytest.importorskip("torch")
+    given = batch_of_one()
     like_p = "torch.Tensor, expected an array of the library of p, numpy.ndarray"
     for name in list(given)[1:]:
         other = given | {name: torch.tensor(given[name])}
@@ -435,14 +440,7 @@ def test_arrays_of_two_libraries_are_refused():
 
 
 def test_a_batch_of_other_types_is_refused():
-    given = {
-        "p": np.full((1, 2, 2), 0.5),
-        "q": np.full((1, 1, 2), 0.5),
-        "draft_tokens": np.zeros((1, 1), dtype=np.int64),
-        "lengths": np.ones(1, dtype=np.int64),
-        "accept_uniforms": np.zeros((1, 1)),
-        "final_uniforms": np.zeros(1),
-    }
+    given = batch_of_one()
     assert verify_batched(**given).emitted.shape == (1, 2)
     for name, values in given.items():
         kind = "floats" if values.dtype.kind == "f" else "integers"

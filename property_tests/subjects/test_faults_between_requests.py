@@ -43,7 +43,7 @@ class Faults(NamedTuple):
     counts_the_end: bool = False
     """Whether an end that was not read counts as read when the next turn looks for its beginning in the cache."""
     served: float = float("inf")
-    """After so many requests a rejected draft is replaced by a draw from p."""
+    """The number of requests after which a rejected draft is replaced by a draw from p."""
     key: Callable[[Any, float], Any] = lambda prompt, temperature: (prompt, temperature)
     """By what the row after a prompt is found again."""
 

@@ -13,6 +13,7 @@ import pytest
 from reference import ALGORITHMS, Claim
 from specverify.base.verdict import Status
 from specverify.testing import (
+    Made,
     SpeculationRefuted,
     SpeculationUndecided,
     SpeculationWarning,
@@ -26,6 +27,7 @@ from specverify.testing import (
     check_subject,
     check_verifier,
     parametrize_with_checks,
+    server_sampler,
 )
 from specverify.testing.plans import DEFAULTS
 
@@ -66,6 +68,32 @@ def test_a_named_check_that_does_not_apply_is_told():
     with pytest.warns(SpeculationWarning, match="right: rows_are_independent was not examined: it decides one row"):
         verdicts = check_decoder(right, checks=["rows_are_independent", "greedy_is_argmax"])
     assert [verdict.check for verdict in verdicts] == ["greedy_is_argmax"]
+
+
+@pytest.mark.parametrize(
+    ("field", "sentence"),
+    [
+        ({"batched": "yes"}, "batched of Made is 'yes', expected True or False"),
+        ({"stops": 1}, "stops of Made is 1, expected True or False"),
+        ({"allowed": 5}, "allowed of Made is 5, expected a function of the new tokens"),
+    ],
+)
+def test_a_field_of_an_engine_of_another_type_is_named(field, sentence):
+    with pytest.raises(UnusableSubject, match=sentence):
+        check_engine(lambda scenario: Made(lambda: [0] * scenario.horizon, **field))
+
+
+@pytest.mark.parametrize(
+    ("prompt", "options", "sentence"),
+    [
+        ((), None, r"prompt is \(\), expected a text, or a non-empty sequence"),
+        ((-1,), None, r"prompt is \(-1,\), expected a text, or a non-empty sequence"),
+        ((0,), "x", "options is 'x', expected fields of the request"),
+    ],
+)
+def test_what_a_server_cannot_be_asked_is_refused(prompt, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        server_sampler("http://localhost:1/v1/completions", prompt, 1, options=options)
 
 
 def test_an_engine_whose_making_ends_the_process_is_unusable():

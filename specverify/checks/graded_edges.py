@@ -41,8 +41,8 @@ def probability_of(look: Callable[[float], Look], least: float, larger: Sequence
     Args:
         look: ``look(apart)`` searches for the fault with random numbers at the distance ``apart`` from the end.
         least: The smallest such distance in their dtype.
-        larger: Distances far from the end that are searched first, the largest first; none if ``is_below`` has shown
-            that the fault does not occur there.
+        larger: Distances far from the end that are searched first, the largest first; none if it is known that
+            the fault does not occur there.
     """
     bound = 1.0
     for apart in larger:

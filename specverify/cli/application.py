@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from specverify.base.files import check_folder, check_writable
+from specverify.base.files import check_folder
 from specverify.cli.campaign_command import campaign_command
 from specverify.cli.init_command import init_command
 from specverify.cli.looks import check_count, check_seconds
@@ -24,6 +24,7 @@ from specverify.cli.options import (
     UNUSABLE,
     console,
     errors,
+    file_option,
     option,
     stop,
     typed,
@@ -86,12 +87,7 @@ def prove(
     ] = None,
     certificate: Annotated[
         Path | None,
-        option(
-            "A file for the evidence, which check-certificate checks without z3.",
-            "--certificate",
-            check_writable,
-            "the file of --certificate",
-        ),
+        file_option("A file for the evidence, which check-certificate checks without z3.", "--certificate"),
     ] = None,
 ) -> None:
     """Prove a statement for all p and q, or show p and q where it is false (needs the package extra "proof")."""

@@ -189,6 +189,11 @@ def option(said: str, name: str, check: Callable[..., None], *given: Any) -> Any
     return typer.Option(name, help=said, callback=checked(check, *given))
 
 
+def file_option(said: str, name: str) -> Any:
+    """Return the command-line option ``name``, a file that can be written, with the help text ``said``."""
+    return option(said, name, check_writable, f"the file of {name}")
+
+
 AlarmOption = Annotated[
     float, option("False-alarm budget of the whole run.", "--alarm", check_probability, "the alarm budget")
 ]
@@ -215,20 +220,16 @@ TimeoutOption = Annotated[float, option("Seconds for a subject, all its checks t
 JsonOption = Annotated[
     Path | None, option("Also write the report to this file; - is standard output.", "--json", check_json)
 ]
-CsvOption = Annotated[
-    Path | None, option("Also write the rows to this file.", "--csv", check_writable, "the file of --csv")
-]
+CsvOption = Annotated[Path | None, file_option("Also write the rows to this file.", "--csv")]
 PlotOption = Annotated[
     Path | None,
-    option("Also draw the rows to this file (needs the extra plot).", "--plot", check_writable, "the file of --plot"),
+    file_option("Also draw the rows to this file (needs the extra plot).", "--plot"),
 ]
 MarkdownOption = Annotated[
     Path | None,
-    option("Also write the page or table to this file.", "--markdown", check_writable, "the file of --markdown"),
+    file_option("Also write the page or table to this file.", "--markdown"),
 ]
-OutputOption = Annotated[
-    Path | None, option("Write the script to this file.", "--output", check_writable, "the file of --output")
-]
+OutputOption = Annotated[Path | None, file_option("Write the script to this file.", "--output")]
 ChecksOption = Annotated[
     list[str] | None,
     option("Only this check; repeatable.", "--check", check_checks),

@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from specverify.base.files import check_writable
-from specverify.cli.options import checked, option, stop, write_report
+from specverify.cli.options import checked, file_option, stop, write_report
 
 if TYPE_CHECKING:
     from specverify.report.runs.said import RunSaid
-
-
-def _file(said: str, name: str) -> object:
-    return option(said, name, check_writable, f"the file of {name}")
 
 
 def report_command(
@@ -30,10 +26,10 @@ def report_command(
             callback=checked(check_writable, "the file of --output"),
         ),
     ] = None,
-    junit: Annotated[Path | None, _file("JUnit XML.", "--junit")] = None,
-    json_file: Annotated[Path | None, _file("JSON in the published schema.", "--json")] = None,
-    markdown: Annotated[Path | None, _file("Markdown for a pull request.", "--markdown")] = None,
-    sarif: Annotated[Path | None, _file("SARIF 2.1.0 for code hosts.", "--sarif")] = None,
+    junit: Annotated[Path | None, file_option("JUnit XML.", "--junit")] = None,
+    json_file: Annotated[Path | None, file_option("JSON in the published schema.", "--json")] = None,
+    markdown: Annotated[Path | None, file_option("Markdown for a pull request.", "--markdown")] = None,
+    sarif: Annotated[Path | None, file_option("SARIF 2.1.0 for code hosts.", "--sarif")] = None,
 ) -> None:
     """Write the results of an earlier run as an HTML page, or for test runners, pull requests and code hosts.
 

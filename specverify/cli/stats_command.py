@@ -93,7 +93,9 @@ def stats_command(
     if csv_file is not None:
         write_report(csv_file, statistics_csv(rows), "the file of --csv")
     if plot is not None:
-        _draw(rows, plot)
+        from specverify.report.statistics_plot import write_plot
+
+        write_plot(rows, plot)
     raise typer.Exit(_summed_up(rows, "" if complete else f"{len(judged)} of {len(plan.settings)}"))
 
 
@@ -133,15 +135,6 @@ def _check_plot(file: Path) -> None:
 
     try:
         check_format(file)
-    except (ImportError, ValueError) as error:
-        stop(str(error))
-
-
-def _draw(rows: list[FitRow], file: Path) -> None:
-    from specverify.report.statistics_plot import write_plot
-
-    try:
-        write_plot(rows, file)
     except (ImportError, ValueError) as error:
         stop(str(error))
 

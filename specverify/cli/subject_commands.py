@@ -12,7 +12,6 @@ import typer
 
 from specverify.base.default_limits import EDGE as LEAST_EDGE
 from specverify.base.default_limits import SECONDS
-from specverify.base.files import check_writable
 from specverify.cli.options import (
     EDGE,
     HOLDS,
@@ -36,8 +35,8 @@ from specverify.cli.options import (
     TimeoutOption,
     console,
     errors,
+    file_option,
     made,
-    option,
     processes,
     shared,
     stop,
@@ -70,12 +69,7 @@ def verify_command(
     quick: Annotated[bool, typer.Option("--quick", help="Exact checks alone, on the cases of the quick plan.")] = False,
     certificate: Annotated[
         Path | None,
-        option(
-            "A file for the trees of draws of one subject, which check-certificate adds up.",
-            "--certificate",
-            check_writable,
-            "the file of --certificate",
-        ),
+        file_option("A file for the trees of draws of one subject, which check-certificate adds up.", "--certificate"),
     ] = None,
 ) -> None:
     """Examine algorithms, engines or your code: report what holds, with which evidence, and what does not."""

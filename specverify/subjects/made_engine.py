@@ -502,7 +502,6 @@ def _check_made(made: Made) -> None:
         ("batched", made.batched, isinstance(made.batched, bool), "True or False"),
         ("stops", made.stops, isinstance(made.stops, bool), "True or False"),
         ("allowed", made.allowed, made.allowed is None or callable(made.allowed), "a function of the new tokens"),
-        ("parameters", made.parameters, hasattr(made.parameters, "__len__"), "a sequence"),
     ):
         if not is_right:
             raise UnusableSubject(f"{name} of Made is {shown(value)}, expected {expected}")

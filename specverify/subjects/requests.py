@@ -15,7 +15,7 @@ row in that slot.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import product
+from itertools import chain, product
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -253,23 +253,15 @@ ENDING_IN_TURN: Final = tuple(
 )
 """Requests in turn whose texts end early: state of an ended text must not affect the next one."""
 _ENDED: Final = Scenario(planned(("e", "ae", "aae", "aaae", "r", "ar", "aar")), 8, (1,), 8, (END,), seed=1)
-_ENDED_PROMPTS: Final = tuple((token,) for token in range(1, 8))
-ENDED_CONVERSATIONS: Final = Requests(
-    _ENDED,
-    tuple(prompt for first in _ENDED_PROMPTS for prompt in (first, *_next_turns(_ENDED._replace(prompt=first))))[1:],
-)
+_ENDED_TURNS: Final = tuple(((token,), *_next_turns(_ENDED._replace(prompt=(token,)))) for token in range(1, 8))
+"""The prompts of each conversation, turn by turn."""
+ENDED_CONVERSATIONS: Final = Requests(_ENDED, tuple(chain.from_iterable(_ENDED_TURNS))[1:])
 """Conversations in turn whose answers end early, each by another token of a round: the end is an accepted draft, the
 replacement of a rejected one, or a bonus token. An engine that keeps the cache for the next turn is wrong there if it
 counts the end that it has not read, or loses an entry with it."""
-_FIRST_TURNS: Final = (_ENDED_PROMPTS[:4], _ENDED_PROMPTS[3:])
 ENDED_BATCHES_IN_TURN: Final = Requests(
     _ENDED,
-    tuple(
-        prompt
-        for batch in _FIRST_TURNS
-        for turn in zip(*((first, *_next_turns(_ENDED._replace(prompt=first))) for first in batch), strict=True)
-        for prompt in turn
-    )[1:],
+    tuple(chain.from_iterable((*zip(*_ENDED_TURNS[:4], strict=True), *zip(*_ENDED_TURNS[3:], strict=True))))[1:],
     True,
     rows=4,
 )
