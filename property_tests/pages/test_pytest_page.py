@@ -20,12 +20,10 @@ def masked(text: str) -> str:
     return re.sub(r"=* (.*) in \d+\.\d+s(?: \(.*?\))? =*", r"== \1 in 0.00s ==", text)
 
 
-@pytest.fixture(autouse=True)
-def _of_one_width(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
-
-
-def test_the_page_shows_what_the_project_prints(tmp_path):
+@pytest.mark.parametrize("variables", [{}, {"CI": "true"}])
+def test_the_page_shows_what_the_project_prints(variables, tmp_path, monkeypatch):
+    for name, value in {"COLUMNS": "100", **variables}.items():
+        monkeypatch.setenv(name, value)
     project = shutil.copytree(ROOT / "examples" / "project", tmp_path / "project")
     ran = run_in(project, "-v", "--no-header")
     printed = masked("\n".join(line.rstrip() for line in ran.out.splitlines())) + "\n"

@@ -18,6 +18,14 @@ PLUGINS = (
     *("-p", "no:unraisableexception"),  # at its end it collects the garbage of all the tests that run around it
     "--assert=plain",  # what is loaded already cannot be rewritten
 )
+READ_BY_PYTEST = (
+    "CI",
+    "BUILD_NUMBER",
+    "PYTEST_ADDOPTS",
+    "PY_COLORS",
+    "NO_COLOR",
+    "FORCE_COLOR",
+)  # they change its output
 
 
 class Ran(NamedTuple):
@@ -39,11 +47,16 @@ class Ran(NamedTuple):
 
 
 def run_in(folder: Path, *options: str) -> Ran:
-    """Run pytest in ``folder``, then remove the modules of that folder from ``sys.modules``."""
+    """Run pytest in ``folder``, then remove the modules of that folder from ``sys.modules``.
+
+    The output is the same wherever these tests run: the variables that pytest itself reads are not set.
+    """
     here, path, out, err = Path.cwd(), list(sys.path), io.StringIO(), io.StringIO()
     os.chdir(folder)
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            for variable in READ_BY_PYTEST:
+                patch.delenv(variable, raising=False)
             code = pytest.main([*PLUGINS, f"--rootdir={folder}", *options])
     finally:
         os.chdir(here)
