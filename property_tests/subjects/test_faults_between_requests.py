@@ -46,6 +46,8 @@ class Faults(NamedTuple):
     """The number of requests after which a rejected draft is replaced by a draw from p."""
     key: Callable[[Any, float], Any] = lambda prompt, temperature: (prompt, temperature)
     """By what the row after a prompt is found again."""
+    keeps_parameters: bool = False
+    """Whether rows keep the parameters of the first batch."""
 
 
 class Slot:
@@ -137,7 +139,11 @@ def with_temperatures(faults):
     """Return the factory of a server whose rows have a temperature each."""
 
     def make(scenario):
-        server = Server(faults, scenario)
+        server, first = Server(faults, scenario), []
+
+        def speculative(prompts, each):
+            first[:] = (first if faults.keeps_parameters else None) or each
+            return [server.one(Slot(), list(one), t) for one, t in zip(prompts, first, strict=True)]
 
         def plain(prompt, temperature):
             text = list(prompt)
@@ -146,7 +152,7 @@ def with_temperatures(faults):
             return text[len(prompt) :]
 
         return Made(
-            lambda prompts, each: [server.one(Slot(), list(one), t) for one, t in zip(prompts, each, strict=True)],
+            speculative,
             lambda prompts, each: [plain(one, t) for one, t in zip(prompts, each, strict=True)],
             batched=True,
             parameters=(0.5, 1.0),
@@ -170,6 +176,9 @@ TWINS = {
     ),
     "a prompt of the batch before is found without its temperature": (
         with_temperatures, Faults(key=lambda prompt, _: prompt), PROMPTS_OF_OTHER_ROWS,
+    ),
+    "a batch gets the parameters of the batch before": (
+        with_temperatures, Faults(keeps_parameters=True), PROMPTS_OF_OTHER_ROWS,
     ),
 }  # fmt: skip
 """Fault -> (the kind of server, the faults, the scenario or requests in which it is refuted)."""

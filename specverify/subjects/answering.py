@@ -37,9 +37,11 @@ from specverify.subjects.made_engine import (
     Queries,
     WithVocabulary,
     form_in,
+    in_turn,
     law_in_scenario,
     made_in,
     models_in,
+    placed,
     widened,
 )
 from specverify.subjects.requests import Requests, requests_for, text_after
@@ -146,11 +148,11 @@ def _answering(make: Make, requests: Requests, like: Made, names: Sequence[str])
             scenario.prompt,
             scenario.horizon,
             scenario.eos,
-            partial(law_in_scenario, tokens_made(make, tuple(names)), scenario),
+            partial(law_in_scenario, placed(tokens_made(make, tuple(names)), place), scenario),
             models.target,
             models.draft,
         )
-        for scenario in requests.each
+        for place, scenario in zip(requests.places, requests.each, strict=True)
     )
     plain = None if like.plain is None else partial(_served, make, requests, "plain", names)
     return Answering(requests.name, facts, partial(_served, make, requests, "speculative", names), plain)
@@ -191,7 +193,7 @@ def _served(make: Make, requests: Requests, which: str, names: Sequence[str]) ->
 
     def anew() -> Callable[[], tuple[Answer, ...]]:
         queries: Queries = []
-        made = made_in(make, requests.scenario, queries)
+        made = made_in(in_turn(make), requests.scenario, queries)
         return partial(_answers, requests, getattr(made, which), names, queries, batched=made.batched, form=form)
 
     return _program(anew)

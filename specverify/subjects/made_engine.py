@@ -23,7 +23,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
-from itertools import product
+from itertools import count, product, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,7 +133,8 @@ class Made(NamedTuple):
     may be emitted."""
     parameters: Sequence[Any] = ()
     """Parameters, adapters or models of requests, if requests may differ: both calls then take a list of them after the
-    prompts, one for each row. Row i gets element i, modulo their number."""
+    prompts, one for each row. Row i of the first call gets element i modulo their number, row i of the next call
+    element i + 1, and so on."""
 
 
 Make = Callable[[EngineScenario], Callable[..., Any] | Made | tuple[Callable[..., Any], Callable[..., Any]]]
@@ -220,6 +221,8 @@ class WithParameters(NamedTuple):
     make: Make
     place: int | None = None
     """The index of the parameters that every row gets; if None, each row gets its own."""
+    in_turn: bool = False
+    """Whether the parameters of the rows move on by one with each call of one engine."""
 
     def __call__(self, scenario: EngineScenario) -> Any:
         """Return the engine for ``scenario``, with calls that pass its parameters; unchanged if it has none."""
@@ -230,8 +233,11 @@ class WithParameters(NamedTuple):
             raise UnusableSubject("it has parameters of requests, expected batched=True and a call without speculation")
 
         def with_parameters(call: Callable[..., Any]) -> Callable[..., Any]:
+            first = count() if self.in_turn else repeat(0)
+
             def decode(prompts: Sequence[Any]) -> Any:
-                places = range(len(prompts)) if self.place is None else [self.place] * len(prompts)
+                begin = next(first)
+                places = [begin + row if self.place is None else self.place for row in range(len(prompts))]
                 return call(prompts, [made.parameters[place % len(made.parameters)] for place in places])
 
             return decode
@@ -241,16 +247,25 @@ class WithParameters(NamedTuple):
         )
 
 
-def placed(make: Any, place: int) -> Any:
-    """Return a factory like ``make`` whose engines use the parameters of the row at ``place`` for every row of a batch.
+def _of_requests(make: Any, **fields: Any) -> Any:
+    """Return a factory like ``make``, possibly inside other factories, whose ``WithParameters`` has other ``fields``.
 
-    ``make`` is a factory of engines, possibly inside other factories. It is returned unchanged if its engines have no
-    parameters for each row.
+    It is returned unchanged if its engines have no parameters for each row.
     """
     if isinstance(make, WithParameters):
-        return make._replace(place=place)
+        return make._replace(**fields)
     inner = getattr(make, "make", None)
-    return make if inner is None else make._replace(make=placed(inner, place))
+    return make if inner is None else make._replace(make=_of_requests(inner, **fields))
+
+
+def placed(make: Any, place: int) -> Any:
+    """Return a factory like ``make`` whose engines use the parameters at index ``place`` for every row of a batch."""
+    return _of_requests(make, place=place)
+
+
+def in_turn(make: Any) -> Any:
+    """Return a factory like ``make`` whose engines serve each batch with other parameters than the batch before it."""
+    return _of_requests(make, in_turn=True)
 
 
 class WithGamma(NamedTuple):
@@ -424,16 +439,8 @@ def _serving_one(
     The request has the sampling parameters of request ``parameters_of``, and its own if it is None. ``make`` and
     ``like`` are those of ``_serving``.
     """
-    place = _place(requests, index if parameters_of is None else parameters_of)
+    place = requests.places[index if parameters_of is None else parameters_of]
     return _program(placed(make, place), requests.each[index], like)
-
-
-def _place(requests: Requests, index: int) -> int:
-    """Return the index of the row, within its batch, that serves request ``index``.
-
-    It is 0 if requests are served one by one.
-    """
-    return index % (requests.rows or len(requests.each)) if requests.at_once else 0
 
 
 def _drafted(make: Make, scenario: Scenario, tokens: Tokens) -> Pmf:
@@ -600,7 +607,7 @@ def _opened_serving(
     form = form_in(make, which)
 
     def anew() -> Decode:
-        made = made_in(make, requests.scenario)
+        made = made_in(in_turn(make), requests.scenario)
 
         def decode() -> Tokens:
             with errors_of_empty_rows(made.allowed, [each.prompt for each in requests.each]):
@@ -751,7 +758,7 @@ def _traced_requests(make: Make, requests: Requests, draws: Draws) -> Trace:
         calls.append((request, len(queries)))
 
     def anew() -> Decode:
-        made = made_in(make, requests.scenario, queries)
+        made = made_in(in_turn(make), requests.scenario, queries)
 
         def decode() -> Tokens:
             texts[:] = served_each(requests, made.speculative, batched=made.batched, form=form, before_call=before_call)
@@ -810,12 +817,8 @@ def law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
 
     The texts are independent, each with the law of ``law_in_scenario``.
     """
-    laws = (
-        law_in_scenario(placed(make, place), each)
-        for batch in requests.batches(requests.each)
-        for place, each in enumerate(batch)
-    )
-    return law_of_all(requests, laws)
+    each = zip(requests.places, requests.each, strict=True)
+    return law_of_all(requests, (law_in_scenario(placed(make, place), one) for place, one in each))
 
 
 def _has_law(make: Make, scenario: Scenario) -> bool:

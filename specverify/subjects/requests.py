@@ -70,6 +70,15 @@ class Requests(NamedTuple):
         return [items[start : start + size] for start in range(0, len(items), size)]
 
     @property
+    def places(self) -> list[int]:
+        """Return the index of the sampling parameters of each request: that of its row plus that of its batch.
+
+        Two requests that are served in one row, one after the other, have other parameters.
+        """
+        rows = self.batches(range(len(self.each)))
+        return [turn + row for turn, batch in enumerate(rows) for row in range(len(batch))]
+
+    @property
     def each(self) -> tuple[Scenario, ...]:
         """Return each request as a ``Scenario``, which has the prompt of the request."""
         return (self.scenario, *(self.scenario._replace(prompt=prompt) for prompt in self.others))
@@ -359,9 +368,9 @@ becomes wrong with the number of requests."""
 LONG_PROMPT_TWICE: Final = Requests(Scenario(open_after(35), 2, _BITS[:35], 2, seed=61), (_BITS[:35],), at_once=True)
 """A batch of two equal prompts, longer than two cache blocks. If requests have parameters, these differ."""
 PROMPTS_OF_OTHER_ROWS: Final = Requests(
-    Scenario(open_after(9), 2, _BITS[:9], 1, seed=61), (_BITS[:3], _BITS[:3], _BITS[:9]), at_once=True, rows=2
+    Scenario(open_after(9), 2, _BITS[:9], 1, seed=61), (_BITS[:3], _BITS[:9], _BITS[:3]), at_once=True, rows=2
 )
-"""Two batches of the same two prompts, in the other order in the second one: each gets the parameters of the other."""
+"""Two batches of the same two prompts in the same order: in the second one each has the parameters of the other."""
 MANY_BATCHES_IN_TURN: Final = MANY_IN_TURN._replace(others=MANY_IN_TURN.others[:-1], at_once=True, rows=3)
 
 
