@@ -106,6 +106,17 @@ def test_a_suspicious_control_that_is_accused_would_be_seen():
     assert not row._replace(held=()).as_expected
 
 
+def test_without_checks_each_bug_is_examined_by_the_check_it_names_alone(monkeypatch):
+    first = suspects()[:1]
+    monkeypatch.setattr(kills, "suspects", lambda: first)
+    matrix = kill_matrix(("always-reject", "eos-ignored-in-block"), None)
+    examined = [[cell.check for cell in row.cells] for row in matrix.mutants]
+    assert examined == [["acceptance_is_optimal"], ["eos_is_final"]]
+    assert all(row.as_expected for row in matrix.mutants)
+    assert matrix.controls[0].applied > 1
+    assert not mutant_row("always-reject", ("law_is_target",), Conditions()).as_expected
+
+
 @pytest.mark.thorough
 def test_the_matrix_in_two_processes_is_the_one_in_one():
     checks = (check_named("tokens_are_supported"),)
