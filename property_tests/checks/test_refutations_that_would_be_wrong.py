@@ -176,5 +176,6 @@ def test_rows_with_the_parameters_of_their_places_are_not_refuted_if_speculation
     assert "return Made(..., parameters=[...])" in verdict.statement
 
 
+@pytest.mark.usefixtures("unexplained")
 def test_rows_that_speculation_changes_are_refuted():
     assert statuses(by_place((1, 3)), LAW)[LAW].status is Status.REFUTED

@@ -351,12 +351,13 @@ MOST_STOPPED = 12
 program."""
 RAISES = "in {} of its cases an error is raised instead, such as in {}: {}"
 """The note on a refuted program that raises errors too: the number of these cases, the name of the first, its error."""
-SMALL, LARGER, OTHERS_IF_SMALL = 0.01, 10.0, 12
+SMALL, LARGER, OTHERS_IF_SMALL, OTHERS_EXPLAINED = 0.01, 10.0, 12, 4
 """Limits of the search for a clearer case.
 
 If the TV of a refuted case is below ``SMALL``, and its counterexample names no wrong rule, the first
-``OTHERS_IF_SMALL`` cases of the check that were not examined yet are examined too. The one with the largest TV is
-reported, if this is more than ``LARGER`` times that of the refuted case.
+``OTHERS_IF_SMALL`` cases of the check that were not examined yet are examined too, and the ``OTHERS_EXPLAINED`` with
+the largest TV are explained. One that shows its cause with certainty is reported, or else the one with the largest TV,
+if this is more than ``LARGER`` times that of the refuted case.
 """
 
 
@@ -590,12 +591,17 @@ def _with_larger_deviation(
     A deviation must be far larger than that of the last of ``examined``, which is refuted. Return a list with this case
     and its examination; [] if there is none. The other parameters are as in ``_with_cause``.
     """
-    best, most = list[tuple[Case, Examination]](), (False, LARGER * examined[-1][1].figures["tv"])
-    for case, examination in _refuted_others(examined, cases, OTHERS_IF_SMALL, conditions, quick=quick):
+    bare = conditions._replace(explained=False)
+    others = list(_refuted_others(examined, cases, OTHERS_IF_SMALL, bare, quick=quick))
+    others.sort(key=lambda item: -item[1].figures.get("tv", 0.0))
+    clearest = [case for case, _ in others[:OTHERS_EXPLAINED]]
+    best, least = list[tuple[Case, Examination]](), LARGER * examined[-1][1].figures["tv"]
+    for case, examination in _refuted_others(examined, clearest, OTHERS_EXPLAINED, conditions, quick=quick):
         example = examination.counterexample
-        shows = (example is not None and example.sure, examination.figures.get("tv", 0.0))
-        if shows > most and not _lacks_cause(examination):
-            best, most = [(case, examination)], shows
+        if example is not None and example.sure:
+            return [(case, examination)]
+        if not best and examination.figures.get("tv", 0.0) > least and not _lacks_cause(examination):
+            best = [(case, examination)]
     return best
 
 

@@ -10,7 +10,7 @@ from specverify.testing import SpeculationRefuted, check_engine
 
 P = {(): ((0.6, 0.4), (0.3, 0.7)), (0,): ((0.55, 0.45), (0.2, 0.8)), (1,): ((0.35, 0.65), (0.75, 0.25))}
 Q = {(): ((0.8, 0.2), (0.45, 0.55)), (0,): ((0.25, 0.75), (0.5, 0.5)), (1,): ((0.7, 0.3), (0.4, 0.6))}
-ROWS, LENGTH = 2, 3
+ROWS, LENGTH = 2, 2
 CUT = "a row that accepts more drafts than another row of the batch is cut to as many, and the accepted draft is "
 
 

@@ -78,10 +78,10 @@ def test_the_rounds_with_a_wrong_row_of_p_are_named(stale, gamma, said):
 
 
 def test_the_rounds_after_one_that_rejects_its_last_draft_are_named():
-    first = message(lambda: speculative(after_rejection, length=4, told=lambda i, drafts: 0 < i == drafts - 1), 4)
+    first = message(lambda: speculative(after_rejection, length=3, told=lambda i, drafts: 0 < i == drafts - 1), 3)
     assert ": after a round that rejects its last draft, p or q is wrong: draft 1 of round 2" in first
     assert first.endswith(" (after other rounds, the rows are right)")
-    assert "last draft" not in message(lambda: speculative(after_rejection, length=4), 4)
+    assert "last draft" not in message(lambda: speculative(after_rejection), 3)
 
 
 def rejected_counted(factor):

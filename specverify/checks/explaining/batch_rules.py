@@ -295,9 +295,16 @@ def rule_of_batch(batch: RequestBatch, law: Mapping[Tokens, Any]) -> str:
 def _explains(hypothesis: _Hypothesis, batch: RequestBatch, law: Mapping[Tokens, Any]) -> bool:
     return any(
         _has_law(partial(_decode, hypothesis, batch, gamma, shortened, stays, bonus), law)
-        for gamma, shortened, stays, bonus in product(batch.gammas, (False, True), (False, True), (True, False))
+        for shortened in (False, True)
+        for gamma, stays, bonus in product(_gammas(batch, shortened), (False, True), (True, False))
         if gamma >= hypothesis.least_gamma and (bonus or hypothesis.ending is _right)
     )
+
+
+def _gammas(batch: RequestBatch, shortened: bool) -> tuple[int, ...]:
+    """Return the gammas that differ: if rounds are ``shortened``, none makes more than horizon - 1 drafts."""
+    most = min((gamma for gamma in batch.gammas if gamma >= batch.horizon - 1), default=max(batch.gammas))
+    return tuple(gamma for gamma in batch.gammas if not shortened or gamma <= most)
 
 
 def _has_law(decode: Callable[[Draws], Tokens], law: Mapping[Tokens, Any]) -> bool:
