@@ -56,7 +56,8 @@ ROUNDING = 1e-6
 class Reuse(NamedTuple):
     """One reuse of randomness: two lines use the same random number or the same state of a generator.
 
-    ``first`` and ``second`` are file and line of the two uses, and ``sentence`` describes the reuse.
+    ``first`` and ``second`` are file and line of the two uses, and ``sentence`` describes the reuse. ``noise`` states
+    whether the number is the noise of a race, which a drafter may share with the target on purpose.
     """
 
     what: str
@@ -65,6 +66,7 @@ class Reuse(NamedTuple):
     """File and line of the first use."""
     second: str
     sentence: str
+    noise: bool = False
 
 
 class Origin:
@@ -366,17 +368,17 @@ def raced(racers: Sequence[Racer], where: str = "") -> None:
     reweighted = bool(shifts) and not max(shifts) - min(shifts) < ROUNDING
     for racer in racers:
         if entries.count(id(racer.questions)) > 1:
-            _decides_twice(racer.draw, where, where)
+            _decides_twice(racer.draw, where, where, noise=True)
         if racer.before and reweighted:
-            _decides_twice(racer.draw, racer.before.place, where)
+            _decides_twice(racer.draw, racer.before.place, where, noise=True)
         if racer.questions and racer.questions[0].draw is racer.draw:
-            _decides_twice(racer.draw, racer.questions[0].place, where)
+            _decides_twice(racer.draw, racer.questions[0].place, where, noise=True)
 
 
 def compared_after(draw: Draw, race: Raced) -> None:
     """Report that the uniform of ``draw`` decides twice: in ``race``, and now in a comparison with a number."""
     if mode().audit is not None:
-        _decides_twice(draw, race.place, caller())
+        _decides_twice(draw, race.place, caller(), noise=True)
 
 
 def placed(race: Raced, rank: Hashable, where: str = "") -> str:
@@ -396,10 +398,10 @@ def placed(race: Raced, rank: Hashable, where: str = "") -> str:
     return audit.refusal(several) if len(ranks) > 1 else ""
 
 
-def _decides_twice(draw: Draw, first: str, second: str) -> None:
+def _decides_twice(draw: Draw, first: str, second: str, *, noise: bool = False) -> None:
     what = f"the uniform drawn by {draw.name}"
     again = f"at {first} and again at {second}" if first != second else f"more than one thing at {first}"
-    _name(Reuse(what, first, second, f"{what} decides {again}"))
+    _name(Reuse(what, first, second, f"{what} decides {again}", noise))
 
 
 def _name(reuse: Reuse) -> None:

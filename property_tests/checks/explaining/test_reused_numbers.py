@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
+from specverify.base.verdict import Status
 from specverify.checks.explaining.reused_numbers import number_used_twice
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.testing import check_verifier
+from specverify.testing import check_engine, check_verifier
 
 RNG = np.random.default_rng(0)
 
@@ -75,3 +78,40 @@ def test_a_refusal_does_not_lose_what_was_found_before():
         return first, hash(RNG.random())
 
     assert "decides more than one thing" in number_used_twice(opened(program))
+
+
+def decoding(kept):
+    """Return an engine of two drafts a round; of the coins of a round, ``kept`` are used again."""
+
+    def make(scenario):
+        def decode(prompt):
+            text, done = list(prompt), 0
+            coins = RNG.random(3 * scenario.horizon)
+            while (left := len(prompt) + scenario.horizon - len(text)) > 0:
+                drafts, q = [], []
+                for _ in range(min(2, left - 1)):
+                    q.append(np.asarray(scenario.draft((*text, *drafts))))
+                    drafts.append(int(RNG.choice(len(q[-1]), p=q[-1])))
+                p = [np.asarray(scenario.target((*text, *drafts[:i]))) for i in range(len(drafts) + 1)]
+                n = 0
+                while n < len(drafts) and coins[done + n] * q[n][drafts[n]] < p[n][drafts[n]]:
+                    n += 1
+                done += max(len(drafts) - kept, 0)
+                row = np.maximum(p[n] - q[n], 0) if n < len(drafts) else p[n]
+                text += [*drafts[:n], int(RNG.choice(len(row), p=row / row.sum()))]
+            return text[len(prompt) :]
+
+        return decode
+
+    return make
+
+
+def test_a_coin_of_the_round_before_is_named_before_what_the_paths_show():
+    wrong, right = (
+        check_engine(decoding(kept), checks=["law_is_target"], quick=True, on_fail=None)[-1] for kept in (1, 0)
+    )
+    assert right.status is Status.HOLDS
+    assert re.match(
+        r"random numbers are used twice: the uniform drawn by np\.random\.Generator\.random at \S+:\d+ decides",
+        wrong.counterexample.fault,
+    )

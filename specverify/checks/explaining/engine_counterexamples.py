@@ -151,21 +151,36 @@ def program_counterexample(
     named, proved = _fault_of_first_rounds(program, engine, trace, rounds, (size, cells))
     of_rounds = named or _fault_of(rounds, engine, drawn, (model, size), cells, difference)
     named = _or_fault_of_queries((rounds, of_rounds), program, traces, difference)
-    late = or_none(_one_late, None if program.split else asked, law, expected)
+    late = None if program.split else or_none(_one_late, asked, law, expected)
     named = (changed := late or or_none(_changed_p, named, law, expected, size)) or named
     if not named:
         decisions = [path.decisions for _, path in heaviest]
         paths_drawn = HeaviestPaths(engine, expected, decisions, drawn[: len(heaviest)], cells)
         read = _read_fault(shown, len(readings)) if trace else ""
-        named = explain_token(difference, program.rows(worst), paths_drawn, size, read) or changed_odds_of(readings)
-        named = named or (or_none(draft_of_other_text, difference, asked, drawn[0]) or "" if asked else "")
+        named = (
+            explain_token(difference, program.rows(worst), paths_drawn, size, read)
+            or changed_odds_of(readings)
+            or (asked and or_none(draft_of_other_text, difference, asked, drawn[0]))
+            or ""
+        )
     if not named:
         alone = or_none(_of_request_alone, program, difference)
         return alone or _without_cause(example, difference, paths_drawn, size, share, shown)
     own = rounds if rounds is not None and named == rounds.fault else EngineRounds([], "")
     let = with_contexts(example.let, own.contexts if trace else ())  # else the prompt of these texts is not known
     sure = program.is_probe and (own.named or proved or bool(changed) or REJECTED_CHANGES in named)
-    return example._replace(let=let, fault=named, rows=(difference.fault, *difference.rows), sure=sure)
+    found = example._replace(let=let, fault=named, rows=(difference.fault, *difference.rows), sure=sure)
+    return _with_reuse(found, None if proved or changed else engine.run)
+
+
+def _with_reuse(example: Counterexample, run: Callable[[Draws], Any] | None) -> Counterexample:
+    """Return ``example`` with a random number that the engine ``run`` uses twice as its cause, if there is one.
+
+    The cause that the paths show follows it: they are read as if every decision had a number of its own. Noise that a
+    drafter shares with the target on purpose is left out. ``run`` is None if the cause is certain.
+    """
+    reused = run and or_none(number_used_twice, run, noise=False)
+    return example._replace(fault=USED_TWICE + reused, rows=(example.fault, *example.rows)) if reused else example
 
 
 def _without_cause(

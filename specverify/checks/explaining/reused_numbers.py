@@ -19,15 +19,16 @@ MOST_PATHS = 300
 """The most paths on which a number that is used twice is searched for."""
 
 
-def number_used_twice(run: Callable[[Draws], Any]) -> str:
+def number_used_twice(run: Callable[[Draws], Any], noise: bool = True) -> str:
     """Return the sentence about a random number that the program ``run`` uses twice; "" if none is found.
 
-    What counts as two uses is defined in ``intercept.audit``.
+    What counts as two uses is defined in ``intercept.audit``. Without ``noise``, the noise of races does not count.
     """
     with audited() as found, suppress(NeedsValue):
         for _ in takewhile(lambda _: not found, islice(paths(run), MOST_PATHS)):
             pass
-    return reuse_in_words(found[0]) if found else ""
+    counted = [reuse for reuse in found if noise or not reuse.noise]
+    return reuse_in_words(counted[0]) if counted else ""
 
 
 def reuse_in_words(reuse: Reuse) -> str:
