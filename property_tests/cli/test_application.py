@@ -192,7 +192,7 @@ def test_an_algorithm_row_of_another_module_is_examined_in_all_its_examples():
         ),
         (["verify", "reference:egga"], "there is no subject 'reference:egga', did you mean reference:egag?"),
         (["verify", "mutant:residual_floor"], "did you mean mutant:residual-floor?"),
-        (["verify", "zzz"], "there is no subject 'zzz' (see: specverify list)"),
+        (["verify", "zzz"], "there is no subject 'zzz' (see: specverify list; your own code is module:callable)"),
         (["verify", "reference:egag", "--check", "lossless"], "there is no check 'lossless', expected one of "),
         (["verify", "reference:egag", "--alarm", "2"], "the alarm budget is 2.0, expected a probability"),
         (["verify", "no_such_module:decode"], "cannot import no_such_module: ModuleNotFoundError"),

@@ -39,6 +39,8 @@ def test_a_name_in_a_class_is_taken():
         ("egag", "there is no subject 'egag', did you mean reference:egag?"),
         ("EGAG", "there is no subject 'EGAG', did you mean reference:egag?"),
         ("egagg", "there is no subject 'egagg', did you mean reference:egag?"),
+        ("good", "there is no subject 'good' (see: specverify list; your own code is module:callable)"),
+        ("mutant:nope", "there is no subject 'mutant:nope' (see: specverify list)"),
         ("Reference:egag", "there is no subject 'Reference:egag', did you mean reference:egag?"),
         ("reference:EGAG", "there is no subject 'reference:EGAG', did you mean reference:egag?"),
         ("residual-floor", "did you mean mutant:residual-floor?"),

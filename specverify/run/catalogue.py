@@ -14,6 +14,9 @@ from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.external import external_subject
 from specverify.subjects.subject import Subject, UnusableSubject
 
+SIMILAR = 0.7
+"""The least similarity, from 0 to 1, of a name that is suggested for an unknown one."""
+
 
 @cache
 def _loaders() -> dict[str, Callable[[], Subject]]:
@@ -47,7 +50,7 @@ def _hint(name: str) -> str:
 
     The first of these that exists is suggested: a known name that differs only in upper case or a missing prefix;
     ``FILE:FUNCTION`` for a name that ends with ``.py``; ``module:callable`` for another name with a dot; the most
-    similar known name; or ``specverify list``.
+    similar known name, with the same prefix if the name has one; or ``specverify list``.
     """
     known = [*_loaders(), *engine_subjects(), *_expanded(_table_of(name))]
     by_plain_name = {full.partition(":")[2]: full for full in reversed(known)}
@@ -58,9 +61,13 @@ def _hint(name: str) -> str:
         return f": that is a file, expected a function of its module: {PurePath(module).name}:FUNCTION"
     if ":" not in name and dot and attribute.isidentifier():
         return f", did you mean {module}:{attribute}? (module:callable)"
-    plain = {} if ":" in name else by_plain_name
-    near = difflib.get_close_matches(name.lower(), [*plain, *known], 1, cutoff=0.5)
-    return f", did you mean {plain.get(near[0], near[0])}?" if near else " (see: specverify list)"
+    prefix, colon, rest = name.lower().rpartition(":")
+    named = {full.removeprefix(prefix + colon): full for full in known if full.startswith(prefix + colon)}
+    plain = named if colon else {full: full for full in known} | by_plain_name
+    near = difflib.get_close_matches(rest, plain, 1, cutoff=SIMILAR)
+    if near:
+        return f", did you mean {plain[near[0]]}?"
+    return " (see: specverify list)" if colon else " (see: specverify list; your own code is module:callable)"
 
 
 def is_external(name: str) -> bool:
