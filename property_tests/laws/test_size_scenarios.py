@@ -176,3 +176,5 @@ def test_sizes_are_looked_at():
             check("", sizes=sizes)
     with pytest.raises(ValueError, match="sizes"):
         check_engine(lambda: [0], lambda: [0], sizes=Sizes())
+    with pytest.raises(ValueError, match=r"^the rows of sizes is 5, expected an engine with batched=True$"):
+        check_engine(partial(engine, ""), quick=True, sizes=Sizes(rows=5))

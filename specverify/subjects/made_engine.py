@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from specverify.base.arguments import argument_error
 from specverify.base.default_limits import MOST_PROGRAMS
 from specverify.intercept.distributions import Forced
 from specverify.laws.certain_tables import few_after
@@ -295,12 +296,14 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
     ``name`` and ``summary`` are those of the subject.
 
     ``sizes`` are examined in addition to the default sizes. ``make`` is called once to learn what kind of engine it
-    creates. Raises ``UnusableSubject`` if its result is no engine.
+    creates. Raises ``UnusableSubject`` if its result is no engine, and ``ValueError`` for rows of one without batches.
     """
     wide = partial(widened, make)
     first = made_in(make, wide(SCENARIOS[0]))
     for decode in filter(None, (first.speculative, first.plain)):
         takes_prompt(decode)  # raises for arguments that nothing is passed to
+    if sizes.rows > 1 and not first.batched:
+        raise argument_error("the rows of sizes", sizes.rows, "an engine with batched=True")
     widest, unseen = wide(SCENARIOS[-1]), first._replace(observer=None)  # whose rounds are taken for whole ones
     served = requests_for(first.speculative, batched=first.batched, stops=first.stops, rows=sizes.rows)
     requests = [each._replace(scenario=wide(each.scenario)) for each in served]
