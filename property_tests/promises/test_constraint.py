@@ -160,3 +160,31 @@ def test_a_grammar_that_advances_a_token_late_is_refuted_in_longer_texts(late, s
 
     found = check_engine(make, quick=True, on_fail=None, checks=["constraint_is_kept"])
     assert {v.status for v in found} == {status}
+
+
+@pytest.mark.parametrize(("last", "status"), [(99, "holds"), (24, "refuted")])
+def test_a_mask_that_is_lost_in_a_long_text_is_refuted(last, status):
+    def follows(new, extra, lost):
+        return () if len(new) > last else new + extra
+
+    make = of_any_size(no_repeat)(lambda allowed: engine(allowed, follows=follows))
+    (verdict,) = check_engine(make, quick=True, on_fail=None, checks=["constraint_is_kept"])
+    assert verdict.status == status
+
+
+@pytest.mark.parametrize(("left", "status"), [(12, "holds"), (0, "unusable")])
+def test_an_engine_that_raises_where_no_token_is_left_is_not_wrong(left, status):
+    def make(s):
+        def decode():
+            new = ()
+            while len(new) < s.horizon:
+                if len(new) >= left:
+                    raise RuntimeError("no token is left")
+                row = np.array(s.target(s.prompt + new)) * of_size(no_repeat, s.vocabulary)(new)
+                new += (int(np.random.choice(s.vocabulary, p=row / row.sum())),)
+            return new
+
+        return Made(decode, allowed=of_size(no_repeat, s.vocabulary))
+
+    found = check_engine(make, quick=True, on_fail=None, checks=["constraint_is_kept"])
+    assert {verdict.status for verdict in found} == {status}
