@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specverify.base.verdict import Evidence, Examination
+from specverify.base.verdict import DoesNotApply, Evidence, Examination
 from specverify.checks.check import (
     ONLY_SAMPLED,
     Check,
@@ -11,11 +11,13 @@ from specverify.checks.check import (
     Need,
     by,
     in_all_scenarios,
+    paths_of_program,
 )
 from specverify.checks.compared_laws import bearing_of, compare, law_of_opened, of_engine
 from specverify.reference import Claim
-from specverify.subjects.subject import EngineProgram, InScenario, Variant
+from specverify.subjects.subject import Drawless, EngineProgram, InScenario, Variant
 
+DRAWS = "it draws, so each of its tables has many paths"
 LIKE_PLAIN = (
     "{name}: its rows have other laws than in calls of their own, and they have the same laws without speculation, so "
     "speculation does not change them. If each row has parameters of its own, return Made(..., parameters=[...]), "
@@ -36,6 +38,16 @@ def examine(situation: InScenario | EngineProgram, conditions: Conditions) -> Ex
         return result
     alike = _as_without_speculation(situation, unexplained) if isinstance(situation, EngineProgram) else None
     return alike or compare(bearing, conditions, expected, "the target's")
+
+
+def examine_drawless(here: Drawless, conditions: Conditions) -> Examination:
+    """Compare the text of an engine that draws nothing with that of its call without speculation.
+
+    Raises ``DoesNotApply`` if the engine draws. ``conditions`` is that of ``examine``.
+    """
+    if paths_of_program(here.first.open, 1) > 1:
+        raise DoesNotApply(DRAWS)
+    return examine(here.program, conditions)
 
 
 def _as_without_speculation(program: EngineProgram, conditions: Conditions) -> Examination | None:
@@ -65,5 +77,6 @@ CHECK = Check(
             ONLY_SAMPLED,
             (Need(lambda _, program: program.target is None, ONLY_SAMPLED),),
         ),
+        ExaminedPart(Drawless, by(examine_drawless), ONLY_SAMPLED),
     ),
 )

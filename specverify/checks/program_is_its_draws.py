@@ -55,6 +55,7 @@ from specverify.laws.rounding import FLOAT32, spacing
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Draws
 from specverify.subjects.subject import (
+    Drawless,
     EngineProgram,
     GivenCall,
     InScenario,
@@ -239,6 +240,8 @@ def _calls_of(situation: Situation) -> Iterator[tuple[str, AbstractContextManage
 
     An engine has a call with speculation, and may have one without. A verifier has one. Other situations have none.
     """
+    if isinstance(situation, Drawless):
+        situation = situation.program
     if isinstance(situation, EngineProgram):
         yield f"{described(situation)}, with speculation", situation.open()
         if situation.plain is not None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.run import aside
 from specverify.intercept.streams import begin_request
+from specverify.laws.deep_scenarios import CARRIED
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS
 from specverify.laws.size_scenarios import size_scenarios
 from specverify.reference import Draws, LanguageModel, Tokens
@@ -135,7 +136,8 @@ def situations(make: Make) -> tuple[Requests, ...]:
     """
     wide = partial(widened, make)
     first = made_in(make, wide(SCENARIOS[0]))
-    alone = [*SCENARIOS, *CERTAIN_SCENARIOS, *size_scenarios(), *(ENDING_SCENARIOS if first.stops else ())]
+    few = [CARRIED[0], *SCENARIOS, *CERTAIN_SCENARIOS]
+    alone = [*few, *size_scenarios(), *(ENDING_SCENARIOS if first.stops else ())]
     several = requests_for(first.speculative, batched=first.batched, stops=first.stops)
     every = (*(Requests(scenario, ()) for scenario in alone), *several)
     return tuple(requests._replace(scenario=wide(requests.scenario)) for requests in every)

@@ -331,6 +331,22 @@ class LongDecode(NamedTuple):
     tokens: int
 
 
+class Drawless(NamedTuple):
+    """An engine in one of many random tables, if it draws nothing there: it then has one path in each table.
+
+    A greedy engine or a beam search is examined so. Of an engine that draws, each table would have many paths.
+    """
+
+    program: EngineProgram
+    first: EngineProgram
+    """The engine in the first table, which shows whether it draws."""
+
+    @property
+    def name(self) -> str:
+        """Return the name of the program, for reports."""
+        return self.program.name
+
+
 class OpenedCall(NamedTuple):
     """A call of a verifier, prepared so that it can be run many times, and its rows of p, q and drafts."""
 
@@ -362,9 +378,9 @@ def emitted_by(call: OpenedCall, draws: Draws) -> Tokens:
     return (*ending.tokens, ending.values[draws.categorical(ending.masses, ("last token",))].item())
 
 
-SubjectSituation: TypeAlias = Variant | EngineProgram | LongDecode | SampledSetting | SampledPair | GivenCall
+SubjectSituation: TypeAlias = Variant | EngineProgram | LongDecode | Drawless | SampledSetting | SampledPair | GivenCall
 """One situation of a subject."""
-Kind = TypeVar("Kind", Variant, EngineProgram, LongDecode, SampledSetting, SampledPair, GivenCall)
+Kind = TypeVar("Kind", Variant, EngineProgram, LongDecode, Drawless, SampledSetting, SampledPair, GivenCall)
 
 
 class Subject(NamedTuple):
@@ -492,6 +508,6 @@ class KernelSetting(NamedTuple):
 
 
 Situation: TypeAlias = (
-    InScenario | EngineProgram | LongDecode | SampledSetting | SampledPair | KernelSetting | GivenCall
+    InScenario | EngineProgram | LongDecode | Drawless | SampledSetting | SampledPair | KernelSetting | GivenCall
 )
 """The argument of a check's examination: a situation of a subject, a variant together with a scenario."""
