@@ -43,6 +43,10 @@ from specverify.subjects.batch_call import (
 )
 from specverify.subjects.subject import EngineProgram
 
+RandomRow = tuple[Tokens, int]
+"""(Text before the round, number of drafts) of a row whose drafts and outcome are random."""
+APART: Final = (2, 3, 4, 5, 6, 8)
+"""Distances of two random rows in a batch."""
 CERTAIN_TOKENS: Final = 5
 """The vocabulary of rows whose outcomes are certain."""
 
@@ -74,7 +78,7 @@ def two_row_program(
     rows = ((prompt, first), ((*prompt, 1), max(1, first - takes_lengths(verify))))
     # a row that is rejected at once comes first: code that moves the remaining rows to the front then moves both rows
     before = (certain_row(first, 0, vocabulary, vocabulary - 1), certain_row(first, first, vocabulary, 0))
-    return _of_random_rows(verify, arguments, task, rows, before)
+    return _of_batch(verify, arguments, task, (*before, *rows))
 
 
 def certain_batches(verify: BareVerifier, arguments: Arguments, gamma: int) -> tuple[EngineProgram, ...]:
@@ -84,13 +88,13 @@ def certain_batches(verify: BareVerifier, arguments: Arguments, gamma: int) -> t
     takes lengths, 0 to ``gamma``. Every pair of rows gets every pair of outcomes in some batch. ``arguments`` describes
     the arguments of ``verify``. In one of the batches with several lengths no row has drafts.
 
-    A verifier of probabilities then gets one more program: ``_of_two_calls``.
+    A verifier of probabilities first gets some more programs: ``_of_two_calls`` and ``_apart``.
     """
     counts = range(gamma + 1) if takes_lengths(verify) else (gamma,)
     outcomes = [(count, accepted) for count in counts for accepted in range(count + 1)]
     places = range(len(outcomes))
-    in_turn = () if arguments.form.logits else (_of_two_calls(verify, arguments),)
-    return in_turn + tuple(
+    first = () if arguments.form.logits else (_of_two_calls(verify, arguments), *_apart(verify, arguments))
+    return first + tuple(
         _of_certain_rows(verify, arguments, [outcomes[place % len(outcomes)] for place in (i, j, i + j)])
         for i, j in product(places, places)
     )
@@ -130,7 +134,20 @@ def crowd_together(verify: BareVerifier, arguments: Arguments, task: Task, promp
         ((*prompt[:place], 1, *prompt[place + 1 :]), 0 if place in without else task.horizon - 1)
         for place in range(len(prompt))
     ]
-    return _of_random_rows(verify, arguments, task, rows)
+    return _of_batch(verify, arguments, task, rows)
+
+
+def _apart(verify: BareVerifier, arguments: Arguments) -> Iterator[EngineProgram]:
+    """Yield programs that each verify a batch with two random rows of one draft, and certain rows between them.
+
+    No row may use the random numbers of a row at a distance of ``APART`` from it. ``arguments`` describes the arguments
+    of ``verify``.
+    """
+    task, begun = handed_task(CROWDED, rational=False), len(CROWDED.prompt)
+    one, other = (((0,) * place + (1,) + (0,) * (begun - 1 - place), 1) for place in range(2))
+    for apart in APART:
+        between = [certain_row(1, place % 2, 2, place // 2 % 2) for place in range(apart - 1)]
+        yield _of_batch(verify, arguments, task, (one, *between, other), f"rows 1 and {apart + 1} of {apart + 1}")
 
 
 def _of_two_calls(verify: BareVerifier, arguments: Arguments) -> EngineProgram:
@@ -153,28 +170,25 @@ def _of_two_calls(verify: BareVerifier, arguments: Arguments) -> EngineProgram:
     return of_rows("two rows in each of two calls", task, rows, decide)
 
 
-def _of_random_rows(
-    verify: BareVerifier,
-    arguments: Arguments,
-    task: Task,
-    rows: Sequence[tuple[Tokens, int]],
-    before: tuple[CertainRow, ...] = (),
+def _of_batch(
+    verify: BareVerifier, arguments: Arguments, task: Task, rows: Sequence[RandomRow | CertainRow], name: str = ""
 ) -> EngineProgram:
-    """Return a program that verifies one random row for each entry of ``rows`` in one call.
+    """Return a program that verifies ``rows`` in one call; its outcome is the tuple of their texts.
 
-    An entry is (text before the drafts, number of drafts). ``before`` are rows with certain outcomes at the beginning
-    of the batch. The outcome is the tuple of the texts of all random rows. ``task`` has the models, and ``arguments``
-    describes the arguments of ``verify``.
+    ``task`` has the models, and ``arguments`` describes the arguments of ``verify``. ``name`` is the name of the
+    program, by default a description of the random rows.
     """
-    certain = [_given_as(arguments, each.row) for each in before]
+    certain = {place: _given_as(arguments, row.row) for place, row in enumerate(rows) if isinstance(row, CertainRow)}
+    drawn = [row for row in rows if not isinstance(row, CertainRow)]
 
     def decide(draws: Draws) -> Sequence[Tokens]:
-        batch = [*certain, *_random_rows(arguments, task, rows, draws)]
+        random_rows = _random_rows(arguments, task, drawn, draws)
+        batch = [certain[place] if place in certain else next(random_rows) for place in range(len(rows))]
         result: Sequence[Tokens] = emitted(verify, batch, answered_everywhere, arguments)(draws)
         return result
 
-    name = " and ".join(f"{count} drafted after {prefix}" for prefix, count in rows)
-    return of_rows(name, task, rows, decide, before)
+    name = name or " and ".join(f"{count} drafted after {prefix}" for prefix, count in drawn)
+    return of_rows(name, task, rows, decide)
 
 
 def _random_rows(
@@ -202,39 +216,37 @@ def _given_as(arguments: Arguments, row: BatchRow) -> BatchRow:
 def of_rows(
     name: str,
     task: Task,
-    rows: Sequence[tuple[Tokens, int]],
+    rows: Sequence[RandomRow | CertainRow],
     decide: Callable[[Draws], Sequence[Tokens]],
-    certain: tuple[CertainRow, ...] = (),
 ) -> EngineProgram:
     """Return a program that verifies several rows in one call; its outcome is the tuple of the rows' texts.
 
     * ``name``: The name of the program.
-    * ``task``: Its target draws the missing tokens of a row that emits fewer than n + 1 tokens.
-    * ``rows``: For each row: the text before the round, and n, the largest number of drafts that can be accepted.
+    * ``task``: Its target draws the missing tokens of a random row that emits fewer tokens than it may.
+    * ``rows``: The rows in order.
     * ``decide``: ``decide(draws)`` makes the call and returns the emitted tokens of each row.
-    * ``certain``: The rows before ``rows`` in the batch, whose outcomes have probability 1.
     """
 
     @cache
     def continued(prefix: Tokens, number: int) -> tuple[tuple[Tokens, Any], ...]:
         return tuple(target_law(task._replace(horizon=number), prefix).items()) if number else (((), 1),)
 
+    def ends_of(text: Tokens, row: RandomRow | CertainRow) -> list[tuple[Tokens, Any]]:
+        if isinstance(row, CertainRow):
+            return [(row.with_bonus(text), 1)]
+        prefix, count = row
+        return [(text + rest, mass) for rest, mass in continued(prefix + text, count + 1 - len(text))]
+
     def run(draws: Draws) -> Undecided:
-        texts = decide(draws)
-        ends: list[list[tuple[Tokens, Any]]] = [[(text, 1)] for text in _with_bonus(certain, texts[: len(certain)])]
-        ends += [
-            [(text + rest, mass) for rest, mass in continued(prefix + text, count + 1 - len(text))]
-            for text, (prefix, count) in zip(texts[len(certain) :], rows, strict=True)
-        ]
-        return Undecided(tuple(_joined(ends)))
+        return Undecided(tuple(_joined([ends_of(text, row) for text, row in zip(decide(draws), rows, strict=True)])))
 
     @contextmanager
     def opened() -> Iterator[Callable[[Draws], Undecided]]:
         yield run
 
     def law() -> dict[Any, Any]:
-        ends = [((each.emitted, 1),) for each in certain] + [continued(prefix, count + 1) for prefix, count in rows]
-        return dict(_joined(ends))
+        wanted = (row.emitted if isinstance(row, CertainRow) else () for row in rows)
+        return dict(_joined([ends_of(text, row) for text, row in zip(wanted, rows, strict=True)]))
 
     return EngineProgram(name, opened, law, each="row")
 

@@ -59,10 +59,8 @@ class Requests(NamedTuple):
     def name(self) -> str:
         """Return a name for the requests: the scenario, which has the first prompt, and the further prompts."""
         words = [self.scenario.name, *("".join(map(str, prompt)) for prompt in self.others)]
-        groups = [" beside ".join(batch) for batch in self.batches(words)]
-        if len(groups) > _MOST_NAMED:
-            groups = [*groups[:2], f"{len(groups) - 2} more"]
-        return ", then ".join(groups)
+        groups = [" beside ".join(_few(batch)) for batch in self.batches(words)]
+        return ", then ".join(_few(groups))
 
     def batches(self, items: Sequence[Any]) -> list[Sequence[Any]]:
         """Split ``items``, one for each request, into the groups that are served together."""
@@ -85,7 +83,13 @@ class Requests(NamedTuple):
 
 
 _MOST_NAMED: Final = 12
-"""If there are more requests or batches in turn, only the first two are named."""
+"""If there are more rows of a batch, or requests or batches in turn, only the first two are named."""
+
+
+def _few(names: Sequence[str]) -> list[str]:
+    return list(names) if len(names) <= _MOST_NAMED else [*names[:2], f"{len(names) - 2} more"]
+
+
 _LONG: Final = (0, 1, 2, 3, 2, 1) * 6
 """Thirty-six tokens, which fill two cache blocks of sixteen."""
 
@@ -330,6 +334,20 @@ MANY_ROWS: Final = (
 """Larger batches; in the last one only the fifth and the sixth row are random, and they have the same prompt."""
 
 
+def _open_at(rows: int, *places: int) -> Requests:
+    """Return a batch of ``rows`` rows, of which those at ``places`` are random, and have the same prompt."""
+    certain = ((n // 4 % 2, n // 2 % 2, n % 2, *(1,) * (n % 3)) for n in range(rows))
+    first, *others = ((0, 1) if n in places else prompt for n, prompt in enumerate(certain))
+    return Requests(Scenario(open_after(2), 2, first, 2, seed=230), tuple(others), at_once=True)
+
+
+LATE_ROWS_OPEN: Final = _open_at(18, 16, 17)
+"""If requests have parameters, more than eight rows of the batch have the same, and the random rows have two of them.
+"""
+OPEN_ROWS_APART: Final = tuple(_open_at(MOST_ROWS + 1, *rows) for rows in ((0, 2), (1, 3), (0, 3), (0, 4), (0, 8)))
+"""Batches of which two rows are random that are not neighbours. They may use no random number together."""
+
+
 def _of_one_beginning(lengths: tuple[int, ...], others: tuple[Tokens, ...], seed: int) -> Requests:
     """Return a batch of prompts with a common beginning, and of the prompts ``others``.
 
@@ -374,6 +392,32 @@ PROMPTS_OF_OTHER_ROWS: Final = Requests(
 MANY_BATCHES_IN_TURN: Final = MANY_IN_TURN._replace(others=MANY_IN_TURN.others[:-1], at_once=True, rows=3)
 
 
+def _ending_at_once(lengths: Sequence[int], seed: int) -> Requests:
+    """Return requests in turn whose first new token is an end, with a prompt of each length in ``lengths``.
+
+    ``seed`` selects the models.
+    """
+    scenario = Scenario(CERTAIN, 4, (0,), 3, (0,), seed=seed)
+    target = handed_task(scenario, rational=False).target
+    texts = [_LONG[shift:] + _LONG * 2 for shift in range(len(_LONG))]
+
+    def prompt(length: int) -> Tokens:
+        begun = (*((first, *text[: length - 1]) for text in texts for first in range(4)),)
+        return next(one for one in begun if np.argmax(target(one)) == scenario.eos[0])
+
+    first, *others = map(prompt, lengths)
+    return Requests(scenario._replace(prompt=first), tuple(others))
+
+
+ENDING_AT_THE_FIRST: Final = _ending_at_once((1, 2, 4, 7, 8, 9, 12, 15, 16, 17, 24, 32, 33, 48, 64), seed=326)
+"""Requests whose first new token is the end, which an engine that takes this token from the prefill may overlook."""
+MANY_ENDING_ROWS: Final = _ending(
+    tuple((n % 4, n // 4, (n + 1) % 4, *_OTHER[n : n + n % 5]) for n in range(10)), 327, 2, at_once=True
+)
+"""A batch of ten rows with other first tokens, some of which end. An engine of fewer slots admits the last rows later.
+"""
+
+
 def requests_for(decode: Callable[..., Any], *, batched: bool, stops: bool, rows: int = 0) -> tuple[Requests, ...]:
     """Return the lists of requests with which the engine call ``decode`` is examined.
 
@@ -382,14 +426,16 @@ def requests_for(decode: Callable[..., Any], *, batched: bool, stops: bool, rows
     """
     ended = (ENDED_CONVERSATIONS,) * stops
     in_turn = (*IN_TURN, *ALIKE_IN_TURN, *ENDING_IN_TURN * stops, *ended, OPEN_BEHIND_OTHERS, MANY_IN_TURN)
+    ended_first = (ENDING_AT_THE_FIRST,) * stops
     if batched:
         more = (_of_rows(rows),) if rows > 1 else ()
         at_once = AT_ONCE + PLANNED_AT_ONCE + (ENDING_AT_ONCE + PLANNED_ENDING) * stops
         shared = (SHARED_BEGINNING, LONG_PROMPT_TWICE, *(ENDING_SHARED_BEGINNING,) * stops)
         by_turns = (*BATCHES_IN_TURN, PROMPTS_OF_OTHER_ROWS, *(ENDED_BATCHES_IN_TURN,) * stops)
         together = (*MANY_ROWS, SAMPLES_OF_ONE_PROMPT, *more, *shared, *at_once)
-        return (*in_turn, *by_turns, MANY_BATCHES_IN_TURN, *together)
-    return in_turn if takes_prompt(decode) else ()
+        last = (*ended_first, LATE_ROWS_OPEN, *OPEN_ROWS_APART, *(MANY_ENDING_ROWS,) * stops)
+        return (*in_turn, *by_turns, MANY_BATCHES_IN_TURN, *together, *last)
+    return (*in_turn, *ended_first) if takes_prompt(decode) else ()
 
 
 def texts_of(
