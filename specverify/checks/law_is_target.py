@@ -15,9 +15,9 @@ from specverify.checks.check import (
 )
 from specverify.checks.compared_laws import bearing_of, compare, law_of_opened, of_engine
 from specverify.reference import Claim
-from specverify.subjects.subject import Drawless, EngineProgram, InScenario, Variant
+from specverify.subjects.subject import EngineProgram, FewPaths, InScenario, Variant
 
-DRAWS = "it draws, so each of its tables has many paths"
+MANY_PATHS = "it has many paths in each of its tables"
 LIKE_PLAIN = (
     "{name}: its rows have other laws than in calls of their own, and they have the same laws without speculation, so "
     "speculation does not change them. If each row has parameters of its own, return Made(..., parameters=[...]), "
@@ -40,13 +40,13 @@ def examine(situation: InScenario | EngineProgram, conditions: Conditions) -> Ex
     return alike or compare(bearing, conditions, expected, "the target's")
 
 
-def examine_drawless(here: Drawless, conditions: Conditions) -> Examination:
-    """Compare the text of an engine that draws nothing with that of its call without speculation.
+def examine_if_few(here: FewPaths, conditions: Conditions) -> Examination:
+    """Compare the law of an engine that has few paths; raise ``DoesNotApply`` if it has many.
 
-    Raises ``DoesNotApply`` if the engine draws. ``conditions`` is that of ``examine``.
+    ``conditions`` is that of ``examine``.
     """
-    if paths_of_program(here.first.open, 1) > 1:
-        raise DoesNotApply(DRAWS)
+    if paths_of_program(here.first.open, here.most) > here.most:
+        raise DoesNotApply(MANY_PATHS)
     return examine(here.program, conditions)
 
 
@@ -77,6 +77,6 @@ CHECK = Check(
             ONLY_SAMPLED,
             (Need(lambda _, program: program.target is None, ONLY_SAMPLED),),
         ),
-        ExaminedPart(Drawless, by(examine_drawless), ONLY_SAMPLED),
+        ExaminedPart(FewPaths, by(examine_if_few), ONLY_SAMPLED),
     ),
 )

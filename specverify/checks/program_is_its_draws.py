@@ -55,8 +55,8 @@ from specverify.laws.rounding import FLOAT32, spacing
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Draws
 from specverify.subjects.subject import (
-    Drawless,
     EngineProgram,
+    FewPaths,
     GivenCall,
     InScenario,
     Intercepted,
@@ -240,7 +240,7 @@ def _calls_of(situation: Situation) -> Iterator[tuple[str, AbstractContextManage
 
     An engine has a call with speculation, and may have one without. A verifier has one. Other situations have none.
     """
-    if isinstance(situation, Drawless):
+    if isinstance(situation, FewPaths):
         situation = situation.program
     if isinstance(situation, EngineProgram):
         yield f"{described(situation)}, with speculation", situation.open()

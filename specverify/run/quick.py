@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from specverify.checks import Case, Check, Conditions
 from specverify.laws.certain_tables import FEW, OPEN
 from specverify.laws.deep_scenarios import QUICK_SCENARIOS, has_last_rows_open, is_of_whole_trees
-from specverify.subjects.subject import Drawless, EngineProgram, InScenario, LongDecode
+from specverify.subjects.subject import EngineProgram, FewPaths, InScenario, LongDecode
 
 FEW_CASES = 8
 """Number of cases of a check that a plan does not list, in addition to as many cases of ``law_is_target``."""
@@ -157,8 +157,8 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
     * If the plan lists only the kind: cases that it lists for the check ``law_is_target``, and evenly spaced ones.
     * If the plan does not list the kind: cases chosen by ``_without_plan``.
 
-    If none of them is among ``cases``, evenly spaced cases are chosen. Long decodes and tables of engines that draw
-    nothing are few runs, and are always examined. The check ``law_is_target`` also gets the cases
+    If none of them is among ``cases``, evenly spaced cases are chosen. Long decodes, and tables of engines with few
+    paths, take few runs and are always examined. The check ``law_is_target`` also gets the cases
     in ``QUICK_SCENARIOS``, those of engines at unusual sizes, and some with planned batches.
     """
     listed, plan = list(cases), quick_plans().get(kind)
@@ -167,7 +167,7 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
     else:
         named = named_cases(listed, plan.get(check.name) or _names_of_others(listed, plan))
         chosen = named or spread(listed, FEW_CASES)
-    chosen += [case for case in listed if isinstance(case.situation, LongDecode | Drawless) and case not in chosen]
+    chosen += [case for case in listed if isinstance(case.situation, LongDecode | FewPaths) and case not in chosen]
     if check.name == "law_is_target":
         chosen = [*chosen, *(case for case in listed if _always(case) and case not in chosen)]
     names = set(map(name_of_case, chosen))

@@ -77,8 +77,8 @@ from specverify.subjects.requests import (
 from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import (
     FIRST_LOOK,
-    Drawless,
     EngineProgram,
+    FewPaths,
     LongDecode,
     NothingAllowed,
     SampledSetting,
@@ -160,11 +160,15 @@ rows are one-hot."""
 SEVERAL_ROUNDS = Scenario("generic", 2, (0, 1, 0), 7, seed=26)
 """The scenario of samples of several rounds."""
 MANY_DRAWS = Scenario("generic", 2, (0, 1), 100, seed=27)
-RANDOM_TABLES = tuple(
+TABLES_OF_ONE_PATH = tuple(
     Scenario("generic", 2 + seed % 4, (1, 0, 1)[: 1 + seed % 3], (6, 9, 14)[seed // 4 % 3], seed=600 + seed)
     for seed in range(60)
 )
 """Scenarios for engines that draw nothing."""
+TABLES_OF_FEW_PATHS = tuple(Scenario("peaked", 2, (1, 0, 1)[: 1 + seed % 3], 4, seed=700 + seed) for seed in range(12))
+"""Scenarios for engines that draw only for the tests of drafts, such as trees of the most probable tokens. Their rows
+have improbable tokens, which such a tree may leave out."""
+MOST_OF_FEW = 40
 """The scenario in which more than a hundred random numbers are drawn for one text. It has too many texts for a law, so
 it is left out if a constraint may leave no token after some text."""
 CERTAIN_SCENARIOS = (*LONG_SCENARIOS, *WRITTEN_OUT, CARRIED[0])
@@ -342,7 +346,8 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
             ),
             *(_serving(make, each, first) for each in requests if in_each(each.each) == list(each.each)),
             *(_long_decode(make, wide(scenario), first) for scenario in (MANY_DRAWS,) * (first.allowed is None)),
-            *(_drawless(make, first, in_each(RANDOM_TABLES)) if first.plain is not None else ()),
+            *(_if_few_paths(make, first, in_each(TABLES_OF_ONE_PATH), 1) if first.plain is not None else ()),
+            *_if_few_paths(make, first, in_each(TABLES_OF_FEW_PATHS), MOST_OF_FEW),
             _sampled_in(make, widest),
         ),
     )
@@ -415,9 +420,9 @@ def _long_decode(make: Make, scenario: Scenario, like: Made) -> LongDecode:
     return LongDecode(scenario.name, partial(_opened, make, scenario, "speculative"), short, scenario.horizon)
 
 
-def _drawless(make: Make, like: Made, scenarios: Sequence[Scenario]) -> list[Drawless]:
+def _if_few_paths(make: Make, like: Made, scenarios: Sequence[Scenario], most: int) -> list[FewPaths]:
     programs = [_program(make, scenario, like) for scenario in scenarios]
-    return [Drawless(program, programs[0]) for program in programs]
+    return [FewPaths(program, programs[0], most) for program in programs]
 
 
 def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:

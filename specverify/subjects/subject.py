@@ -331,15 +331,18 @@ class LongDecode(NamedTuple):
     tokens: int
 
 
-class Drawless(NamedTuple):
-    """An engine in one of many random tables, if it draws nothing there: it then has one path in each table.
+class FewPaths(NamedTuple):
+    """An engine in one of many random tables, which is examined if the engine has few paths in such tables.
 
-    A greedy engine or a beam search is examined so. Of an engine that draws, each table would have many paths.
+    A greedy engine or a beam search has one path in each table. An engine whose drafts are the most probable tokens
+    draws for their tests alone. Of an engine that also draws its drafts, each table would have many paths.
     """
 
     program: EngineProgram
     first: EngineProgram
-    """The engine in the first table, which shows whether it draws."""
+    """The engine in the first of these tables, which shows how many paths it has."""
+    most: int
+    """The largest number of paths there."""
 
     @property
     def name(self) -> str:
@@ -378,9 +381,9 @@ def emitted_by(call: OpenedCall, draws: Draws) -> Tokens:
     return (*ending.tokens, ending.values[draws.categorical(ending.masses, ("last token",))].item())
 
 
-SubjectSituation: TypeAlias = Variant | EngineProgram | LongDecode | Drawless | SampledSetting | SampledPair | GivenCall
+SubjectSituation: TypeAlias = Variant | EngineProgram | LongDecode | FewPaths | SampledSetting | SampledPair | GivenCall
 """One situation of a subject."""
-Kind = TypeVar("Kind", Variant, EngineProgram, LongDecode, Drawless, SampledSetting, SampledPair, GivenCall)
+Kind = TypeVar("Kind", Variant, EngineProgram, LongDecode, FewPaths, SampledSetting, SampledPair, GivenCall)
 
 
 class Subject(NamedTuple):
@@ -508,6 +511,6 @@ class KernelSetting(NamedTuple):
 
 
 Situation: TypeAlias = (
-    InScenario | EngineProgram | LongDecode | Drawless | SampledSetting | SampledPair | KernelSetting | GivenCall
+    InScenario | EngineProgram | LongDecode | FewPaths | SampledSetting | SampledPair | KernelSetting | GivenCall
 )
 """The argument of a check's examination: a situation of a subject, a variant together with a scenario."""
