@@ -112,7 +112,8 @@ def test_an_engine_of_many_runs_is_examined_in_its_small_cases(monkeypatch):
     """The limits count runs of engines, of one case and of all cases; after them only small cases are examined."""
     monkeypatch.setattr(quick, "ENGINE_LIMITS", RunLimits(30, 100, 5, "all cases"))
     subject = RIGHT["engine"]()
-    programs = [case for case in quick_cases("engine", LAW, LAW.cases(subject)).cases if case.situation.split is None]
+    cases = [case for case in quick_cases("engine", LAW, LAW.cases(subject)).cases if hasattr(case.situation, "split")]
+    programs = [case for case in cases if case.situation.split is None]
     chosen = quick.ChosenCases(programs[:10], 0)
     monkeypatch.setattr(verify, "quick_cases", lambda *_: chosen)
     verdict = run_check(subject, LAW, Checklist((LAW,), quick=True))

@@ -441,7 +441,7 @@ class _CaseResults(NamedTuple):
         """
         if self.stopped and not self.is_refuted:
             raise self.stopped[0][1]
-        if self.inapplicable and not self.examined and not self.passed[_NotExamined.OUT_OF_RUNS]:
+        if self.inapplicable and not self.examined and not any(self.passed.values()):
             raise self.inapplicable[-1]
 
 
