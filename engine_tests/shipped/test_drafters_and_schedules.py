@@ -16,7 +16,6 @@ from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import made_subject
 from specverify.subjects.requests import IN_TURN
-from specverify.subjects.subject import EngineProgram
 from test_support.shipped import drafted_ahead
 
 REUSE = check_named("draws_are_independent")
@@ -39,7 +38,7 @@ def test_a_seed_of_every_step_is_found() -> None:
     for make in (drafted_ahead.spec_rl, drafted_ahead.RESEEDED):
         subject = made_subject(make, "spec-rl")
         names = {requests.name for requests in IN_TURN[-3:]}
-        subject = subject.with_situations(EngineProgram, tuple(item for item in subject.programs if item.name in names))
+        subject = subject.with_programs(tuple(item for item in subject.programs if item.name in names))
         told.append(run_check(subject, REUSE, Checklist((REUSE,))))
     assert [verdict.status for verdict in told] == [Status.HOLDS, Status.UNKNOWN]
     assert "torch.rand at speculative_decoding.py:11 begins from the seed of an earlier request" in told[1].statement

@@ -23,7 +23,7 @@ from specverify.subjects.requests import (
     law_of_all,
     served,
 )
-from specverify.subjects.subject import EngineProgram, UnusableSubject
+from specverify.subjects.subject import UnusableSubject
 from test_support.subjects.engine_laws import law_verdict
 
 GAMMA = 3
@@ -104,7 +104,7 @@ def batched(plan=""):
 def verdict_of(make, names, check="law_is_target"):
     """Return what one check says in these scenarios or of these requests alone."""
     subject, wanted = made_subject(make, "an engine"), {item.name for item in names}
-    subject = subject.with_situations(EngineProgram, tuple(item for item in subject.programs if item.name in wanted))
+    subject = subject.with_programs(tuple(item for item in subject.programs if item.name in wanted))
     assert len(subject.programs) == len(wanted)
     return run_check(subject, check_named(check), Checklist(()))
 

@@ -13,7 +13,7 @@ from specverify.subjects.batch_call import BatchRow, arguments_of, arrays_of_row
 from specverify.subjects.forms import BATCHED
 from specverify.subjects.made_engine import Made, made_subject
 from specverify.subjects.requests import AT_ONCE, BATCHES_IN_TURN, IN_TURN
-from specverify.subjects.subject import EngineProgram, UnusableSubject
+from specverify.subjects.subject import UnusableSubject
 from specverify.testing import check_engine
 
 GAMMA = 2
@@ -81,7 +81,7 @@ def verdict_of(make, names=AT_ONCE, check="law_is_target"):
     """Return what one check says of those requests alone."""
     subject = made_subject(make, "an engine")
     wanted = {requests.name for requests in names}
-    subject = subject.with_situations(EngineProgram, tuple(item for item in subject.programs if item.name in wanted))
+    subject = subject.with_programs(tuple(item for item in subject.programs if item.name in wanted))
     return run_check(subject, check_named(check), Checklist(()))
 
 
@@ -157,7 +157,7 @@ def test_coins_of_one_row_leave_each_row_its_law():
         return lambda: Engine(scenario, "coins of one row").decode([scenario.prompt] * 2)[1]
 
     subject = made_subject(second, "an engine")
-    subject = subject.with_situations(EngineProgram, subject.programs[:1])
+    subject = subject.with_programs(subject.programs[:1])
     assert run_check(subject, check_named("law_is_target"), Checklist(())).status is Status.HOLDS
 
 

@@ -15,7 +15,7 @@ from specverify.reference import warped
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.forms import BATCHED, BATCHED_LOGITS, LOGITS, Form
 from specverify.subjects.made_engine import made_subject
-from specverify.subjects.subject import EngineProgram, Variant
+from specverify.subjects.subject import Variant
 from specverify.subjects.tree_verifier import tree_subject
 from specverify.subjects.verifier import verifier_subject
 
@@ -341,5 +341,5 @@ def test_a_right_engine_that_drafts_more_than_is_wanted_holds():
 def test_an_engine_whose_cache_goes_wrong_late_is_refuted(crop):
     subject = made_subject(partial(engine, crop=crop), "an engine")
     late = [program for program in subject.programs if "certain" in program.name]
-    found = run_check(subject.with_situations(EngineProgram, tuple(late)), check_named("law_is_target"), Checklist(()))
+    found = run_check(subject.with_programs(tuple(late)), check_named("law_is_target"), Checklist(()))
     assert found.status is Status.REFUTED

@@ -12,7 +12,6 @@ from specverify.checks import check_named
 from specverify.laws.deep_scenarios import AFTER_A_BONUS
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import made_subject
-from specverify.subjects.subject import EngineProgram
 
 pytestmark = pytest.mark.usefixtures("unexplained")
 
@@ -99,7 +98,7 @@ def verdict_of(make):
     names = {scenario.name for scenario in AFTER_A_BONUS}
     programs = tuple(program for program in subject.programs if program.name in names)
     assert all(program.in_quick for program in programs)
-    return run_check(subject.with_situations(EngineProgram, programs), check_named("law_is_target"), Checklist(()))
+    return run_check(subject.with_programs(programs), check_named("law_is_target"), Checklist(()))
 
 
 @cache

@@ -20,7 +20,7 @@ from specverify.run.verify import Checklist, run_check
 from specverify.subjects.engine_answers import new_tokens, read_answer_rows
 from specverify.subjects.made_engine import SCENARIOS, Made, WithVocabulary, alphabet_hint, made_subject
 from specverify.subjects.requests import AT_ONCE, ENDING_AT_ONCE, IN_TURN
-from specverify.subjects.subject import EngineProgram, UnusableSubject
+from specverify.subjects.subject import UnusableSubject
 from specverify.testing import Sizes, check_engine
 
 PAD = -100
@@ -438,7 +438,7 @@ TOGETHER = {SCENARIOS[0].name, AT_ONCE[0].name, AT_ONCE[-1].name}
 def status_of(form, *, wrong, names):
     """Return what the law of an engine in this form is found to be, in a few situations."""
     subject = made_subject(lambda scenario: form(Core(scenario, wrong)), "an engine")
-    subject = subject.with_situations(EngineProgram, tuple(item for item in subject.programs if item.name in names))
+    subject = subject.with_programs(tuple(item for item in subject.programs if item.name in names))
     assert subject.programs
     return run_check(subject, check_named("law_is_target"), Checklist(()))
 
@@ -623,7 +623,7 @@ def ended(shape, *, wrong=False):
         lambda scenario: Made(partial(Ending(scenario, wrong).decode, shape=shape), batched=True, stops=True), "it"
     )
     names = {ENDING_AT_ONCE[2].name, ENDING_AT_ONCE[-1].name}
-    subject = subject.with_situations(EngineProgram, tuple(item for item in subject.programs if item.name in names))
+    subject = subject.with_programs(tuple(item for item in subject.programs if item.name in names))
     return run_check(subject, check_named("law_is_target"), Checklist(()))
 
 
@@ -693,9 +693,7 @@ def test_the_vocabulary_that_is_asked_for_is_that_of_every_scenario():
         make = WithVocabulary(partial(with_an_end_of_its_own, wrong=wrong), 3)
         subject = made_subject(make, "an engine")
         assert not any("-v2-" in item.name for item in subject.programs)
-        found = run_check(
-            subject.with_situations(EngineProgram, subject.programs[:1]), check_named("law_is_target"), Checklist(())
-        )
+        found = run_check(subject.with_programs(subject.programs[:1]), check_named("law_is_target"), Checklist(()))
         assert found.status is status, found.statement
 
 

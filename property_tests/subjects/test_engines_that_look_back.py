@@ -12,7 +12,6 @@ from specverify.checks import check_named
 from specverify.laws.deep_scenarios import LONG_SCENARIOS
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import SCENARIOS, made_subject
-from specverify.subjects.subject import EngineProgram
 
 PERIODIC = slice(len(SCENARIOS) + len(LONG_SCENARIOS) - 4, len(SCENARIOS) + len(LONG_SCENARIOS) - 2)
 BLOCK = 3
@@ -89,5 +88,5 @@ def place_and_block(text, end):
 )
 def test_texts_that_repeat_themselves_tell_them_apart(decode, status):
     subject = made_subject(lambda scenario: partial(decode, scenario), "an engine")
-    subject = subject.with_situations(EngineProgram, subject.programs[PERIODIC])
+    subject = subject.with_programs(subject.programs[PERIODIC])
     assert run_check(subject, check_named("law_is_target"), Checklist(())).status is status

@@ -13,7 +13,7 @@ from specverify.checks import Conditions, check_named
 from specverify.laws.size_scenarios import size_scenarios
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import CERTAIN_SCENARIOS, SCENARIOS, made_in, made_subject
-from specverify.subjects.subject import EngineProgram, UnusableSubject
+from specverify.subjects.subject import UnusableSubject
 from specverify.testing import Made, Observer, check_engine
 
 GAMMA = 2
@@ -82,7 +82,7 @@ def watched(scenario, **options):
 def verdict_of(make, check, programs=slice(2, 6)):
     """Return what one check says of the engine in a few of its scenarios."""
     subject = made_subject(make, "an engine")
-    subject = subject._replace(claims=frozenset(Claim)).with_situations(EngineProgram, subject.programs[programs])
+    subject = subject._replace(claims=frozenset(Claim)).with_programs(subject.programs[programs])
     return run_check(subject, check_named(check), Checklist(()))
 
 
@@ -248,4 +248,4 @@ def test_what_comes_out_at_the_ends_may_be_rare_without_speculation(make, status
     programs = [program for program in subject.programs if program.name.startswith("zeros")]
     check = check_named("support_at_boundary_draws")
     every_edge = Checklist((check,), Conditions(edge=0.0))
-    assert run_check(subject.with_situations(EngineProgram, tuple(programs)), check, every_edge).status is status
+    assert run_check(subject.with_programs(tuple(programs)), check, every_edge).status is status

@@ -14,7 +14,6 @@ from specverify.run.verify import Checklist, run_check
 from specverify.subjects.external import verifier_subject_of
 from specverify.subjects.forms import form_of_chains
 from specverify.subjects.made_engine import made_subject
-from specverify.subjects.subject import EngineProgram
 
 LAW, INDEPENDENT, ITSELF = (
     check_named(name) for name in ("law_is_target", "draws_are_independent", "program_is_its_draws")
@@ -134,9 +133,7 @@ def of_one_coin(scenario, text, place, noise):
 
 def asked_of_engine(token):
     subject = made_subject(drawing(token), "an engine")
-    return run_check(
-        subject.with_situations(EngineProgram, subject.programs[1:2]), INDEPENDENT, Checklist((INDEPENDENT,))
-    )
+    return run_check(subject.with_programs(subject.programs[1:2]), INDEPENDENT, Checklist((INDEPENDENT,)))
 
 
 def test_noise_of_a_place_that_decides_there_again_holds_with_a_note():

@@ -14,7 +14,7 @@ from specverify.laws.scenarios import handed_task
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import SCENARIOS, Made, made_subject
 from specverify.subjects.requests import ENDED, IN_TURN, MANY_BATCHES_IN_TURN, MANY_IN_TURN, law_of_all, served
-from specverify.subjects.subject import EngineProgram, UnusableSubject
+from specverify.subjects.subject import UnusableSubject
 from specverify.testing import check_engine
 from test_support.subjects.engine_laws import law_verdict
 
@@ -174,7 +174,7 @@ def test_such_engines_hold_where_they_are_asked_once():
     """So it is the requests before that refute them."""
     for begin in (never_emptied, by_length, by_last_block, with_rejected_drafts, third_one_short):
         subject = made_subject(partial(lambda begin, scenario: Engine(scenario, begin).decode, begin), "an engine")
-        subject = subject.with_situations(EngineProgram, subject.programs[2:3])
+        subject = subject.with_programs(subject.programs[2:3])
         assert run_check(subject, check_named("law_is_target"), Checklist(())).status is Status.HOLDS
 
 
@@ -197,7 +197,7 @@ def one_prompt_twice(make, check):
     subject = made_subject(make, "an engine")
     programs = [program for program in subject.programs if program.name == "open_after_4-v3-p012-h3-s61, then 012"]
     assert len(programs) == 1
-    return run_check(subject.with_situations(EngineProgram, tuple(programs)), check_named(check), Checklist(()))
+    return run_check(subject.with_programs(tuple(programs)), check_named(check), Checklist(()))
 
 
 @pytest.mark.parametrize("check", ["law_is_target", "draws_are_independent"])
@@ -265,7 +265,7 @@ def test_a_draft_left_over_from_the_end_of_a_text_must_not_be_tested_in_the_next
 
     subject = made_subject(make, "an engine")
     here = [each for each in subject.programs if each.name.startswith("open_after_3_4-") and ", then " in each.name]
-    subject = subject.with_situations(EngineProgram, here)
+    subject = subject.with_programs(here)
     verdict = run_check(subject, check_named("law_is_target"), Checklist(()))
     assert (verdict.status, len(here)) == (Status.HOLDS if cleared else Status.REFUTED, 1)
 

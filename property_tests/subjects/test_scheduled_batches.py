@@ -12,7 +12,6 @@ from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import Made, made_subject
 from specverify.subjects.requests import AT_ONCE
-from specverify.subjects.subject import EngineProgram
 
 
 def at(pmf, uniform):
@@ -68,7 +67,7 @@ def verdict_of(confidence, budget=1):
     """Return what is said of the law of the open batches alone."""
     subject = made_subject(partial(made, confidence, budget), "an engine")
     wanted = {requests.name for requests in AT_ONCE[-4:]}
-    subject = subject.with_situations(EngineProgram, tuple(item for item in subject.programs if item.name in wanted))
+    subject = subject.with_programs(tuple(item for item in subject.programs if item.name in wanted))
     return run_check(subject, check_named("law_is_target"), Checklist(()))
 
 

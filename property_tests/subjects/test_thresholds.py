@@ -14,7 +14,7 @@ from specverify.run.verify import Checklist, run_check
 from specverify.subjects.external import decode_subject
 from specverify.subjects.forms import BATCHED, BATCHED_LOGITS, LOGITS, Form
 from specverify.subjects.made_engine import made_subject
-from specverify.subjects.subject import EngineProgram, Variant
+from specverify.subjects.subject import Variant
 from specverify.subjects.tree_verifier import tree_subject
 from specverify.subjects.verifier import verifier_subject
 
@@ -118,11 +118,7 @@ def of_one_row(subject):
     """Return the subject in the scenarios in which one row is open, and in nothing else."""
     found = [case for case in subject.deep() if case[1].shape.startswith(("apart", "many"))]
     programs = [program for program in subject.programs if program.name.startswith(("apart", "many"))]
-    return (
-        subject._replace(deep=lambda: found)
-        .with_situations(Variant, ())
-        .with_situations(EngineProgram, tuple(programs))
-    )
+    return subject._replace(deep=lambda: found).with_situations(Variant, ()).with_programs(tuple(programs))
 
 
 def status_of(subject):

@@ -19,7 +19,7 @@ from specverify.mutants.mutant import Mutant
 from specverify.mutants.numpy_verifiers import decided, drawn
 from specverify.reference import Claim, Draws, LanguageModel, Tokens
 from specverify.subjects.engine import engine_subject
-from specverify.subjects.subject import EngineProgram, Forward, Observed, Subject, Watched
+from specverify.subjects.subject import Forward, Observed, Subject, Watched
 
 PROMPT: Tokens = (2,)
 HORIZON = 5
@@ -96,7 +96,7 @@ def small_engine(engine: TableEngine, name: str, tables: Callable[[], BigramTabl
     """
     subject = engine_subject(lambda: engine(tables(), []), lambda: plain(tables(), []), name)
     programs = tuple(program._replace(watch=lambda: _watched(engine, tables)) for program in subject.programs)
-    return subject._replace(summary="a small engine", claims=frozenset(Claim)).with_situations(EngineProgram, programs)
+    return subject._replace(summary="a small engine", claims=frozenset(Claim)).with_programs(programs)
 
 
 def planted_engine(

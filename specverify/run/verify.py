@@ -555,7 +555,7 @@ def _in_probe(
         probe = program.probe()
         if enumerated(probe, few).missing:
             return None  # too many paths
-        for other in check.cases(case.subject.with_situations(EngineProgram, (probe,))):
+        for other in check.cases(case.subject.with_programs((probe,))):
             if isinstance(other.situation, EngineProgram):
                 result = _examine(other, few, quick=True)
                 if isinstance(result, Examination) and result.counterexample is not None and result.counterexample.sure:

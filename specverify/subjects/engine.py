@@ -95,12 +95,12 @@ def engine_subject(
         law = partial(_given_law, alone)
         return (
             subject._replace(warm=partial(_warm, speculative))
-            .with_situations(EngineProgram, (program,))
+            .with_programs((program,))
             .with_situations(SampledSetting, (SampledSetting(SAMPLED, sample, law, DETECT),))
         )
     return (
         subject._replace(warm=partial(_warm, speculative, alone))
-        .with_situations(EngineProgram, (program,))
+        .with_programs((program,))
         .with_situations(SampledPair, (SampledPair(SAMPLED, sample, partial(_counted, alone), DETECT, logits),))
     )
 

@@ -432,6 +432,10 @@ class Subject(NamedTuple):
         """
         return tuple(situation for situation in self.situations if isinstance(situation, kind))
 
+    def with_programs(self, programs: Iterable[EngineProgram]) -> Subject:
+        """Return the subject with ``programs`` as its only engine programs, and without further tables."""
+        return self.with_situations(EngineProgram, tuple(programs)).with_situations(FewPaths, ())
+
     def with_situations(self, kind: type[SubjectSituation], situations: Iterable[SubjectSituation]) -> Subject:
         """Return the subject with ``situations`` in place of all its own situations of the class ``kind``.
 

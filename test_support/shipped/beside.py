@@ -16,7 +16,7 @@ from specverify.laws.scenarios import Scenario, handed_task
 from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.forms import Form
 from specverify.subjects.made_engine import _made, _program, made_subject
-from specverify.subjects.subject import EngineProgram, SampledSetting, Subject, Variant
+from specverify.subjects.subject import SampledSetting, Subject, Variant
 from specverify.subjects.tree_verifier import tree_subject
 from specverify.subjects.verifier import verifier_subject
 
@@ -113,11 +113,7 @@ def loop_subject(make: Any, name: str, scenarios: Any) -> Subject:
     first = _made(make, scenarios[0])
     programs = tuple(_program(make, scenario, first)._replace(replays=REPLAYS) for scenario in scenarios)
     subject = made_subject(make, name)
-    return (
-        subject._replace(claims=frozenset(), warm=None)
-        .with_situations(EngineProgram, programs)
-        .with_situations(SampledSetting, ())
-    )
+    return subject._replace(claims=frozenset(), warm=None).with_programs(programs).with_situations(SampledSetting, ())
 
 
 def declaring(subject: Subject, beside: Beside, shapes: Any) -> Subject:
@@ -137,9 +133,7 @@ def declaring(subject: Subject, beside: Beside, shapes: Any) -> Subject:
         )
         for program, scenario in zip(subject.programs, shapes if subject.programs else (), strict=True)
     )
-    return (
-        subject._replace(claims=frozenset()).with_situations(Variant, variants).with_situations(EngineProgram, programs)
-    )
+    return subject._replace(claims=frozenset()).with_situations(Variant, variants).with_programs(programs)
 
 
 def verifier_of(make: Any, name: str, shapes: Any, drafts: Any = None, scenarios: Any = SMALL) -> Subject:

@@ -7,7 +7,6 @@ import numpy as np
 from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import made_subject
-from specverify.subjects.subject import EngineProgram
 
 
 def law_verdict(make, examined):
@@ -15,7 +14,7 @@ def law_verdict(make, examined):
     subject, names = made_subject(make, "an engine"), {each.name for each in examined}
     programs = tuple(program for program in subject.programs if program.name in names)
     assert programs
-    return run_check(subject.with_situations(EngineProgram, programs), check_named("law_is_target"), Checklist(()))
+    return run_check(subject.with_programs(programs), check_named("law_is_target"), Checklist(()))
 
 
 def one_round(scenario, text, most, rng):

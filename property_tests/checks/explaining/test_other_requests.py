@@ -19,7 +19,7 @@ from specverify.checks.explaining.other_requests import (
     then_of_request,
 )
 from specverify.subjects.made_engine import Made, made_subject
-from specverify.subjects.subject import EngineProgram, FewPaths, Trace
+from specverify.subjects.subject import EngineProgram, Trace
 from test_support.checks.recorded_rounds import token
 
 WRONG = Difference("row 2, it differs", (), request=1, wrong=(0, 1))
@@ -116,7 +116,7 @@ def penalty_before_the_block(scenario):
 def test_a_request_that_is_wrong_alone_too_is_explained_alone():
     subject = made_subject(penalty_before_the_block, "it")
     programs = [program for program in subject.programs if program.name == "open_after_3_4-v3-p0-h3-s64, then 2101"]
-    one = subject.with_situations(EngineProgram, programs).with_situations(FewPaths, ())
+    one = subject.with_programs(programs)
     (case,) = check_named("law_is_target").cases(one)
     example = case.examine(Conditions()).counterexample
     assert example.named

@@ -10,7 +10,7 @@ from specverify.checks import check_named
 from specverify.checks.explaining.engine_counterexamples import has_law_of_target
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import Made, made_subject
-from specverify.subjects.subject import EngineProgram, Trace
+from specverify.subjects.subject import Trace
 
 SETTING = "generic-v2-p010-h2-s0"
 
@@ -63,7 +63,7 @@ def verdict_of(*, forgets):
 
     subject = made_subject(make, "an engine")
     one = tuple(program for program in subject.programs if program.name == SETTING)
-    return run_check(subject.with_situations(EngineProgram, one), check_named("law_is_target"), Checklist(()))
+    return run_check(subject.with_programs(one), check_named("law_is_target"), Checklist(()))
 
 
 def test_rejected_drafts_that_are_forgotten_hold():

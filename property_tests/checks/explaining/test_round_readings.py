@@ -14,7 +14,6 @@ from specverify.checks.explaining.readings import Models
 from specverify.checks.explaining.round_readings import _PathReader, reading_of
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import made_subject
-from specverify.subjects.subject import EngineProgram
 from test_support.checks.recorded_rounds import P, Q, coin, model, read, token
 
 
@@ -178,7 +177,7 @@ def test_a_certain_replacement_behind_the_end_is_no_sign_that_the_rejected_draft
         return decode
 
     subject = made_subject(make, "an engine")
-    subject = subject.with_situations(EngineProgram, subject.programs[:1])
+    subject = subject.with_programs(subject.programs[:1])
     fault = run_check(subject, check_named("law_is_target"), Checklist(())).counterexample.fault
     assert "is emitted, and its replacement after it" not in fault
     assert "replaced by a draw from" in fault

@@ -26,7 +26,7 @@ from specverify.engines.vllm.tiny_checkpoints import SIZES
 from specverify.reference import Draws, Tokens
 from specverify.subjects.engine import engine_subject, watched
 from specverify.subjects.observer import Observer
-from specverify.subjects.subject import EngineProgram, Forward, Observed, Subject, Watched
+from specverify.subjects.subject import Forward, Observed, Subject, Watched
 
 NARROW: Final = tuple((dict(PROBABLE) | {"model": "narrow draft"}).items())
 """Drafts drawn from three tokens and not from all eight, so that a round has fewer paths."""
@@ -108,7 +108,7 @@ def call_subject(way: EngineSetup, asked: tuple[Request, ...], name: str) -> Sub
     (program,) = subject.programs
     look = observer(way, asked[0])
     watch = partial(_watched, look, decode, asked[0])
-    return subject.with_situations(EngineProgram, (program._replace(watch=watch, tells=look.tells),))
+    return subject.with_programs((program._replace(watch=watch, tells=look.tells),))
 
 
 @contextmanager
