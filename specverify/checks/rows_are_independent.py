@@ -1,10 +1,10 @@
 """Rows decided in one call are independent, and each has its target's law.
 
-The joint law of two rows, once of five, and once of four in two calls, is compared with the product of their targets'
-laws. A uniform used for two rows leaves the law of each row right but makes the rows agree too often: only the joint
-law shows this. Rows that are swapped, or decided by each other's pmfs, fail here too. Batches of three certain rows
-show every pair of numbers of drafts and of accepted drafts. The target continues each row to a fixed length, so that
-rows of several lengths have one law.
+The joint law of two rows, also of distant ones, of five, and of four in two calls is compared with the product of their
+targets' laws. A uniform used for two rows leaves the law of each row right but makes the rows agree too often: only the
+joint law shows this. Rows that are swapped, or decided by each other's pmfs, fail here too. Batches of three certain
+rows show every pair of numbers of drafts and of accepted drafts. The target continues each row to a fixed length, so
+that rows of several lengths have one law.
 """
 
 from __future__ import annotations
