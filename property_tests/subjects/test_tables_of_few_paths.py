@@ -9,7 +9,12 @@ import pytest
 
 from specverify.base.verdict import DoesNotApply, Status
 from specverify.checks import Conditions, check_named
-from specverify.subjects.made_engine import TABLES_OF_FEW_PATHS, TABLES_OF_ONE_PATH, made_subject
+from specverify.subjects.made_engine import (
+    TABLES_OF_FEW_PATHS,
+    TABLES_OF_ONE_PATH,
+    WithVocabulary,
+    made_subject,
+)
 from specverify.subjects.subject import EngineProgram, FewPaths
 from specverify.testing import Made, check_engine
 
@@ -115,3 +120,16 @@ def test_the_tables_do_not_count_for_an_engine_that_draws():
     assert [verdict.status for verdict in verdicts] == [Status.HOLDS] * 2
     drawing, not_drawing = (verdict.figures["cases"] for verdict in verdicts)
     assert not_drawing - drawing >= len(TABLES_OF_ONE_PATH) - 1
+
+
+def test_neither_a_constraint_nor_a_large_vocabulary_makes_these_tables_expensive():
+    def constrained(scenario):
+        made = greedy()(scenario)
+        return made._replace(allowed=lambda new: [True] * scenario.vocabulary)
+
+    def tables(make):
+        return [item for item in made_subject(make, "it").situations if isinstance(item, FewPaths)]
+
+    assert len(tables(constrained)) == len(TABLES_OF_FEW_PATHS)
+    assert len(tables(WithVocabulary(greedy(), 1000))) == 0
+    assert len(tables(WithVocabulary(greedy(), 6))) == len(TABLES_OF_ONE_PATH + TABLES_OF_FEW_PATHS)

@@ -160,17 +160,19 @@ rows are one-hot."""
 SEVERAL_ROUNDS = Scenario("generic", 2, (0, 1, 0), 7, seed=26)
 """The scenario of samples of several rounds."""
 MANY_DRAWS = Scenario("generic", 2, (0, 1), 100, seed=27)
+"""The scenario in which more than a hundred random numbers are drawn for one text. It has too many texts for a law, so
+it is left out if a constraint may leave no token after some text."""
 TABLES_OF_ONE_PATH = tuple(
     Scenario("generic", 2 + seed % 4, (1, 0, 1)[: 1 + seed % 3], (6, 9, 14)[seed // 4 % 3], seed=600 + seed)
     for seed in range(60)
 )
-"""Scenarios for engines that draw nothing."""
+"""Scenarios for engines that draw nothing. They have too many texts for a law, as ``MANY_DRAWS`` has."""
 TABLES_OF_FEW_PATHS = tuple(Scenario("peaked", 2, (1, 0, 1)[: 1 + seed % 3], 4, seed=700 + seed) for seed in range(12))
 """Scenarios for engines that draw only for the tests of drafts, such as trees of the most probable tokens. Their rows
 have improbable tokens, which such a tree may leave out."""
 MOST_OF_FEW = 40
-"""The scenario in which more than a hundred random numbers are drawn for one text. It has too many texts for a law, so
-it is left out if a constraint may leave no token after some text."""
+SMALL_VOCABULARY = 64
+"""The largest vocabulary of these scenarios, whose rows have a probability for each token."""
 CERTAIN_SCENARIOS = (*LONG_SCENARIOS, *WRITTEN_OUT, CARRIED[0])
 MOST_QUERIES = 4096
 """Number of queries of a run that are kept; if a run with a constraint raises an error, the last of them explain it."""
@@ -317,6 +319,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
     widest, unseen = wide(SCENARIOS[-1]), first._replace(observer=None)  # whose rounds are taken for whole ones
     served = requests_for(first.speculative, batched=first.batched, stops=first.stops, rows=sizes.rows)
     requests = [each._replace(scenario=wide(each.scenario)) for each in served]
+    may_be_greedy = first.plain is not None and first.allowed is None
     quick = frozenset(map(wide, (*QUICK_SCENARIOS, *QUICK_OF_ENGINES, *QUICK_ENDINGS)))
 
     def in_each(scenarios: Iterable[Scenario]) -> list[Scenario]:
@@ -346,7 +349,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
             ),
             *(_serving(make, each, first) for each in requests if in_each(each.each) == list(each.each)),
             *(_long_decode(make, wide(scenario), first) for scenario in (MANY_DRAWS,) * (first.allowed is None)),
-            *(_if_few_paths(make, first, in_each(TABLES_OF_ONE_PATH), 1) if first.plain is not None else ()),
+            *_if_few_paths(make, first, map(wide, TABLES_OF_ONE_PATH) if may_be_greedy else (), 1),
             *_if_few_paths(make, first, in_each(TABLES_OF_FEW_PATHS), MOST_OF_FEW),
             _sampled_in(make, widest),
         ),
@@ -420,8 +423,9 @@ def _long_decode(make: Make, scenario: Scenario, like: Made) -> LongDecode:
     return LongDecode(scenario.name, partial(_opened, make, scenario, "speculative"), short, scenario.horizon)
 
 
-def _if_few_paths(make: Make, like: Made, scenarios: Sequence[Scenario], most: int) -> list[FewPaths]:
-    programs = [_program(make, scenario, like) for scenario in scenarios]
+def _if_few_paths(make: Make, like: Made, scenarios: Iterable[Scenario], most: int) -> list[FewPaths]:
+    small = (scenario for scenario in scenarios if scenario.vocabulary <= SMALL_VOCABULARY)
+    programs = [_program(make, scenario, like) for scenario in small]
     return [FewPaths(program, programs[0], most) for program in programs]
 
 
