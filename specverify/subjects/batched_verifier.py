@@ -130,11 +130,18 @@ def crowd_together(verify: BareVerifier, arguments: Arguments, task: Task, promp
     """
     last = len(prompt) - 1
     without = {0, last} if takes_lengths(verify) and last > 1 else set[int]()
-    rows = [
-        ((*prompt[:place], 1, *prompt[place + 1 :]), 0 if place in without else task.horizon - 1)
-        for place in range(len(prompt))
-    ]
+    rows = [(_marked(prompt, place), 0 if place in without else task.horizon - 1) for place in range(len(prompt))]
     return _of_batch(verify, arguments, task, rows)
+
+
+def _marked(prompt: Tokens, place: int) -> Tokens:
+    """Return ``prompt`` with token 1 at ``place``."""
+    return (*prompt[:place], 1, *prompt[place + 1 :])
+
+
+def _rows_of_one_draft(number: int) -> list[RandomRow]:
+    """Return random rows of ``CROWDED`` with one draft each, after different texts."""
+    return [(_marked(CROWDED.prompt, place), 1) for place in range(number)]
 
 
 def _apart(verify: BareVerifier, arguments: Arguments) -> Iterator[EngineProgram]:
@@ -143,8 +150,8 @@ def _apart(verify: BareVerifier, arguments: Arguments) -> Iterator[EngineProgram
     No row may use the random numbers of a row at a distance of ``APART`` from it. ``arguments`` describes the arguments
     of ``verify``.
     """
-    task, begun = handed_task(CROWDED, rational=False), len(CROWDED.prompt)
-    one, other = (((0,) * place + (1,) + (0,) * (begun - 1 - place), 1) for place in range(2))
+    task = handed_task(CROWDED, rational=False)
+    one, other = _rows_of_one_draft(2)
     for apart in APART:
         between = [certain_row(1, place % 2, 2, place // 2 % 2) for place in range(apart - 1)]
         yield _of_batch(verify, arguments, task, (one, *between, other), f"rows 1 and {apart + 1} of {apart + 1}")
@@ -155,8 +162,7 @@ def _of_two_calls(verify: BareVerifier, arguments: Arguments) -> EngineProgram:
 
     No row may use the random numbers of a row of the other call. ``arguments`` describes the arguments of ``verify``.
     """
-    task, begun = handed_task(CROWDED, rational=False), len(CROWDED.prompt)
-    rows = [((0,) * place + (1,) + (0,) * (begun - 1 - place), 1) for place in range(4)]
+    task, rows = handed_task(CROWDED, rational=False), _rows_of_one_draft(4)
     calls = rows[:2], rows[2:]
 
     def decide(draws: Draws) -> Sequence[Tokens]:
