@@ -15,7 +15,7 @@ from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import made_subject
-from specverify.subjects.requests import IN_TURN
+from specverify.subjects.request_lists import IN_TURN
 from test_support.shipped import drafted_ahead
 
 REUSE = check_named("draws_are_independent")

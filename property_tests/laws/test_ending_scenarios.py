@@ -14,15 +14,8 @@ from specverify.laws.scenarios import handed_task
 from specverify.run.quick import quick_plans
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import Made, made_subject
-from specverify.subjects.requests import (
-    ENDING_AT_ONCE,
-    ENDING_IN_TURN,
-    PLANNED_ENDING,
-    each_text,
-    joined,
-    law_of_all,
-    served,
-)
+from specverify.subjects.request_lists import ENDING_AT_ONCE, ENDING_IN_TURN, PLANNED_ENDING
+from specverify.subjects.requests import each_text, joined, law_of_all, served
 from specverify.subjects.subject import UnusableSubject
 from test_support.subjects.engine_laws import law_verdict
 

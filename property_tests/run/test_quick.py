@@ -22,7 +22,7 @@ from specverify.run.verify import Checklist, run_check
 from specverify.subjects import remembered_calls
 from specverify.subjects.forms import BATCHED
 from specverify.subjects.made_engine import made_subject
-from specverify.subjects.requests import AT_ONCE, IN_TURN
+from specverify.subjects.request_lists import AT_ONCE, IN_TURN
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import (
     KernelConvention,

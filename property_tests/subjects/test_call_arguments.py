@@ -10,7 +10,7 @@ import pytest
 from specverify.base.verdict import Status
 from specverify.subjects.call_arguments import takes_prompt, with_length, with_seeds
 from specverify.subjects.made_engine import SCENARIOS
-from specverify.subjects.requests import AT_ONCE
+from specverify.subjects.request_lists import AT_ONCE
 from specverify.testing import Made, UnusableSubject, check_engine
 from test_support.subjects.engine_laws import law_verdict
 

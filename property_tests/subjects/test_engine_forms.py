@@ -19,7 +19,7 @@ from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.engine_answers import new_tokens, read_answer_rows
 from specverify.subjects.made_engine import SCENARIOS, Made, WithVocabulary, alphabet_hint, made_subject
-from specverify.subjects.requests import AT_ONCE, ENDING_AT_ONCE, IN_TURN
+from specverify.subjects.request_lists import AT_ONCE, ENDING_AT_ONCE, IN_TURN
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import Sizes, check_engine
 

@@ -11,7 +11,7 @@ import pytest
 from specverify.checks import Conditions, check_named
 from specverify.laws.ending_scenarios import QUICK_ENDINGS
 from specverify.subjects.made_engine import WithParameters, made_subject
-from specverify.subjects.requests import (
+from specverify.subjects.request_lists import (
     ENDED_BATCHES_IN_TURN,
     ENDED_CONVERSATIONS,
     LONG_PROMPT_TWICE,

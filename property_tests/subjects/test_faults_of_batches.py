@@ -11,7 +11,7 @@ import pytest
 from specverify.base.verdict import Status
 from specverify.checks import Conditions, check_named
 from specverify.subjects.made_engine import made_subject
-from specverify.subjects.requests import ENDING_AT_THE_FIRST, LATE_ROWS_OPEN, MANY_ENDING_ROWS, OPEN_ROWS_APART
+from specverify.subjects.request_lists import ENDING_AT_THE_FIRST, LATE_ROWS_OPEN, MANY_ENDING_ROWS, OPEN_ROWS_APART
 from specverify.testing import Made, check_verifier
 
 LAW = check_named("law_is_target")

@@ -20,7 +20,7 @@ from specverify.laws.deep_scenarios import (
 )
 from specverify.laws.scenarios import CONFIDENT
 from specverify.subjects.made_engine import made_subject
-from specverify.subjects.requests import ALIKE_IN_TURN
+from specverify.subjects.request_lists import ALIKE_IN_TURN
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import Made
 

@@ -11,11 +11,13 @@ from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.laws.law import target_law
 from specverify.laws.scenarios import handed_task
+from specverify.laws.size_scenarios import NO_SIZES
 from specverify.run.verify import Checklist, run_check
-from specverify.subjects.made_engine import SCENARIOS, Made, made_subject
-from specverify.subjects.requests import ENDED, IN_TURN, MANY_BATCHES_IN_TURN, MANY_IN_TURN, law_of_all, served
-from specverify.subjects.subject import UnusableSubject
-from specverify.testing import check_engine
+from specverify.subjects.made_engine import SCENARIOS, Made, WithVocabulary, made_subject
+from specverify.subjects.request_lists import IN_TURN, MANY_BATCHES_IN_TURN, MANY_IN_TURN
+from specverify.subjects.requests import ENDED, law_of_all, served
+from specverify.subjects.subject import EngineProgram, UnusableSubject
+from specverify.testing import Sizes, check_engine
 from test_support.subjects.engine_laws import law_verdict
 
 GAMMA = 2
@@ -226,6 +228,18 @@ def test_a_call_without_a_prompt_gets_no_requests():
 def test_a_call_of_two_arguments_is_refused():
     with pytest.raises(UnusableSubject, match=r"takes \(prompt, length\), expected one without arguments"):
         check_engine(lambda scenario: lambda prompt, length: prompt)
+
+
+def test_the_quick_plan_has_the_same_requests_at_a_larger_vocabulary_and_the_batch_of_a_chosen_size():
+    def quick(make, sizes=NO_SIZES):
+        made = made_subject(make, "it", sizes=sizes)
+        return sum(one.in_quick and one.in_batches for one in made.situations if isinstance(one, EngineProgram))
+
+    def batched(scenario):
+        return Made(lambda prompts: [[0] * scenario.horizon for _ in prompts], batched=True, stops=True)
+
+    assert quick(WithVocabulary(batched, 9)) == quick(batched) > 40
+    assert quick(batched, Sizes(rows=6)) == quick(batched) + 1
 
 
 def test_texts_laid_end_to_end_have_the_product_of_their_laws():

@@ -11,7 +11,7 @@ from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import Made, made_subject
-from specverify.subjects.requests import AT_ONCE
+from specverify.subjects.request_lists import AT_ONCE
 
 
 def at(pmf, uniform):

@@ -7,7 +7,7 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.subjects.made_engine import Made
-from specverify.subjects.requests import AT_ONCE, ENDING_AT_ONCE, ENDING_SHARED_BEGINNING, SHARED_BEGINNING
+from specverify.subjects.request_lists import AT_ONCE, ENDING_AT_ONCE, ENDING_SHARED_BEGINNING, SHARED_BEGINNING
 from test_support.subjects.engine_laws import law_verdict, one_round
 
 pytestmark = pytest.mark.usefixtures("unexplained")

@@ -45,7 +45,8 @@ from specverify.subjects.made_engine import (
     placed,
     widened,
 )
-from specverify.subjects.requests import Requests, requests_for, text_after
+from specverify.subjects.request_lists import requests_for
+from specverify.subjects.requests import Requests, text_after
 
 
 class Facts(NamedTuple):
@@ -139,7 +140,7 @@ def situations(make: Make) -> tuple[Requests, ...]:
     few = [CARRIED[0], *SCENARIOS, *CERTAIN_SCENARIOS]
     alone = [*few, *size_scenarios(), *(ENDING_SCENARIOS if first.stops else ())]
     several = requests_for(first.speculative, batched=first.batched, stops=first.stops)
-    every = (*(Requests(scenario, ()) for scenario in alone), *several)
+    every = (*(Requests(scenario, ()) for scenario in alone), *(listed.requests for listed in several))
     return tuple(requests._replace(scenario=wide(requests.scenario)) for requests in every)
 
 

@@ -49,27 +49,13 @@ from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened
 from specverify.subjects.engine_forms import UNLIKE_PROMPTS, EngineForm, ProbedCall, form_of_calls
 from specverify.subjects.observer import Observer
 from specverify.subjects.rank_groups import ALONE, Group
+from specverify.subjects.request_lists import ListedRequests, requests_for
 from specverify.subjects.requests import (
-    ALIKE_IN_TURN,
-    ENDED_BATCHES_IN_TURN,
-    ENDED_CONVERSATIONS,
-    ENDING_SHARED_BEGINNING,
-    LONG_PROMPT_TWICE,
-    MANY_ROWS,
-    MOST_ROWS,
-    OPEN_BEHIND_OTHERS,
-    PLANNED_AT_ONCE,
-    PLANNED_ENDING,
-    PROMPTS_OF_OTHER_ROWS,
-    QUICK_PLANNED,
-    SAMPLES_OF_ONE_PROMPT,
-    SHARED_BEGINNING,
     Requests,
     each_text,
     joined,
     law_of_all,
     may_be_empty,
-    requests_for,
     served,
     served_each,
     texts_of,
@@ -180,22 +166,6 @@ MOST_PATHS = 4000
 """Most enumerated paths of a scenario; an engine that drafts many tokens even near the horizon may have more."""
 REPLAYS, LONG_REPLAYS, SIZE_REPLAYS = 20, 4, 1
 """Replays of one program in a small scenario; in a long one or with several requests; at a given size or by a plan."""
-PLANNED = frozenset(PLANNED_AT_ONCE + PLANNED_ENDING)
-"""Batches by a plan. They are many, so hidden draws are searched for with fewer runs."""
-QUICK = QUICK_PLANNED | {
-    *ALIKE_IN_TURN,
-    *MANY_ROWS,
-    SAMPLES_OF_ONE_PROMPT,
-    SHARED_BEGINNING,
-    ENDING_SHARED_BEGINNING,
-    ENDED_CONVERSATIONS,
-    ENDED_BATCHES_IN_TURN,
-    OPEN_BEHIND_OTHERS,
-    LONG_PROMPT_TWICE,
-    PROMPTS_OF_OTHER_ROWS,
-}
-"""Requests of the quick plan, beside those that its list names."""
-
 
 NO_ENDS = (
     "no text with an end was examined (scenario.eos is None): if the engine ends texts, let it end them at "
@@ -222,6 +192,10 @@ class WithVocabulary(NamedTuple):
 def widened(make: Make | WithVocabulary, scenario: Scenario) -> Scenario:
     """Return ``scenario`` with at least the number of tokens that ``make`` requires of a vocabulary."""
     return make.widen(scenario) if isinstance(make, WithVocabulary) else scenario
+
+
+def _widened_requests(make: Make | WithVocabulary, requests: Requests) -> Requests:
+    return requests._replace(scenario=widened(make, requests.scenario))
 
 
 class WithParameters(NamedTuple):
@@ -318,7 +292,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
         raise argument_error("the rows of sizes", sizes.rows, "an engine with batched=True")
     widest, unseen = wide(SCENARIOS[-1]), first._replace(observer=None)  # whose rounds are taken for whole ones
     served = requests_for(first.speculative, batched=first.batched, stops=first.stops, rows=sizes.rows)
-    requests = [each._replace(scenario=wide(each.scenario)) for each in served]
+    requests = [each._replace(requests=_widened_requests(make, each.requests)) for each in served]
     may_be_greedy = first.plain is not None and first.allowed is None
     quick = frozenset(map(wide, (*QUICK_SCENARIOS, *QUICK_OF_ENGINES, *QUICK_ENDINGS)))
 
@@ -347,7 +321,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
                 for scenario in in_each(ENDING_SCENARIOS)
                 if first.stops
             ),
-            *(_serving(make, each, first) for each in requests if in_each(each.each) == list(each.each)),
+            *(_serving(make, each, first) for each in requests if in_each(each.requests.each) == [*each.requests.each]),
             *(_long_decode(make, wide(scenario), first) for scenario in (MANY_DRAWS,) * (first.allowed is None)),
             *_if_few_paths(make, first, map(wide, TABLES_OF_ONE_PATH) if may_be_greedy else (), 1),
             *_if_few_paths(make, first, in_each(TABLES_OF_FEW_PATHS), MOST_OF_FEW),
@@ -429,22 +403,23 @@ def _if_few_paths(make: Make, like: Made, scenarios: Iterable[Scenario], most: i
     return [FewPaths(program, programs[0], most) for program in programs]
 
 
-def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
+def _serving(make: Make, listed: ListedRequests, like: Made) -> EngineProgram:
     """Return an engine that serves several requests as a program, whose outcome is the concatenation of their texts.
 
     ``make`` creates the engine. ``like`` is an engine that ``make`` returned before; it shows whether the engine has a
     plain call.
     """
+    requests = listed.requests
     return EngineProgram(
         requests.name,
         partial(_opened_serving, make, requests, "speculative"),
         partial(law_of_requests, make, requests),
         plain=None if like.plain is None else partial(_opened_serving, make, requests, "plain"),
-        replays=SIZE_REPLAYS if requests in PLANNED else LONG_REPLAYS,
-        observed_calls=requests not in PLANNED,
+        replays=SIZE_REPLAYS if listed.planned else LONG_REPLAYS,
+        observed_calls=not listed.planned,
         rows=partial(_rows_of_requests, requests),
         split=lambda new: tuple(each_text(requests, new)),
-        in_quick=requests in QUICK or len(requests.each) > MOST_ROWS,
+        in_quick=listed.in_quick,
         each="row" if requests.at_once and not requests.rows else "request",
         in_batches=requests.at_once,
         alone=partial(_serving_one, make, requests, like),
@@ -769,7 +744,7 @@ def likeliest_traces(make: Any, requests: Requests) -> Trace:
 
     Every draw has its most probable outcome. The calls of the engine must take the prompt. ``make`` creates the engine.
     """
-    return _traced_requests(make, requests._replace(scenario=widened(make, requests.scenario)), _Likeliest())
+    return _traced_requests(make, _widened_requests(make, requests), _Likeliest())
 
 
 def _traced_requests(make: Make, requests: Requests, draws: Draws) -> Trace:
