@@ -15,6 +15,7 @@ from specverify.subjects.made_engine import (
     WithVocabulary,
     made_subject,
 )
+from specverify.subjects.request_lists import TREES_IN_TURN
 from specverify.subjects.subject import EngineProgram, FewPaths
 from specverify.testing import Made, check_engine
 
@@ -84,9 +85,48 @@ def without_the_least(scenario, floor):
     return decode
 
 
-def failed(make, kind):
-    """Return whether the law is wrong in the situations of ``kind`` that apply."""
-    cases = (case for case in LAW.cases(made_subject(make, "it")) if isinstance(case.situation, kind))
+def drafting_trees(wrong=None, **fields):
+    """Return the factory of an engine of batches that drafts the three most probable tokens at each of three levels.
+
+    ``wrong(row)`` states whether p of the children of a third sibling is that of the first sibling's children.
+    """
+
+    def make(scenario):
+        def best(text):
+            q = scenario.draft(text)
+            return sorted((token for token in range(len(q)) if q[token]), key=lambda token: -q[token])[:3]
+
+        def decode(row, prompt):
+            text, end = tuple(prompt), len(prompt) + scenario.horizon
+            while len(text) < end:
+                begin = len(text)
+                while len(text) < min(end, begin + 4):
+                    seen = text
+                    if wrong is not None and wrong(row) and len(text) == begin + 2:
+                        first, *others = best(text[:-1])
+                        seen = (*text[:-1], first) if text[-1:] == tuple(others[1:]) else text
+                    p = scenario.target(seen)
+                    text += tuple(random.choices(range(len(p)), p))
+                    if text[-1] == scenario.eos or text[-1] not in best(text[:-1]):
+                        break
+                if text[-1] == scenario.eos:
+                    break
+            return text[len(prompt) :]
+
+        return Made(lambda prompts: [decode(*each) for each in enumerate(prompts)], batched=True, **fields)
+
+    return make
+
+
+def of_requests(situation):
+    """Return whether it is an engine that serves several requests."""
+    return getattr(situation, "program", situation).alone is not None
+
+
+def failed(make, kind, several=True):
+    """Return whether the law is wrong in the situations of ``kind`` that apply; with ``several``, also of requests."""
+    cases = [case for case in LAW.cases(made_subject(make, "it")) if isinstance(case.situation, kind)]
+    cases = [case for case in cases if several or not of_requests(case.situation)]
     found = []
     for case in cases:
         with suppress(DoesNotApply):
@@ -97,14 +137,22 @@ def failed(make, kind):
 def test_a_fault_that_few_tables_show_is_refuted_and_the_right_engine_holds():
     assert not any(failed(greedy(RARE), EngineProgram))
     assert any(failed(greedy(RARE), FewPaths))
-    assert failed(greedy(), FewPaths) == [False] * len(TABLES_OF_ONE_PATH + TABLES_OF_FEW_PATHS)
+    assert failed(greedy(), FewPaths) == [False] * len(TABLES_OF_ONE_PATH + TABLES_OF_FEW_PATHS + TREES_IN_TURN)
 
 
 @pytest.mark.parametrize(("floor", "wrong"), [(0, False), (0.1, True)])
 def test_a_token_that_the_draft_all_but_excludes_is_emitted(floor, wrong):
-    found = failed(lambda scenario: without_the_least(scenario, floor), FewPaths)
+    found = failed(lambda scenario: without_the_least(scenario, floor), FewPaths, several=False)
     assert len(found) == len(TABLES_OF_FEW_PATHS)
     assert any(found) is wrong
+
+
+@pytest.mark.parametrize(("wrong", "status"), [(None, Status.HOLDS), (bool, Status.REFUTED)])
+@pytest.mark.parametrize("stops", [False, True])
+@pytest.mark.usefixtures("unexplained")
+def test_a_fault_in_whole_trees_of_later_rows_is_refuted(wrong, status, stops):
+    (verdict,) = check_engine(drafting_trees(wrong, stops=stops), quick=True, on_fail=None, checks=["law_is_target"])
+    assert verdict.status is status
 
 
 @pytest.mark.parametrize(("wrong", "status"), [(None, Status.HOLDS), (RARE, Status.REFUTED)])
@@ -128,7 +176,8 @@ def test_neither_a_constraint_nor_a_large_vocabulary_makes_these_tables_expensiv
         return made._replace(allowed=lambda new: [True] * scenario.vocabulary)
 
     def tables(make):
-        return [item for item in made_subject(make, "it").situations if isinstance(item, FewPaths)]
+        situations = made_subject(make, "it").situations
+        return [item for item in situations if isinstance(item, FewPaths) and not of_requests(item)]
 
     assert len(tables(constrained)) == len(TABLES_OF_FEW_PATHS)
     assert len(tables(WithVocabulary(greedy(), 1000))) == 0

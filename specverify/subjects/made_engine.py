@@ -49,7 +49,7 @@ from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened
 from specverify.subjects.engine_forms import UNLIKE_PROMPTS, EngineForm, ProbedCall, form_of_calls
 from specverify.subjects.observer import Observer
 from specverify.subjects.rank_groups import ALONE, Group
-from specverify.subjects.request_lists import ListedRequests, requests_for
+from specverify.subjects.request_lists import ListedRequests, requests_for, requests_of_trees
 from specverify.subjects.requests import (
     Requests,
     each_text,
@@ -293,11 +293,20 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
     widest, unseen = wide(SCENARIOS[-1]), first._replace(observer=None)  # whose rounds are taken for whole ones
     served = requests_for(first.speculative, batched=first.batched, stops=first.stops, rows=sizes.rows)
     requests = [each._replace(requests=_widened_requests(make, each.requests)) for each in served]
+    of_trees = requests_of_trees(first.speculative, batched=first.batched, stops=first.stops)
+    trees = [ListedRequests(_widened_requests(make, each), in_quick=True) for each in of_trees]
     may_be_greedy = first.plain is not None and first.allowed is None
     quick = frozenset(map(wide, (*QUICK_SCENARIOS, *QUICK_OF_ENGINES, *QUICK_ENDINGS)))
 
     def in_each(scenarios: Iterable[Scenario]) -> list[Scenario]:
         return [scenario for scenario in map(wide, scenarios) if first.allowed is None or _has_law(make, scenario)]
+
+    def may_serve(listed: ListedRequests) -> bool:
+        return in_each(listed.requests.each) == [*listed.requests.each]
+
+    def if_few(scenarios: Iterable[Scenario], most: int) -> list[FewPaths]:
+        small = (scenario for scenario in scenarios if scenario.vocabulary <= SMALL_VOCABULARY)
+        return _if_few_paths([_program(make, scenario, first) for scenario in small], most)
 
     return Subject(
         name=name,
@@ -321,10 +330,11 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
                 for scenario in in_each(ENDING_SCENARIOS)
                 if first.stops
             ),
-            *(_serving(make, each, first) for each in requests if in_each(each.requests.each) == [*each.requests.each]),
+            *(_serving(make, each, first) for each in requests if may_serve(each)),
             *(_long_decode(make, wide(scenario), first) for scenario in (MANY_DRAWS,) * (first.allowed is None)),
-            *_if_few_paths(make, first, map(wide, TABLES_OF_ONE_PATH) if may_be_greedy else (), 1),
-            *_if_few_paths(make, first, in_each(TABLES_OF_FEW_PATHS), MOST_OF_FEW),
+            *if_few(map(wide, TABLES_OF_ONE_PATH) if may_be_greedy else (), 1),
+            *if_few(in_each(TABLES_OF_FEW_PATHS), MOST_OF_FEW),
+            *_if_few_paths([_serving(make, each, first) for each in trees if may_serve(each)], MOST_OF_FEW),
             _sampled_in(make, widest),
         ),
     )
@@ -397,9 +407,7 @@ def _long_decode(make: Make, scenario: Scenario, like: Made) -> LongDecode:
     return LongDecode(scenario.name, partial(_opened, make, scenario, "speculative"), short, scenario.horizon)
 
 
-def _if_few_paths(make: Make, like: Made, scenarios: Iterable[Scenario], most: int) -> list[FewPaths]:
-    small = (scenario for scenario in scenarios if scenario.vocabulary <= SMALL_VOCABULARY)
-    programs = [_program(make, scenario, like) for scenario in small]
+def _if_few_paths(programs: Sequence[EngineProgram], most: int) -> list[FewPaths]:
     return [FewPaths(program, programs[0], most) for program in programs]
 
 

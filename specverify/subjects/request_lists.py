@@ -344,6 +344,21 @@ MANY_ENDING_ROWS: Final = _ending(
 """A batch of ten rows with other first tokens, some of which end. An engine of fewer slots admits the last rows later.
 """
 
+TREES_IN_TURN: Final = tuple(
+    Requests(Scenario("point_target", 4, first, 12, seed=800 + number), others)
+    for number, (first, others) in enumerate(_TURNS)
+)
+TREES_AT_ONCE: Final = tuple(
+    Requests(Scenario("point_target", 4, rows[0], 12, seed=820 + number), rows[1:], at_once=True)
+    for number, rows in enumerate((*_ROWS, *_ROWS))
+)
+TREES_WITH_ENDS: Final = tuple(
+    Requests(Scenario("point_target", 4, rows[0], 12, (1,), seed=840 + number), rows[1:], at_once=True)
+    for number, rows in enumerate(_ROWS)
+)
+"""The same prompts for engines that draft trees of the most probable tokens. All tokens are possible under q, so the
+trees are whole, and p is one-hot, so these engines have one path."""
+
 
 SINGLE: Final = (*IN_TURN, *ALIKE_IN_TURN, OPEN_BEHIND_OTHERS, MANY_IN_TURN)
 """For every engine that takes a prompt."""
@@ -431,3 +446,14 @@ def requests_for(
     together = (BATCHED + BATCHED_WITH_ENDS * stops) * batched
     listed = (ListedRequests(each, each in QUICK, each in PLANNED) for each in single + together)
     return (*listed, *(ListedRequests(each, in_quick=True) for each in more if each not in together))
+
+
+def requests_of_trees(decode: Callable[..., Any], *, batched: bool, stops: bool) -> tuple[Requests, ...]:
+    """Return the requests for the engine call ``decode`` in which trees of the most probable drafts are whole.
+
+    ``batched`` states whether it takes several prompts, and ``stops`` whether it ends texts. Returns () for an engine
+    that takes no prompt.
+    """
+    if not (batched or takes_prompt(decode)):
+        return ()
+    return TREES_IN_TURN + TREES_AT_ONCE * batched + TREES_WITH_ENDS * (batched and stops)
