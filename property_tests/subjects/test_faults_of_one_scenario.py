@@ -126,7 +126,7 @@ TWINS = {
         LATE_ROWS.name,
     ),
     "drafts are trusted after many rejections": (Rules(), Rules(trusts_after=PATIENCE), AFTER_MANY_REJECTIONS.name),
-    "rows of q are kept in a ring": (Rules(grows=True), Rules(grows=True, ring=RING), AFTER_MANY_DRAFTS.name),
+    "rows of q are kept in a ring": (Rules(grows=True), Rules(grows=True, ring=RING), AFTER_MANY_DRAFTS[0].name),
     "tokens are kept in bytes": (Rules(), Rules(token=lambda token: token % 256), LARGE_TOKENS.name),
     "a prompt is found by its ends": (
         Rules(), Rules(key=lambda prompt: (len(prompt), prompt[0], prompt[-1])), ALIKE_IN_TURN[0].name,

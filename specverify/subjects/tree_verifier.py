@@ -46,6 +46,7 @@ from specverify.base.callables import first_line
 from specverify.base.prefixes import common_length
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.deep_scenarios import (
+    ALIKE_CHAINS,
     DEEP_TREE,
     LATE_SCENARIOS,
     LATE_TREE,
@@ -53,6 +54,7 @@ from specverify.laws.deep_scenarios import (
     SIBLING_SCENARIOS,
     SIBLINGS_TREE,
     TREE_SCENARIOS,
+    TWIN_CHAINS,
     WIDE,
     WIDE_TREE,
     whole_tree,
@@ -127,8 +129,9 @@ def tree_subject(verify: BareVerifier, name: str, form: Form, trees: tuple[Token
       examined in a batch of this tree alone.
     * Shapes in ``trees`` are also examined where their trees are whole: elsewhere a small vocabulary or horizon may cut
       them.
-    * If ``trees`` is None, five more shapes are examined: ``DEEP_TREE``, ``LATE_TREE``, ``WIDE_TREE``,
-      ``SIBLINGS_TREE``, and a single draft with p and q nearly equal. A shape on which ``verify`` raises is left out.
+    * If ``trees`` is None, six more shapes are examined: ``DEEP_TREE``, ``LATE_TREE``, ``WIDE_TREE``,
+      ``SIBLINGS_TREE``, ``TWIN_CHAINS``, and a single draft with p and q nearly equal. A shape on which ``verify``
+      raises is left out.
     """
     drafting = DRAFTING[_drafts(form)]
     shapes = trees or (drafting.trees[1:2] if form.batched else drafting.trees)
@@ -173,6 +176,7 @@ def _deep(verify: BareVerifier, form: Form) -> Cases:
         (LATE_TREE, LATE_SCENARIOS),
         (WIDE_TREE, (WIDE,)),
         (SIBLINGS_TREE, SIBLING_SCENARIOS),
+        (TWIN_CHAINS, ALIKE_CHAINS),
         ((-1,), ONE_ROW_SCENARIOS),
     )
     made = ((_variant(verify, form, shape), where) for shape, where in deep)
