@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 
 import numpy as np
@@ -120,6 +121,41 @@ def test_a_stale_q_is_lossless_and_not_the_models():
     found = statuses(stale, gammas=(2,), draft=model)
     assert found["drafts_follow_q"] is Status.HOLDS
     assert found["q_is_the_models"] is Status.REFUTED
+
+
+SHORT = [0.16666666666666666, 0.8333333333333333, 0.0]
+"""A row whose cumulative sums end below 1: twice at 1 - 2^-53."""
+
+
+def by_choices(draws):
+    return draws.choices(range(3), SHORT)[0]
+
+
+def by_sums(draws):
+    u, total = draws.random(), 0.0
+    for token, mass in enumerate(SHORT):
+        total += mass
+        if u < total:
+            return token
+    return len(SHORT) - 1
+
+
+@pytest.mark.parametrize(("one", "edges"), [(by_choices, False), (by_sums, True)])
+def test_a_token_that_only_rounding_of_a_sum_could_draw_is_a_note(one, edges):
+    verdicts = check_drafter(lambda tokens, gamma: ([one(random) for _ in range(gamma)], [SHORT] * gamma))
+    (verdict,) = (verdict for verdict in verdicts if verdict.check == "drafts_are_supported")
+    assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
+    assert bool(verdict.figures.get("edges")) is edges
+
+
+def test_a_token_of_no_probability_that_an_edge_draws_often_is_refuted():
+    def propose(tokens, gamma):
+        return [int(random.random() >= 1 - 1e-6) for _ in range(gamma)], [[1.0, 0.0]] * gamma
+
+    verdicts = check_drafter(propose, on_fail=None)
+    (verdict,) = (verdict for verdict in verdicts if verdict.check == "drafts_are_supported")
+    assert verdict.status is Status.REFUTED
+    assert verdict.figures["edge"] == pytest.approx(1e-6)
 
 
 class Caching:

@@ -14,10 +14,12 @@ from functools import partial
 
 import numpy as np
 
+from specverify.base.edges import edge_of
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions, ExaminedPart, by
 from specverify.checks.compared_laws import compare_laws, enumerated
 from specverify.checks.explaining.one_number_rules import powered
+from specverify.checks.graded_edges import WIDEST, at_an_edge
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.laws.law import Law
 from specverify.laws.rounding import FLOAT32, of_decision
@@ -43,7 +45,7 @@ def checks_of_drafter(draft: LanguageModel | None) -> tuple[Check, ...]:
     return (PROGRAM_IS_ITS_DRAWS, *own, *told)
 
 
-Examine = Callable[[EngineProgram, Law], Examination]
+Examine = Callable[[EngineProgram, Law, Conditions], Examination]
 
 
 def _check(name: str, summary: str, examine: Examine) -> Check:
@@ -52,12 +54,12 @@ def _check(name: str, summary: str, examine: Examine) -> Check:
         if law.missing:
             said = f"{program.name}: more than {law.runs} drafts are possible, expected a smaller gamma or vocabulary"
             return Examination(said, unknown=True, rational=False)
-        return examine(program, law)
+        return examine(program, law, conditions)
 
     return Check(name, summary, None, Evidence.EXACT, (ExaminedPart(EngineProgram, by(examined), "it drafts nothing"),))
 
 
-def _compare_drafts_with_q(program: EngineProgram, law: Law) -> Examination:
+def _compare_drafts_with_q(program: EngineProgram, law: Law, _: Conditions) -> Examination:
     """Compare, position by position, the law of the drafted token with the q reported for it.
 
     ``law`` is the enumerated law of the drafter's answers. The first position that is refuted or unknown decides.
@@ -163,18 +165,31 @@ def _cause(drawn: Sequence[float], rows: Sequence[Sequence[float]]) -> str:
     return f" = norm(row^{power:.3g}) of the row that is drawn from ({either})"
 
 
-def _supported(program: EngineProgram, law: Law) -> Examination:
-    for draft in law.probabilities:
+def _supported(program: EngineProgram, law: Law, conditions: Conditions) -> Examination:
+    """Refute a row of q that is no pmf, and a draft that its own row of q excludes.
+
+    ``law`` is the enumerated law of the answers of ``program``. An excluded draft that is less probable than the edge
+    of ``conditions`` is a note: rounding of a cumulative sum may draw such a token, once in 2^53 draws.
+    """
+    excluded: dict[tuple[int, int], list[tuple[Proposed, float]]] = defaultdict(list)
+    for draft, mass in law.probabilities.items():
         for place, (token, row) in enumerate(zip(draft.tokens, _rows(draft), strict=True)):
             bound = of_decision(FLOAT32, len(row))
             if min(row) < 0 or not abs(sum(row) - 1) <= bound:
                 return _refuted(program, draft, f"q of draft {place} sums to {sum(row):.6g} and has {min(row):.6g}")
             if row[token] <= 0:
-                return _refuted(program, draft, f"draft {place} is {token}, and its q gives it probability 0")
-    return Examination("every q is a pmf and gives its draft some probability", figures={"runs": law.runs})
+                excluded[place, token].append((draft, mass))
+    edges = []
+    for (place, token), drafts in excluded.items():
+        fault, probability = f"draft {place} is {token}, and its q gives it probability 0", sum(m for _, m in drafts)
+        if probability >= conditions.edge:
+            return at_an_edge(_refuted(program, drafts[0][0], fault), probability if probability < WIDEST else 1.0)
+        edges.append(edge_of(fault, f"a random number is at an end of its range ({program.name})", probability))
+    figures = {"runs": law.runs, "edges": edges} if edges else {"runs": law.runs}
+    return Examination("every q is a pmf and gives its draft some probability", figures=figures)
 
 
-def _respected(program: EngineProgram, law: Law) -> Examination:
+def _respected(program: EngineProgram, law: Law, _: Conditions) -> Examination:
     gamma = program.source.gamma
     for draft in law.probabilities:
         if len(draft.tokens) > gamma:
@@ -182,7 +197,7 @@ def _respected(program: EngineProgram, law: Law) -> Examination:
     return Examination("never more than gamma tokens are drafted", figures={"runs": law.runs})
 
 
-def _the_models(draft: LanguageModel, program: EngineProgram, law: Law) -> Examination:
+def _the_models(draft: LanguageModel, program: EngineProgram, law: Law, _: Conditions) -> Examination:
     for result in law.probabilities:
         for place, (row, wanted) in enumerate(
             zip(_rows(result), reports(draft, program.source, result.tokens), strict=True)

@@ -274,15 +274,19 @@ def carried_back(steps: tuple[MonotoneStep, ...], bound: float, *, or_equal: boo
 
 
 def pushed(steps: tuple[MonotoneStep, ...], step: MonotoneStep) -> tuple[MonotoneStep, ...]:
-    """Return the chain ``steps`` followed by ``step``, in normal form."""
-    if _nothing(step):
+    """Return the chain ``steps`` followed by ``step``, in normal form.
+
+    A factor of the program that is nearly 1 is kept: with the largest of ``cumsum(p)``, ``u * total < total`` is always
+    true. A factor or exponent that results from joining steps may be 1 up to rounding, and is left out.
+    """
+    if _is_identity(step, 0.0):
         return steps
     rest, last = steps[:-1], steps[-1] if steps else step
     rule = _RULES.get((last.name, step.name))
     if not steps or rule is None or _stays(rest, last, step):
         return (*steps, step)
     for each in rule(last.number, step):
-        rest = pushed(rest, each)
+        rest = rest if _is_identity(each, FLOAT64) else pushed(rest, each)
     return rest
 
 
@@ -323,6 +327,6 @@ def _stays(rest: tuple[MonotoneStep, ...], last: MonotoneStep, step: MonotoneSte
     return last.name == "times" and last.number == -1 and step.name in {"log", "power"}
 
 
-def _nothing(step: MonotoneStep) -> bool:
-    """Return whether a step counts as the identity: adding 0, or a factor or exponent that is 1 up to rounding."""
-    return step.number == 0 if step.name == "plus" else step.name in SCALES and abs(step.number - 1) <= FLOAT64
+def _is_identity(step: MonotoneStep, rounding: float) -> bool:
+    """Return whether ``step`` adds 0, or has a factor or an exponent that differs from 1 by at most ``rounding``."""
+    return step.number == 0 if step.name == "plus" else step.name in SCALES and abs(step.number - 1) <= rounding
