@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from collections import namedtuple
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -703,3 +704,13 @@ def test_a_vocabulary_that_cannot_be(vocabulary):
         check_engine(with_an_end_of_its_own, sizes=Sizes(least_vocabulary=vocabulary))
     with pytest.raises(ValueError, match="expected it to be left out with two calls"):
         check_engine(lambda: [0], lambda: [0], sizes=Sizes(least_vocabulary=3))
+
+
+def test_the_error_of_an_engine_is_that_of_its_own_code_where_torch_is_not_imported(monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+
+    def make(scenario):
+        return lambda prompt: [len(None)] * scenario.horizon
+
+    with pytest.raises(UnusableSubject, match=r"TypeError: object of type 'NoneType' has no len\(\)"):
+        check_engine(make, quick=True)

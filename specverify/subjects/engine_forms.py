@@ -84,10 +84,11 @@ def form_of_calls(calls: Sequence[ProbedCall]) -> EngineForm:
 
 def _form_given(calls: Sequence[ProbedCall], give: Callable[[Tokens], Any]) -> EngineForm:
     growing, in_front, ends = list[bool](), list[bool](), list[bool]()
-    for call in calls:
+    given = [[give(prompt) for prompt in call.prompts] for call in calls]
+    for call, prompts in zip(calls, given, strict=True):
         try:
             with seeded(0), run_seeds():
-                answer = _answer(call, give)
+                answer = _answer(call, prompts)
                 if isinstance(answer, Stream):
                     ends.append(answer.ended)
                     if len(answer.pieces) > 1:
@@ -102,8 +103,8 @@ def _form_given(calls: Sequence[ProbedCall], give: Callable[[Tokens], Any]) -> E
     return EngineForm(give, len(in_front) > 1 and all(in_front), bool(ends) and all(ends))
 
 
-def _answer(call: ProbedCall, give: Callable[[Tokens], Any]) -> Any:
-    decode, given = call.fresh(), [give(prompt) for prompt in call.prompts]
+def _answer(call: ProbedCall, given: list[Any]) -> Any:
+    decode = call.fresh()
     enough = partial(has_tokens, call.horizon + max(map(len, call.prompts)))
     if call.batched:
         return awaited(decode(given), enough)
