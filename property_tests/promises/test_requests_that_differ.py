@@ -3,6 +3,10 @@
 import numpy as np
 import pytest
 
+from specverify.checks import check_named
+from specverify.run.verify import Checklist, run_check
+from specverify.subjects.made_engine import WithParameters, made_subject
+from specverify.subjects.request_lists import ENDS_AFTER_A_ROW_HAS_LEFT
 from specverify.testing import Made, Sizes, UnusableSubject, check_engine
 
 HOW = {"quick": True, "on_fail": None, "checks": ["law_is_target"], "sizes": Sizes(least_vocabulary=4)}
@@ -80,6 +84,89 @@ def test_rows_with_parameters_of_their_own_hold(name):
 @pytest.mark.parametrize("name", WRONG)
 def test_rows_with_parameters_of_others_are_refuted(name):
     assert status(engine(WRONG[name])) == "refuted"
+
+
+LEAST = (0, 2)
+"""The least number of new tokens of a text, for two kinds of requests."""
+
+
+class PersistentBatch:
+    """An engine whose last row moves into the place of one that has ended.
+
+    ``once_per_round`` decides at the beginning of a round whether the text may end, and without ``moved`` the moved row
+    gets the least number of tokens of the row that was there.
+    """
+
+    def __init__(self, s, *, once_per_round=False, moved=True):
+        """Take the models of the scenario ``s``."""
+        self.s, self.once_per_round, self.moved = s, once_per_round, moved
+
+    def drawn(self, row):
+        return int(np.random.choice(len(row), p=row))
+
+    def without_end(self, row, length, least):
+        row = np.array(row)
+        if self.s.eos is not None and length < least and row[self.s.eos] < 1:
+            row[self.s.eos] = 0
+        return row / row.sum()
+
+    def one_round(self, text, begin, least):
+        """Return ``text``, whose new tokens begin at ``begin``, with at most three more."""
+        new, told = (), len(text) - begin
+        while len(new) < 3 and len(text + new) < begin + self.s.horizon:
+            length = told if self.once_per_round else len(text + new) - begin
+            q, p = (self.without_end(row(text + new), length, least) for row in (self.s.draft, self.s.target))
+            token = self.drawn(q)
+            kept = np.random.random() < p[token] / q[token]
+            left = np.maximum(p - q, 0)
+            new += (token if kept else self.drawn(left / left.sum()),)
+            if not kept or new[-1] == self.s.eos:
+                break
+        return text + new
+
+    def decode(self, prompts, parameters):
+        rows, least = [[n, tuple(prompt)] for n, prompt in enumerate(prompts)], list(parameters)
+        begins, done = [len(prompt) for prompt in prompts], {}
+        while rows:
+            for place, row in enumerate(rows):
+                row[1] = self.one_round(row[1], begins[row[0]], least[place])
+            for place in reversed(range(len(rows))):
+                number, text = rows[place]
+                if text[-1] == self.s.eos or len(text) == begins[number] + self.s.horizon:
+                    done[number] = text[begins[number] :]
+                    rows[place] = rows[-1]
+                    if self.moved:
+                        least[place] = least[len(rows) - 1]
+                    rows.pop()
+        return [done[number] for number in range(len(prompts))]
+
+    def plain(self, prompts, parameters):
+        return [self.alone(tuple(prompt), least) for prompt, least in zip(prompts, parameters, strict=True)]
+
+    def alone(self, prompt, least):
+        new = ()
+        while len(new) < self.s.horizon and (not new or new[-1] != self.s.eos):
+            new += (self.drawn(self.without_end(self.s.target(prompt + new), len(new), least)),)
+        return new
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [({}, "holds"), ({"once_per_round": True}, "refuted"), ({"moved": False}, "refuted")],
+    ids=["right", "decided once a round", "kept at its place"],
+)
+def test_a_least_number_of_tokens_belongs_to_the_request(wrong, expected):
+    def make(s):
+        engine = PersistentBatch(s, **wrong)
+        return Made(engine.decode, engine.plain, batched=True, stops=True, parameters=LEAST)
+
+    def is_examined(program):
+        alone, together = program.name.endswith(", parameters 2"), program.name == ENDS_AFTER_A_ROW_HAS_LEFT.name
+        return program.in_quick and (alone or together)
+
+    subject = made_subject(WithParameters(make), "an engine")
+    subject = subject.with_programs(tuple(filter(is_examined, subject.programs)))
+    assert run_check(subject, check_named("law_is_target"), Checklist(())).status == expected
 
 
 def test_parameters_need_a_plain_call():

@@ -160,6 +160,10 @@ MOST_OF_FEW = 40
 SMALL_VOCABULARY = 64
 """The largest vocabulary of these scenarios, whose rows have a probability for each token."""
 CERTAIN_SCENARIOS = (*LONG_SCENARIOS, *WRITTEN_OUT, CARRIED[0])
+OF_OTHER_PARAMETERS = (*SCENARIOS[:3], *CERTAIN_SCENARIOS)
+"""Scenarios for the other parameters of an engine whose requests differ in them; all have them in batches too."""
+MOST_PARAMETERS = 4
+"""The largest number of parameters with which single requests are examined."""
 MOST_QUERIES = 4096
 """Number of queries of a run that are kept; if a run with a constraint raises an error, the last of them explain it."""
 MOST_PATHS = 4000
@@ -255,6 +259,15 @@ def in_turn(make: Any) -> Any:
     return _of_requests(make, in_turn=True)
 
 
+def _number_of_parameters(make: Any, scenario: Scenario) -> int:
+    """Return the number of different parameters that requests to engines of ``make`` have; 0 if they have none."""
+    if isinstance(make, WithParameters):
+        made = make.make(models_in(scenario))
+        return len(made.parameters) if isinstance(made, Made) else 0
+    inner = getattr(make, "make", None)
+    return 0 if inner is None else _number_of_parameters(inner, scenario)
+
+
 class WithGamma(NamedTuple):
     """A factory of an engine with ``gamma`` drafts per round: ``make`` gets scenarios with this ``gamma``."""
 
@@ -301,6 +314,14 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
     def in_each(scenarios: Iterable[Scenario]) -> list[Scenario]:
         return [scenario for scenario in map(wide, scenarios) if first.allowed is None or _has_law(make, scenario)]
 
+    def with_other_parameters(place: int) -> list[EngineProgram]:
+        scenarios = in_each((*OF_OTHER_PARAMETERS, *ENDING_SCENARIOS * first.stops))
+        programs = [_program(placed(make, place), scenario, unseen) for scenario in scenarios]
+        return [
+            one._replace(name=f"{one.name}, parameters {place + 1}", in_quick=scenario in quick)
+            for one, scenario in zip(programs, scenarios, strict=True)
+        ]
+
     def may_serve(listed: ListedRequests) -> bool:
         return in_each(listed.requests.each) == [*listed.requests.each]
 
@@ -329,6 +350,11 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
                 _program(make, scenario, unseen)._replace(in_quick=scenario in quick)
                 for scenario in in_each(ENDING_SCENARIOS)
                 if first.stops
+            ),
+            *(
+                program
+                for place in range(1, min(_number_of_parameters(make, wide(SCENARIOS[0])), MOST_PARAMETERS))
+                for program in with_other_parameters(place)
             ),
             *(_serving(make, each, first) for each in requests if may_serve(each)),
             *(_long_decode(make, wide(scenario), first) for scenario in (MANY_DRAWS,) * (first.allowed is None)),

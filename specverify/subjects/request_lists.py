@@ -299,6 +299,12 @@ ENDING_SHARED_BEGINNING: Final = _ENDING_BEGINNING._replace(
 """The same for rows that start together. They have 3, 4, 36 and 24 new tokens, so the last two rows outlive the others
 and take their blocks."""
 
+ENDS_AFTER_A_ROW_HAS_LEFT: Final = Requests(
+    Scenario(planned(("e", "aaaa", "dxaa", "dxaa")), 5, (1,), 4, (END,), seed=5), ((2,), (3,), (4,)), at_once=True
+)
+"""A batch whose first row ends at once, and whose third and fourth row may end in their second round. By then an engine
+may have moved one of them to another place, with the least number of tokens of the row that was there."""
+
 
 MANY_IN_TURN: Final = Requests(
     Scenario(CERTAIN, 4, (0,), 2, seed=240), tuple(long_prompt(1 + 5 * n % 7) for n in range(69))
@@ -381,6 +387,7 @@ BATCHED: Final = (
 BATCHED_WITH_ENDS: Final = (
     ENDED_BATCHES_IN_TURN,
     ENDING_SHARED_BEGINNING,
+    ENDS_AFTER_A_ROW_HAS_LEFT,
     *ENDING_AT_ONCE,
     *PLANNED_ENDING,
     MANY_ENDING_ROWS,
@@ -417,6 +424,7 @@ QUICK: Final = QUICK_PLANNED | {
     LATE_ROWS_OPEN,
     *OPEN_ROWS_APART,
     MANY_ENDING_ROWS,
+    ENDS_AFTER_A_ROW_HAS_LEFT,
 }
 """Requests of the quick plan, beside those that its list names."""
 
