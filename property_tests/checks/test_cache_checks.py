@@ -4,9 +4,13 @@
 
 from __future__ import annotations
 
+import ast
+from functools import partial
+
 import pytest
 
 from specverify.base.verdict import Status
+from specverify.subjects.cache import CacheUnderTest, first_difference
 from specverify.testing import CacheOperations, SpeculationRefuted, UnusableSubject, check_cache
 from test_support.subjects.right_caches import CAPACITY, PAGE, Paged, Static, statuses
 
@@ -99,6 +103,47 @@ def test_the_fewest_operations_are_told():
     told = str(raised.value)
     assert "after 3 operations it holds (0,), expected (4,)" in told
     assert "append (0,)" in told
+
+
+class Ring:
+    """A sliding window of eight tokens as a ring; ``room`` is the number of drafts that it can take back."""
+
+    def __init__(self, room):
+        self.ids, self.end = [-1] * (8 + room), 0
+
+    def append(self, tokens):
+        for token in tokens:
+            self.ids[self.end % len(self.ids)] = token
+            self.end += 1
+
+    def crop(self, length):
+        self.end = length
+
+    def __iter__(self):
+        return iter([self.ids[place % len(self.ids)] for place in range(max(self.end - 8, 0), self.end)])
+
+
+def test_what_is_told_of_a_window_crops_no_more_than_a_round_does():
+    def difference(room, operations):
+        append, crop = (lambda cache, given: cache.append(given)), (lambda cache, given: cache.crop(given))
+        return first_difference(CacheUnderTest(partial(Ring, room), append, crop, list, window=8), operations)
+
+    right, wrong = (check_cache(partial(Ring, room), window=8, on_fail=None) for room in (9, 8))
+    assert {verdict.status for verdict in right} == {Status.HOLDS}
+    (refuted,) = (verdict for verdict in wrong if verdict.status is Status.REFUTED)
+    lines = (line.partition(" ") for line in refuted.counterexample.let[1:])
+    operations = [(name, ast.literal_eval(given)) for name, _, given in lines]
+    assert difference(8, operations) is not None
+    assert difference(9, operations) is None
+
+
+def test_a_method_that_makes_copies_is_named_if_copies_are_not_examined():
+    def noted(operations):
+        (verdict,) = check_cache(Static, operations, capacity=CAPACITY, checks=["appends_are_kept"])
+        return verdict.figures.get("notes", [])
+
+    assert noted(CacheOperations(fork=Static.fork)) == []
+    assert "CacheOperations(fork=lambda cache: cache.fork())" in noted(CacheOperations())[0]
 
 
 def test_a_function_may_return_another_cache():

@@ -202,12 +202,14 @@ def told_of(operations: Sequence[Operation]) -> tuple[str, ...]:
 def smaller(cache: CacheUnderTest, found: CacheDifference) -> CacheDifference:
     """Return a difference with as few operations as possible: those of ``found`` are removed one after the other.
 
-    An operation stays if ``cache`` shows no difference without it.
+    An operation stays if ``cache`` shows no difference without it, or if the others would crop more than ``found``
+    does: a correct cache with a window could not do that.
     """
-    place = 0
+    place, most = 0, _most_cropped(found.operations)
     while place < len(found.operations):
         fewer = found.operations[:place] + found.operations[place + 1 :]
         possible = _possible(fewer) and (not cache.recurrent or undoes_last_append(fewer))
+        possible = possible and _most_cropped(fewer) <= most
         again = first_difference(cache, fewer) if possible else None
         if again is None:
             place += 1
@@ -238,6 +240,20 @@ def _possible(operations: Sequence[Operation]) -> bool:
             return False
         sizes = after
     return True
+
+
+def _most_cropped(operations: Sequence[Operation]) -> int:
+    """Return the largest number of tokens by which a cache or a copy is ever shorter than it was before."""
+    states, most = [(0, 0)], 0
+    for name, given in operations:
+
+        def changed(state: tuple[int, int], change: str, given: Any = given) -> tuple[int, int]:
+            length = state[0] + len(given) if change == "append" else given
+            return length, max(length, state[1])
+
+        states = list(_with_copies(states, name, changed, lambda state: state))
+        most = max(most, *(longest - length for length, longest in states))
+    return most
 
 
 def short_sequences(longest: int, copied: bool = False) -> Iterator[tuple[Operation, ...]]:
