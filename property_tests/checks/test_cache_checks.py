@@ -74,6 +74,17 @@ class LiesAboutItsLength(Static):
         return max(self.held, 3)
 
 
+class KeepsOneOfAWholeAppend(Static):
+    """If all drafts of a long round are rejected, one stays."""
+
+    def append(self, tokens):
+        self.before = self.held
+        super().append(tokens)
+
+    def crop(self, length):
+        super().crop(length + (length == self.before and self.held - length > 4))
+
+
 @pytest.mark.parametrize("make", [Static, Paged])
 def test_a_right_cache_holds(make):
     assert set(statuses(make).values()) == {Status.HOLDS}
@@ -89,6 +100,7 @@ def test_a_right_cache_holds(make):
         (ResetsAtZero, "crops_keep_the_first"),
         (PageTooManyGivenBack, "crops_keep_the_first"),
         (PagesNeverGivenBack, "rounds_leave_what_is_committed"),
+        (KeepsOneOfAWholeAppend, "rounds_leave_what_is_committed"),
         (Wraps, "appends_are_kept"),
         (LiesAboutItsLength, "crops_keep_the_first"),
     ],

@@ -20,6 +20,7 @@ from specverify.subjects.cache import (
     speculative_rounds,
     told_of,
     undoes_last_append,
+    undone_rounds,
 )
 
 LONGEST = 4
@@ -68,7 +69,12 @@ def checks_of_cache(cache: CacheUnderTest, page: int = 0) -> tuple[Check, ...]:
             "after each round of speculation the committed tokens are held, up to the capacity",
             lambda: [
                 *(speculative_rounds(seed, cache.capacity) for seed in range(ROUNDS)),
-                *(rejecting_rounds(drafts, cache.capacity) for drafts in REJECTED if drafts < most_drafts),
+                *(
+                    rounds(drafts, cache.capacity)
+                    for rounds in (rejecting_rounds, undone_rounds)
+                    for drafts in REJECTED
+                    if drafts < most_drafts
+                ),
             ],
         ),
     ]

@@ -363,6 +363,18 @@ def rejecting_rounds(drafts: int, capacity: int) -> tuple[Operation, ...]:
     return tuple(operations)
 
 
+def undone_rounds(drafts: int, capacity: int) -> tuple[Operation, ...]:
+    """Return rounds that append the drafts alone, crop all of them and append the token in their place.
+
+    So each crop removes a whole append. The cache grows by one token per round, until it holds ``capacity`` tokens.
+    """
+    operations: list[Operation] = []
+    for held in range(capacity - drafts):
+        tokens = tuple((held * 11 + place) % 1000 for place in range(drafts + 1))
+        operations += [("append", tokens[:-1]), ("crop", held), ("append", tokens[-1:])]
+    return tuple(operations)
+
+
 def copied_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation, ...]:
     """Return speculative rounds on a cache and on copies of it; a copy may replace the cache.
 
