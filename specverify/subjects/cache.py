@@ -210,7 +210,10 @@ def smaller(cache: CacheUnderTest, found: CacheDifference) -> CacheDifference:
         fewer = found.operations[:place] + found.operations[place + 1 :]
         possible = _possible(fewer) and (not cache.recurrent or undoes_last_append(fewer))
         possible = possible and _most_cropped(fewer) <= most
-        again = first_difference(cache, fewer) if possible else None
+        try:
+            again = first_difference(cache, fewer) if possible else None
+        except UnusableSubject:  # it does not begin with the first of the operations that are left
+            again = None
         if again is None:
             place += 1
         else:
