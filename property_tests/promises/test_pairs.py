@@ -267,6 +267,23 @@ def test_right_batches_of_unlike_kinds_hold(make):
     assert verdict(make, "batch").status == "holds"
 
 
+def one_generator_of_equal_seeds(s):
+    """Requests of one batch with equal seeds draw from one generator in turn."""
+
+    def decode(prompts, seeds):
+        generators = {seed: np.random.default_rng(seed) for seed in seeds}
+        pairs = zip(prompts, seeds, strict=True)
+        return [agreeing(after(s, prompt), generators[seed].random) for prompt, seed in pairs]
+
+    return Made(decode, batched=True)
+
+
+def test_a_generator_that_two_requests_of_one_seed_share_is_refuted():
+    refuted = verdict(one_generator_of_equal_seeds, "batch")
+    assert refuted.status == "refuted"
+    assert "in a batch beside one with the same seed" in str(refuted.counterexample)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", RIGHT_CUTS)
 def test_texts_whose_draws_belong_to_places_can_be_continued(name):

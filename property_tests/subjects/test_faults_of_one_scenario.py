@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from specverify.base.verdict import Status
 from specverify.checks import Conditions, check_named
 from specverify.laws.deep_scenarios import (
     AFTER_MANY_DRAFTS,
@@ -17,12 +18,13 @@ from specverify.laws.deep_scenarios import (
     BEHIND_A_WINDOW,
     LARGE_TOKENS,
     LATE_ROWS,
+    ONE_TOKEN,
 )
 from specverify.laws.scenarios import CONFIDENT
 from specverify.subjects.made_engine import made_subject
 from specverify.subjects.request_lists import ALIKE_IN_TURN
 from specverify.subjects.verifier import verifier_subject
-from specverify.testing import Made
+from specverify.testing import Made, check_engine
 
 LAW = check_named("law_is_target")
 WINDOW, LATE, PATIENCE, RING = 8, 16, 24, 5
@@ -146,6 +148,23 @@ def law_of(rules, right, name):
 
     (case,) = (case for case in LAW.cases(made_subject(make, "it")) if case.situation.name == name)
     return case.examine(Conditions(explained=False))
+
+
+def test_a_single_new_token_from_the_draft_is_refuted():
+    def make(scenario):
+        first = scenario.draft if scenario.horizon == 1 else scenario.target
+
+        def decode(prompt):
+            text = (*prompt, drawn(first(tuple(prompt))))
+            while len(text) < len(prompt) + scenario.horizon:
+                text += (drawn(scenario.target(text)),)
+            return text[len(prompt) :]
+
+        return decode
+
+    (refuted,) = check_engine(make, quick=True, on_fail=None, checks=["law_is_target"])
+    assert refuted.status is Status.REFUTED
+    assert ONE_TOKEN.name in str(refuted.counterexample)
 
 
 @pytest.mark.parametrize("fault", TWINS)

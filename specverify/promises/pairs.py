@@ -92,6 +92,9 @@ def _batch_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]
         yield _pair(seed, alone, last, f"a request alone, and in the last of {len(others) + 1} slots of a batch")
         first = pairing.make().texts((mine, *others), (seed, *neighbours), 3 * OTHER_STATE + seed)[0]
         yield _pair(seed, alone, first, f"a request alone, and in the first of {len(others) + 1} slots of a batch")
+        if pairing.seeds_each_row:
+            beside = pairing.make().texts((others[0], mine), (seed, seed), 6 * OTHER_STATE + seed)[-1]
+            yield _pair(seed, alone, beside, "a request alone, and in a batch beside one with the same seed")
     served = pairing.make()
     for other, own in zip(others, neighbours, strict=True):
         served.texts((other,), (own,), 4 * OTHER_STATE + seed)

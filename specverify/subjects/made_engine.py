@@ -32,7 +32,14 @@ from specverify.base.arguments import argument_error
 from specverify.base.default_limits import MOST_PROGRAMS
 from specverify.intercept.distributions import Forced
 from specverify.laws.certain_tables import few_after
-from specverify.laws.deep_scenarios import CARRIED, LONG_SCENARIOS, QUICK_OF_ENGINES, QUICK_SCENARIOS, WRITTEN_OUT
+from specverify.laws.deep_scenarios import (
+    CARRIED,
+    LONG_SCENARIOS,
+    ONE_TOKEN,
+    QUICK_OF_ENGINES,
+    QUICK_SCENARIOS,
+    WRITTEN_OUT,
+)
 from specverify.laws.draws import Replayed
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS, QUICK_ENDINGS
 from specverify.laws.enumeration import complete_law
@@ -138,6 +145,7 @@ SCENARIOS = (
     *(Scenario(("generic", "ties")[seed % 2], 3, (1, 0), 3, seed=seed, greedy=True) for seed in range(12, 24)),
     SECOND_ROUND,
     CONFIDENT,
+    ONE_TOKEN,
     Scenario("generic", 4, (3, 0), 2, seed=24),
 )
 """Small scenarios, because every path of a whole decode is followed; scenarios with one-hot targets have few paths.
