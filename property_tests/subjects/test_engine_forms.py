@@ -307,6 +307,16 @@ def in_chunks(core):
     return decode
 
 
+def in_one_list_of_chunks(core):
+    def decode(prompt):
+        chunk = []
+        for token in core.new(prompt):
+            chunk[:] = [token]
+            yield chunk
+
+    return decode
+
+
 def in_chunks_with_names_later(core):
     async def stream(prompt):
         for token in core.tokens(prompt):
@@ -425,7 +435,7 @@ ANSWERS = (
     behind_the_prompt_in_a_row, in_a_dict, in_a_named_tuple, in_a_data_class, in_a_request, with_a_length,
 )  # fmt: skip
 LATER = (
-    later, later_by_a_plain_function, later_and_seeded, one_by_one, one_by_one_later, in_chunks,
+    later, later_by_a_plain_function, later_and_seeded, one_by_one, one_by_one_later, in_chunks, in_one_list_of_chunks,
     in_chunks_with_names_later, without_an_end,
 )  # fmt: skip
 BATCHES = (

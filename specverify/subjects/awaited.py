@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import aclosing, closing, nullcontext
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from specverify.subjects.subject import UnusableSubject
 
 
@@ -53,12 +55,21 @@ def awaited(answer: Any, enough: Enough = lambda pieces: False) -> Any:
     return answer
 
 
+def _as_it_is_now(piece: Any) -> Any:
+    """Return a copy of ``piece`` if it is a list or an array, which a generator may use again for its next piece."""
+    if type(piece) is list:
+        return [_as_it_is_now(each) for each in piece]
+    if type(piece) is np.ndarray:
+        return piece.copy()
+    return piece.clone() if callable(getattr(piece, "clone", None)) else piece
+
+
 def _read(answer: Iterator[Any], enough: Enough) -> Stream:
     pieces: list[Any] = []
     ending: Any = closing(answer) if inspect.isgenerator(answer) else nullcontext()
     with ending:
         for piece in answer:
-            pieces.append(piece)
+            pieces.append(_as_it_is_now(piece))
             if enough(pieces):
                 return Stream(pieces)
     return Stream(pieces, ended=True)
@@ -73,7 +84,7 @@ async def _arrived(answer: Any, enough: Enough) -> Any:
     ending: Any = aclosing(answer) if inspect.isasyncgen(answer) else nullcontext()
     async with ending:
         async for piece in answer:
-            pieces.append(piece)
+            pieces.append(_as_it_is_now(piece))
             if enough(pieces):
                 return Stream(pieces)
     return Stream(pieces, ended=True)
