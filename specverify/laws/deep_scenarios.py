@@ -119,6 +119,16 @@ SIBLING_SCENARIOS: Final = tuple(Scenario(few_after(level + 1), 5, (0,), 4, seed
 """Scenarios with one open row, of five tokens, at one level of ``SIBLINGS_TREE``. After two rejected siblings p and q
 still have several possible tokens, so a fault in the test of one sibling at one level, or in the row that it leaves to
 the next sibling, changes the law."""
+THREE_SIBLINGS: Final = (-1, -1, -1)
+"""Parents of a tree with one level of three nodes."""
+ALL_UNCERTAIN: Final = Scenario(few_after(1), 5, (0,), 2, seed=30)
+"""Rows of five tokens for ``THREE_SIBLINGS``: in a sixth of the draws the test of each sibling may end either way, so a
+number that two of the tests share changes the law."""
+ONE_CHILD: Final = (-1, -1, 1)
+"""Parents of a tree whose second sibling has one child."""
+ONE_CHILD_SCENARIO: Final = Scenario(few_after(1, 2), 4, (0,), 3, seed=39)
+"""A scenario in which both levels of ``ONE_CHILD`` are open. The q of the child is its own row, whatever was left
+of the row of its parent."""
 TWIN_CHAINS: Final = (-1, -1, 0, 1, 2, 3, 4, 5)
 """Parents of a tree with two chains of four nodes."""
 ALIKE_CHAINS: Final = tuple(Scenario(planned(("saaaaaaa",)), 3, (1,), 7, seed=seed) for seed in (20, 1))
@@ -166,7 +176,19 @@ ONE_TOKEN: Final = Scenario("generic", 3, (0, 1), 1, seed=41)
 LARGE_TOKENS: Final = Scenario(CERTAIN, 300, (0,), 8, seed=2)
 """A scenario with tokens that do not fit in a byte."""
 QUICK_SCENARIOS: Final = frozenset(
-    (LEFT_OVER, MANY_LEFT, *CARRIED, TRUNCATED, *AFTER_A_BONUS, AFTER_REJECTIONS, RANKED[0], *ALIKE_CHAINS, CONFIDENT)
+    (
+        LEFT_OVER,
+        MANY_LEFT,
+        *CARRIED,
+        TRUNCATED,
+        *AFTER_A_BONUS,
+        AFTER_REJECTIONS,
+        RANKED[0],
+        *ALIKE_CHAINS,
+        ALL_UNCERTAIN,
+        ONE_CHILD_SCENARIO,
+        CONFIDENT,
+    )
 )
 """Scenarios in which every quick run compares the laws. Each shows faults that no other small scenario shows."""
 QUICK_OF_ENGINES: Final = frozenset(

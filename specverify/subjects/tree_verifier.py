@@ -47,12 +47,16 @@ from specverify.base.prefixes import common_length
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.deep_scenarios import (
     ALIKE_CHAINS,
+    ALL_UNCERTAIN,
     DEEP_TREE,
     LATE_SCENARIOS,
     LATE_TREE,
+    ONE_CHILD,
+    ONE_CHILD_SCENARIO,
     ONE_ROW_SCENARIOS,
     SIBLING_SCENARIOS,
     SIBLINGS_TREE,
+    THREE_SIBLINGS,
     TREE_SCENARIOS,
     TWIN_CHAINS,
     WIDE,
@@ -129,9 +133,9 @@ def tree_subject(verify: BareVerifier, name: str, form: Form, trees: tuple[Token
       examined in a batch of this tree alone.
     * Shapes in ``trees`` are also examined where their trees are whole: elsewhere a small vocabulary or horizon may cut
       them.
-    * If ``trees`` is None, six more shapes are examined: ``DEEP_TREE``, ``LATE_TREE``, ``WIDE_TREE``,
-      ``SIBLINGS_TREE``, ``TWIN_CHAINS``, and a single draft with p and q nearly equal. A shape on which ``verify``
-      raises is left out.
+    * If ``trees`` is None, eight more shapes are examined: ``DEEP_TREE``, ``LATE_TREE``, ``WIDE_TREE``,
+      ``SIBLINGS_TREE``, ``TWIN_CHAINS``, ``THREE_SIBLINGS``, ``ONE_CHILD``, and a single draft with p and q nearly
+      equal. A shape on which ``verify`` raises is left out.
     """
     drafting = DRAFTING[_drafts(form)]
     shapes = trees or (drafting.trees[1:2] if form.batched else drafting.trees)
@@ -177,6 +181,8 @@ def _deep(verify: BareVerifier, form: Form) -> Cases:
         (WIDE_TREE, (WIDE,)),
         (SIBLINGS_TREE, SIBLING_SCENARIOS),
         (TWIN_CHAINS, ALIKE_CHAINS),
+        (THREE_SIBLINGS, (ALL_UNCERTAIN,)),
+        (ONE_CHILD, (ONE_CHILD_SCENARIO,)),
         ((-1,), ONE_ROW_SCENARIOS),
     )
     made = ((_variant(verify, form, shape), where) for shape, where in deep)
