@@ -12,6 +12,7 @@ import sys
 import numpy as np
 import pytest
 
+from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.numpy import numpy_answered_by
 from specverify.intercept.python import random_answered_by
 from specverify.intercept.refusals import NeedsValue
@@ -306,3 +307,23 @@ def test_torch_is_not_imported():
     script = "import sys, specverify.intercept.numpy, specverify.intercept.python"
     script += "; assert 'specverify.intercept.symbolic.numbers' in sys.modules and 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+
+
+def looked_up(bounds):
+    """Return the outcomes of a lookup of one uniform in ``bounds``, and the number of draws on each path."""
+
+    def program(draws):
+        with answered_everywhere(draws):
+            return int(np.searchsorted(bounds, np.random.random(), side="right"))
+
+    return [(path.outcome, len(path.decisions)) for path in paths(program)]
+
+
+@pytest.mark.parametrize(("bounds", "place"), [([0.0, 1.0], 1), ([], 0), ([-1.0, 0.0], 2), ([1.0, 2.0], 0)])
+def test_a_lookup_that_the_interval_decides_is_no_draw(bounds, place):
+    assert looked_up(bounds) == [(place, 0)]
+
+
+def test_a_lookup_in_bounds_that_are_not_sorted_is_refused():
+    with pytest.raises(NeedsValue, match="not sorted"):
+        looked_up([2.0, 1.0])

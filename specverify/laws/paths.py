@@ -24,8 +24,9 @@ Outcome = TypeVar("Outcome")
 
 PROBES = 16
 """Number of random runs from which the number of paths is estimated."""
-FAR = 100
-"""Two random runs decide that a program has at most N paths if their estimates are at most N / FAR."""
+FAR, VERY_FAR = 100, 400
+"""Two random runs decide that a program has at most N paths if their estimates are at most N / FAR, and one run if its
+estimate is at most N / VERY_FAR."""
 
 
 class Path(NamedTuple, Generic[Outcome]):
@@ -349,9 +350,10 @@ def estimated_paths(
 
     Each of ``probes`` runs of ``program`` takes every branch with equal probability, by ``seed`` (Knuth 1975). If the
     first run meets no branch, the result is 1. ``most`` is a number with which the caller compares the result. If it is
-    given, runs are left out in two cases:
+    given, runs are left out in three cases:
 
     * The estimate exceeds ``most`` without them: the result is a lower bound of the estimate, greater than ``most``.
+    * The product is at most ``most`` / ``VERY_FAR`` in the first run: the result is this product.
     * The product is at most ``most`` / ``FAR`` in the first two runs: the result is the mean of these two.
     """
     check_integer(probes, "the number of probes")
@@ -364,6 +366,8 @@ def estimated_paths(
             return 1.0  # the first run met no branch
         if sum(products) / probes > most:
             break
+        if products[0] <= most / VERY_FAR < math.inf:
+            return products[0]
         if len(products) == 2 and max(products) <= most / FAR < math.inf:
             return sum(products) / 2
     return sum(products) / probes

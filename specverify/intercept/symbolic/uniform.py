@@ -33,6 +33,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from itertools import pairwise
+from operator import le
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -449,6 +450,11 @@ class Uniform:
         known = self.known
         look(self.draw)
         self._placed(place)
+        sure = None if known.place is not None or known.together is not None else _only_interval(bounds, known)
+        if sure is not None:
+            rounding.looked_up(1)
+            audit.record_comparison(known.questions, self.draw, bounds, None, place)
+            return sure
         cells = self._cells(bounds)
         edges = np.array(cells.ends)
         masses = np.diff([*map(known.share_below, edges.tolist())])
@@ -534,6 +540,16 @@ class Uniform:
         site = (*known.site, question, known.asked)
         note_constraint(site, constraint)
         return self.draws.categorical(pmf, site)
+
+
+def _only_interval(bounds: Sequence[float], known: Known) -> int | None:
+    """Return how many of ``bounds`` are at or below a uniform if its interval in ``known`` determines it, else None.
+
+    None also if the bounds are not sorted, or if one is NaN.
+    """
+    result = bisect_right(bounds, known.low)
+    is_only = result == len(bounds) or bounds[result] >= known.high
+    return result if is_only and all(map(le, bounds, [*bounds[1:], inf])) else None
 
 
 def look_up(draws: Draws, pmf: Any, site: Site, draw: Draw) -> int:
