@@ -6,7 +6,7 @@ Each list is for one kind of fault. The four tuples at the end of the module hav
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain
+from itertools import chain, count
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -78,6 +78,17 @@ def _conversation(scenario: Scenario) -> Requests:
     return Requests(scenario, _next_turns(scenario))
 
 
+def _conversation_of_blocks(length: int, seed: int) -> Requests:
+    """Return a conversation whose first text has ``length`` tokens and does not end with 0, as empty memory may.
+
+    The last token of an answer is not yet in the cache when the answer ends. ``seed`` selects the models: the first
+    ones from this seed on that give such a text.
+    """
+    prompt = _LONG[: length - _HORIZON]
+    texts = (_conversation(Scenario(CERTAIN, 4, prompt, _HORIZON, seed=seed + 1000 * again)) for again in count())
+    return next(requests for requests in texts if requests.others[0][length - 1] != 0)
+
+
 def _drafted(scenario: Scenario) -> Requests:
     """Return the request of ``scenario``, and one for each draft that is rejected in it.
 
@@ -141,6 +152,15 @@ def _swapped(prompt: Tokens, place: int) -> Tokens:
     return (*prompt[:place], prompt[place + 1], prompt[place], *prompt[place + 2 :])
 
 
+WHOLE_BLOCKS: Final = (
+    *(
+        Requests(Scenario(CERTAIN, 4, _LONG[:length], _HORIZON, seed=252), (_LONG[:length], _LONG[:length]))
+        for length in (4, 8, 12, 16, 32)
+    ),
+    *(_conversation_of_blocks(length, 253) for length in (8, 12, 16, 32)),
+)
+"""Requests after which all blocks of a prompt are cached: the same prompt again, and the next turn of a conversation
+whose first text fills its blocks."""
 ALIKE_IN_TURN: Final = (
     Requests(
         Scenario(CERTAIN, 4, (0, 1, 2, 3, 0), _HORIZON, seed=250), ((0, 3, 2, 3, 0), (0, 1, 0, 3, 0), (0, 2, 1, 3, 0))
@@ -366,7 +386,7 @@ TREES_WITH_ENDS: Final = tuple(
 trees are whole, and p is one-hot, so these engines have one path."""
 
 
-SINGLE: Final = (*IN_TURN, *ALIKE_IN_TURN, OPEN_BEHIND_OTHERS, MANY_IN_TURN)
+SINGLE: Final = (*IN_TURN, *WHOLE_BLOCKS, *ALIKE_IN_TURN, OPEN_BEHIND_OTHERS, MANY_IN_TURN)
 """For every engine that takes a prompt."""
 SINGLE_WITH_ENDS: Final = (*ENDING_IN_TURN, ENDED_CONVERSATIONS, ENDING_AT_THE_FIRST)
 """For those that also end texts at an end-of-sequence token."""
@@ -407,6 +427,7 @@ QUICK_PLANNED: Final = frozenset(
 )
 """The planned batches of the quick plan: the most effective ones."""
 QUICK: Final = QUICK_PLANNED | {
+    *WHOLE_BLOCKS,
     *ALIKE_IN_TURN,
     WITH_REJECTED_DRAFTS[-1],
     *MANY_ROWS,
