@@ -91,6 +91,29 @@ def test_a_draft_row_that_is_cached_for_another_request_is_refuted(key):
     assert key == "the text" or "of request" in "".join(verdict.counterexample.let)
 
 
+def kept_for_the_next_turn(s, size, unread):
+    """Serve conversations; blocks of ``size`` tokens are kept for drafts, with 0 for the last ``unread`` tokens."""
+    blocks = {}
+
+    def decode(prompt):
+        held = max((n for n in range(0, len(prompt), size) if prompt[:n] in blocks), default=0)
+        seen = blocks.get(prompt[:held], ())
+        read = lambda text, drafts, before: seen + (text + drafts)[held:]  # noqa: E731
+        new = engine(read, 3)(s._replace(prompt=prompt))()
+        text = prompt + new[:-1]
+        kept = text[: len(text) - unread] + (0,) * unread
+        blocks.update({text[:n]: kept[:n] for n in range(size, len(text) + 1, size)})
+        return new
+
+    return lambda prompt: decode(tuple(prompt))
+
+
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("unread", [0, 1])
+def test_a_block_that_the_draft_model_has_not_read_whole_is_refuted(size, unread):
+    assert found(lambda s: kept_for_the_next_turn(s, size, unread)).status == ("refuted" if unread else "holds")
+
+
 def trimmed(extra):
     """Return a factory of chains whose draft cache loses ``extra`` tokens at each rejection, for good."""
 

@@ -27,6 +27,7 @@ from specverify.laws.scenarios import Scenario, handed_task
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.call_arguments import takes_prompt
 from specverify.subjects.made_engine import Make, likeliest_trace, likeliest_traces, made_in, widened
+from specverify.subjects.request_lists import conversation
 from specverify.subjects.requests import Requests
 from specverify.subjects.subject import EngineProgram, KernelSetting, Trace
 
@@ -38,18 +39,22 @@ SCENARIOS: Final = (
     *(Scenario(CERTAIN, 4, prompt, 32, seed=251 + seed) for seed, prompt in enumerate(((0, 1, 2), (3, 1)))),
 )
 _PROMPT: Final = (0, 1, 2, 3, 2, 1) * 6
-_IN_TURN: Final = tuple(
-    Requests(Scenario(open_after(NEVER), 4, first, 8, seed=242 + seed), others)
-    for seed, (first, others) in enumerate(
-        (
-            (_PROMPT[:17], ((*_PROMPT[:16], 0), (*_PROMPT[:16], 3, 3), _PROMPT[:17])),
-            ((*_PROMPT[:4], 0), ((*_PROMPT[:4], 1), (*_PROMPT[:4], 3), (*_PROMPT[:4], 0, 2))),
-            (_PROMPT[:9], ((*_PROMPT[:8], 1), (*_PROMPT[:8], 0), (3, *_PROMPT[1:9]))),
-            ((2, 0), ((0, 2), (2, 0, 1), (2, 1))),
+_IN_TURN: Final = (
+    *(
+        Requests(Scenario(open_after(NEVER), 4, first, 8, seed=242 + seed), others)
+        for seed, (first, others) in enumerate(
+            (
+                (_PROMPT[:17], ((*_PROMPT[:16], 0), (*_PROMPT[:16], 3, 3), _PROMPT[:17])),
+                ((*_PROMPT[:4], 0), ((*_PROMPT[:4], 1), (*_PROMPT[:4], 3), (*_PROMPT[:4], 0, 2))),
+                (_PROMPT[:9], ((*_PROMPT[:8], 1), (*_PROMPT[:8], 0), (3, *_PROMPT[1:9]))),
+                ((2, 0), ((0, 2), (2, 0, 1), (2, 1))),
+            )
         )
-    )
+    ),
+    *(conversation(Scenario(open_after(NEVER), 4, _PROMPT[:length], 8, seed=246)) for length in (2, 3, 5, 8, 9)),
 )
-"""Requests in turn: prompts that differ in the first token after 16, 8, 4 or one common tokens, and longer ones."""
+"""Requests in turn: prompts that differ in the first token after 16, 8, 4 or one common tokens, and longer ones; and
+conversations, whose next turns begin with a text of which the draft model has read one token less than the target."""
 _BEYOND: Final = 64
 """Number of tokens after the horizon that a last round may draft."""
 _LONGEST_ROUND: Final = 40

@@ -154,7 +154,8 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
     """Return the cases of a check that the quick plan examines for this ``kind`` of subject.
 
     * If the plan lists the kind and the check: the listed cases.
-    * If the plan lists only the kind: cases that it lists for the check ``law_is_target``, and evenly spaced ones.
+    * If the plan lists only the kind: cases that it lists for the check ``law_is_target``, and evenly spaced ones; all
+      of them if they are at most ``MOST_CASES``.
     * If the plan does not list the kind: cases chosen by ``_without_plan``.
 
     If none of them is among ``cases``, evenly spaced cases are chosen. Long decodes, and tables of engines with few
@@ -294,8 +295,11 @@ def _names_of_others(cases: Sequence[Case], plan: Mapping[str, Sequence[CaseName
     """Return the names of cases to examine for a check that the plan does not list.
 
     They are cases of the plan's list for the check ``law_is_target``, followed by evenly spaced ones; all are among
-    ``cases``, the cases of the check. ``plan`` maps each listed check to the names of its cases.
+    ``cases``, the cases of the check. If these are few, all are examined. ``plan`` maps each listed check to the names
+    of its cases.
     """
+    if len(cases) <= MOST_CASES:
+        return [*map(name_of_case, cases)]
     names = {name_of_case(case) for case in cases}
     mine = [name for name in plan["law_is_target"] if name in names]
     return [*mine[:FEW_CASES], *map(name_of_case, spread(cases, FEW_CASES))]

@@ -62,13 +62,13 @@ The entry of a draft rejected there is in a block that the next turn of the conv
 
 
 def _next_turns(scenario: Scenario) -> tuple[Tokens, Tokens]:
-    """Return the prompts of two follow-ups of the request of ``scenario``, as in ``_conversation``."""
+    """Return the prompts of two follow-ups of the request of ``scenario``, as in ``conversation``."""
     (answer,) = target_law(handed_task(scenario, rational=False), scenario.prompt)
     last = scenario.prompt + answer
     return (*last, 1), (*last[:-1], (last[-1] + 1) % scenario.vocabulary, 0)
 
 
-def _conversation(scenario: Scenario) -> Requests:
+def conversation(scenario: Scenario) -> Requests:
     """Return three requests in ``scenario``: one with its prompt, and two follow-ups, to expose stale cache entries.
 
     The prompt of a follow-up is the first prompt, its answer and one token. In the second follow-up the last token of
@@ -85,7 +85,7 @@ def _conversation_of_blocks(length: int, seed: int) -> Requests:
     ones from this seed on that give such a text.
     """
     prompt = _LONG[: length - _HORIZON]
-    texts = (_conversation(Scenario(CERTAIN, 4, prompt, _HORIZON, seed=seed + 1000 * again)) for again in count())
+    texts = (conversation(Scenario(CERTAIN, 4, prompt, _HORIZON, seed=seed + 1000 * again)) for again in count())
     return next(requests for requests in texts if requests.others[0][length - 1] != 0)
 
 
@@ -131,8 +131,8 @@ IN_TURN: Final = (
         for number, (first, others) in enumerate(_TURNS)
         for again in range(2)
     ),
-    *(_conversation(Scenario(CERTAIN, 4, prompt, _HORIZON, seed=60)) for prompt in ((0,), (0, 1, 2, 3, 0))),
-    *map(_conversation, _REJECTED_AT_ENDS),
+    *(conversation(Scenario(CERTAIN, 4, prompt, _HORIZON, seed=60)) for prompt in ((0,), (0, 1, 2, 3, 0))),
+    *map(conversation, _REJECTED_AT_ENDS),
     *WITH_REJECTED_DRAFTS,
     *(
         Requests(Scenario(open_after(len(first) + 1), 3, first, 3, seed=61), others)
