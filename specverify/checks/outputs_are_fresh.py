@@ -1,15 +1,15 @@
 """The result of a call stays unchanged: later calls do not write to the same buffer.
 
-Callers keep results: of one row while the next is decided, of one step while another runs. So the results of many calls
-are kept and compared after the last call. A result that is a view of its caller's arrays, as slices are, is no fault
-but a note.
+Callers keep results: of one row while the next is decided, of one step or request while another runs. So the results of
+many calls are kept and compared after the last call. A result of a verifier that is a view of its caller's arrays, as
+slices are, is no fault but a note.
 """
 
 from __future__ import annotations
 
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks.check import Check, Conditions
-from specverify.checks.inputs_unchanged import SHAPES
+from specverify.checks.inputs_unchanged import SHAPES, kept_by_caller
 from specverify.checks.verifier_calls import CalledVerifier, after_calls, called_in, examine_calls
 
 
@@ -24,8 +24,11 @@ def examine(called: CalledVerifier, _: Conditions) -> Examination:
 
 CHECK = Check(
     name="outputs_are_fresh",
-    summary="an answer of a verifier is not changed by later calls",
+    summary="an answer is not changed by later calls",
     claim=None,
     evidence=Evidence.EQUAL,
-    examines=(called_in(lambda scenario: scenario.shape in SHAPES, examine),),
+    examines=(
+        kept_by_caller(lambda kept: kept.answers, "every answer is afterwards what it was"),
+        called_in(lambda scenario: scenario.shape in SHAPES, examine),
+    ),
 )

@@ -56,11 +56,12 @@ from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened
 from specverify.subjects.engine_forms import UNLIKE_PROMPTS, EngineForm, ProbedCall, form_of_calls
 from specverify.subjects.observer import Observer
 from specverify.subjects.rank_groups import ALONE, Group
-from specverify.subjects.request_lists import ListedRequests, requests_for, requests_of_trees
+from specverify.subjects.request_lists import KEPT, KEPT_BATCHES, ListedRequests, requests_for, requests_of_trees
 from specverify.subjects.requests import (
     Requests,
     each_text,
     joined,
+    kept_objects,
     law_of_all,
     may_be_empty,
     served,
@@ -72,6 +73,8 @@ from specverify.subjects.subject import (
     FIRST_LOOK,
     EngineProgram,
     FewPaths,
+    KeptObjects,
+    KeptRequests,
     LongDecode,
     NothingAllowed,
     SampledSetting,
@@ -316,6 +319,8 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
     requests = [each._replace(requests=_widened_requests(make, each.requests)) for each in served]
     of_trees = requests_of_trees(first.speculative, batched=first.batched, stops=first.stops)
     trees = [ListedRequests(_widened_requests(make, each), in_quick=True) for each in of_trees]
+    single = KEPT if takes_prompt(first.speculative) else ()
+    kept = [_widened_requests(make, each) for each in (KEPT_BATCHES if first.batched else single)]
     may_be_greedy = first.plain is not None and first.allowed is None
     quick = frozenset(map(wide, (*QUICK_SCENARIOS, *QUICK_OF_ENGINES, *QUICK_ENDINGS)))
 
@@ -369,6 +374,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
             *if_few(map(wide, TABLES_OF_ONE_PATH) if may_be_greedy else (), 1),
             *if_few(in_each(TABLES_OF_FEW_PATHS), MOST_OF_FEW),
             *_if_few_paths([_serving(make, each, first) for each in trees if may_serve(each)], MOST_OF_FEW),
+            *(_kept(make, each) for each in kept if in_each(each.each) == [*each.each]),
             _sampled_in(make, widest),
         ),
     )
@@ -470,6 +476,18 @@ def _serving(make: Make, listed: ListedRequests, like: Made) -> EngineProgram:
         tokens=sum(scenario.horizon for scenario in requests.each),
         probe=partial(_probe, make, like._replace(observer=None)),
     )
+
+
+def _kept(make: Make, requests: Requests) -> KeptRequests:
+    return KeptRequests(f"{requests.name}, its own random numbers", partial(_objects_kept, make, requests))
+
+
+def _objects_kept(make: Make, requests: Requests) -> KeptObjects:
+    """Serve ``requests`` by an engine of ``make``; return which of the caller's objects it changed."""
+    form = form_in(make, "speculative")
+    with seeded(0), run_seeds():
+        made = made_in(in_turn(make), requests.scenario)
+        return kept_objects(requests, made.speculative, batched=made.batched, form=form)
 
 
 def _serving_one(

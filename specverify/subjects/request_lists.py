@@ -413,6 +413,9 @@ BATCHED_WITH_ENDS: Final = (
     MANY_ENDING_ROWS,
 )
 """For those that also end texts at an end-of-sequence token."""
+KEPT: Final = (Requests(Scenario(CERTAIN, 4, (0, 1), 3, seed=254), ((1, 0), (0, 1, 2), (2,), (1, 0))),)
+"""Requests by a caller who keeps the objects of its prompts and of the answers."""
+KEPT_BATCHES: Final = (KEPT[0]._replace(others=(*KEPT[0].others, (3, 1, 0)), at_once=True, rows=2),)
 PLANNED: Final = frozenset(PLANNED_AT_ONCE + PLANNED_ENDING)
 """Batches by a plan (``batch_plans``)."""
 QUICK_PLANNED: Final = frozenset(

@@ -15,8 +15,11 @@ row in that slot.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import product
 from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from specverify.intercept.streams import begin_request
 from specverify.laws.scenarios import Scenario
@@ -25,9 +28,9 @@ from specverify.reference.validation import shown
 from specverify.subjects.awaited import awaited
 from specverify.subjects.call_arguments import takes_prompt, takes_seed
 from specverify.subjects.engine import tokens_of
-from specverify.subjects.engine_answers import expected_rows, new_tokens, read_answer_rows
+from specverify.subjects.engine_answers import elements_of_row, expected_rows, new_tokens, read_answer_rows
 from specverify.subjects.engine_forms import PLAIN_FORM, EngineForm
-from specverify.subjects.subject import UnusableSubject
+from specverify.subjects.subject import KeptObjects, UnusableSubject
 
 
 class Requests(NamedTuple):
@@ -92,10 +95,30 @@ def texts_of(
     and whether rows begin with them. ``horizon`` is the number of new tokens, and ``eos`` are the end tokens. Raises
     ``UnusableSubject`` if the result does not have one row for each prompt.
     """
+    given = [form.give(prompt) for prompt in prompts]
+    answer = _answered(decode, given, prompts, batched=batched, form=form, horizon=horizon)
+    return _rows_in(answer, prompts, batched=batched, form=form, horizon=horizon, eos=eos)
+
+
+def _answered(
+    decode: Callable[..., Any],
+    given: list[Any],
+    prompts: Sequence[Tokens],
+    *,
+    batched: bool,
+    form: EngineForm,
+    horizon: int,
+) -> Any:
+    """Return the answer of one call that passes the ``prompts`` as the objects ``given``."""
     wanted = horizon + (max(map(len, prompts)) if form.in_front else 0)
     enough = form.is_enough(wanted) if horizon and not batched else _never
-    given = [form.give(prompt) for prompt in prompts]
-    answer = awaited(decode(given) if batched else decode(*given) if takes_prompt(decode) else decode(), enough)
+    return awaited(decode(given) if batched else decode(*given) if takes_prompt(decode) else decode(), enough)
+
+
+def _rows_in(
+    answer: Any, prompts: Sequence[Tokens], *, batched: bool, form: EngineForm, horizon: int, eos: Tokens
+) -> list[Any]:
+    """Return the row of new tokens for each prompt in ``answer``, as ``texts_of`` does."""
     result = read_answer_rows(answer, len(prompts)) if batched else read_answer_rows(answer)
     if len(result.rows) != len(prompts) or (batched and not result.several):
         raise UnusableSubject(f"it returned {shown(answer)}, {expected_rows(len(prompts) if batched else None)}")
@@ -181,6 +204,51 @@ def served_each(
         _refuse_padding(texts, eos if requests.at_once else ())
         result += texts
     return tuple(text[:horizon] for text in result)
+
+
+def kept_objects(
+    requests: Requests, decode: Callable[[Any], Any], *, batched: bool, form: EngineForm = PLAIN_FORM
+) -> KeptObjects:
+    """Serve ``requests`` by an engine; return which prompts and answers of the caller have changed after the last one.
+
+    The parameters are those of ``served``.
+    """
+    scenario, kept, prompts_changed, answers_changed = requests.scenario, list[Any](), list[str](), list[str]()
+    for prompts in requests.batches([each.prompt for each in requests.each]):
+        given = [form.give(prompt) for prompt in prompts]
+        objects = list(given)
+        answer = _answered(decode, given, prompts, batched=batched, form=form, horizon=scenario.horizon)
+        read = partial(
+            _tokens_in, answer, prompts, batched=batched, form=form, horizon=scenario.horizon, eos=scenario.eos
+        )
+        if len(given) != len(objects):
+            prompts_changed.append(f"the list of {len(objects)} prompts has {len(given)} after the call")
+        prompts_changed += [
+            f"the prompt {prompt} is {found} after the call"
+            for prompt, found in zip(prompts, map(_ids_in, objects), strict=True)
+            if found != prompt
+        ]
+        kept.append((prompts, read, read()))
+    for prompts, read, before in kept:
+        try:
+            after = read()
+        except UnusableSubject:
+            after = [()] * len(prompts)
+        answers_changed += [
+            f"the answer {told} to the prompt {prompt} is {now} after a later call"
+            for prompt, told, now in zip(prompts, before, after, strict=True)
+            if told != now
+        ]
+    return KeptObjects(tuple(prompts_changed), tuple(answers_changed), len(kept))
+
+
+def _tokens_in(answer: Any, prompts: Sequence[Tokens], **how: Any) -> list[Tokens]:
+    return [tuple(map(int, elements_of_row(row))) for row in _rows_in(answer, prompts, **how)]
+
+
+def _ids_in(prompt: Any) -> Tokens:
+    """Return the token ids in ``prompt``, an object that a prompt was passed as."""
+    return tuple(int(token) for token in np.asarray(prompt).reshape(-1).tolist())
 
 
 def _refuse_padding(rows: list[Tokens], eos: Tokens) -> None:

@@ -373,6 +373,25 @@ class GivenCall(NamedTuple):
     open: Callable[[], OpenedCall]
 
 
+class KeptObjects(NamedTuple):
+    """What an engine changed of the objects of its caller, in words: prompts, and answers after a later call."""
+
+    prompts: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    calls: int = 0
+    """The number of calls that were made."""
+
+
+class KeptRequests(NamedTuple):
+    """Requests to an engine by a caller who keeps all prompts that it passed and all answers that it received.
+
+    ``name`` is their name in reports. ``serve()`` calls the engine, which draws its own random numbers.
+    """
+
+    name: str
+    serve: Callable[[], KeptObjects]
+
+
 def emitted_by(call: OpenedCall, draws: Draws) -> Tokens:
     """Return the tokens of a call; a last token that was never read is drawn with ``draws``."""
     ending = call.run(draws)
@@ -381,9 +400,13 @@ def emitted_by(call: OpenedCall, draws: Draws) -> Tokens:
     return (*ending.tokens, ending.values[draws.categorical(ending.masses, ("last token",))].item())
 
 
-SubjectSituation: TypeAlias = Variant | EngineProgram | LongDecode | FewPaths | SampledSetting | SampledPair | GivenCall
+SubjectSituation: TypeAlias = (
+    Variant | EngineProgram | LongDecode | FewPaths | SampledSetting | SampledPair | GivenCall | KeptRequests
+)
 """One situation of a subject."""
-Kind = TypeVar("Kind", Variant, EngineProgram, LongDecode, FewPaths, SampledSetting, SampledPair, GivenCall)
+Kind = TypeVar(
+    "Kind", Variant, EngineProgram, LongDecode, FewPaths, SampledSetting, SampledPair, GivenCall, KeptRequests
+)
 
 
 class Subject(NamedTuple):
@@ -515,6 +538,14 @@ class KernelSetting(NamedTuple):
 
 
 Situation: TypeAlias = (
-    InScenario | EngineProgram | LongDecode | FewPaths | SampledSetting | SampledPair | KernelSetting | GivenCall
+    InScenario
+    | EngineProgram
+    | LongDecode
+    | FewPaths
+    | SampledSetting
+    | SampledPair
+    | KernelSetting
+    | GivenCall
+    | KeptRequests
 )
 """The argument of a check's examination: a situation of a subject, a variant together with a scenario."""
