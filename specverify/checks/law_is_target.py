@@ -19,10 +19,9 @@ from specverify.subjects.subject import EngineProgram, FewPaths, InScenario, Var
 
 MANY_PATHS = "it has many paths in each of its tables"
 LIKE_PLAIN = (
-    "{name}: its rows have other laws than in calls of their own, and they have the same laws without speculation, so "
-    "speculation does not change them. If each row has parameters of its own, return Made(..., parameters=[...]), "
-    "whose elements are passed to the rows; else a row depends on its place or on the other rows, without speculation "
-    "too"
+    "{name}: its rows have other laws than in calls of their own, with speculation and without it alike: a row depends "
+    "on its place or on the other rows, and speculation does not change that. If it should, because rows have "
+    "parameters of their own, return Made(..., parameters=[...]), whose elements are passed to the rows"
 )
 
 

@@ -240,7 +240,10 @@ class _Reader:
         if not moved and not unread:
             values, masses = np.arange(len(draw.pmf)), draw.pmf
         elif len(followed) < np.count_nonzero(draw.pmf) and not unread:
-            unread = f"what comes of the outcome of {draw.site[0]} is known for {len(followed)} of its outcomes"
+            unread = (
+                f"what comes of the outcome of {draw.site[0]} is known for {len(followed)} of its "
+                f"{np.count_nonzero(draw.pmf)} outcomes, too many to follow: pass cases of fewer tokens too"
+            )
         share = float(masses.sum() / draw.pmf.sum()) if any(isinstance(result, str) for result in problems) else 1.0
         return read._replace(
             values=values,
