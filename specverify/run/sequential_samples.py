@@ -256,7 +256,8 @@ def _of_reference(name: str, plan: SamplingPlan, reference: Sampler, seeds: Iter
     pilot = [row for size in _pieces(number, plan.largest_call) for row in drawn(reference, next(seeds), size)]
     counts = Counter(pilot)
     shares = np.array(list(counts.values())) / len(pilot)
-    needed = 2 * samples_to_hold(shares, plan.tv, plan.alarm / 2, MOST_SAMPLES)
+    # twice for the variance of two samplers, and once more for the rare outcomes, which count in both bounds
+    needed = 3 * samples_to_hold(shares, plan.tv, plan.alarm / 2, MOST_SAMPLES)
     most = plan.most_samples or _planned(needed)
     chosen = plan_reference(pilot, alarm=plan.alarm / 3, error=plan.alarm, tv=plan.tv, most_samples=most)
     cell = cells_of(list(counts), shares.tolist())

@@ -405,8 +405,8 @@ cases are tried until one can.
 
 The law of the text is also compared in fifteen scenarios (`QUICK_SCENARIOS`) and, for engines, in six more
 (`QUICK_OF_ENGINES`), in some batches and in three texts with an end that no list contains. An engine that draws little
-or nothing decodes in many more pairs of models, where it has few paths. For verifiers the law is also compared in a
-round of their largest number of drafts, the last of which are random.
+or nothing decodes in many more pairs of models, alone and in batches, where it has few paths. For verifiers the law is
+also compared in a round of their largest number of drafts, the last of which are random.
 
 **How the list was chosen.** A program added one case after the other. In each step it took the case that refutes the
 most remaining bugs per run. A bug remains until two cases of the list refute it (or one, if no second case does). The
