@@ -92,17 +92,6 @@ def _with_copies(capacity: int) -> Iterable[tuple[Operation, ...]]:
     yield from (copied_rounds(seed, capacity) for seed in range(ROUNDS))
 
 
-def _check(
-    cache: CacheUnderTest,
-    name: str,
-    summary: str,
-    sequences: Sequences,
-    examine: Callable[..., Examination] | None = None,
-) -> Check:
-    examined = of_names({name: partial(examine or _examine, cache, sequences, summary)})
-    return Check(name, summary, None, Evidence.EQUAL, (examined,))
-
-
 def _examine(cache: CacheUnderTest, sequences: Sequences, summary: str, conditions: Conditions) -> Examination:
     number = operations = 0
     for sequence in sequences():
@@ -126,3 +115,14 @@ def _examine_appends(cache: CacheUnderTest, sequences: Sequences, summary: str, 
     result = _examine(cache, sequences, summary, conditions)
     noted = not result.failed and cache.fork is None and callable(getattr(cache.make(), "fork", None))
     return result._replace(figures={"notes": [COPIES_NOT_EXAMINED]}) if noted else result
+
+
+def _check(
+    cache: CacheUnderTest,
+    name: str,
+    summary: str,
+    sequences: Sequences,
+    examine: Callable[..., Examination] = _examine,
+) -> Check:
+    examined = of_names({name: partial(examine, cache, sequences, summary)})
+    return Check(name, summary, None, Evidence.EQUAL, (examined,))
