@@ -183,4 +183,6 @@ def test_neither_a_constraint_nor_a_large_vocabulary_makes_these_tables_expensiv
 
     assert len(tables(constrained)) == len(TABLES_OF_FEW_PATHS)
     assert len(tables(WithVocabulary(greedy(), 1000))) == 0
+    large = made_subject(WithVocabulary(drafting_trees(stops=True), 1000), "it").situations
+    assert not any(isinstance(item, FewPaths) for item in large)
     assert len(tables(WithVocabulary(greedy(), 6))) == len(TABLES_OF_ONE_PATH + TABLES_OF_FEW_PATHS)

@@ -56,7 +56,7 @@ from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened
 from specverify.subjects.engine_forms import UNLIKE_PROMPTS, EngineForm, ProbedCall, form_of_calls
 from specverify.subjects.observer import Observer
 from specverify.subjects.rank_groups import ALONE, Group
-from specverify.subjects.request_lists import KEPT, KEPT_BATCHES, ListedRequests, requests_for, requests_of_trees
+from specverify.subjects.request_lists import ListedRequests, requests_for, requests_kept, requests_of_trees
 from specverify.subjects.requests import (
     Requests,
     each_text,
@@ -318,9 +318,8 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
     served = requests_for(first.speculative, batched=first.batched, stops=first.stops, rows=sizes.rows)
     requests = [each._replace(requests=_widened_requests(make, each.requests)) for each in served]
     of_trees = requests_of_trees(first.speculative, batched=first.batched, stops=first.stops)
-    trees = [ListedRequests(_widened_requests(make, each), in_quick=True) for each in of_trees]
-    single = KEPT if takes_prompt(first.speculative) else ()
-    kept = [_widened_requests(make, each) for each in (KEPT_BATCHES if first.batched else single)]
+    trees = [_widened_requests(make, each) for each in of_trees]
+    kept = [_widened_requests(make, each) for each in requests_kept(first.speculative, batched=first.batched)]
     may_be_greedy = first.plain is not None and first.allowed is None
     quick = frozenset(map(wide, (*QUICK_SCENARIOS, *QUICK_OF_ENGINES, *QUICK_ENDINGS)))
 
@@ -335,12 +334,20 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
             for one, scenario in zip(programs, scenarios, strict=True)
         ]
 
-    def may_serve(listed: ListedRequests) -> bool:
-        return in_each(listed.requests.each) == [*listed.requests.each]
+    def may_serve(requests: Requests) -> bool:
+        return in_each(requests.each) == [*requests.each]
+
+    def is_small(scenario: Scenario) -> bool:
+        return scenario.vocabulary <= SMALL_VOCABULARY
 
     def if_few(scenarios: Iterable[Scenario], most: int) -> list[FewPaths]:
-        small = (scenario for scenario in scenarios if scenario.vocabulary <= SMALL_VOCABULARY)
-        return _if_few_paths([_program(make, scenario, first) for scenario in small], most)
+        return _if_few_paths([_program(make, scenario, first) for scenario in filter(is_small, scenarios)], most)
+
+    whole_trees = [
+        _serving(make, ListedRequests(each, in_quick=True), first)
+        for each in trees
+        if is_small(each.scenario) and may_serve(each)
+    ]
 
     return Subject(
         name=name,
@@ -369,12 +376,12 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
                 for place in range(1, min(_number_of_parameters(make, wide(SCENARIOS[0])), MOST_PARAMETERS))
                 for program in with_other_parameters(place)
             ),
-            *(_serving(make, each, first) for each in requests if may_serve(each)),
+            *(_serving(make, each, first) for each in requests if may_serve(each.requests)),
             *(_long_decode(make, wide(scenario), first) for scenario in (MANY_DRAWS,) * (first.allowed is None)),
             *if_few(map(wide, TABLES_OF_ONE_PATH) if may_be_greedy else (), 1),
             *if_few(in_each(TABLES_OF_FEW_PATHS), MOST_OF_FEW),
-            *_if_few_paths([_serving(make, each, first) for each in trees if may_serve(each)], MOST_OF_FEW),
-            *(_kept(make, each) for each in kept if in_each(each.each) == [*each.each]),
+            *_if_few_paths(whole_trees, MOST_OF_FEW),
+            *(_kept(make, each) for each in kept if may_serve(each)),
             _sampled_in(make, widest),
         ),
     )

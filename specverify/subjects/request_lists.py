@@ -413,9 +413,9 @@ BATCHED_WITH_ENDS: Final = (
     MANY_ENDING_ROWS,
 )
 """For those that also end texts at an end-of-sequence token."""
-KEPT: Final = (Requests(Scenario(CERTAIN, 4, (0, 1), 3, seed=254), ((1, 0), (0, 1, 2), (2,), (1, 0))),)
+KEPT: Final = Requests(Scenario(CERTAIN, 4, (0, 1), 3, seed=254), ((1, 0), (0, 1, 2), (2,), (1, 0)))
 """Requests by a caller who keeps the objects of its prompts and of the answers."""
-KEPT_BATCHES: Final = (KEPT[0]._replace(others=(*KEPT[0].others, (3, 1, 0)), at_once=True, rows=2),)
+KEPT_BATCHES: Final = KEPT._replace(others=(*KEPT.others, (3, 1, 0)), at_once=True, rows=2)
 PLANNED: Final = frozenset(PLANNED_AT_ONCE + PLANNED_ENDING)
 """Batches by a plan (``batch_plans``)."""
 QUICK_PLANNED: Final = frozenset(
@@ -489,3 +489,13 @@ def requests_of_trees(decode: Callable[..., Any], *, batched: bool, stops: bool)
     if not (batched or takes_prompt(decode)):
         return ()
     return TREES_IN_TURN + TREES_AT_ONCE * batched + TREES_WITH_ENDS * (batched and stops)
+
+
+def requests_kept(decode: Callable[..., Any], *, batched: bool) -> tuple[Requests, ...]:
+    """Return the requests for the engine call ``decode`` by a caller who keeps all prompts and answers.
+
+    ``batched`` states whether it takes several prompts. Returns () for an engine that takes no prompt.
+    """
+    if batched:
+        return (KEPT_BATCHES,)
+    return (KEPT,) if takes_prompt(decode) else ()
