@@ -69,13 +69,25 @@ class Reuse(NamedTuple):
     noise: bool = False
 
 
+class DrawRecord(NamedTuple):
+    """What later draws and comparisons need of a ``Draw``: its call and line, the line alone, and its ``source``.
+
+    Each draw has one record, which identifies it. A record has no reference to the state of the generator, as the draw
+    has: so nothing refers to itself, and the memory of a run is free as soon as the run ends.
+    """
+
+    name: str
+    place: str
+    source: Hashable
+
+
 class Origin:
     """One state of a random generator, with the draws that were made from it."""
 
     def __init__(self, state: Hashable = None) -> None:
         """Start without draws from the generator state ``state``; None stands for an unknown state."""
         self.state = state
-        self.looked_at: list[Draw] = []
+        self.looked_at: list[DrawRecord] = []
         self.shared: dict[Hashable, Any] = {}
         """Way of drawing -> the value of all draws made from this state in that way."""
         self.lookups: dict[Hashable, list[tuple[Any, int]]] = {}
@@ -85,7 +97,7 @@ class Origin:
 class Draw:
     """One draw: its site (call and line) and, if known, the state of the generator before it (``origin``)."""
 
-    __slots__ = ("origin", "races", "site", "source", "way")
+    __slots__ = ("_record", "origin", "races", "site", "source", "way")
 
     def __init__(
         self,
@@ -106,6 +118,14 @@ class Draw:
         """
         self.site, self.origin, self.way, self.races = site, origin, way, races
         self.source = way if source is None else source
+        self._record: DrawRecord | None = None
+
+    @property
+    def record(self) -> DrawRecord:
+        """Return the record that identifies this draw."""
+        if self._record is None:
+            self._record = DrawRecord(self.name, self.place, self.source)
+        return self._record
 
     @property
     def looks_up(self) -> bool:
@@ -154,11 +174,11 @@ class Draw:
         must be refused if this other draw has another ``source``: the two draws then use different numbers of the
         generator, and how their outcomes depend on each other is unknown.
         """
-        if self.origin is None or self.origin.looked_at == [self]:
+        if self.origin is None:
             return ""
-        others = [other for other in self.origin.looked_at if other is not self]
+        others = [other for other in self.origin.looked_at if other is not self.record]
         if len(others) == len(self.origin.looked_at):
-            self.origin.looked_at.append(self)
+            self.origin.looked_at.append(self.record)
         for other in others:
             same = f"{other.name} draws twice from one state of its generator"
             two = f"{other.name} and {self.name} draw from one state of a generator"
@@ -187,7 +207,7 @@ class AnsweredQuestion(NamedTuple):
     the number lies afterwards.
     """
 
-    draw: Draw
+    draw: DrawRecord
     place: str
     cell: Cell
 
@@ -263,21 +283,21 @@ def record_comparison(
     if audit is None:
         return
     where = where or caller()
-    edges = [edge for earlier in questions if earlier.draw is draw for edge in (earlier.cell.low, earlier.cell.high)]
+    asked = [earlier for earlier in questions if earlier.draw is draw.record]
+    edges = [edge for earlier in asked for edge in (earlier.cell.low, earlier.cell.high)]
     inner = [
         threshold
         for threshold in thresholds
         if ROUNDING < threshold < 1 - ROUNDING and not any(abs(threshold - edge) <= ROUNDING for edge in edges)
     ]  # a threshold that was asked before repeats a question: (c > u).any() in front of (c > u).argmax()
-    for earlier in questions:
-        if earlier.draw is draw:
-            key = (draw.name, earlier.place, where, earlier.cell.answer)
-            sides = audit.sides.setdefault(key, set())
-            sides.update(_sides(earlier.cell, inner, drawn=cell is not None))
-            if len(sides) == 2:
-                _decides_twice(draw, earlier.place, where)
+    for earlier in asked:
+        key = (draw.name, earlier.place, where, earlier.cell.answer)
+        sides = audit.sides.setdefault(key, set())
+        sides.update(_sides(earlier.cell, inner, drawn=cell is not None))
+        if len(sides) == 2:
+            _decides_twice(draw, earlier.place, where)
     if cell is not None and inner:
-        questions.append(AnsweredQuestion(draw, where, cell))
+        questions.append(AnsweredQuestion(draw.record, where, cell))
 
 
 def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bool, drawn: bool, place: str) -> str:
@@ -371,7 +391,7 @@ def raced(racers: Sequence[Racer], where: str = "") -> None:
             _decides_twice(racer.draw, where, where, noise=True)
         if racer.before and reweighted:
             _decides_twice(racer.draw, racer.before.place, where, noise=True)
-        if racer.questions and racer.questions[0].draw is racer.draw:
+        if racer.questions and racer.questions[0].draw is racer.draw.record:
             _decides_twice(racer.draw, racer.questions[0].place, where, noise=True)
 
 

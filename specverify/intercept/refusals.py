@@ -234,7 +234,7 @@ def open_block() -> Iterator[Block]:
             raise
         raise block.refusals[0] from error
     finally:
-        block.over = True
+        block.end()
         RUNS.blocks.remove(block)
     if block.refusals:
         raise block.refusals[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from specverify.checks.explaining.engine_paths import PathDraw
+from specverify.checks.explaining.engine_paths import OF_A_COIN, PathDraw, draws_of
 from specverify.checks.explaining.round_rules import Row
 from specverify.laws.draws import Decision
 from specverify.reference import LanguageModel, Tokens
@@ -108,15 +108,19 @@ class Reading(NamedTuple):
 
 
 def items_of_decisions(decisions: Sequence[Decision]) -> list[PathDraw]:
-    """Return the decisions of a decoder that labels its draws, as path draws; those labelled "accept" become coins."""
-    items = []
-    for number, decision in enumerate(decisions):
-        weights = tuple(float(weight) for weight in decision.weights)
-        before = tuple(other.outcome for other in decisions[:number])
-        name = str(decision.site[0] if decision.site else "a draw")
-        if name == "accept" and len(weights) == 2:
-            low, high = (0.0, weights[0]) if decision.outcome == 0 else (weights[0], 1.0)
-            items.append(PathDraw(name, "", low, high, None, before))
-        else:
-            items.append(PathDraw(name, "", 0.0, weights[decision.outcome], decision.outcome, before, weights))
-    return items
+    """Return the decisions of a decoder that labels its draws, as path draws; those labelled "accept" become coins.
+
+    A comparison of a uniform with a bound is a coin too: a verifier draws by itself, and only its drafts are labelled.
+    """
+    return [_labelled(item) for item in draws_of(decisions)]
+
+
+def _labelled(item: PathDraw) -> PathDraw:
+    """Return a draw of a decoder with the kind that its label means: a coin for "accept", an outcome for a lookup."""
+    if item.call == "accept" and len(item.pmf) == OF_A_COIN:
+        low, high = (0.0, item.pmf[0]) if item.outcome == 0 else (item.pmf[0], 1.0)
+        return PathDraw(item.call, "", low, high, None, item.before)
+    token, masses = item.looked_up
+    if masses:
+        return PathDraw(item.call, item.place, 0.0, masses[token], token, item.before, masses)
+    return item

@@ -564,7 +564,7 @@ class _PathReader:
         if coin is None and _certain(p) is not None:
             return  # as a token of the target would be
         if coin is not None:
-            seen = coin.high if coin.low <= 0 else coin.low
+            seen = _bound_of(coin)
             fitting = [token for token, mass in enumerate(p) if abs(mass - seen) < NEAR]
         for token in dict.fromkeys((*fitting, *self.final[len(here) : len(here) + 1])):
             yield self._with(drafted, token, _sure(token, self.size), drafted.next, UNLIKELY * (1 + (coin is None)))
@@ -601,7 +601,9 @@ class _PathReader:
         inside = f"q = {short(q[token])}{f', {line}' if line else ''}" if q[token] < 1 - NEAR else ""
         word = f"{'kept draft' if drafted.kept and i == 0 else 'drafted'} {token}" + (f" ({inside})" if inside else "")
         if len(text) + i >= self.end:
-            accepts = [(at + (self._next(at, lookup=False) is not None), True, 0.0, "", "", bound)]
+            test = self._next(at, lookup=False)  # behind the end: what it decides is cut off
+            cost = 0.0 if test is None or abs(_bound_of(test) - bound) < NEAR else OTHER_NUMBER
+            accepts = [(at + (test is not None), True, cost, "", "", bound)]
         else:
             accepts = list(self._tests(at, here, token, q, now))
         for after, accepted, cost, told, wrong, value in accepts:
@@ -683,8 +685,8 @@ class _PathReader:
         if item is not None and self._is_before_queries(item, now.text):
             item = None
         if item is not None:
-            accepted = item.low <= 0
-            seen, sign = (item.high, "<") if accepted else (item.low, ">=")
+            accepted, seen = item.low <= 0, _bound_of(item)
+            sign = "<" if accepted else ">="
             at_place = f", {item.place}" if item.place else ""
             if abs(seen - bound) < NEAR:
                 yield at + 1, accepted, 0.0, f"u {sign} {short(seen)}{at_place}", "", seen
@@ -738,7 +740,8 @@ class _PathReader:
             more = self._misfit(at, "bonus", len(here)) if after > at else 0.0
             more += PASSED_OVER * (("draft", here) in self.first)
             if not inside:  # behind the end: it is cut off
-                yield from self._emitted(after, text, drafts, words, now.cost + more, now.fault, used, None, (), alone)
+                more += now.cost + cost
+                yield from self._emitted(after, text, drafts, words, more, now.fault, used, None, (), alone)
                 continue
             shown = f"bonus {new} ({row or f'p = {short(self.rows.p(here)[new])}{place}'})"
             first = now.fault or (row and f"the bonus token is {row}{_in_parentheses(place)}")
@@ -900,6 +903,11 @@ class _PathReader:
             yield _Alternative(
                 at, self.final, f"{words}, but {said}", cost + LOST, first, used, ended=True, round=record
             )
+
+
+def _bound_of(coin: PathDraw) -> float:
+    """Return the number that the uniform of ``coin`` is compared with."""
+    return coin.high if coin.low <= 0 else coin.low
 
 
 def _in_parentheses(place: str) -> str:
