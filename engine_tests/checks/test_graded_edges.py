@@ -172,6 +172,24 @@ def test_an_interval_as_wide_as_the_threshold_is_never_a_note(exponent):
     assert verdict.figures["edge"] >= 2.0**-exponent
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_the_end_of_a_coarse_number_of_an_engine_is_an_edge_too(dtype):
+    """The smallest step of the number is larger than the distances that are tested last."""
+
+    def decode():
+        return [1 - int(torch.rand((), dtype=dtype) <= 0)]
+
+    end = 2.0**-24 if dtype is torch.float32 else 2.0**-11
+    for edge in (4 * end, 0.1):
+        verdict = of_engine(decode, edge)
+        (found,) = verdict.figures["edges"]
+        assert verdict.status is Status.HOLDS
+        assert end <= found["probability"] < edge
+    refuted = of_engine(decode, end)
+    assert is_edge(refuted)
+    assert refuted.figures["edge"] >= end
+
+
 @pytest.mark.parametrize("bound", [2.0**-5, 0.3])
 def test_a_fault_that_is_not_at_an_end_is_no_edge(bound):
     for edge in (1e-9, 0.9):

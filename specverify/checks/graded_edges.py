@@ -9,7 +9,7 @@ verified with rows like those of the search.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from specverify.base.edges import once_in
@@ -35,21 +35,22 @@ class Look(NamedTuple):
     """An upper bound on the probability that a number is closer to its end; 0 if no number was at an end."""
 
 
-def probability_of(look: Callable[[float], Look], least: float, larger: Sequence[float] = LARGER) -> float:
+def probability_of(look: Callable[[float], Look], least: float, bound: float | None = None) -> float:
     """Return an upper bound on the probability per draft that a fault occurs; 1 if it also occurs far from the end.
 
     Args:
         look: ``look(apart)`` searches for the fault with random numbers at the distance ``apart`` from the end.
         least: The smallest such distance in their dtype.
-        larger: Distances far from the end that are searched first, the largest first; none if it is known that
-            the fault does not occur there.
+        bound: An upper bound that is known already, because the fault does not occur far from the end. None: the
+            distances ``LARGER`` are searched first.
     """
-    bound = 1.0
-    for apart in larger:
-        seen = look(apart)
-        if seen.faulty or not seen.closer:
-            return bound
-        bound = min(float(seen.closer), 1.0)
+    if bound is None:
+        bound = 1.0
+        for apart in LARGER:
+            seen = look(apart)
+            if seen.faulty or not seen.closer:
+                return bound
+            bound = min(float(seen.closer), 1.0)
     for apart in (least * step for step in STEPS):
         if apart >= LARGER[-1]:
             break

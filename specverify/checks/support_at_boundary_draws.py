@@ -24,7 +24,7 @@ from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.calls_at_size import at_place, described, places_of
 from specverify.checks.check import Check, Conditions, ExaminedPart, by
 from specverify.checks.explaining.first_difference import first_difference
-from specverify.checks.graded_edges import LARGER, Look, at_an_edge, holds_beside, is_below, probability_of
+from specverify.checks.graded_edges import Look, at_an_edge, holds_beside, is_below, probability_of
 from specverify.checks.observed_runs import refuted
 from specverify.checks.verifier_calls import (
     ORDINARY,
@@ -202,7 +202,7 @@ def _probability_in(program: EngineProgram, end: float, conditions: Conditions) 
     seen = look(conditions.edge / NUMBERS_OF_A_TEXT)
     is_gone = not seen.faulty and 0 < seen.closer < conditions.edge
     least = max((boundary.coarsest for boundary in boundaries), default=0.0)
-    return probability_of(look, least, larger=() if is_gone else LARGER)
+    return probability_of(look, least, bound=seen.closer) if is_gone else probability_of(look, least)
 
 
 class BoundaryCalls(NamedTuple):
