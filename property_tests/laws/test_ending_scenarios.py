@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -221,6 +223,47 @@ def test_an_end_at_one_place_of_a_block_that_is_overlooked_is_refuted(gamma, pla
 
     names = [item for item in ENDING_SCENARIOS if item.shape == "certain"]
     assert verdict_of(make, names).status is Status.REFUTED
+
+
+def unsure_engine(scenario, stops, *, wrong):
+    """An engine that drafts until it is unsure; a wrong one overlooks an end that is its only draft."""
+    rng = np.random.default_rng()
+
+    def round_after(text):
+        drafts = ()
+        while len(drafts) < GAMMA:
+            q, p = scenario.draft(text + drafts), scenario.target(text + drafts)
+            unsure = max(q) < 0.6
+            if drafts and unsure and stops == "before":
+                break
+            x = at(q, rng.random())
+            if not rng.random() < p[x] / q[x]:
+                return (*drafts, at(np.maximum(p - q, 0), rng.random())), False
+            drafts = (*drafts, x)
+            if x == scenario.eos and not wrong:
+                return drafts, True
+            if unsure and stops == "after":
+                break
+        if len(drafts) > 1 and scenario.eos in drafts:
+            return drafts[: drafts.index(scenario.eos) + 1], True
+        return (*drafts, at(scenario.target(text + drafts), rng.random())), False
+
+    def decode(prompt):
+        text, ended = tuple(prompt), False
+        while len(text) < len(prompt) + scenario.horizon and not ended:
+            new, ended = round_after(text)
+            text += new
+            ended = ended or text[-1] == scenario.eos
+        return text[len(prompt) : len(prompt) + scenario.horizon]
+
+    return Made(decode, stops=True)
+
+
+@pytest.mark.parametrize("stops", ["before", "after"])
+def test_an_end_that_is_the_only_draft_of_an_unsure_drafter_is_not_overlooked(stops):
+    unsure = [item for item in QUICK_ENDINGS if item.shape == "generic"]
+    assert verdict_of(partial(unsure_engine, stops=stops, wrong=False), unsure).status is Status.HOLDS
+    assert verdict_of(partial(unsure_engine, stops=stops, wrong=True), unsure).status is Status.REFUTED
 
 
 def test_texts_laid_end_to_end_are_told_apart():

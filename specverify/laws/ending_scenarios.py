@@ -25,13 +25,20 @@ _LATE_ENDS: Final = (
 )
 """Ends after 72 new tokens, and at once after a prompt of 67 tokens. With up to 8 drafts a round, the end is a draft,
 accepted before the last token of a block, so more tokens follow if an engine overlooks it."""
+_UNSURE: Final = (
+    Scenario("generic", 3, (1,), 2, (2,), seed=46),
+    Scenario("generic", 2, (0,), 2, (1,), seed=22),
+)
+"""Texts whose first token may be the end, with a nearly uniform q behind it: a drafter that stops where it is unsure
+drafts the end alone. Before the end, q is nearly uniform too in the first text, and sure of the end in the second."""
 QUICK_ENDINGS: Final = (
     *_LATE_ENDS,
+    *_UNSURE,
     Scenario(CERTAIN, 4, (0,), 12, (2,), seed=84),
     Scenario(planned(("ddddx",)), 4, (1,), 8, (END,), seed=55),
     Scenario(planned(("daax",)), 4, (1,), 8, (END,), seed=63),
 )
-"""Texts of each quick run of an engine. The end of the third replaces a rejected draft after accepted ones; the fourth
+"""Texts of each quick run of an engine. The end of the fifth replaces a rejected draft after accepted ones; the sixth
 may end after four rejected drafts, so an engine that counts rejected drafts as new tokens is wrong there. The last may
 end in a round that does not begin at a multiple of gamma + 1, at the first place that a minimum length leaves free."""
 ENDING_SCENARIOS: Final = (
@@ -48,6 +55,7 @@ ENDING_SCENARIOS: Final = (
     ),
     *(Scenario(planned((f"d{'a' * place}x",)), 4, (1,), 8, (END,), seed=63) for place in range(1, 5)),
     *_LATE_ENDS,
+    *_UNSURE,
 )
 """Scenarios of whole decodes with end-of-sequence tokens. In the last ones one row decides whether the text ends; all
 drafts before this row are accepted, or all are rejected, or only the first is rejected. In these last four scenarios
