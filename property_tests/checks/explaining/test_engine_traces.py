@@ -91,6 +91,23 @@ def test_a_token_of_the_draft_model_without_a_row_of_p_is_a_bonus_or_an_untested
     assert wrong_row(computed, 0, (1, 1)) == "it is the draft, which p does not choose: p has 1 there"
 
 
+def test_a_draft_that_is_tested_after_a_wrong_text_is_not_called_untested():
+    """Block 0 of a cache is overwritten: the target computes p after another prompt, and chooses the draft there."""
+    target = lambda tokens: np.eye(4)[2 if tokens[0] == 1 else 1]  # noqa: E731
+    texts, draft = (((0,), (1, 2)), ((3,), (1, 1))), lambda tokens: np.eye(4)[2 if len(tokens) == 2 else 1]
+    queries = (("draft", (0,)), ("draft", (0, 1)), ("target", (0,)), ("target", (1, 1)), ("draft", (3,)))
+    said = "it is the choice of p after (1 1), which holds 1 in place of 0 (token 1 of the prompt)"
+    assert wrong_row(Trace(texts, queries, draft, target), 0, (1, 1)) == said
+
+
+def test_a_text_that_only_begins_like_another_request_is_not_its_text():
+    target = lambda tokens: np.eye(4)[2 if tokens[1:2] == (3,) else 1]  # noqa: E731
+    texts, draft = (((0,), (1, 1)), ((0, 1, 0), (2,))), lambda tokens: np.eye(4)[1]
+    queries = (("target", (0,)), ("draft", (0, 1, 0)), ("target", (0, 3, 0)))
+    said = "it is the choice of p after (0 3 0), which holds 3 in place of 1 (token 2 of the prompt)"
+    assert wrong_row(Trace(texts, queries, draft, target), 1, (1,)) == said
+
+
 def test_a_row_behind_rejected_drafts_that_are_kept_is_named():
     choice = lambda tokens: np.eye(4)[len(tokens) % 4]  # noqa: E731
     draft = lambda tokens: np.eye(4)[3]  # noqa: E731

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
+from specverify.base.prefixes import common_length
 from specverify.checks.explaining.counterexample_parts import NEAR_LAW
 from specverify.checks.explaining.first_difference import CERTAIN
 from specverify.checks.explaining.reused_rows import REUSED, reused_row
@@ -364,7 +365,7 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     foreign = [asked for model, asked in later if model == "target" and asked[: len(own)] != own]
     for asked in reversed(foreign):
         if len(asked) == len(text) and _chosen(trace.target, asked) == token:
-            other = next((i for i in others if _begins(asked, trace.texts[i][0])), None)
+            other = next((i for i in others if _is_rather_of(trace, i, asked, text)), None)
             whose = f", a text of request {other + 1}" if other is not None else _replaced(asked, text, len(prompt))
             return f"it is the choice of p after ({listed_tokens(asked)}){whose}"
     if len(trace.texts) > 1:
@@ -418,6 +419,7 @@ def _draft_or_cache(
         return ""
     several = len(trace.texts) > 1
     kept = several and trace.draft is not None and ("draft", text) in later and _chosen(trace.draft, text) == token
+    kept = kept and not _is_computed_elsewhere(trace.target, later, text, token)
     draft = f"it is the draft, which p does not choose: p has {wanted} there" if kept else ""
     if kept and (untested := _unqueried(later, text)):
         return f"{untested} (p has {wanted} there)"
@@ -477,6 +479,18 @@ def context_with_draft(trace: Trace, index: int, new: Tokens) -> tuple[Tokens, i
                 if is_draft and target(asked)[token] > 0:
                     fitting[asked] = extra[0]
     return next(iter(fitting.items())) if len(fitting) == 1 else None
+
+
+def _is_computed_elsewhere(
+    target: LanguageModel, later: Sequence[tuple[str, Tokens]], text: Tokens, token: int
+) -> bool:
+    """Return whether ``target`` is queried with another text in place of ``text``, and chooses ``token`` there.
+
+    If so, a draft that equals ``token`` is accepted because p is computed after the wrong text. ``later`` are the
+    queries (model, text) of the request.
+    """
+    asked = {other for model, other in later if model == "target" and len(other) == len(text)}
+    return text not in asked and any(_chosen(target, other) == token for other in asked)
 
 
 def _unqueried(later: Sequence[tuple[str, Tokens]], text: Tokens) -> str:
@@ -631,6 +645,12 @@ def _other_candidate(
     asked = {other for model, other in later if model == "target" and len(other) == len(text)}
     others = {other for other in asked - {text} if _begins(other, text[:prompt]) and _chosen(target, other) == token}
     return f"it is the choice of p after another candidate, {_context(others.pop())}" if len(others) == 1 else ""
+
+
+def _is_rather_of(trace: Trace, index: int, asked: Tokens, text: Tokens) -> bool:
+    """Return whether ``asked`` begins with the prompt of request ``index``, and fits its text longer than ``text``."""
+    prompt, new = trace.texts[index]
+    return _begins(asked, prompt) and common_length(asked, prompt + new) > common_length(asked, text)
 
 
 def _replaced(asked: Tokens, text: Tokens, prompt: int) -> str:

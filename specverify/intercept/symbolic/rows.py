@@ -89,9 +89,10 @@ def reduced(
 ) -> Elements:
     """Return ``rule(row)`` for the elements along ``axes`` (None: all axes), as an array over the other axes.
 
-    With ``keepdims`` the reduced axes remain, with length 1.
+    With ``keepdims`` the reduced axes remain, with length 1. Raises ``AxisError`` for an axis that does not exist.
     """
-    along = {axis % elements.ndim for axis in axes} if axes is not None and elements.ndim else {*range(elements.ndim)}
+    all_axes = axes is None or not elements.ndim
+    along = {*range(elements.ndim)} if all_axes else {_checked_axis(axis, elements) for axis in axes or ()}
     kept = [axis for axis in range(elements.ndim) if axis not in along]
     shape = tuple(elements.shape[axis] for axis in kept)
     length = math.prod(elements.shape[axis] for axis in along)
@@ -104,6 +105,13 @@ def reduced(
     return result
 
 
+def _checked_axis(axis: int, elements: Elements) -> int:
+    """Return the index, from 0 on, of ``axis`` of ``elements``; raises NumPy's error if there is no such axis."""
+    if not -elements.ndim <= axis < elements.ndim:
+        raise np.exceptions.AxisError(axis, elements.ndim)
+    return axis % elements.ndim
+
+
 def scanned(rule: Callable[[Row], Any], elements: Elements, axis: int, *, reverse: bool = False) -> Elements:
     """Return an array with the results of ``rule`` for every prefix of each row of ``elements`` along ``axis``.
 
@@ -111,6 +119,7 @@ def scanned(rule: Callable[[Row], Any], elements: Elements, axis: int, *, revers
     """
     if not elements.ndim:
         return scanned(rule, elements.reshape(1), 0).reshape(())
+    _checked_axis(axis, elements)
     rows = moveaxis(elements, axis, -1) if elements.ndim > 1 else elements
     result = empty(rows.shape, dtype=object)
     for *row, place in np.ndindex(rows.shape):

@@ -129,13 +129,20 @@ _ATTRIBUTES = {getattr(torch.Tensor, name).__get__ for name in ("shape", "dtype"
 """Getters of tensor attributes that do not depend on the elements."""
 _ORDINARY = {torch.tensor, torch.Tensor.__dlpack__, torch.Tensor.__format__}
 """Functions that read the elements of a tensor and fail on tensors without storage."""
+
+
+def _of_one(convert: Callable[[Any], Any], func: Any) -> Callable[[Any], Any]:
+    """Return a function that converts the only element of a tensor; for several, ``func`` raises torch's error."""
+    return lambda tensor: convert(tensor.item()) if tensor.numel() == 1 else func(torch.zeros(tensor.shape))
+
+
 _TAKES_OUT: dict[Any, Callable[..., Any]] = {
     torch.Tensor.item: SymbolicTensor.item,
     torch.Tensor.tolist: SymbolicTensor.tolist,
     torch.Tensor.numpy: SymbolicTensor.numpy,
-    torch.Tensor.__int__: lambda tensor: int(tensor.item()),
-    torch.Tensor.__index__: lambda tensor: int(tensor.item()),
-    torch.Tensor.__bool__: lambda tensor: bool(tensor.item()),
+    torch.Tensor.__int__: _of_one(int, torch.Tensor.__int__),
+    torch.Tensor.__index__: _of_one(int, torch.Tensor.__index__),
+    torch.Tensor.__bool__: _of_one(bool, torch.Tensor.__bool__),
 }
 _SEQUENCES = {list, tuple}
 _COPIES = {torch.as_tensor: torch.tensor}

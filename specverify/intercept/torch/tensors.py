@@ -283,7 +283,13 @@ class SymbolicTensor(torch.Tensor):
         if composite and handler is None and not writes and not settled:
             return func.decompose(*args, **kwargs)
         if handler and not settled:
-            answer = handler(*args, **kwargs)
+            try:
+                answer = handler(*args, **kwargs)
+            except (IndexError, ValueError):  # of NumPy, with whose arrays the rules compute
+                of_torch = _error_of_torch(func, args, kwargs)
+                if of_torch is None:
+                    raise
+                raise of_torch from None
             if not is_declined(answer):
                 return answer
             declined = answer
@@ -294,6 +300,24 @@ class SymbolicTensor(torch.Tensor):
         except NeedsValue as refused:
             raise refused.because(declined or _no_rule(func, writes=writes)) from None
         return func(*args, **kwargs)
+
+
+def _error_of_torch(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Exception | None:
+    """Return the error that torch raises for the call ``func(*args, **kwargs)``, such as one about shapes, or None.
+
+    A program may catch it, and NumPy raises another one. The operation is run with zeros in place of symbolic numbers.
+    """
+    try:
+        func(*in_all(_with_zeros, args), **{name: in_all(_with_zeros, value) for name, value in kwargs.items()})
+    except (IndexError, RuntimeError, ValueError) as error:
+        return error.with_traceback(None)
+    return None
+
+
+def _with_zeros(value: Any) -> Any:
+    if isinstance(value, SymbolicTensor):
+        return torch.zeros(value.shape, dtype=value.dtype, device=value.device)
+    return value.clone() if isinstance(value, torch.Tensor) else value
 
 
 def _no_rule(func: Any, *, writes: bool) -> Declined:
