@@ -7,6 +7,6 @@ file. Both import only the standard library. ``runs`` compares the tree of a pro
 
 from specverify.certificates.checker import CertificateRefused
 from specverify.certificates.enumerations import ENUMERATION
-from specverify.certificates.files import FORMAT, Checked, check_certificate
+from specverify.certificates.certificate_files import FORMAT, Checked, check_certificate
 
 __all__ = ["ENUMERATION", "FORMAT", "CertificateRefused", "Checked", "check_certificate"]
