@@ -5,8 +5,8 @@ file. Both import only the standard library. ``runs`` compares the tree of a pro
 ``specverify.reference``; ``files`` reads the file. Nothing here imports interception, enumeration or the solver.
 """
 
+from specverify.certificates.certificate_files import FORMAT, Checked, check_certificate
 from specverify.certificates.checker import CertificateRefused
 from specverify.certificates.enumerations import ENUMERATION
-from specverify.certificates.certificate_files import FORMAT, Checked, check_certificate
 
 __all__ = ["ENUMERATION", "FORMAT", "CertificateRefused", "Checked", "check_certificate"]

@@ -100,6 +100,15 @@ def test_a_draft_that_is_tested_after_a_wrong_text_is_not_called_untested():
     assert wrong_row(Trace(texts, queries, draft, target), 0, (1, 1)) == said
 
 
+@pytest.mark.parametrize("computed", [True, False])
+def test_a_token_that_the_models_see_and_the_answer_lacks_is_named(computed):
+    target = lambda tokens: np.eye(5)[(2 * tokens[-1] + 1) % 5]  # noqa: E731
+    behind = (0, 1, 3) if computed else (0, 3)  # 1 is the first token
+    trace = Trace((((0,), (3, 2, 0)),), (("target", (0,)), ("target", behind)), target, target)
+    said = "1 is missing in the answer; the next ones are the choices of p after (0 1)"
+    assert (wrong_row(trace, 0, (1, 3, 2)) == said) is computed
+
+
 def test_a_text_that_only_begins_like_another_request_is_not_its_text():
     target = lambda tokens: np.eye(4)[2 if tokens[1:2] == (3,) else 1]  # noqa: E731
     texts, draft = (((0,), (1, 1)), ((0, 1, 0), (2,))), lambda tokens: np.eye(4)[1]

@@ -356,7 +356,11 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     starts = served[-1:] if repeated else served[:1]
     later = trace.queries[starts[0] : _end_of_request(trace, index, served[-1])] if served else ()
     behind = trace.queries[starts[0] :] if served else ()
-    context = _stale_context(trace, behind, text, len(prompt)) or _lost_context(trace, later, text, token, len(prompt))
+    context = (
+        _lost_token(trace.target, later, text, (wanted[wrong], *new[wrong:]))
+        or _stale_context(trace, behind, text, len(prompt))
+        or _lost_context(trace, later, text, token, len(prompt))
+    )
     if context:
         return context
     if own_fault := _draft_or_cache(trace, later, text, (wanted[wrong], token), len(prompt)):
@@ -380,6 +384,20 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     if draft == token:
         fitting.append("the draft itself, kept although p has another choice")
     return f"it is {fitting[0]}" if len(fitting) == 1 else ""  # of several, none is proved
+
+
+def _lost_token(target: LanguageModel, later: Sequence[tuple[str, Tokens]], text: Tokens, rest: Tokens) -> str:
+    """Return the sentence that a token is emitted in the text that the models see, but not in the answer; or "".
+
+    ``text`` is the text before this token, and ``rest`` has this token and the answer from its place on. All tokens of
+    the answer must be the choices of p behind this token, and p must be computed there. ``later`` are the queries.
+    """
+    chosen = len(rest) > LEAST_SHOWN and all(
+        _chosen(target, text + rest[:place]) == rest[place] for place in range(len(rest))
+    )
+    if not chosen or ("target", text + rest[:2]) not in later:
+        return ""
+    return f"{rest[0]} is missing in the answer; the next ones are the choices of p after {_context(text + rest[:1])}"
 
 
 def _end_of_request(trace: Trace, index: int, start: int) -> int:
