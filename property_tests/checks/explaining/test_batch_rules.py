@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from specverify.checks.explaining.batch_rules import HYPOTHESES, RequestBatch, _decode, rule_of_batch
-from specverify.checks.explaining.engine_traces import drafts_of_first_round, exchanged_answers
+from specverify.checks.explaining.engine_traces import (
+    drafts_of_first_round,
+    exchanged_answers,
+)
 from specverify.laws.enumeration import program_law
 from specverify.subjects.subject import Trace
 

@@ -41,16 +41,11 @@ from specverify.checks.explaining.engine_rounds import (
 )
 from specverify.checks.explaining.engine_traces import (
     BUT_AFTER,
-    KEPT,
-    OF_DRAFT_MODEL,
     argmax_without_draw,
     exchanged_answers,
-    listed_tokens,
     rejected_end,
     round_around,
     row_not_computed,
-    text_of_other_request,
-    wrong_row,
 )
 from specverify.checks.explaining.first_difference import (
     CERTAIN,
@@ -72,6 +67,15 @@ from specverify.checks.explaining.readings import UNDRAWN_WORDS, Models, Reading
 from specverify.checks.explaining.reused_numbers import USED_TWICE, number_used_twice
 from specverify.checks.explaining.reused_rows import REUSED
 from specverify.checks.explaining.used_rows import REJECTED_CHANGES, wrong_row_used
+from specverify.checks.explaining.wording import (
+    listed_tokens,
+)
+from specverify.checks.explaining.wrong_rows import (
+    KEPT,
+    OF_DRAFT_MODEL,
+    text_of_other_request,
+    wrong_row,
+)
 from specverify.checks.explaining.wrong_tokens import HeaviestPaths, draft_of_other_text, explain_token, quoted_row
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law, total_variation

@@ -72,3 +72,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, ...]
         "  ".join(entry.ljust(width) for entry, width in zip(line, widths, strict=True)).rstrip()
         for line in (head, *rows)
     )
+
+
+def listed_tokens(tokens: Sequence[int]) -> str:
+    """Format tokens as ``0 1 2``; "nothing" if there are none."""
+    return " ".join(map(str, tokens)) or "nothing"
