@@ -275,6 +275,30 @@ def test_quick_refutes_rows_that_race_with_the_same_noise(shared):
     assert verdict.status is (Status.REFUTED if shared else Status.HOLDS)
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_quick_sees_that_the_number_of_a_test_chooses_the_replacement_of_an_engine(shared):
+    rng = np.random.default_rng()
+
+    def chosen(weights, number):
+        return int(np.searchsorted(np.cumsum(weights / weights.sum()), number, side="right"))
+
+    def make(scenario):
+        def decode(prompt):
+            text = tuple(prompt)
+            while len(text) < len(prompt) + scenario.horizon:
+                p, q = scenario.target(text), scenario.draft(text)
+                draft, coin = chosen(q, rng.random()), rng.random()
+                kept = coin < p[draft] / q[draft]
+                text += (draft if kept else chosen(np.maximum(p - q, 0), coin if shared else rng.random()),)
+            return text[len(prompt) :]
+
+        return decode
+
+    drawn = check_named("draws_are_independent")
+    verdict = run_check(made_subject(make, "an engine"), drawn, Checklist((drawn,), quick=True))
+    assert verdict.status is (Status.REFUTED if shared else Status.HOLDS)
+
+
 def test_quick_only_ever_asks_for_less():
     conditions = in_quick(Conditions(runs=7, paths=5, apart=9, replays=2))
     assert conditions == Conditions(runs=7, paths=5, apart=9, replays=2)

@@ -160,7 +160,8 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
 
     If none of them is among ``cases``, evenly spaced cases are chosen. Long decodes, and tables of engines with few
     paths, take few runs and are always examined. The check ``law_is_target`` also gets the cases
-    in ``QUICK_SCENARIOS``, those of engines at unusual sizes, and some with planned batches.
+    in ``QUICK_SCENARIOS``, those of engines at unusual sizes, and some with planned batches; ``draws_are_independent``
+    gets ``OF_REUSE``.
     """
     listed, plan = list(cases), quick_plans().get(kind)
     if plan is None:
@@ -171,6 +172,8 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
     chosen += [case for case in listed if isinstance(case.situation, LongDecode | FewPaths) and case not in chosen]
     if check.name == "law_is_target":
         chosen = [*chosen, *(case for case in listed if _always(case) and case not in chosen)]
+    if check.name == "draws_are_independent":
+        chosen = [*chosen, *(case for case in named_cases(listed, [OF_REUSE]) if case not in chosen)]
     names = set(map(name_of_case, chosen))
     others = [case for case in listed if name_of_case(case) not in names]
     return ChosenCases(chosen, len(listed) - len(chosen), spread(others, FEW_CASES))
@@ -252,6 +255,9 @@ def _first_scenarios(check: Check, scenarios: Iterable[str], most: int) -> Seque
 
 
 GENERIC = "generic-v3-p010-h3-s2"
+OF_REUSE = ("", "point_draft-v3-p010-h3-s8")
+"""A case of engines with few paths, for ``draws_are_independent``. Residuals of two tokens have thresholds on both
+sides of those of the tests: a number that tests a draft and also chooses its replacement is seen to decide twice."""
 
 
 def _always(case: Case) -> bool:

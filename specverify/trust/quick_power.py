@@ -404,9 +404,10 @@ range, 100 paths of an engine are examined at each end. If no case of the list c
 cases are tried until one can.
 
 The law of the text is also compared in fifteen scenarios (`QUICK_SCENARIOS`) and, for engines, in six more
-(`QUICK_OF_ENGINES`), in some batches and in three texts with an end that no list contains. An engine that draws little
+(`QUICK_OF_ENGINES`), in some batches and in some texts with an end that no list contains. An engine that draws little
 or nothing decodes in many more pairs of models, alone and in batches, where it has few paths. For verifiers the law is
-also compared in a round of their largest number of drafts, the last of which are random.
+also compared in a round of their largest number of drafts, the last of which are random. For engines, one more case is
+searched for random numbers that are used twice.
 
 **How the list was chosen.** A program added one case after the other. In each step it took the case that refutes the
 most remaining bugs per run. A bug remains until two cases of the list refute it (or one, if no second case does). The
