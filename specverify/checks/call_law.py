@@ -8,13 +8,18 @@ its output does not have the target's law there.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from specverify.base.edges import edge_of
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks.call_verdicts import Finding, compared, wrong_anyway
+from specverify.checks.call_verdicts import Finding, compared, impossible_mass, wrong_anyway
 from specverify.checks.calls_at_size import described, follows_the_rule, law_of, wrong_on_few_tokens
 from specverify.checks.check import Check, Conditions, ExaminedPart, by
 from specverify.reference import Claim
 from specverify.subjects.subject import GivenCall
 
+ON_ONE = "a draw falls on it"
 ELSEWHERE = (
     "on rows of three tokens it does not follow the rule of speculative sampling either, so the law that it should "
     "have, given these drafts, is not known: check it without cases"
@@ -24,19 +29,23 @@ ELSEWHERE = (
 def examine(given: GivenCall, conditions: Conditions) -> Examination:
     """Compare the law of the tokens that the call ``given`` emits with that of speculative sampling.
 
-    A result that is wrong under every rule refutes. If only the law differs, the program is also run on small rows,
-    with three possible tokens:
+    A result that is wrong under every rule refutes, or becomes a note if it is less probable than ``conditions.edge``.
+    If only the law differs, the program is also run on small rows, with three possible tokens:
 
     * It follows speculative sampling there: refuted.
     * It misses the target's law there: refuted.
     * Otherwise: unknown, because it may follow another lossless rule.
 
-    ``conditions`` has the seed of the runs.
+    ``conditions`` also has the seed of the runs.
     """
     opened = given.open()
     law = law_of(opened, conditions.seed)
-    wrong = wrong_anyway(law, opened.rows)
+    wrong = wrong_anyway(law, opened.rows, conditions.edge)
+    rare = None if wrong else wrong_anyway(law, opened.rows)
+    figures: Mapping[str, Any]
     result, figures = (Finding(wrong, refuted=True), {}) if wrong else compared(law, opened.rows, opened.dtype)
+    if rare is not None:
+        figures = {**figures, "edges": [edge_of(f"{given.name}: {rare}", ON_ONE, impossible_mass(law, opened.rows))]}
     if result.of_rule and not follows_the_rule(opened, conditions.seed):
         result = _of_another_rule(result, wrong_on_few_tokens(opened, conditions.seed))
     return Examination(

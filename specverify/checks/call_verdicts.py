@@ -85,13 +85,14 @@ class Part(NamedTuple):
         return np.ndim(self.found) == 0
 
 
-def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
+def wrong_anyway(law: CallLaw, rows: Rows, edge: float = 0.0) -> str | None:
     """Describe a result of a call that is wrong under every rule; None if there is none.
 
     Four results are wrong: an error, accepted tokens that are not the first drafts, a number that is no token, and a
-    token with p = 0. ``law`` is the law of the results. ``rows`` are p, q and the drafts.
+    token with p = 0. ``law`` is the law of the results. ``rows`` are p, q and the drafts. Tokens and drafts that are
+    less probable than ``edge`` are ignored, such as those of ``log(weights + 1e-20)``.
     """
-    spare = _left_on_nothing(law.rounding)
+    spare = max(_left_on_nothing(law.rounding), edge)
     for fault in law.faults:
         if fault.mass > NEGLIGIBLE:
             where = f"where token {fault.token} is drawn (probability {readable(fault.mass)})"
@@ -101,6 +102,17 @@ def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
         if said:
             return said
     return None
+
+
+def impossible_mass(law: CallLaw, rows: Rows) -> float:
+    """Return the probability that the call emits a token with p = 0, a wrong draft, or a number that is no token."""
+    total = 0.0
+    for prefix, result in law.behind.items():
+        if _wrong_drafts(prefix, 1.0, rows, 0.0):
+            total += result.weight
+        else:
+            total += float(result.masses[~(rows.p[len(prefix)].pmf > 0)].sum()) + math.fsum(result.outside.values())
+    return total
 
 
 def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> str | None:

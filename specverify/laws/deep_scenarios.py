@@ -173,6 +173,8 @@ after it has raised its number of drafts round by round. In one of the three the
 3 to 8 drafts per round."""
 ONE_TOKEN: Final = Scenario("generic", 3, (0, 1), 1, seed=41)
 """A scenario with one new token, which an engine may take from the prefill, without a round."""
+NEW_TOKENS: Final = Scenario("generic", 2, (0,), 3, seed=5)
+"""A text of several open rows whose prompt lacks a token, so a penalty has to count a token of the round."""
 LARGE_TOKENS: Final = Scenario(CERTAIN, 300, (0,), 8, seed=2)
 """A scenario with tokens that do not fit in a byte."""
 QUICK_SCENARIOS: Final = frozenset(
@@ -192,7 +194,7 @@ QUICK_SCENARIOS: Final = frozenset(
 )
 """Scenarios in which every quick run compares the laws. Each shows faults that no other small scenario shows."""
 QUICK_OF_ENGINES: Final = frozenset(
-    (BEHIND_A_WINDOW, LATE_ROWS, AFTER_MANY_REJECTIONS, AFTER_MANY_DRAFTS[0], LARGE_TOKENS, ONE_TOKEN)
+    (BEHIND_A_WINDOW, LATE_ROWS, AFTER_MANY_REJECTIONS, AFTER_MANY_DRAFTS[0], LARGE_TOKENS, ONE_TOKEN, NEW_TOKENS)
 )
 """Further scenarios in which every quick run compares the laws of an engine."""
 LONG_SCENARIOS: Final = (

@@ -35,6 +35,7 @@ from specverify.laws.certain_tables import few_after
 from specverify.laws.deep_scenarios import (
     CARRIED,
     LONG_SCENARIOS,
+    NEW_TOKENS,
     ONE_TOKEN,
     QUICK_OF_ENGINES,
     QUICK_SCENARIOS,
@@ -148,6 +149,7 @@ SCENARIOS = (
     *(Scenario(("generic", "ties")[seed % 2], 3, (1, 0), 3, seed=seed, greedy=True) for seed in range(12, 24)),
     SECOND_ROUND,
     CONFIDENT,
+    NEW_TOKENS,
     ONE_TOKEN,
     Scenario("generic", 4, (3, 0), 2, seed=24),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.continuous import Continuous, exponential
 from specverify.intercept.symbolic.primitives import answered, applied
-from specverify.intercept.symbolic.races import Clock, clock_of, law_of_first, ranked, winner
+from specverify.intercept.symbolic.races import Clock, clock_of, law_of_first, ranked, ranked_from_either_end, winner
 from specverify.intercept.symbolic.uniform import Runner, Uniform, agreed, first_of
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law
@@ -255,3 +256,48 @@ def test_an_epsilon_inside_the_logarithm_has_its_exact_law(epsilon):
 
     wins = 0.5 + epsilon - epsilon**2 / 2  # u + epsilon is above v
     assert program_law(program).probabilities[0] == pytest.approx(wins, abs=1e-12)
+
+
+def noisy_race(numbers, epsilon):
+    """The first of ``numbers`` clocks of the rates 1, 2, 3 and so on, each of -log(u + epsilon)."""
+
+    def program(draws):
+        uniforms = [Continuous(Uniform(draws, ("u", at))) for at in range(numbers)]
+        logarithms = [applied("log", applied("add", u, epsilon)) for u in uniforms]
+        times = [applied("multiply", each, -1 / rate) for rate, each in enumerate(logarithms, 1)]
+        return winner(times, largest=False)
+
+    return program
+
+
+def test_many_clocks_that_are_hardly_cut_have_the_law_of_whole_ones_within_the_difference():
+    law = program_law(noisy_race(20, 1e-8))
+    assert {at: pytest.approx(mass) for at, mass in law.probabilities.items()} == {
+        at: (at + 1) / 210 for at in range(20)
+    }
+    assert law.rounding.within >= 20 * 1e-8
+    with pytest.raises(NeedsValue, match="truncated tails"):
+        program_law(noisy_race(20, 1e-5))
+
+
+@pytest.mark.parametrize("epsilon", [1e-10, 1e-7])
+def test_a_number_that_is_hardly_ever_negative_has_a_logarithm(epsilon):
+    def program(draws):
+        u = Continuous(Uniform(draws, ("u",)))
+        time = applied("negative", applied("log", applied("add", u, epsilon)))
+        return bool(applied("log", time).below(0.0))
+
+    law = program_law(program)
+    assert law.probabilities[True] == pytest.approx(1 - math.exp(-1), abs=2 * epsilon)
+    assert law.rounding.within >= epsilon * 0.99
+
+
+def test_the_last_of_an_ascending_order_is_the_largest_although_plain_numbers_are_equal():
+    def program(draws, rank=3):
+        first, second = (Continuous(Uniform(draws, ("u", at))) for at in range(2))
+        return ranked_from_either_end([0.0, applied("power", first, 1 / 3), 0.0, second], rank, largest=False)
+
+    law = program_law(program).probabilities
+    assert {token: pytest.approx(mass) for token, mass in law.items()} == {1: 0.75, 3: 0.25}
+    with pytest.raises(NeedsValue, match="equal numbers"):
+        program_law(partial(program, rank=0))

@@ -31,15 +31,18 @@ from specverify.intercept.symbolic.continuous import (
     largest_of,
 )
 from specverify.intercept.symbolic.large import continuous_in_16_bits
-from specverify.intercept.symbolic.steps import EXP, FLOOR, LOG, MonotoneStep, plus, power, rounded, times
+from specverify.intercept.symbolic.steps import EXP, FLOOR, LOG, RARELY, MonotoneStep, plus, power, rounded, times
 from specverify.intercept.symbolic.together import ADD, MAXIMUM, MULTIPLY
 from specverify.intercept.symbolic.uniform import Uniform
+from specverify.laws import rounding
 from specverify.reference import Sampled
 
 # Arithmetic
 
 
 Operand: TypeAlias = Continuous | Extreme | Joined | float
+RARE = 1e-9
+"""An overflow that is less likely than this is ignored, such as that of a random seed plus 1."""
 
 
 def _of_number(function: Callable[[float], Any], value: float) -> float:
@@ -176,7 +179,16 @@ def _to_infinity(base: Symbolic, exponent: float) -> float:
 
 
 def _nonnegative(value: Symbolic, what: str) -> Symbolic:
+    """Return ``value``, a symbolic number that is never negative; raise ``NeedsValue`` for another one.
+
+    A number that is negative with a probability of at most ``RARELY``, such as ``-log(u + 1e-7)``, counts as 0
+    there. The program gets a NaN instead; what it makes of it is seen where the uniform is set to its end.
+    """
     if value.ends()[0] < 0:
+        chance = value.chance_below(0.0) if isinstance(value, Continuous) else 1.0
+        if chance <= RARELY:
+            rounding.known_within(chance)
+            return value.at_least(0.0)
         raise NeedsValue("unknown-sign", f"{what} a random number of unknown sign, or below 0")
     return value
 
@@ -238,10 +250,6 @@ def narrowed(value: Any, dtype: str) -> Any:
         )
     bits = None if continuous_in_16_bits() else _SHORT.get(dtype)
     return value if bits is None or not isinstance(value, SYMBOLIC) else value.then(rounded(bits))
-
-
-RARE = 1e-9
-"""An overflow that is less likely than this is ignored, such as that of a seed plus 1."""
 
 
 def within(value: Symbolic, least: int, largest: int) -> Symbolic:

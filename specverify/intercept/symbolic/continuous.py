@@ -214,6 +214,12 @@ class Continuous(NamedTuple):
         share = min(max(self._uniform_at(bound), 0.0), 1.0)
         return share if self.increasing else 1 - share
 
+    def chance_below(self, bound: float) -> float:
+        """Return the probability that the number is below ``bound``, given the interval in which its uniform lies."""
+        known = self.uniform.known
+        at = min(max(self._uniform_at(bound), known.low), known.high)
+        return (at - known.low if self.increasing else known.high - at) / (known.high - known.low)
+
 
 class Extreme(NamedTuple):
     """An order statistic: the number with index ``rank`` if ``parts`` are sorted by value.

@@ -35,7 +35,7 @@ from specverify.intercept.run import mode
 from specverify.intercept.symbolic import algebra
 from specverify.intercept.symbolic.algebra import FRESH
 from specverify.intercept.symbolic.continuous import NEAR, SYMBOLIC, Continuous, Extreme, Joined, drawn, few
-from specverify.intercept.symbolic.steps import LOG, MIRRORED, STEPPED, plus, power, times
+from specverify.intercept.symbolic.steps import LOG, MIRRORED, MOST_OMITTED, STEPPED, plus, power, times
 from specverify.intercept.symbolic.uniform import (
     Constraint,
     Runner,
@@ -46,6 +46,7 @@ from specverify.intercept.symbolic.uniform import (
     look,
     note_constraint,
 )
+from specverify.laws import rounding
 from specverify.laws.rounding import FLOAT32, FLOAT64
 
 # Clocks
@@ -78,6 +79,12 @@ class Clock(NamedTuple):
         """Return whether the clock is neither delayed nor limited: its ring time is exponential, up to rounding."""
         late = max(self.at_once, abs(self.rate * self.start))
         return late <= FLOAT64 and abs(self.offset) <= FLOAT64 and self.later(self.end) <= FLOAT64
+
+    @property
+    def from_plain(self) -> float:
+        """Return a bound of the total variation between the clock and an exponential one with the same rate."""
+        late = self.later(self.end) if self.end < inf else 0.0
+        return abs(self.rate * self.start) + self.at_once + abs(self.offset) + late
 
     def later(self, at: float) -> float:
         """Return the probability that the clock rings at time ``at`` or later, ignoring its latest time ``end``."""
@@ -134,6 +141,19 @@ def _clamped(clock: Clock, begin: float, time: Continuous) -> Clock:
     if time.low > clock.start:
         clock = clock._replace(start=time.low, at_once=1 - clock.later(time.low))
     return clock._replace(end=min(clock.end, time.high))
+
+
+def _nearly_plain(clocks: Sequence[Clock]) -> Sequence[Clock]:
+    """Return ``clocks`` as exponential ones if many of them are not, but differ so little that the law shows it hardly.
+
+    Examples are the clocks of ``-log(u + 1e-10) + 1e-10`` for a whole vocabulary. The law of the race then differs by
+    at most the sum of the differences of the clocks, which is recorded. Otherwise ``clocks`` are returned unchanged.
+    """
+    changed = [clock.from_plain for clock in clocks if clock.rate and not clock.plain]
+    if len(changed) <= MOST_OFFSETS or sum(changed) > MOST_OMITTED:
+        return clocks
+    rounding.known_within(sum(changed))
+    return [Clock(clock.rate, flipped=clock.flipped) if clock.rate else clock for clock in clocks]
 
 
 def law_of_first(clocks: Sequence[Clock], *, first_of_ties: bool) -> Any:
@@ -511,10 +531,11 @@ def ranked_from_either_end(
     """Return the index of the entry at ``rank``; the parameters are those of ``ranked``.
 
     Rank 0 is the largest entry, or with ``largest`` False the smallest. If counting from rank 0 is refused, the ranks
-    are counted from the other end, unless two plain numbers are equal (then the refusal stands).
+    are counted from the other end. If two plain numbers are equal, this is done for the last rank alone, which is then
+    the first: equal numbers that may win there are refused.
     """
     numbers = [entry for entry in entries if not isinstance(entry, SYMBOLIC)]
-    if len(set(numbers)) < len(numbers):
+    if len(set(numbers)) < len(numbers) and rank < len(entries) - 1:
         return ranked(entries, rank, largest=largest, first_of_ties=first_of_ties, place=place)
     try:
         with tried():
@@ -603,6 +624,7 @@ def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
     if any(isinstance(score, Joined) for score in scores) or any(uniform.known.together for uniform in noise):
         raise NeedsValue("not-a-race", f"{NO_RACE}: one is made of several, or was compared together with others")
     race = race_of(scores)
+    race = race._replace(clocks=_nearly_plain(race.clocks))
     racing = [(at, score.uniform, clock) for at, (score, clock) in enumerate(zip(scores, race.clocks, strict=True))
               if clock.rate]  # fmt: skip
     known = [uniform.known for _, uniform, _ in racing]

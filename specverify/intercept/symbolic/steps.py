@@ -75,6 +75,9 @@ def _each(function: Callable[[float], float]) -> Callable[[Any], Any]:
 
 
 _NORMAL = NormalDist()
+RARELY, MOST_OMITTED = 2.0**-23, 2.0**-16
+"""What is less likely than the first is left out for one random number, if it is less likely than the second for all
+numbers of a vector or a race together. The law is then known within this probability (``rounding.known_within``)."""
 _SMALLEST_TAIL = 1e-300
 """A tail probability up to this counts as 0."""
 

@@ -19,8 +19,9 @@ from specverify.intercept.audit import Draw, Raced
 from specverify.intercept.refusals import NeedsValue, RuleDeclined
 from specverify.intercept.run import mode
 from specverify.intercept.symbolic.continuous import Continuous
-from specverify.intercept.symbolic.steps import EXP, LOG, RULES, MonotoneStep, pushed
+from specverify.intercept.symbolic.steps import EXP, LOG, MOST_OMITTED, RARELY, RULES, MonotoneStep, pushed
 from specverify.intercept.symbolic.uniform import Known, Uniform, look
+from specverify.laws import rounding
 from specverify.laws.rounding import FLOAT64
 from specverify.reference import Draws, Site
 
@@ -255,6 +256,8 @@ class Many(NamedTuple):
 
         Raises ``NeedsValue`` if a factor or an exponent in the resulting chain is 0 or not finite.
         """
+        if self._hardly_changes(step):
+            return self
         steps = chained(self.steps, step)
         for each in steps:
             size = np.abs(each.number)
@@ -263,6 +266,19 @@ class Many(NamedTuple):
         with np.errstate(all="ignore"):
             ends = of(step, self.low), of(step, self.high)
         return self._replace(steps=steps, low=ends[0] if grows(step) else ends[1], high=ends[1 if grows(step) else 0])
+
+    def _hardly_changes(self, step: Steps) -> bool:
+        """Return whether ``step`` adds so little to uniforms that it is left out, as in ``-log(u + 1e-10)``.
+
+        A uniform plus a small number a has another value than a uniform with probability a; this is recorded.
+        """
+        if self.steps or step.name != "plus" or not (np.all(np.isneginf(self.low)) and np.all(np.isposinf(self.high))):
+            return False
+        added = np.where(self.random, np.abs(step.number), 0.0)
+        if not _UNSEEN < added.max(initial=0.0) <= RARELY or added.sum() > MOST_OMITTED:
+            return False
+        rounding.known_within(float(added.sum()))
+        return True
 
     def ends(self) -> tuple[Any, Any]:
         """Return the infima and the suprema of the symbolic elements.
