@@ -26,11 +26,11 @@ _LATE_ENDS: Final = (
 """Ends after 72 new tokens, and at once after a prompt of 67 tokens. With up to 8 drafts a round, the end is a draft,
 accepted before the last token of a block, so more tokens follow if an engine overlooks it."""
 _UNSURE: Final = (
-    Scenario("generic", 3, (1,), 2, (2,), seed=46),
+    Scenario("generic", 2, (0,), 3, (1,), seed=1841),
     Scenario("generic", 2, (0,), 2, (1,), seed=22),
 )
-"""Texts whose first token may be the end, with a nearly uniform q behind it: a drafter that stops where it is unsure
-drafts the end alone. Before the end, q is nearly uniform too in the first text, and sure of the end in the second."""
+"""Texts with a uniform q behind an end: a drafter that stops where it is unsure drafts the end alone, or nothing. In
+the first text q is uniform everywhere; in the second the first token may be the end, and q is sure of it."""
 QUICK_ENDINGS: Final = (
     *_LATE_ENDS,
     *_UNSURE,
