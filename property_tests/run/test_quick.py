@@ -350,3 +350,20 @@ def test_quick_refutes_a_kernel_that_is_wrong_with_two_drafts_only():
         examine()
     [held] = examine(gammas=(1,))
     assert held.status is Status.HOLDS
+
+
+@pytest.mark.usefixtures("unexplained")
+@pytest.mark.parametrize(("least", "status"), [(0.0, Status.HOLDS), (0.01, Status.REFUTED)])
+def test_quick_refutes_tests_that_divide_by_at_least_a_hundredth(least, status):
+    rng = np.random.default_rng()
+
+    def verify(target_logits, draft_logits, draft_tokens, temperature):
+        p, q = (truncated(np.asarray(each), temperature, lambda _: 0.0) for each in (target_logits, draft_logits))
+        for place, token in enumerate(draft_tokens):
+            if rng.random() >= p[place, token] / max(q[place, token], least):
+                rest = np.maximum(p[place] - q[place], 0)
+                return [*draft_tokens[:place], rng.choice(len(rest), p=rest / rest.sum())]
+        return [*draft_tokens, rng.choice(p.shape[-1], p=p[-1])]
+
+    verdict = check_verifier(verify, quick=True, checks=[LAW.name], on_fail=None)[0]
+    assert verdict.status is status

@@ -85,6 +85,8 @@ vocabulary has a remainder of one token, and 64 tokens, all possible, have none 
 of 4 to 63 removes a possible token. In the last scenario of this tuple, the last token of the vocabulary does not
 fit in a byte. The more tokens have mass, the more coins follow the row, which raises the rounding bound above an error
 of 1e-6 in q."""
+SMALL_Q: Final = Scenario(apart_after(1), 6, (0,), 3, seed=11)
+"""A scenario with drafts of which q is below 1/1000; a program that divides by at least 0.01 rejects them too often."""
 LEFT_OVER: Final = Scenario(apart_after(1), 9, (0,), 4, seed=7)
 """One of these: the ninth token, which tiles of 2, 4 or 8 tokens leave over, has mass under p and in the residual."""
 MANY_LEFT: Final = Scenario(few_after(1), 6, (0,), 2, seed=186)
@@ -179,6 +181,7 @@ LARGE_TOKENS: Final = Scenario(CERTAIN, 300, (0,), 8, seed=2)
 """A scenario with tokens that do not fit in a byte."""
 QUICK_SCENARIOS: Final = frozenset(
     (
+        SMALL_Q,
         LEFT_OVER,
         MANY_LEFT,
         *CARRIED,
