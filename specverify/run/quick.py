@@ -9,7 +9,7 @@ machine.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import accumulate
@@ -170,10 +170,8 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
         named = named_cases(listed, plan.get(check.name) or _names_of_others(listed, plan))
         chosen = named or spread(listed, FEW_CASES)
     chosen += [case for case in listed if isinstance(case.situation, LongDecode | FewPaths) and case not in chosen]
-    if check.name == "law_is_target":
-        chosen = [*chosen, *(case for case in listed if _always(case) and case not in chosen)]
-    if check.name == "draws_are_independent":
-        chosen = [*chosen, *(case for case in named_cases(listed, [OF_REUSE]) if case not in chosen)]
+    if always := _ALWAYS.get(check.name):
+        chosen = [*chosen, *(case for case in listed if always(case) and case not in chosen)]
     names = set(map(name_of_case, chosen))
     others = [case for case in listed if name_of_case(case) not in names]
     return ChosenCases(chosen, len(listed) - len(chosen), spread(others, FEW_CASES))
@@ -260,7 +258,7 @@ OF_REUSE = ("", "point_draft-v3-p010-h3-s8")
 sides of those of the tests: a number that tests a draft and also chooses its replacement is seen to decide twice."""
 
 
-def _always(case: Case) -> bool:
+def _compares_always(case: Case) -> bool:
     """Return whether the quick plan of ``law_is_target`` has ``case`` even if ``quick.toml`` does not list it.
 
     Such a case is an engine program marked ``in_quick``, a variant in one of ``QUICK_SCENARIOS``, or one in a scenario
@@ -271,6 +269,13 @@ def _always(case: Case) -> bool:
         at_its_size = has_last_rows_open(here.scenario) or is_of_whole_trees(here.scenario)
         return at_its_size or here.scenario in QUICK_SCENARIOS
     return isinstance(here, EngineProgram) and here.in_quick
+
+
+_ALWAYS: Mapping[str, Callable[[Case], bool]] = {
+    "law_is_target": _compares_always,
+    "draws_are_independent": lambda case: name_of_case(case) == OF_REUSE,
+}
+"""Check -> whether its quick plan has a case even if ``quick.toml`` does not list it."""
 
 
 @cache
