@@ -2,7 +2,8 @@
 
 ``enumerations`` sums the tree of an enumeration. ``checker`` checks a proof by exact arithmetic on the content of the
 file. Both import only the standard library. ``runs`` compares the tree of a proof with runs of the algorithm from
-``specverify.reference``; ``files`` reads the file. Nothing here imports interception, enumeration or the solver.
+``specverify.reference``; ``certificate_files`` reads the file. Nothing here imports interception, enumeration or the
+solver.
 """
 
 from specverify.certificates.certificate_files import FORMAT, Checked, check_certificate

@@ -67,15 +67,8 @@ from specverify.checks.explaining.readings import UNDRAWN_WORDS, Models, Reading
 from specverify.checks.explaining.reused_numbers import USED_TWICE, number_used_twice
 from specverify.checks.explaining.reused_rows import REUSED
 from specverify.checks.explaining.used_rows import REJECTED_CHANGES, wrong_row_used
-from specverify.checks.explaining.wording import (
-    listed_tokens,
-)
-from specverify.checks.explaining.wrong_rows import (
-    KEPT,
-    OF_DRAFT_MODEL,
-    text_of_other_request,
-    wrong_row,
-)
+from specverify.checks.explaining.wording import listed_tokens
+from specverify.checks.explaining.wrong_rows import KEPT, OF_DRAFT_MODEL, text_of_other_request, wrong_row
 from specverify.checks.explaining.wrong_tokens import HeaviestPaths, draft_of_other_text, explain_token, quoted_row
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law, total_variation

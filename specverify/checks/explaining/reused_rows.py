@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from specverify.base.prefixes import common_length
+from specverify.base.prefixes import begins, common_length
 from specverify.checks.explaining.wording import SHOWN_TOKENS, ends_of, listed
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Trace
@@ -52,14 +52,14 @@ def reused_row(trace: Trace, index: int, wrong: int) -> str:
     text = prompt + new[:wrong]
     if trace.target is None or text in asked or not asked:
         return ""
-    if not all(any(other[: len(first)] == first for first, _ in trace.texts) for other in asked):
+    if not all(any(begins(other, first) for first, _ in trace.texts) for other in asked):
         return ""  # p is computed after texts that belong to no request
     missing = {prompt + new[:i]: token for i, token in enumerate(new) if prompt + new[:i] not in asked}
     hits = {_hit(key, asked, text) for key in KEYS if _explains(key, asked, missing, trace.target)}
     other = hits.pop() if len(hits) == 1 else None
     if other is None or len(missing) < LEAST_TEXTS:
         return f"p is not computed after ({ends_of(text)})"
-    owners = [i for i, (first, _) in enumerate(trace.texts) if other[: len(first)] == first]
+    owners = [i for i, (first, _) in enumerate(trace.texts) if begins(other, first)]
     whose = f" of request {owners[0] + 1}" if len(owners) == 1 and owners[0] != index else ""
     shown = ends_of if ends_of(text) != ends_of(other) else _start
     fact = f"its choice after ({shown(other)}){whose}, {_alike(text, other)}, is this token"

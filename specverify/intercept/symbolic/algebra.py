@@ -41,8 +41,6 @@ from specverify.reference import Sampled
 
 
 Operand: TypeAlias = Continuous | Extreme | Joined | float
-RARE = 1e-9
-"""An overflow that is less likely than this is ignored, such as that of a random seed plus 1."""
 
 
 def _of_number(function: Callable[[float], Any], value: float) -> float:
@@ -250,6 +248,10 @@ def narrowed(value: Any, dtype: str) -> Any:
         )
     bits = None if continuous_in_16_bits() else _SHORT.get(dtype)
     return value if bits is None or not isinstance(value, SYMBOLIC) else value.then(rounded(bits))
+
+
+RARE = 1e-9
+"""An overflow that is less likely than this is ignored, such as that of a seed plus 1."""
 
 
 def within(value: Symbolic, least: int, largest: int) -> Symbolic:

@@ -91,8 +91,8 @@ def reduced(
 
     With ``keepdims`` the reduced axes remain, with length 1. Raises ``AxisError`` for an axis that does not exist.
     """
-    all_axes = axes is None or not elements.ndim
-    along = {*range(elements.ndim)} if all_axes else {_checked_axis(axis, elements) for axis in axes or ()}
+    chosen = range(elements.ndim) if axes is None or not elements.ndim else axes
+    along = {_checked_axis(axis, elements) for axis in chosen}
     kept = [axis for axis in range(elements.ndim) if axis not in along]
     shape = tuple(elements.shape[axis] for axis in kept)
     length = math.prod(elements.shape[axis] for axis in along)

@@ -256,7 +256,8 @@ class Many(NamedTuple):
 
         Raises ``NeedsValue`` if a factor or an exponent in the resulting chain is 0 or not finite.
         """
-        if self._hardly_changes(step):
+        if (omitted := self._omitted_with(step)) > 0:
+            rounding.known_within(omitted)
             return self
         steps = chained(self.steps, step)
         for each in steps:
@@ -267,18 +268,17 @@ class Many(NamedTuple):
             ends = of(step, self.low), of(step, self.high)
         return self._replace(steps=steps, low=ends[0] if grows(step) else ends[1], high=ends[1 if grows(step) else 0])
 
-    def _hardly_changes(self, step: Steps) -> bool:
-        """Return whether ``step`` adds so little to uniforms that it is left out, as in ``-log(u + 1e-10)``.
+    def _omitted_with(self, step: Steps) -> float:
+        """Return the probability that is left out with a ``step`` that adds little to uniforms; 0 for any other step.
 
-        A uniform plus a small number a has another value than a uniform with probability a; this is recorded.
+        An example is ``-log(u + 1e-10)``. A uniform plus a small number a has another value than a uniform with
+        probability a.
         """
         if self.steps or step.name != "plus" or not (np.all(np.isneginf(self.low)) and np.all(np.isposinf(self.high))):
-            return False
+            return 0.0
         added = np.where(self.random, np.abs(step.number), 0.0)
-        if not _UNSEEN < added.max(initial=0.0) <= RARELY or added.sum() > MOST_OMITTED:
-            return False
-        rounding.known_within(float(added.sum()))
-        return True
+        is_little = _UNSEEN < added.max(initial=0.0) <= RARELY and added.sum() <= MOST_OMITTED
+        return float(added.sum()) if is_little else 0.0
 
     def ends(self) -> tuple[Any, Any]:
         """Return the infima and the suprema of the symbolic elements.
