@@ -79,6 +79,8 @@ class GivenDrafts(NamedTuple):
     """A sentence that a token follows the replacement of a draft in the round; "" if none does."""
     elsewhere: bool = False
     """Whether the round belongs to another scenario than the one that is explained."""
+    own_replacements: frozenset[tuple[Any, ...]] = frozenset()
+    """Outcomes of the draws of each run whose last draft is rejected and replaced by the same token."""
 
 
 @lru_cache(maxsize=512)
@@ -198,8 +200,10 @@ def _given(here: InScenario, state: State, draft: Draft, runs: Sequence[Any], *,
     reached: dict[int, Any] = defaultdict(int)
     ends: dict[int, dict[int, Any]] = defaultdict(lambda: defaultdict(int))
     epsilon = FLOAT32
-    for path, done in runs:
-        epsilon, accepted = max(epsilon, path.rounding.epsilon), accepted_of(here, done, bonus=bonus)
+    own = _own_replacements(tokens, runs) if here.variant.intercepted and not bonus else frozenset[Any]()
+    counts = [accepted_of(here, done, bonus=bonus) - (outcomes_of(path.decisions) in own) for path, done in runs]
+    for (path, done), accepted in zip(runs, counts, strict=True):
+        epsilon = max(epsilon, path.rounding.epsilon)
         for i in range(accepted + 1):
             reached[i] += path.weight
         if len(done.tokens) > accepted:
@@ -220,11 +224,38 @@ def _given(here: InScenario, state: State, draft: Draft, runs: Sequence[Any], *,
         lasts,
         laws.get(gamma),
         bonus,
-        _places([(path, done, accepted_of(here, done, bonus=bonus)) for path, done in runs], accept, gamma, laws),
+        _places([(*run, accepted) for run, accepted in zip(runs, counts, strict=True)], accept, gamma, laws),
         slack(here, 2 * gamma + 2, epsilon),
         _under_other_parameters(here, state.tokens, tokens) if raw is not None else {},
         is_padded="without drafts" in here.variant.label,
         goes_on=_goes_on(tokens, runs) if here.variant.intercepted and bonus else "",
+        own_replacements=own,
+    )
+
+
+def outcomes_of(decisions: Sequence[Decision]) -> tuple[Any, ...]:
+    """Return the outcomes of ``decisions``, which identify a run."""
+    return tuple(decision.outcome for decision in decisions)
+
+
+def _own_replacements(drafts: Tokens, runs: Sequence[Any]) -> frozenset[tuple[Any, ...]]:
+    """Return the outcomes of each run that replaces the last of ``drafts`` by the same token, after a rejection.
+
+    Without bonus tokens the tokens of such a run are those of an accepted round. Its last draw gives other tokens in
+    other runs, and the runs that accept the draft have no such draw. ``runs`` has (path, round) of all rounds with
+    these drafts.
+    """
+    kept = [path.decisions for path, done in runs if done.tokens == drafts]
+    shortest = min(map(len, kept), default=0)
+    others = {
+        outcomes_of(path.decisions[:-1])
+        for path, done in runs
+        if len(done.tokens) == len(drafts) and done.tokens[:-1] == drafts[:-1] and done.tokens != drafts
+    }
+    return frozenset(
+        outcomes_of(decisions)
+        for decisions in kept
+        if len(decisions) > shortest and outcomes_of(decisions[:-1]) in others
     )
 
 

@@ -15,6 +15,7 @@ from specverify.checks.explaining.given_drafts import (
     expected_accept,
     is_coin,
     labelled_round,
+    outcomes_of,
     place_of,
     round_given,
     rounds_by_labels,
@@ -205,7 +206,7 @@ def _block_rule(given: GivenDrafts) -> _RoundRule:
 
 def _round(here: InScenario, given: GivenDrafts, done: Round, decisions: Sequence[Decision], rule: _RoundRule) -> str:
     parts = [_drafted(given)]
-    accepted = accepted_of(here, done, bonus=given.has_bonus)
+    accepted = accepted_of(here, done, bonus=given.has_bonus) - (outcomes_of(decisions) in given.own_replacements)
     decided = accepted + (len(done.tokens) > accepted and accepted < len(given.drafts))
     parts += [_decided(given, i, decisions, rule, accepted=i < accepted) for i in range(decided)]
     if len(done.tokens) > accepted:
