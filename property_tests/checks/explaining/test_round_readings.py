@@ -77,6 +77,21 @@ def test_the_bound_of_the_search_changes_no_reading(monkeypatch):
     assert [reading.cost > round_readings.OTHER_NUMBER for reading in bounded] == [False, True, True, True]
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "emitted", "fault"),
+    [
+        (0.375, 1.0, 1, ""),
+        (0.0, 0.375, 0, ""),
+        (0.2, 1.0, 1, "draft 1 (1) is tested with u >= 0.2, expected u >= 0.375 = 1 - min(1, p/q) (e.py:2)"),
+    ],
+)
+def test_a_test_that_accepts_above_its_bound_is_read(low, high, emitted, fault):
+    models = Models(model(P), model(Q), (0,), 1, upside_down=True)
+    reading = reading_of([token(1, 0.2, 0.8), coin(low, high)], models, (emitted,))
+    assert reading.fault == fault
+    assert f"(u {'>=' if high == 1 else '<'} {low or high}, e.py:2" in reading.words[0]
+
+
 def test_a_last_accepted_draft_that_is_missing_is_named():
     reading = read([token(1, 0.2, 0.8), coin(0.625, 1.0), token(1, 0.5, 0.5)], (0,))
     assert reading.fault == "all drafts of a round are accepted and the last accepted draft, 1, is missing"

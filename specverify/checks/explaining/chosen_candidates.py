@@ -87,7 +87,7 @@ def _example(paths: Sequence[Path], p: Row, candidates: Tokens) -> str:
     first, second = candidates[:LEAST]
     tests = (items[:LEAST] for items, _ in paths if _are_tests(items[:LEAST], LEAST, items[0].place))
     test = next((both[1] for both in tests if _fail(both[:1])), None)
-    bound = 0.0 if test is None else test.high if test.low <= 0 else test.low
+    bound = 0.0 if test is None else test.bound
     right = p[second] / (1 - p[first])
     if test is None or abs(bound - right) < NEAR:
         return ""

@@ -130,6 +130,11 @@ class PathDraw(NamedTuple):
         return tokens[self.interval]
 
     @property
+    def bound(self) -> float:
+        """Return the number that the uniform of a coin is compared with."""
+        return self.high if self.low <= 0 else self.low
+
+    @property
     def is_lookup(self) -> bool:
         """Return whether this draw selects a token; if not, it is a coin."""
         return self.outcome is not None or self.calls_lookup
@@ -280,7 +285,7 @@ def is_drawn_from_q(
         for item, test in pairwise(drawn):
             if test.is_lookup or item.outcome is None or not same_row(item.pmf, seen, NEAR):
                 continue
-            bound = test.high if test.low <= 0 else test.low
+            bound = test.bound
             if seen[item.outcome] > 0 and abs(bound - p[item.outcome] / seen[item.outcome]) < NEAR:
                 return True
     return False

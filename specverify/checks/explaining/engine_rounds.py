@@ -30,6 +30,8 @@ from specverify.reference import LanguageModel, Pmf, Tokens
 NEAR = 1e-6
 LEAST_SHARE = 0.2
 """A line has a role if at least this share of the readings give it that role."""
+MOST_ORIENTED = 24
+"""The number of paths by which it is decided whether tests accept below or above their bounds."""
 PASSES = 3
 CLEAR = 2.75
 """Only paths whose deviation exceeds the smallest deviation by at most this much are evidence."""
@@ -237,6 +239,7 @@ def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
     queries are recorded, else up to ``PASSES`` times more. In a repetition, a role of a draw costs more if the program
     line of the draw rarely had this role before.
     """
+    all_paths = _oriented(all_paths)
     readings = [reading_of(*path[:1], path[2], path[1]) for path in all_paths]
     known: Any = ({}, {})
     for _ in range(PASSES if not any(models.queries for _, _, models in all_paths) else 1):
@@ -248,6 +251,19 @@ def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
             reading_of(items, models._replace(roles=roles, learned=learned), new) for items, new, models in all_paths
         ]
     return readings
+
+
+def _oriented(all_paths: Sequence[NewPath]) -> Sequence[NewPath]:
+    """Return ``all_paths``, with models that accept a draft if u is above a bound if this fits the paths better.
+
+    All tests of a program compare in the same way, so the costs of several paths with tests are compared.
+    """
+    tested = [path for path in all_paths if any(_is_test(item) for item in path[0])][:MOST_ORIENTED]
+    turned = [(items, new, models._replace(upside_down=True)) for items, new, models in tested]
+    usual, other = (_cost([reading_of(items, models, new) for items, new, models in some]) for some in (tested, turned))
+    if other >= usual:
+        return all_paths
+    return [(items, new, models._replace(upside_down=True)) for items, new, models in all_paths]
 
 
 def _learned(readings: Sequence[Reading | None], *, only_shown: bool = False) -> dict[Tokens, Row]:

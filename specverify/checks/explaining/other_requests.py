@@ -231,7 +231,7 @@ def _tests_other_request(item: PathDraw, trace: Trace, index: int, texts: Sequen
     """
     if item.is_lookup or trace.target is None or trace.draft is None:
         return False
-    bound = item.high if item.low <= 0 else item.low
+    bound = item.bound
     for other, ((prompt, _), new) in enumerate(zip(trace.texts, texts, strict=True)):
         for length in range(len(new) if other != index else 0):
             text = prompt + new[:length]

@@ -18,12 +18,13 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from specverify.checks.explaining.draft_tests import DraftTest
 from specverify.checks.explaining.drawn_candidates import are_candidates
 from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.readings import UNDRAFTED, UNDRAWN_WORDS, Models, Reading, ReadRound
 from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
 from specverify.checks.explaining.row_names import NEAR, RowNames, is_known_row, named_rows, text_difference
-from specverify.checks.explaining.wording import apart, short, short_row
+from specverify.checks.explaining.wording import short, short_row
 from specverify.reference import Tokens
 
 MOST_DRAWS = 24
@@ -564,7 +565,7 @@ class _PathReader:
         if coin is None and _certain(p) is not None:
             return  # as a token of the target would be
         if coin is not None:
-            seen = _bound_of(coin)
+            seen = DraftTest(coin, self.models.upside_down).probability
             fitting = [token for token, mass in enumerate(p) if abs(mass - seen) < NEAR]
         for token in dict.fromkeys((*fitting, *self.final[len(here) : len(here) + 1])):
             yield self._with(drafted, token, _sure(token, self.size), drafted.next, UNLIKELY * (1 + (coin is None)))
@@ -602,7 +603,8 @@ class _PathReader:
         word = f"{'kept draft' if drafted.kept and i == 0 else 'drafted'} {token}" + (f" ({inside})" if inside else "")
         if len(text) + i >= self.end:
             test = self._next(at, lookup=False)  # behind the end: what it decides is cut off
-            cost = 0.0 if test is None or abs(_bound_of(test) - bound) < NEAR else OTHER_NUMBER
+            fits = test is None or abs(DraftTest(test, self.models.upside_down).probability - bound) < NEAR
+            cost = 0.0 if fits else OTHER_NUMBER
             accepts = [(at + (test is not None), True, cost, "", "", bound)]
         else:
             accepts = list(self._tests(at, here, token, q, now))
@@ -685,19 +687,18 @@ class _PathReader:
         if item is not None and self._is_before_queries(item, now.text):
             item = None
         if item is not None:
-            accepted, seen = item.low <= 0, _bound_of(item)
-            sign = "<" if accepted else ">="
-            at_place = f", {item.place}" if item.place else ""
+            compared = DraftTest(item, self.models.upside_down)
+            seen = compared.probability
             if abs(seen - bound) < NEAR:
-                yield at + 1, accepted, 0.0, f"u {sign} {short(seen)}{at_place}", "", seen
+                yield at + 1, compared.accepts, 0.0, compared.words(), "", seen
             elif not now.is_too_costly(OTHER_NUMBER):
-                does, ought = apart(seen, bound)
                 by = self.rows.ratio_name(seen, here, token, now.rejected)
-                told = f"u {sign} {does}{at_place}; expected {ought} = min(1, p/q){f'; this is {by}' if by else ''}"
-                where = f" ({item.place})" if item.place else ""
-                rows = f"tested with {by}; expected the rows after {here}: u < {does} instead of {ought}{where}"
-                plain = f"tested with u < {does}, expected u < {ought} = min(1, p/q){where}"
-                yield at + 1, accepted, OTHER_NUMBER + UNKNOWN_ROW * (not by), told, rows if by else plain, seen
+                does, ought = compared.bounds(bound)
+                wanted, where = compared.wanted, compared.where
+                rows = f"tested with {by}; expected the rows after {here}: {wanted}{does} instead of {ought}{where}"
+                plain = f"tested with {wanted}{does}, expected {wanted}{ought} = {compared.rule}{where}"
+                told = f"{compared.words(bound)}{f'; this is {by}' if by else ''}"
+                yield at + 1, compared.accepts, OTHER_NUMBER + UNKNOWN_ROW * (not by), told, rows if by else plain, seen
         if bound > 1 - NEAR or bound < NEAR:
             yield at, bound > NEAR, 0.0, "surely" if bound < NEAR else "", "", bound
         elif not now.is_too_costly(min(UNDRAWN, NO_TEST)):
@@ -903,11 +904,6 @@ class _PathReader:
             yield _Alternative(
                 at, self.final, f"{words}, but {said}", cost + LOST, first, used, ended=True, round=record
             )
-
-
-def _bound_of(coin: PathDraw) -> float:
-    """Return the number that the uniform of ``coin`` is compared with."""
-    return coin.high if coin.low <= 0 else coin.low
 
 
 def _in_parentheses(place: str) -> str:

@@ -228,7 +228,7 @@ class _Walk:
             bound = float(ratio(left[drafted], q[drafted]))
             with_p = float(ratio(p[drafted], q[drafted]))
             item = self.items[0] if self.items and not self.items[0].is_lookup else None
-            seen = None if item is None else item.high if item.low <= 0 else item.low
+            seen = None if item is None else item.bound
             sure = bound > 1 - NEAR or bound < NEAR
             if bound < NEAR and seen is not None and self._may_be_of_later(child, siblings, seen, with_p):
                 self.unsure = True

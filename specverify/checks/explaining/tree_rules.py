@@ -200,7 +200,7 @@ def outcome_of_tests(
         bound = float(ratio(left[drafted], q[drafted]))
         accepted = bound > NEAR
         if NEAR < bound < 1 - NEAR:
-            if not rest or rest[0].is_lookup or abs(_bound_of(rest[0]) - bound) > NEAR:
+            if not rest or rest[0].is_lookup or abs(rest[0].bound - bound) > NEAR:
                 return None
             accepted = rest.pop(0).low <= 0
         if accepted:
@@ -215,7 +215,3 @@ def draws_from(item: PathDraw, law: Row, token: int) -> bool:
         return item.token_from(law, NEAR) == token
     ends = [0.0, *accumulate(law)]
     return bool(abs(item.low - ends[token]) < NEAR and abs(item.high - ends[token + 1]) < NEAR)
-
-
-def _bound_of(item: PathDraw) -> float:
-    return item.high if item.low <= 0 else item.low

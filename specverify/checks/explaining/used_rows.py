@@ -362,13 +362,9 @@ def _drawn_row(engine: _EnginePaths, used: _Used) -> Row | None:
                 return None
             continue
         coins = [item for item in draws if not item.is_lookup]
-        fitting = [i for i, item in enumerate(coins) if abs(_bound_of(item) - bound) < NEAR_LAW]
+        fitting = [i for i, item in enumerate(coins) if abs(item.bound - bound) < NEAR_LAW]
         number = next((i for i in fitting if number in {None, i}), None)
         if number is None or (coins[number].low <= 0) != (emitted == {draft}):
             return None
         shown = True
     return q if shown else None
-
-
-def _bound_of(coin: PathDraw) -> float:
-    return coin.high if coin.low <= 0 else coin.low
