@@ -197,3 +197,32 @@ def test_a_context_with_a_rejected_draft_is_proved_by_the_queries():
     asked = trace._replace(queries=(*queries, ("target", (0, 1, 2))))
     assert context_with_draft(asked, 0, (1, 2, 1)) is None
     assert context_with_draft(trace._replace(queries=queries[1:]), 0, (1, 2, 1)) is None
+
+
+LATE = "it is the choice of p one position late, after draft 4"
+EARLY = "it is the choice of p one position early"
+
+
+@pytest.mark.parametrize("several", [True, False])
+@pytest.mark.parametrize(("read_at", "said"), [(lambda text: (*text, 4), LATE), (lambda text: text[:-1], EARLY)])
+def test_a_row_of_another_position_is_named(read_at, said, several):
+    """Of several requests, which may exchange their rows, one wrong token proves nothing."""
+    target, draft = lambda tokens: np.eye(5)[len(tokens) % 5], lambda tokens: np.eye(5)[4]
+    new = (int(target((4,)).argmax()),)
+    for _ in range(3):
+        new += (int(target(read_at((4, *new))).argmax()),)
+    others = (((1, 1), (0,)),) if several else ()
+    queries = tuple(("target", (4, *new[:i])) for i in range(4))
+    trace = Trace((((4,), new), *others), queries, draft, target)
+    wanted = (new[0], int(target((4, new[0])).argmax()))
+    assert wrong_row(trace, 0, wanted) == said
+    shorter = trace._replace(texts=(((4,), new[:3]), *others))
+    assert (wrong_row(shorter, 0, wanted) == said) is not several
+
+
+@pytest.mark.parametrize(("q", "is_rejected"), [((0.4, 0.05, 0.55), True), ((0.55, 0.05, 0.4), False)])
+def test_the_argmax_of_the_residual_is_named_where_the_draft_is_rejected(q, is_rejected):
+    p = lambda tokens: np.array((0.45, 0.35, 0.2))  # noqa: E731
+    trace = Trace((((0,), (1,)),), (("target", (0,)),), lambda tokens: np.array(q), p)
+    said = "it is the argmax of max(p - q, 0), expected that of p: p = (0.45, 0.35, 0.2), q = (0.4, 0.05, 0.55)"
+    assert (wrong_row(trace, 0, (0,)) == said) is is_rejected

@@ -9,7 +9,7 @@ from specverify.base.prefixes import begins, common_length, inserted
 from specverify.checks.explaining.engine_traces import has_same_prompt
 from specverify.checks.explaining.reused_rows import REUSED, reused_row
 from specverify.checks.explaining.row_names import replaced_tokens
-from specverify.checks.explaining.wording import ends_of, listed_tokens
+from specverify.checks.explaining.wording import ends_of, listed_tokens, short_row
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Trace
 
@@ -60,18 +60,53 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
             other = next((i for i in others if _is_rather_of(trace, i, asked, text)), None)
             whose = f", a text of request {other + 1}" if other is not None else _replaced(asked, text, len(prompt))
             return f"it is the choice of p after ({listed_tokens(asked)}){whose}"
-    if len(trace.texts) > 1:
-        padded = _padded_text(trace.target, text, token, [other for _, other in trace.queries])
-        return padded or _text_of_another_request(whole, index, text, token, foreign) or reused_row(whole, index, wrong)
-    draft = None if trace.draft is None else _chosen(trace.draft, text)
-    fitting = []
-    if draft is not None and _chosen(trace.target, (*text, draft)) == token:
-        fitting.append(f"the choice of p one position late, after draft {draft}")
-    if wrong and _chosen(trace.target, text[:-1]) == token:
-        fitting.append("the choice of p one position early")
-    if draft == token:
-        fitting.append("the draft itself, kept although p has another choice")
+    several = len(trace.texts) > 1
+    if several:
+        padded = _padded_text(trace.target, text, token, [asked for _, asked in trace.queries])
+        of_batch = padded or _text_of_another_request(whole, index, text, token, foreign)
+        if of_batch := of_batch or reused_row(whole, index, wrong):
+            return of_batch
+    shifted = _shifted_choice(trace, prompt, new, wrong, LEAST_SHOWN if several else 1)
+    return shifted or _choice_of_residual(trace, text, token)
+
+
+def _shifted_choice(trace: Trace, prompt: Tokens, new: Tokens, wrong: int, least: int) -> str:
+    """Return the sentence that p is read one position late or early, or that drafts are not tested; or "".
+
+    At least ``least`` tokens are compared, from the first wrong one, ``new[wrong]``, on. One of these faults alone must
+    give all of them. ``trace`` has the models of the request with this ``prompt`` and the new tokens ``new``.
+    """
+    target, draft = trace.target, trace.draft
+    compared = range(wrong, wrong + least)
+    if target is None or len(new) < wrong + least:
+        return ""
+    texts = [prompt + new[:i] for i in compared]
+    drafts = [_chosen(draft, text) for text in texts] if draft is not None else []
+    behind = f"after draft {drafts[0]}" if drafts else ""
+    choices = {
+        f"the choice of p one position late, {behind}": [
+            _chosen(target, (*text, token)) for text, token in zip(texts, drafts, strict=False)
+        ],
+        "the choice of p one position early": [_chosen(target, text[:-1]) for text in texts] if wrong else [],
+        "the draft itself, kept although p has another choice": drafts,
+    }
+    fitting = [said for said, tokens in choices.items() if tuple(tokens) == new[wrong : wrong + least]]
     return f"it is {fitting[0]}" if len(fitting) == 1 else ""  # of several, none is proved
+
+
+def _choice_of_residual(trace: Trace, text: Tokens, token: int) -> str:
+    """Return the sentence that a wrong ``token`` after ``text`` is the argmax of max(p - q, 0), not that of p; or "".
+
+    The draft after ``text``, the argmax of q, must be another token than both.
+    """
+    if trace.target is None or trace.draft is None:
+        return ""
+    p, q = trace.target(text), trace.draft(text)
+    left = p - q
+    if _chosen(trace.draft, text) in {token, int(p.argmax())} or int(left.argmax()) != token:
+        return ""
+    rows = f"p = {short_row(p.tolist())}, q = {short_row(q.tolist())}"
+    return f"it is the argmax of max(p - q, 0), expected that of p: {rows}"
 
 
 def _lost_token(target: LanguageModel, later: Sequence[tuple[str, Tokens]], text: Tokens, rest: Tokens) -> str:
