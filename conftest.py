@@ -96,6 +96,18 @@ def unexplained(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(compared_laws, search, lambda *_: bare)
 
 
+@pytest.fixture
+def named_checks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the replays of ``program_is_its_draws`` before the checks that a test names.
+
+    For tests of a law or of a message whose program is plainly a function of its draws. A refuted case is still
+    replayed, and a test that names this check still runs it.
+    """
+    from specverify.run import verify  # noqa: PLC0415 - most modules of tests have imported it
+
+    monkeypatch.setattr(verify, "_grounded", lambda subject, checks: checks)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object | None:
     """Deal the tests of ``--dist loadgroup`` to the processes by files."""

@@ -59,6 +59,8 @@ def plain(target, sample):
     return text[1:]
 
 
+@pytest.mark.thorough(keep=3)
+@pytest.mark.usefixtures("named_checks_alone")
 @pytest.mark.parametrize("model", [Network, table])
 @pytest.mark.parametrize("sample", [of_numpy, of_torch])
 def test_a_network_that_each_call_makes_is_constant(model, sample):

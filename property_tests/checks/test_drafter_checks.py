@@ -12,6 +12,8 @@ from specverify.base.verdict import Status
 from specverify.checks import drafter_checks
 from specverify.testing import SpeculationRefuted, UnusableSubject, check_drafter
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 SIZE = 3
 
 

@@ -65,6 +65,8 @@ def verdict_of(make):
     return verdict
 
 
+@pytest.mark.thorough(keep=2)
+@pytest.mark.usefixtures("named_checks_alone")
 @pytest.mark.parametrize("size", [16, 64])
 def test_numbers_that_are_used_again_after_many_draws_are_unknown(size):
     verdict = verdict_of(engine(size, refills=False))

@@ -8,6 +8,8 @@ import pytest
 from specverify.laws.size_scenarios import EDGES, Sizes, size_scenarios
 from specverify.testing import Made, SpeculationRefuted, check_engine
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 
 def seen_by(fault, text, prompt):
     """Return what the target reads."""

@@ -119,7 +119,7 @@ def test_a_mutant_of_each_kind_is_refuted_and_without_the_bug_its_case_holds(mut
     check_refutation(mutant)
 
 
-@pytest.mark.thorough(keep=6)
+@pytest.mark.thorough(keep=7)
 @each(mutant for mutant in mutants() if mutant not in KINDS.values())
 def test_the_named_check_refutes_the_mutant_and_without_the_bug_its_case_holds(mutant):
     check_refutation(mutant)

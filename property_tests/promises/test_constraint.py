@@ -5,6 +5,8 @@ import pytest
 
 from specverify.testing import Made, Sizes, check_engine
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 VOCABULARY, GAMMA = 3, 2
 
 

@@ -5,6 +5,8 @@ import pytest
 
 from specverify.testing import check_engine
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 CHECK = "drafts_follow_the_text"
 
 

@@ -9,6 +9,8 @@ from specverify.subjects.made_engine import WithParameters, made_subject
 from specverify.subjects.request_lists import ENDS_AFTER_A_ROW_HAS_LEFT
 from specverify.testing import Made, Sizes, UnusableSubject, check_engine
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 HOW = {"quick": True, "on_fail": None, "checks": ["law_is_target"], "sizes": Sizes(least_vocabulary=4)}
 
 

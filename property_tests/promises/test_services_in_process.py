@@ -8,6 +8,8 @@ import pytest
 from specverify.testing import Made, check_engine
 from test_support.promises.faults import FAULTS, Text, text_of, values_of
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 
 def inverse(pmf, u):
     return min(int(np.searchsorted(np.cumsum(pmf), u, side="right")), len(pmf) - 1)

@@ -13,6 +13,8 @@ from specverify.promises.statistics import examine
 from specverify.subjects.answering import answering_made
 from specverify.testing import Made, UnusableSubject, check_engine, check_sampler
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 NAMES = (
     "accepted",
     "drafted",

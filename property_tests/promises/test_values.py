@@ -8,6 +8,8 @@ import pytest
 from specverify.mutants.promising import VALUES, returning, text_of
 from specverify.testing import check_engine
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 ALL = {
     "logprobs": "raw",
     "top_logprobs": "processed",

@@ -64,7 +64,7 @@ def engine(seen):
     return make
 
 
-@pytest.mark.usefixtures("unexplained")
+@pytest.mark.usefixtures("unexplained", "named_checks_alone")
 @pytest.mark.parametrize(("seen", "status"), [(LEVELS, Status.HOLDS), (3, Status.REFUTED), (2, Status.REFUTED)])
 @pytest.mark.parametrize("kind", ["verifier", "engine"])
 def test_only_the_whole_path_tells_nodes_apart(kind, seen, status):

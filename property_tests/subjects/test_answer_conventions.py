@@ -17,6 +17,8 @@ from specverify.testing import SpeculationRefuted, SpeculationUndecided, check_v
 from test_support.verifiers.in_scenarios import verdict
 from test_support.verifiers.one_round import decided, drawn, residual, unchanged_p
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 
 def tokens_and_count(replace):
     def verify(draft_tokens, draft_probs, target_probs):

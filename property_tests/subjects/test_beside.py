@@ -12,6 +12,8 @@ import torch
 from specverify.subjects.beside import part_answer, ranked, value_of
 from specverify.testing import Made, SpeculationRefuted, SpeculationUndecided, check_engine
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 P = np.array([[0.2, 0.8], [0.6, 0.4]])
 
 

@@ -14,6 +14,8 @@ from specverify.subjects.request_lists import AT_ONCE
 from specverify.testing import Made, UnusableSubject, check_engine
 from test_support.subjects.engine_laws import law_verdict
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 
 @pytest.mark.parametrize(
     ("call", "expected"),

@@ -8,6 +8,8 @@ import pytest
 from specverify.base.verdict import Status
 from specverify.testing import Made, check_engine
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 SIBLINGS, DEPTH = 3, 3
 
 

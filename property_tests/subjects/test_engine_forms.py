@@ -24,6 +24,8 @@ from specverify.subjects.request_lists import AT_ONCE, ENDING_AT_ONCE, IN_TURN
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import Sizes, check_engine
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 PAD = -100
 
 

@@ -13,6 +13,8 @@ from specverify.subjects.logarithms import with_logarithms
 from specverify.testing import SpeculationRefuted, check_verifier
 from test_support.verifiers.one_round import decided, residual, unchanged_p
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 
 def softmax(logits):
     powers = np.exp(logits - logits.max(-1, keepdims=True))

@@ -17,6 +17,8 @@ from specverify.subjects.parameter_order import in_named_order
 from specverify.testing import Call, SpeculationRefuted, UnusableSubject, check_verifier
 from test_support.verifiers.one_round import decided, residual, unchanged_p
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 OTHERWISE = [
     lambda q, p, draft_tokens: (p, q, draft_tokens),
     lambda drafts, q, p: (p, q, drafts),

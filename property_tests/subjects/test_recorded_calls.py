@@ -14,6 +14,8 @@ from specverify.mutants.numpy_verifiers import of_logits, one_row, ragged
 from specverify.subjects.recorded_calls import batch_rows, rows_of
 from specverify.testing import BatchedCall, Call, LogitsCall, SpeculationUndecided, check_verifier, hard_calls
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 P = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.125, 0.125, 0.75]])
 Q = np.array([[0.25, 0.75, 0.0], [0.5, 0.25, 0.25]])
 DRAFTS = np.array([1, 0])

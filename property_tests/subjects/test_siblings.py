@@ -38,7 +38,7 @@ def verifier(*, shared_coin=False, kept_row=False):
     return verify
 
 
-@pytest.mark.usefixtures("unexplained")
+@pytest.mark.usefixtures("unexplained", "named_checks_alone")
 @pytest.mark.parametrize(
     ("wrong", "status"),
     [({}, Status.HOLDS), ({"shared_coin": True}, Status.REFUTED), ({"kept_row": True}, Status.REFUTED)],

@@ -10,7 +10,7 @@ import pytest
 from specverify.base.verdict import Status
 from specverify.testing import check_verifier
 
-pytestmark = pytest.mark.usefixtures("unexplained")
+pytestmark = pytest.mark.usefixtures("unexplained", "named_checks_alone")
 
 RNG = np.random.default_rng()
 NEVER = (9, 9)
@@ -77,10 +77,7 @@ def status(verify: Any, drafts: Drawn, form: Any = "tree") -> Status:
     return verdict.status
 
 
-pytestmark = pytest.mark.usefixtures("unexplained")
-
-
-@pytest.mark.thorough(keep=6)
+@pytest.mark.thorough(keep=9)
 @pytest.mark.parametrize("drafts", ["with_replacement", "without_replacement", "top_k"])
 @pytest.mark.parametrize("wrong", [(1, 2), (2, 1), (2, 2)], ids=str)
 def test_a_fault_at_one_sibling_is_refuted(drafts: Drawn, wrong: tuple[int, int]) -> None:

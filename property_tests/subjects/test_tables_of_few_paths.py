@@ -151,7 +151,7 @@ def test_a_token_that_the_draft_all_but_excludes_is_emitted(floor, wrong):
     ("wrong", "status", "stops"),
     [(None, Status.HOLDS, True), (bool, Status.REFUTED, False), (bool, Status.REFUTED, True)],
 )
-@pytest.mark.usefixtures("unexplained")
+@pytest.mark.usefixtures("unexplained", "named_checks_alone")
 def test_a_fault_in_whole_trees_of_later_rows_is_refuted(wrong, status, stops):
     (verdict,) = check_engine(drafting_trees(wrong, stops=stops), quick=True, on_fail=None, checks=["law_is_target"])
     assert verdict.status is status

@@ -31,6 +31,8 @@ from specverify.testing import (
 )
 from specverify.testing.plans import DEFAULTS
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 EVERY = (
     check_cache,
     check_decoder,

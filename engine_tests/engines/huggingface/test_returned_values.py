@@ -105,6 +105,7 @@ def called(models, change=lambda scores: scores, **options):
 
 
 @pytest.mark.thorough(keep=3)
+@pytest.mark.usefixtures("named_checks_alone")
 @pytest.mark.parametrize(
     ("change", "status"),
     [

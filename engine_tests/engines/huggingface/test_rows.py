@@ -111,6 +111,7 @@ PLANTED = {
 
 
 @pytest.mark.thorough(keep=9)
+@pytest.mark.usefixtures("named_checks_alone")
 @pytest.mark.parametrize("case", PLANTED.values(), ids=PLANTED)
 def test_a_planted_bug_is_refuted_by_its_check(planted, case):
     check, setting, owner, name, *lines = case

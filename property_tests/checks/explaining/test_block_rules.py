@@ -154,6 +154,7 @@ def message_of_decoder(one_round):
     return str(refuted.value)
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("gamma", [2, 3])
 def test_a_wrong_residual_of_a_block_with_named_draws_is_named(gamma):
     assert check_decoder(block_decoder(gamma=gamma), checks=["law_is_target"], quick=True)

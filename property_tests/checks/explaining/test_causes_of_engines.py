@@ -9,8 +9,14 @@ import numpy as np
 import pytest
 
 from property_tests.checks.explaining.test_round_faults import choose
+from specverify.base.verdict import Status
+from specverify.checks import check_named
 from specverify.reference import accept_probability, flip, residual
-from specverify.testing import SpeculationRefuted, check_decoder, check_engine
+from specverify.report.prose import failure
+from specverify.run.verify import Checklist, run_check
+from specverify.subjects.external import decode_subject
+from specverify.subjects.made_engine import made_subject
+from specverify.testing import SpeculationRefuted, check_engine
 
 LENGTH = 3
 TARGET = ((0.2, 0.5, 0.3), (0.3, 0.3, 0.4), (0.6, 0.3, 0.1))
@@ -99,13 +105,16 @@ def with_noise(again, scenario):
     return call
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("again", [True, False], ids=["the same noise", "p by fresh noise"])
 def test_a_replacement_by_the_noise_of_the_draft_is_told_by_its_line(again):
-    with pytest.raises(SpeculationRefuted) as raised:
-        check_engine(lambda scenario: with_noise(again, scenario), checks=["law_is_target"], quick=True)
-    said = str(raised.value)
-    assert ("which drew the draft too" in said.splitlines()[0]) == again
-    assert "p is not the target's row" not in said
+    """The probe, which a refutation in another scenario examines too, shows it."""
+    subject = made_subject(lambda scenario: with_noise(again, scenario), "an engine")
+    subject = subject.with_programs((subject.programs[0].probe(),))
+    verdict = run_check(subject, check_named("law_is_target"), Checklist(()))
+    assert verdict.status is Status.REFUTED
+    assert ("which drew the draft too" in verdict.counterexample.fault) == again
+    assert "p is not the target's row" not in failure(verdict)
 
 
 def test_a_draft_that_is_tested_with_q_of_the_last_draft_is_named():
@@ -263,9 +272,15 @@ def two_candidates(draws, target, draft, tokens, again):
 
 
 def test_a_second_candidate_is_no_draft_that_is_left_out():
-    with pytest.raises(SpeculationRefuted) as raised:
-        check_decoder(lambda *given: two_candidates(*given, again=True), checks=["law_is_target"], quick=True)
-    first = str(raised.value).splitlines()[0]
-    assert "the residual after a second rejected candidate is max(p - q, 0) again" in first
-    assert "left out" not in str(raised.value)
-    check_decoder(lambda *given: two_candidates(*given, again=False), checks=["law_is_target"], quick=True)
+    wrong, right = (
+        decode_subject(lambda *given, again=again: two_candidates(*given, again=again), "two candidates")
+        for again in (True, False)
+    )
+    [few] = [scenario for scenario in wrong.scenarios if scenario.name == "generic-v4-p0310-h4-s3"]
+    wrong, right = (
+        run_check(subject._replace(scenarios=(few,), deep=tuple), check_named("law_is_target"), Checklist(()))
+        for subject in (wrong, right)
+    )
+    assert "the residual after a second rejected candidate is max(p - q, 0) again" in wrong.counterexample.fault
+    assert "left out" not in failure(wrong)
+    assert right.status is Status.HOLDS

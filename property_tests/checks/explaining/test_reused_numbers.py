@@ -7,9 +7,13 @@ import re
 import numpy as np
 
 from specverify.base.verdict import Status
+from specverify.checks import check_named
 from specverify.checks.explaining.reused_numbers import number_used_twice
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.testing import check_engine, check_verifier
+from specverify.run.verify import Checklist, run_check
+from specverify.subjects.forms import BATCHED
+from specverify.subjects.made_engine import made_subject
+from specverify.subjects.verifier import verifier_subject
 
 RNG = np.random.default_rng(0)
 
@@ -47,12 +51,19 @@ def of_all_rows(p, q, draft_tokens):
     return verify(p, q, draft_tokens, lambda rows, size: np.tile(RNG.exponential(size=size), (rows, 1)))
 
 
+def in_one_scenario(verifier):
+    """Return the verdict on the independence of the rows of a batch in the first scenario and in two calls."""
+    subject = verifier_subject(verifier, "rows", form=BATCHED)
+    few = subject._replace(scenarios=subject.scenarios[:1])
+    return run_check(few, check_named("rows_are_independent"), Checklist((), quick=True))
+
+
 def test_rows_with_noise_of_their_own_are_independent():
-    check_verifier(of_each_row, form="batched", checks=["rows_are_independent"], quick=True)
+    assert in_one_scenario(of_each_row).status is Status.HOLDS
 
 
 def test_noise_that_all_rows_share_is_named_as_the_cause():
-    (verdict,) = check_verifier(of_all_rows, form="batched", checks=["rows_are_independent"], quick=True, on_fail=None)
+    verdict = in_one_scenario(of_all_rows)
     first, second, third = verdict.counterexample.fault, *verdict.counterexample.rows
     assert first.startswith("the rows share random numbers: one draw (test_reused_numbers.py:")
     assert second.startswith("the uniform drawn by np.random.Generator.exponential at test_reused_numbers.py:")
@@ -106,10 +117,15 @@ def decoding(kept):
     return make
 
 
+def in_probe(make):
+    """Return the verdict on the law of an engine in its probe, which shows the cause of a refutation."""
+    subject = made_subject(make, "an engine")
+    subject = subject.with_programs((subject.programs[0].probe(),))
+    return run_check(subject, check_named("law_is_target"), Checklist(()))
+
+
 def test_a_coin_of_the_round_before_is_named_before_what_the_paths_show():
-    wrong, right = (
-        check_engine(decoding(kept), checks=["law_is_target"], quick=True, on_fail=None)[-1] for kept in (1, 0)
-    )
+    wrong, right = (in_probe(decoding(kept)) for kept in (1, 0))
     assert right.status is Status.HOLDS
     assert re.match(
         r"random numbers are used twice: the uniform drawn by np\.random\.Generator\.random at \S+:\d+ decides",
