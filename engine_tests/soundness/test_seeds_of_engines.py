@@ -15,6 +15,8 @@ import torch
 from specverify.base.verdict import Status
 from specverify.testing import check_engine
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 TOKENS = range(2)
 HELD = torch.Generator().manual_seed(3)
 

@@ -19,6 +19,8 @@ from specverify.testing import UnusableSubject, check_verifier
 from test_support.verifiers import batched_logits, in_scenarios
 from test_support.verifiers.examined import verdict_of
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 JOINT, OWN = "rows_are_independent", "law_is_target"
 CHECKS = ("acceptance_is_optimal", OWN, JOINT, "tokens_are_supported", "support_at_boundary_draws", "inputs_unchanged")
 

@@ -15,6 +15,8 @@ from specverify.subjects.verifier import verifier_subject
 from specverify.testing import UnusableSubject, check_verifier
 from test_support.verifiers.examined import verdict_of
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 
 def pmfs(logits, temperature=1.0, top_k=None, top_p=1.0):
     """Return rows of processed probabilities: temperature, top-k, top-p."""

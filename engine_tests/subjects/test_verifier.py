@@ -24,6 +24,8 @@ from specverify.testing import SpeculationRefuted, check_verifier
 from test_support.shares import share_of
 from test_support.verifiers import verifiers
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 CORRECT = (verifiers.race, verifiers.inverse_cdf, verifiers.log_space, verifiers.in_numpy)
 CHEAP = checks_named({"law_is_target", "tokens_are_supported"})
 

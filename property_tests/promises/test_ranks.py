@@ -9,6 +9,8 @@ import pytest
 from specverify.mutants.ranks import RANKS, decoded, one_round, ranked
 from specverify.testing import Made, Sizes, check_engine
 
+pytestmark = pytest.mark.usefixtures("named_checks_alone")
+
 
 def broadcasts_tokens(s):
     """Rank 0 decides a round."""

@@ -61,7 +61,7 @@ WRONG = {
 def test_a_verifier_that_is_wrong_in_one_constellation_is_refuted(name):
     verify = verifier(other_if(WRONG[name])) if name else verifier()
     subject = verifier_subject(verify, "it", (2,), BATCHED)
-    verdict = run_check(subject, check_named("rows_are_independent"), Checklist(()))
+    verdict = run_check(subject, check_named("rows_are_independent"), Checklist((), quick=True))
     assert verdict.status is (Status.REFUTED if name else Status.HOLDS)
 
 
