@@ -126,6 +126,7 @@ def test_the_page_is_what_the_tables_say():
     assert (Path(__file__).parents[2] / "docs" / "interception.md").read_text("utf-8") == page()
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("make", [torch.tensor, torch.as_tensor])
 def test_a_list_of_drawn_tensors_becomes_a_tensor(make):
     def verify(p, q, draft_tokens):

@@ -36,6 +36,7 @@ def test_a_right_kernel_of_explicit_uniforms_holds():
     assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16", "float16"])
 def test_pmfs_may_be_of_another_type(dtype):
     """Of sixteen bits, they are quarters and eighths, which it holds; the uniforms are float32 then."""

@@ -245,7 +245,7 @@ CORRUPTIONS: tuple[Callable[[Any, random.Random], None], ...] = (
 )
 
 
-@pytest.mark.thorough(keep=24)
+@pytest.mark.thorough(keep=48)
 @pytest.mark.parametrize("corrupt", CORRUPTIONS, ids=lambda corrupt: corrupt.__name__)
 @pytest.mark.parametrize("statement", PROOFS[:3], ids=str)
 def test_a_corrupted_certificate_is_refused(corrupt, statement, folder):

@@ -85,6 +85,7 @@ def statuses(fast, slow, *checks):
     return {verdict.check: verdict.status for verdict in verdicts}, verdicts
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.usefixtures("unexplained", "named_checks_alone")
 @pytest.mark.parametrize("made", [of_state, of_generator, of_python])
 def test_weights_that_each_call_makes_are_constants(made):

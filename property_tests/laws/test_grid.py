@@ -156,6 +156,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("planted", PLANTED.values(), ids=PLANTED)
 def test_planted_bugs_are_refuted(planted):
     """One table is enough, being exact. On some a bug has nothing to spoil: where p = q, on point masses."""

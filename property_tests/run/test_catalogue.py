@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from functools import cache
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -257,9 +258,14 @@ def test_an_engine_that_is_not_installed_says_what_to_install():
 # No word of an engine outside its folder
 
 
+@cache
+def text_of(file):
+    return file.read_text("utf-8")
+
+
 def lines_with(words, files):
     """Return the lines that hold any of ``words`` and are no record of another project's."""
-    lines = [(file, line) for file in files for line in file.read_text("utf-8").splitlines()]
+    lines = [(file, line) for file in files if words.search(text_of(file)) for line in text_of(file).splitlines()]
     return [f"{file.name}: {line}" for file, line in lines if words.search(line) and not RECORDS.search(line)]
 
 

@@ -111,6 +111,7 @@ def verifier(period):
     return verify
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.usefixtures("unexplained", "named_checks_alone")
 @pytest.mark.parametrize(
     ("period", "status"), [(OWN, Status.HOLDS), (3, Status.REFUTED), (6, Status.REFUTED)], ids=["own", "3", "6"]

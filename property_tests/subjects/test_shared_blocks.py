@@ -98,6 +98,7 @@ CASES = [(SHARED_BEGINNING, 4, 3), (SHARED_BEGINNING, 16, 2)]
 CASES += [(ENDING_SHARED_BEGINNING, size, slots) for size in (4, 8, 16) for slots in (2, 3, 99)]
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(("requests", "size", "slots"), CASES)
 def test_a_block_that_is_freed_before_its_last_row_has_ended_is_refuted(requests, size, slots):
     assert verdict_of([requests], size, slots, early=True).status is Status.REFUTED

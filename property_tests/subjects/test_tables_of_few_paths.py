@@ -147,6 +147,7 @@ def test_a_token_that_the_draft_all_but_excludes_is_emitted(floor, wrong):
     assert any(found) is wrong
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     ("wrong", "status", "stops"),
     [(None, Status.HOLDS, True), (bool, Status.REFUTED, False), (bool, Status.REFUTED, True)],

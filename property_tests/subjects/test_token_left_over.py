@@ -11,7 +11,7 @@ import pytest
 from specverify.base.verdict import Status
 from specverify.testing import check_verifier
 
-pytestmark = pytest.mark.usefixtures("named_checks_alone")
+pytestmark = pytest.mark.usefixtures("unexplained", "named_checks_alone")
 
 RNG = np.random.default_rng()
 Pmf = np.ndarray[Any, np.dtype[Any]]

@@ -193,6 +193,7 @@ def single_drafts(residual):
     return one_round
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     "one_round",
     [

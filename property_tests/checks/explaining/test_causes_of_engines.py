@@ -169,6 +169,7 @@ def of_round(text, cache):
 SMALL = ((0.7, 0.3), (0.25, 0.75))
 
 
+@pytest.mark.thorough
 def test_a_token_that_is_cut_off_at_the_end_of_a_turn_is_no_draft():
     with pytest.raises(SpeculationRefuted) as raised:
         check_engine(

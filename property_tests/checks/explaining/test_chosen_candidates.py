@@ -50,6 +50,7 @@ NOT_DIVIDED = "the residual after a rejected candidate is not divided by its sum
 FROM_P = "the token after the last rejected candidate is drawn from p, not from the residual"
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     ("number", "fault", "said"),
     [(2, "not divided", NOT_DIVIDED), (3, "not divided", NOT_DIVIDED), (2, "drawn from p", FROM_P)],

@@ -80,6 +80,7 @@ def test_a_row_that_is_cut_to_another_is_named(kept_row, named):
     assert f": {CUT}replaced by {named}\n" in message(lock_step(kept_row))
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     "batch",
     [

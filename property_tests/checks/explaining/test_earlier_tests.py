@@ -51,6 +51,7 @@ def plain():
     return new[1:]
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     ("forgets", "said"),
     [

@@ -96,6 +96,7 @@ def rejected_counted(factor):
     return row_of
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     ("factor", "said"), [(0.4, ", as if a penalty still counted it: draft"), (1.7, ": draft")], ids=["less", "more"]
 )
