@@ -23,6 +23,7 @@ def test_the_page_has_a_row_of_each_promise_and_no_alarm():
 
 @pytest.mark.filterwarnings("default")  # NumPy warns of a torch number in searchsorted
 @pytest.mark.thorough(keep=8)
+@pytest.mark.usefixtures("named_checks_alone")
 @pytest.mark.parametrize("promise", CHECKS)
 def test_a_random_right_engine_is_not_refuted(promise):
     assert status_of(promise, 1000)[0] == "holds"

@@ -1,4 +1,4 @@
-"""The law of an engine in chosen scenarios or requests, and one right round of speculative sampling."""
+"""The law of an engine in chosen scenarios, requests or its probe, and one right round of speculative sampling."""
 
 from __future__ import annotations
 
@@ -15,6 +15,16 @@ def law_verdict(make, examined):
     programs = tuple(program for program in subject.programs if program.name in names)
     assert programs
     return run_check(subject.with_programs(programs), check_named("law_is_target"), Checklist(()))
+
+
+def probe_verdict(make):
+    """Return the verdict on the law of the engine that ``make`` creates in its probe.
+
+    The probe is a program that tells wrong rules apart; a refutation in a scenario examines it for the cause.
+    """
+    subject = made_subject(make, "an engine")
+    probe = subject.programs[0].probe()
+    return run_check(subject.with_programs((probe,)), check_named("law_is_target"), Checklist(()))
 
 
 def one_round(scenario, text, most, rng):

@@ -15,8 +15,8 @@ from specverify.reference import accept_probability, flip, residual
 from specverify.report.prose import failure
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.external import decode_subject
-from specverify.subjects.made_engine import made_subject
 from specverify.testing import SpeculationRefuted, check_engine
+from test_support.subjects.engine_laws import probe_verdict
 
 LENGTH = 3
 TARGET = ((0.2, 0.5, 0.3), (0.3, 0.3, 0.4), (0.6, 0.3, 0.1))
@@ -108,10 +108,7 @@ def with_noise(again, scenario):
 @pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("again", [True, False], ids=["the same noise", "p by fresh noise"])
 def test_a_replacement_by_the_noise_of_the_draft_is_told_by_its_line(again):
-    """The probe, which a refutation in another scenario examines too, shows it."""
-    subject = made_subject(lambda scenario: with_noise(again, scenario), "an engine")
-    subject = subject.with_programs((subject.programs[0].probe(),))
-    verdict = run_check(subject, check_named("law_is_target"), Checklist(()))
+    verdict = probe_verdict(lambda scenario: with_noise(again, scenario))
     assert verdict.status is Status.REFUTED
     assert ("which drew the draft too" in verdict.counterexample.fault) == again
     assert "p is not the target's row" not in failure(verdict)

@@ -6,7 +6,9 @@ import random
 
 import pytest
 
-from specverify.testing import SpeculationRefuted, check_engine
+from specverify.report.prose import first_sentence
+from specverify.testing import check_engine
+from test_support.subjects.engine_laws import probe_verdict
 
 
 def scaled(row):
@@ -41,9 +43,7 @@ def engine(number, fault):
 
 
 def first_line(make):
-    with pytest.raises(SpeculationRefuted) as raised:
-        check_engine(make, quick=True, checks=["law_is_target"])
-    return str(raised.value).splitlines()[0]
+    return first_sentence(probe_verdict(make))
 
 
 NOT_DIVIDED = "the residual after a rejected candidate is not divided by its sum: after candidate 1 (0) is rejected"
@@ -56,7 +56,7 @@ FROM_P = "the token after the last rejected candidate is drawn from p, not from 
     [(2, "not divided", NOT_DIVIDED), (3, "not divided", NOT_DIVIDED), (2, "drawn from p", FROM_P)],
 )
 def test_a_wrong_rule_of_several_candidates_is_named(number, fault, said):
-    assert f": {said}" in first_line(engine(number, fault))
+    assert first_line(engine(number, fault)).startswith(said)
 
 
 def test_a_rule_of_one_candidate_is_not_told_as_one_of_several():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -54,6 +56,7 @@ class Penalised:
         return list(text[len(prompt) :])
 
 
+@cache
 def verdict_of(*, forgets):
     """Return the verdict about the law of one setting."""
 

@@ -10,7 +10,7 @@ from specverify.checks.explaining.queried_tokens import _queried
 from specverify.subjects.made_engine import SCENARIOS
 from specverify.subjects.subject import Trace
 from test_support.checks.recorded_rounds import coin, model
-from test_support.subjects.engine_laws import law_verdict
+from test_support.subjects.engine_laws import law_verdict, probe_verdict
 
 RNG = np.random.default_rng()
 FACTOR, RESIDUAL, BONUS, CUT, ALWAYS = "a factor", "the residual", "the bonus", "p is cut", "always accepted"
@@ -77,7 +77,7 @@ def decoder(scenario, fault):
     ],
 )
 def test_the_fault_of_an_engine_with_a_smaller_draft_vocabulary_is_named(fault, said):
-    verdict = law_verdict(lambda scenario: decoder(scenario, fault), SCENARIOS[2:3])
+    verdict = probe_verdict(lambda scenario: decoder(scenario, fault))
     assert verdict.status is Status.REFUTED
     assert verdict.counterexample.fault.startswith(said)
 

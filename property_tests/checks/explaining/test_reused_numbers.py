@@ -12,8 +12,8 @@ from specverify.checks.explaining.reused_numbers import number_used_twice
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.forms import BATCHED
-from specverify.subjects.made_engine import made_subject
 from specverify.subjects.verifier import verifier_subject
+from test_support.subjects.engine_laws import probe_verdict
 
 RNG = np.random.default_rng(0)
 
@@ -117,15 +117,8 @@ def decoding(kept):
     return make
 
 
-def in_probe(make):
-    """Return the verdict on the law of an engine in its probe, which shows the cause of a refutation."""
-    subject = made_subject(make, "an engine")
-    subject = subject.with_programs((subject.programs[0].probe(),))
-    return run_check(subject, check_named("law_is_target"), Checklist(()))
-
-
 def test_a_coin_of_the_round_before_is_named_before_what_the_paths_show():
-    wrong, right = (in_probe(decoding(kept)) for kept in (1, 0))
+    wrong, right = (probe_verdict(decoding(kept)) for kept in (1, 0))
     assert right.status is Status.HOLDS
     assert re.match(
         r"random numbers are used twice: the uniform drawn by np\.random\.Generator\.random at \S+:\d+ decides",
