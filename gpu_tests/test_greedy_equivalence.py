@@ -200,7 +200,7 @@ def test_cached_decoding_is_the_targets_own(
     ledger.close(record_greedy, exact_dtype)
 
 
-@pytest.mark.thorough(keep=5)
+@pytest.mark.thorough(keep=10)
 @ATTENDING
 @CACHED
 def test_left_padded_batches_decode_as_each_row_alone(
@@ -237,7 +237,7 @@ def test_speculation_of_the_library(
     ledger.close(record_greedy, exact_dtype)
 
 
-@pytest.mark.thorough(keep=6)
+@pytest.mark.thorough(keep=12)
 @pytest.mark.parametrize("plant", PLANTS)
 @CACHED
 def test_planted_mistakes_of_a_cache_are_noticed(architecture: str, plant: str, device: torch.device) -> None:

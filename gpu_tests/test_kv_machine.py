@@ -29,7 +29,7 @@ MACHINES = [
 ]
 
 
-@pytest.mark.thorough(keep=6)
+@pytest.mark.thorough(keep=10)
 @pytest.mark.parametrize(("architecture", "kind_name"), MACHINES)
 def test_any_interleaving_leaves_prefills_of_the_committed_tokens(
     architecture: str, kind_name: str, device: torch.device

@@ -149,6 +149,7 @@ def test_a_defect_that_shows_there_alone_is_refuted_and_its_token_named(name):
         assert token % 8192 == 0
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("name", sorted(set(WRONG) - SHOWS_EVERYWHERE))
 def test_rows_of_a_small_vocabulary_do_not_show_it(name):
     assert judged(WRONG[name], shapes("at edges", "peaked", "padded", size=500, gamma=2)).status is not Status.REFUTED

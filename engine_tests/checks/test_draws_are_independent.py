@@ -57,6 +57,7 @@ def test_one_uniform_for_all_positions_of_a_loop_is_named():
     assert f"decides more than one thing at {line_of(verifiers.one_uniform, 'if uniform')}" in found.statement
 
 
+@pytest.mark.thorough
 def test_a_generator_that_is_seeded_again_is_named():
     found = verdict_of(verifiers.reseeded)
     drawn = line_of(verifiers.reseeded, "torch.rand")

@@ -64,7 +64,7 @@ def test_log_probabilities_are_read_from_every_shape(name):
     assert answer["processed"] == (name in {"llama.cpp", "llama.cpp chat", "llama.cpp /completion"})
 
 
-@pytest.mark.thorough(keep=6)
+@pytest.mark.thorough(keep=11)
 @pytest.mark.parametrize("name", TELLING)
 def test_a_right_server_holds_and_a_wrong_one_is_refuted(name, tmp_path):
     options = ["--logprobs", "--prompt", "2" if FAKES[name].takes_ids else "d"]

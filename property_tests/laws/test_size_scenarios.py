@@ -51,9 +51,9 @@ def check(fault, *, batched=False, **how):
 
 AT_EDGES = ("page of 64", "ring of 32", "prompt of 127")
 ON_REQUEST = (
+    ("eight drafts", Sizes(gamma=9)),
     ("ids of 16 bits", Sizes(vocabulary=151_936)),
     ("beyond 200", Sizes(horizon=256)),
-    ("eight drafts", Sizes(gamma=9)),
 )
 WRONG = (*AT_EDGES, "fifth row", *(fault for fault, _ in ON_REQUEST))
 

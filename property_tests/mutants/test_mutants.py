@@ -125,7 +125,7 @@ def test_the_named_check_refutes_the_mutant_and_without_the_bug_its_case_holds(m
     check_refutation(mutant)
 
 
-@pytest.mark.thorough(keep=48)
+@pytest.mark.thorough(keep=49)
 @each(mutants())
 def test_the_named_check_holds_without_the_bug(mutant):
     assert status_without_the_bug(mutant.control(), check_named(mutant.killed_by)) in CLEAN_OR_DECLARED
@@ -181,7 +181,7 @@ def test_every_exact_check_is_the_killer_of_some_mutant(check):
     assert check.name in {mutant.killed_by for mutant in mutants()}
 
 
-@pytest.mark.thorough(keep=36)
+@pytest.mark.thorough(keep=38)
 @pytest.mark.parametrize("row", ALGORITHMS, ids=lambda row: row.name)
 def test_a_correct_row_passes_every_exact_check_that_applies(row):
     """In an eighth of the scenarios, another one for the next row; ``verify --all`` goes through all of them."""

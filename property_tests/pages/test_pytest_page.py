@@ -20,6 +20,7 @@ def masked(text: str) -> str:
     return re.sub(r"=* (.*) in \d+\.\d+s(?: \(.*?\))? =*", r"== \1 in 0.00s ==", text)
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("variables", [{}, {"CI": "true"}])
 def test_the_page_shows_what_the_project_prints(variables, tmp_path, monkeypatch):
     for name, value in {"COLUMNS": "100", **variables}.items():

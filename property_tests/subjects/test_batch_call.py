@@ -90,6 +90,7 @@ def test_a_right_batch_holds():
     assert (verdict.status, verdict.figures["cases"]) == (Status.HOLDS, len(AT_ONCE))
 
 
+@pytest.mark.thorough
 def test_rows_that_wait_for_each_other_hold():
     """All commit as many tokens as the one that commits least: the beginning of a block has its law."""
     assert verdict_of(made("least of all"), AT_ONCE[:-2]).status is Status.HOLDS

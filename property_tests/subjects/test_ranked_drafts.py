@@ -73,5 +73,6 @@ def test_a_path_that_is_not_the_first_one_is_moved_right(siblings, depth):
     assert status_of(RANKED, siblings, depth, "") is Status.HOLDS
 
 
+@pytest.mark.thorough
 def test_the_other_scenarios_do_not_show_it():
     assert status_of({*SCENARIOS, *CERTAIN_SCENARIOS} - {*RANKED}, 3, 3, ONE_TOO_FEW) is Status.HOLDS

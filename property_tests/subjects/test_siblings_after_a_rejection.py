@@ -63,6 +63,7 @@ def test_siblings_after_a_rejection_at_an_earlier_level_are_tested_right() -> No
     assert status_of(NEVER, 0) is Status.HOLDS
 
 
+@pytest.mark.thorough
 def test_siblings_after_rejections_at_two_levels_are_tested_right() -> None:
     assert status_of(2, 0) is Status.HOLDS
     assert status_of(2, 1) is Status.REFUTED
