@@ -76,7 +76,6 @@ def by_inverse_cdf(odd_row):
     return kernel
 
 
-@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     ("odd_row", "status"),
     [
