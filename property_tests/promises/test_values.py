@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from specverify.mutants.promising import VALUES, returning, text_of
-from specverify.testing import check_engine
+from specverify.testing import Made, check_engine
 
 pytestmark = pytest.mark.usefixtures("named_checks_alone")
 
@@ -78,3 +78,22 @@ def test_a_stream_may_send_its_snapshots_at_any_length(early):
     found = verdicts(partial(in_rounds, early=early), {"snapshots": text_of}, checks=["values_match"])["values_match"]
     assert found.status == ("refuted" if early else "holds"), found
     assert not early or "withdraws" in found.counterexample.fault
+
+
+def stopped_by(s, lost):
+    """Return the end token of a text, or None if its length ended it; ``lost``: None beside a text of drafts too."""
+
+    def decode(draft):
+        new = ()
+        while len(new) < s.horizon and s.eos not in new:
+            new += (int(np.random.choice(s.vocabulary, p=s.target(s.prompt + new))),)
+        return {"tokens": new, "stop_reason": s.eos if s.eos in new and not (draft and lost) else None}
+
+    return Made(lambda: decode(draft=True), lambda: decode(draft=False), stops=True)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_reason_to_stop_may_be_none_where_it_is_for_the_plain_call(lost):
+    found = verdicts(partial(stopped_by, lost=lost), ("stop_reason",), checks=["values_match"])["values_match"]
+    assert found.status == ("refuted" if lost else "holds"), found
+    assert not lost or "stop_reason = None, expected " in found.counterexample.fault

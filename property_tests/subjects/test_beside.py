@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from specverify.subjects.beside import part_answer, ranked, value_of
+from specverify.subjects.beside import part_answer, ranked, value_of, values_of_row
 from specverify.testing import Made, SpeculationRefuted, SpeculationUndecided, check_engine
 
 pytestmark = pytest.mark.usefixtures("named_checks_alone")
@@ -192,6 +192,20 @@ def test_names_and_lists_are_found():
     assert ranked([(2, -0.5), (0, -1.5)]).tokens == (2, 0)
     assert ranked([[-0.5, 2, "c"]]).tokens == (2,)
     assert ranked(torch.topk(torch.tensor([0.1, 0.7, 0.2]), 2)).tokens == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("beside", "name", "is_there"),
+    [
+        ({"stop_reason": None}, "stop_reason", True),
+        ({"outputs": [{"stop_reason": None}]}, "stop_reason", True),
+        ({"tokens": (1,)}, "stop_reason", False),
+        ({"grade": None}, "grade", True),
+        ({"logprobs": None}, "logprobs", False),
+    ],
+)
+def test_none_is_a_value_where_it_may_be(beside, name, is_there):
+    assert values_of_row(beside, (name,), 0, 0) == ({name: None} if is_there else {})
 
 
 def test_what_returns_says_is_looked_at():

@@ -21,7 +21,7 @@ from specverify.reference import Tokens
 from specverify.reference.validation import shown
 from specverify.subjects.awaited import Stream, awaited
 from specverify.subjects.engine_answers import elements_of_row
-from specverify.subjects.named_parts import TOKENS, value_at
+from specverify.subjects.named_parts import TOKENS, is_none_at, value_at
 from specverify.subjects.subject import UnusableSubject
 
 _BLOCKS: Final = ("speculative_decoding_stats", "spec_decode_metrics")
@@ -220,8 +220,8 @@ def _part_stream(answer: Stream, names: Sequence[str]) -> SplitAnswer:
             result[name] = [item for value in given for item in (_listed(value) if _is_list(value) else [value])]
         elif name == "chunks":
             result[name] = [item for value in given for item in ([value] if isinstance(value, str) else value)]
-        elif given:
-            result[name] = given[-1]
+        elif given or any(is_none(part.beside, name) for part in parts):
+            result[name] = given[-1] if given else None
     return SplitAnswer(Stream([part.tokens for part in parts]), result)
 
 
@@ -237,6 +237,16 @@ def value_of(beside: Any, name: str) -> Any:
     return None
 
 
+def is_none(beside: Any, name: str) -> bool:
+    """Return whether ``beside`` returns None as the value called ``name``: the value may be None, and is there.
+
+    A reason to stop may be None, and so may a value that is not in ``NAMES``. Any other value that is None is missing.
+    """
+    return (name == "stop_reason" or name not in NAMES) and any(
+        is_none_at(beside, path) for path in NAMES.get(name, (name,))
+    )
+
+
 def values_of_row(beside: Any, names: Collection[str], row: int, rows: int) -> dict[str, Any]:
     """Return the values ``names`` of one row of an answer, by name; a name without a value is left out.
 
@@ -250,10 +260,12 @@ def values_of_row(beside: Any, names: Collection[str], row: int, rows: int) -> d
     """
     if rows and _is_list(beside) and len(beside) == rows:
         beside, rows = beside[row], 0
-    result = {}
+    result: dict[str, Any] = {}
     for name in names:
         value = value_of(beside, name)
         if value is None:
+            if is_none(beside, name):
+                result[name] = None
             continue
         if rows:
             if name in {"scores", "logits"} and _is_list(value):  # one array ``[rows, vocabulary]`` for each step

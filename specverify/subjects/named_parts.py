@@ -69,3 +69,12 @@ def value_at(answer: Any, path: str) -> Any:
         if answer is None or callable(answer):
             return None
     return answer
+
+
+def is_none_at(answer: Any, path: str) -> bool:
+    """Return whether ``answer`` has a field or key at ``path``, such as ``outputs[0].stop_reason``, that is None."""
+    *above, name = path.split(".")
+    holder = value_at(answer, ".".join(above)) if above else answer
+    if isinstance(holder, Mapping):
+        return name in holder and holder[name] is None
+    return holder is not None and getattr(holder, name, path) is None
