@@ -197,3 +197,49 @@ def test_a_wrong_server_is_refuted_and_its_right_twin_holds(fault):
     held = law_of(kind(Faults()), where.name)
     assert not held.failed
     assert not held.unknown
+
+
+def penalised(row, counts):
+    weights = [float(mass) / 2 ** (count > 0) for mass, count in zip(row, counts, strict=True)]
+    return [weight / sum(weights) for weight in weights]
+
+
+def with_counts(slots, cleared):
+    """Return the factory of an engine that halves the weight of tokens that are new in the text, counted by slot."""
+
+    def make(scenario):
+        counts, served = [[0] * scenario.vocabulary for _ in range(slots)], iter(range(1000))
+
+        def decode(prompt):
+            seen = counts[next(served) % slots]
+            if cleared:
+                seen[:] = [0] * scenario.vocabulary
+            return spoken(prompt, seen, drafts=1)
+
+        def spoken(prompt, seen, drafts=0):
+            new = ()
+            while len(new) < scenario.horizon:
+                p = penalised(scenario.target((*prompt, *new)), seen)
+                q = penalised(scenario.draft((*prompt, *new)), seen) if drafts else p
+                token = drawn(q)
+                if random.random() * q[token] >= p[token]:
+                    token = drawn([max(wanted - given, 0) for wanted, given in zip(p, q, strict=True)])
+                new += (token,)
+                seen[token] += 1
+            return new
+
+        return Made(decode, lambda prompt: spoken(prompt, [0] * scenario.vocabulary))
+
+    return make
+
+
+@pytest.mark.parametrize("slots", range(2, 8))
+def test_counts_of_an_earlier_request_in_a_slot_are_refuted(slots):
+    """The last request alone is random, so the requests before it must leave another slot than a fresh one."""
+    assert law_of(with_counts(slots, cleared=False), OPEN_BEHIND_OTHERS.name).failed
+
+
+def test_slots_whose_counts_are_cleared_hold():
+    held = law_of(with_counts(4, cleared=True), OPEN_BEHIND_OTHERS.name)
+    assert not held.failed
+    assert not held.unknown

@@ -332,10 +332,11 @@ MANY_IN_TURN: Final = Requests(
 """Seventy requests in turn, for an engine with many slots, of which one is wrong."""
 _BITS: Final = tuple(token % 2 for token in _LONG)
 OPEN_BEHIND_OTHERS: Final = Requests(
-    Scenario(open_after(9), 2, (0,), 2, seed=61), (*(_BITS[: 1 + 5 * n % 6] for n in range(1, 7)), _BITS[:9])
+    Scenario(open_after(9), 4, (0,), 2, seed=61), (*(_BITS[: 1 + 5 * n % 6] for n in range(1, 7)), _BITS[:9])
 )
 """Eight requests in turn, of which the last one has a random draft, for an engine whose acceptance or replacement
-becomes wrong with the number of requests."""
+becomes wrong with the number of requests, or that has up to seven slots and does not clear what it counts in them: the
+texts of no slot have all four tokens."""
 LONG_PROMPT_TWICE: Final = Requests(Scenario(open_after(35), 2, _BITS[:35], 2, seed=61), (_BITS[:35],), at_once=True)
 """A batch of two equal prompts, longer than two cache blocks. If requests have parameters, these differ."""
 PROMPTS_OF_OTHER_ROWS: Final = Requests(
