@@ -288,3 +288,42 @@ def test_a_generator_that_two_requests_of_one_seed_share_is_refuted():
 @pytest.mark.parametrize("name", RIGHT_CUTS)
 def test_texts_whose_draws_belong_to_places_can_be_continued(name):
     assert verdict(RIGHT_CUTS[name], "resume").status == "holds"
+
+
+def by_places(s, shifted):
+    """Draw each token by noise of (seed, position); ``shifted``: of the next position behind three accepted drafts."""
+
+    def choose(row, seed, place):
+        return int(
+            np.argmax(np.log(np.maximum(row, 1e-300)) + np.random.default_rng((seed, place)).gumbel(size=len(row)))
+        )
+
+    def fast(prompt, seed):
+        text, end = tuple(prompt), len(prompt) + s.horizon
+        while len(text) < end:
+            drafts = ()
+            while len(drafts) < min(3, end - len(text) - 1):
+                here = text + drafts
+                drafts += (choose(s.draft(here), seed, len(here)),)
+            for i in range(len(drafts) + 1):
+                here = text + drafts[:i]
+                token = choose(s.target(here), seed, len(here) + (shifted and i == 3))
+                if i == len(drafts) or token != drafts[i]:
+                    break
+            text += (*drafts[:i], token)
+        return text[len(prompt) :]
+
+    def slow(prompt, seed):
+        text = tuple(prompt)
+        for _ in range(s.horizon):
+            text += (choose(s.target(text), seed, len(text)),)
+        return text[len(prompt) :]
+
+    return Made(fast, slow)
+
+
+@pytest.mark.parametrize("shifted", [False, True])
+def test_quick_runs_have_texts_of_several_rounds(shifted):
+    """A bonus token behind three accepted drafts occurs in no short text."""
+    found = verdict(partial(by_places, shifted=shifted), "seed-as-plain")
+    assert found.status == ("refuted" if shifted else "holds"), found

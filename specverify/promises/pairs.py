@@ -244,7 +244,8 @@ def _check(promise: Promise, pairings: Sequence[Pairing]) -> Check:
 
     def known(subject: Subject) -> Iterator[KernelSetting]:
         names = {program.name for program in subject.programs}
-        return (KernelSetting(name) for name in by_name if name in names)
+        examined = (pairing for pairing in by_name.values() if pairing.name in names or pairing.in_quick)
+        return (KernelSetting(pairing.name, pairing.in_quick) for pairing in examined)
 
     def examined(situation: KernelSetting, conditions: Conditions) -> Examination:
         return examine(promise, by_name[situation.name], conditions)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from specverify.checks import Case, Check, Conditions
 from specverify.laws.certain_tables import FEW, OPEN
 from specverify.laws.deep_scenarios import QUICK_SCENARIOS, has_last_rows_open, is_of_whole_trees
-from specverify.subjects.subject import EngineProgram, FewPaths, InScenario, LongDecode
+from specverify.subjects.subject import EngineProgram, FewPaths, InScenario, KernelSetting, LongDecode
 
 FEW_CASES = 8
 """Number of cases of a check that a plan does not list, in addition to as many cases of ``law_is_target``."""
@@ -158,10 +158,10 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
       of them if they are at most ``MOST_CASES``.
     * If the plan does not list the kind: cases chosen by ``_without_plan``.
 
-    If none of them is among ``cases``, evenly spaced cases are chosen. Long decodes, and tables of engines with few
-    paths, take few runs and are always examined. The check ``law_is_target`` also gets the cases
-    in ``QUICK_SCENARIOS``, those of engines at unusual sizes, and some with planned batches; ``draws_are_independent``
-    gets ``OF_REUSE``.
+    If none of them is among ``cases``, evenly spaced cases are chosen. Long decodes, tables of engines with few paths,
+    and long texts of which pairs are compared take few runs and are always examined. The check ``law_is_target`` also
+    gets the cases in ``QUICK_SCENARIOS``, those of engines at unusual sizes, and some with planned batches;
+    ``draws_are_independent`` gets ``OF_REUSE``.
     """
     listed, plan = list(cases), quick_plans().get(kind)
     if plan is None:
@@ -169,7 +169,7 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
     else:
         named = named_cases(listed, plan.get(check.name) or _names_of_others(listed, plan))
         chosen = named or spread(listed, FEW_CASES)
-    chosen += [case for case in listed if isinstance(case.situation, LongDecode | FewPaths) and case not in chosen]
+    chosen += [case for case in listed if _takes_few_runs(case) and case not in chosen]
     if always := _ALWAYS.get(check.name):
         chosen = [*chosen, *(case for case in listed if always(case) and case not in chosen)]
     names = set(map(name_of_case, chosen))
@@ -256,6 +256,11 @@ GENERIC = "generic-v3-p010-h3-s2"
 OF_REUSE = ("", "point_draft-v3-p010-h3-s8")
 """A case of engines with few paths, for ``draws_are_independent``. Residuals of two tokens have thresholds on both
 sides of those of the tests: a number that tests a draft and also chooses its replacement is seen to decide twice."""
+
+
+def _takes_few_runs(case: Case) -> bool:
+    here = case.situation
+    return isinstance(here, LongDecode | FewPaths) or (isinstance(here, KernelSetting) and here.in_quick)
 
 
 def _compares_always(case: Case) -> bool:

@@ -29,6 +29,8 @@ from specverify.subjects.made_engine import SCENARIOS, Make, form_in, made_in, w
 from specverify.subjects.requests import texts_of
 from specverify.subjects.seeded import seeded
 
+LONG_PAIR: Final = Scenario("generic", 3, (0, 1, 0), 12, seed=12)
+"""A scenario whose texts have several rounds. Runs are sampled, so they may be longer than enumerated ones."""
 OTHER_STATE: Final = 1 << 20
 """Difference between a seed and the seed of the global generators, which a call with a seed must not read."""
 
@@ -62,6 +64,8 @@ class Pairing(NamedTuple):
     batched: bool
     seeds_each_row: bool
     vocabulary: int = 0
+    in_quick: bool = False
+    """Whether every quick run has this scenario."""
 
 
 def paired_calls(speculative: Callable[[], Any], plain: Callable[[], Any] | None) -> tuple[Pairing, ...]:
@@ -88,11 +92,12 @@ def _of_call(call: Callable[[], Any]) -> Served:
 
 
 def paired_made(make: Make) -> tuple[Pairing, ...]:
-    """Return one ``Pairing`` for each of ``SCENARIOS``: the engine with speculation, and without if it has such a call.
+    """Return one ``Pairing`` for ``LONG_PAIR`` and each of ``SCENARIOS``.
 
-    ``make(scenario)`` creates the engine.
+    It has the engine that ``make(scenario)`` creates: with speculation, and without if it has such a call.
     """
-    return tuple(pairing_in(make, scenario) for scenario in map(partial(widened, make), SCENARIOS))
+    long, *others = (pairing_in(make, widened(make, scenario)) for scenario in (LONG_PAIR, *SCENARIOS))
+    return (*others, long._replace(in_quick=True))
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)

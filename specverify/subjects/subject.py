@@ -535,6 +535,8 @@ class KernelSetting(NamedTuple):
     """
 
     name: str
+    in_quick: bool = False
+    """Whether every quick run has it."""
 
 
 Situation: TypeAlias = (
