@@ -151,6 +151,12 @@ def test_what_is_no_server_is_said():
         server_sampler("localhost", (), 1)
 
 
+@pytest.mark.parametrize("path", ["completion", "generate", "v1/chat/completions"])
+def test_a_path_with_other_requests_is_said(path):
+    with pytest.raises(ValueError, match="expected a path with the requests of /v1/completions; `specverify sample"):
+        server_sampler(f"http://localhost:1/{path}", (0,), 1)
+
+
 def test_an_answer_that_is_no_json_is_said():
     class Broken(BaseHTTPRequestHandler):
         def do_POST(self):

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from specverify.base.arguments import argument_error, check_count, check_flag, is_token, shown
 from specverify.foreign.answer_shapes import choices_in, id_or_text, rows_in, value_at
+from specverify.foreign.completions import server_at
 from specverify.reference import Tokens
 from specverify.subjects.beside import STATISTICS, value_of
 from specverify.subjects.subject import UnusableSubject
@@ -37,7 +38,8 @@ def server_sampler(
     """Return ``sample(seed, n, prefix=())``, which requests n completions from a server at once.
 
     Args:
-        url: The address of ``/v1/completions``, or of another path with the same answers.
+        url: The address of ``/v1/completions``, which is also used without a path, or of another path with the same
+            requests and answers. ``specverify sample URL`` also sends the requests of other paths.
         prompt: A text or token ids.
         max_tokens: Largest number of new tokens of a completion.
         model: The model to request.
@@ -64,6 +66,11 @@ def server_sampler(
     """
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
         raise argument_error("url", url, "the URL of a server of completions")
+    server = server_at(url)
+    if server.dialect.ends:
+        expected = "a path with the requests of /v1/completions; `specverify sample URL` sends those of other paths too"
+        raise argument_error("url", url, expected)
+    url = server.url
     if not (
         isinstance(prompt, (str, tuple, list)) and prompt and (isinstance(prompt, str) or all(map(is_token, prompt)))
     ):
