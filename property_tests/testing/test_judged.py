@@ -42,6 +42,17 @@ def test_beside_a_refutation_the_undecided_checks_are_listed_without_their_reaso
     assert "the reason" not in str(beside)
 
 
+@pytest.mark.parametrize("status", [Status.UNKNOWN, Status.HOLDS])
+def test_a_check_that_is_expected_to_fail_and_is_decided_by_samples_alone_does_not_hold(status):
+    options = {"expected_failures": {"draws_are_independent": "common noise"}}
+    names = ("draws_are_independent", "samples_fit_law")
+    statistical = frozenset(names[1:])
+    plan = CheckPlan("it", names, lambda *_: [], options, statistical=statistical, sample_decides=True)
+    fault = fault_of(plan, [Verdict("it", names[0], status, ""), Verdict("it", names[1], Status.HOLDS, "")])
+    assert (fault is None) == (status is Status.UNKNOWN)
+    assert fault is None or "draws_are_independent was expected to fail (common noise) and holds" in str(fault)
+
+
 USERS_TESTS = """
 import random
 from specverify.testing import check_verifier

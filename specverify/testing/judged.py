@@ -177,7 +177,7 @@ def fault_of(plan: CheckPlan, verdicts: Sequence[Verdict]) -> Exception | None:
     """
     expected = plan.options.get("expected_failures") or {}
     wrong = [verdict for verdict in verdicts if _is_wrong(plan, verdict, verdicts)]
-    right = {verdict.check for verdict in verdicts} - {verdict.check for verdict in wrong}
+    right = {verdict.check for verdict in verdicts if verdict.status in GOOD}
     surprising = [_surprise(plan.name, name, why) for name, why in expected.items() if name in right]
     wrong = [verdict for verdict in wrong if verdict.check not in expected or verdict.status is Status.UNUSABLE]
     if not verdicts and not (set(plan.options.get("checks") or plan.checks) <= set(expected)):
