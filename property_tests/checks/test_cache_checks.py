@@ -149,6 +149,17 @@ def test_what_is_told_of_a_window_crops_no_more_than_a_round_does():
     assert difference(9, operations) is None
 
 
+@pytest.mark.parametrize("length", [lambda cache: cache.end, lambda cache: min(cache.end, 8)])
+def test_a_window_may_report_all_tokens_or_those_in_it(length):
+    """What a faulty cache holds is named, not a length that it rightly reports."""
+    right, wrong = (
+        check_cache(partial(Ring, room), CacheOperations(length=length), window=8, on_fail=None) for room in (9, 8)
+    )
+    assert {verdict.status for verdict in right} == {Status.HOLDS}
+    (refuted,) = (verdict for verdict in wrong if verdict.status is Status.REFUTED)
+    assert " it holds (" in refuted.statement
+
+
 def test_a_method_that_makes_copies_is_named_if_copies_are_not_examined():
     def noted(operations):
         (verdict,) = check_cache(Static, operations, capacity=CAPACITY, checks=["appends_are_kept"])

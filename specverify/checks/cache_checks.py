@@ -98,8 +98,10 @@ def _examine(cache: CacheUnderTest, sequences: Sequences, summary: str, conditio
         number, operations = number + 1, operations + len(sequence)
         result = first_difference(cache, sequence)
         if result is not None and cache.window and cache.counts_all:  # its length may be that of what it holds
-            cache = cache._replace(counts_all=False)
-            result = first_difference(cache, sequence)
+            of_held = cache._replace(counts_all=False)
+            other = first_difference(of_held, sequence)
+            if other is None or len(other.operations) > len(result.operations):
+                cache, result = of_held, other
         if result is not None:
             least = smaller(cache, result)
             return Examination(
