@@ -97,3 +97,23 @@ def test_a_reason_to_stop_may_be_none_where_it_is_for_the_plain_call(lost):
     found = verdicts(partial(stopped_by, lost=lost), ("stop_reason",), checks=["values_match"])["values_match"]
     assert found.status == ("refuted" if lost else "holds"), found
     assert not lost or "stop_reason = None, expected " in found.counterexample.fault
+
+
+def with_last_logprob_of_the_row_before(s):
+    def decode():
+        new, logprobs, before = (), [], None
+        while len(new) < s.horizon:
+            row = s.target(s.prompt + new)
+            new += (int(np.random.choice(s.vocabulary, p=row)),)
+            mass = (row if before is None or len(new) < s.horizon else before)[new[-1]]
+            logprobs.append(float(np.log(mass)) if mass > 0 else -np.inf)
+            before = row
+        return new, {"logprobs": logprobs}
+
+    return Made(decode)
+
+
+def test_a_case_that_tells_the_row_of_a_wrong_logprob_is_reported():
+    """Of one-hot rows many give the logarithm -inf."""
+    (found,) = verdicts(with_last_logprob_of_the_row_before, {"logprobs": "raw"}, checks=["values_match"]).values()
+    assert "(that of the target's row as it is at new token 1), expected -" in found.counterexample.fault

@@ -35,6 +35,8 @@ class WrongValue(NamedTuple):
     because: tuple[str, ...] = ()
     undecided: bool = False
     """Whether rounding may explain the difference."""
+    named: bool = True
+    """Whether the sentence tells where the value comes from, or could with this value; else another case may tell."""
 
 
 class KnownValues(NamedTuple):

@@ -138,7 +138,8 @@ def compare_logprobs(name: str, kind: Kind, value: Value, answer: Answer, known:
                 continue
             cause = _explanation(result, place, answer, known)
             said = f"the log-probability of new token {place + 1} is {one}{f' ({cause})' if cause else ''}"
-            return WrongValue(f"{said}, expected {other}: {_source(kind)}", _ratio(result, expected))
+            named = bool(cause) or math.isfinite(result)
+            return WrongValue(f"{said}, expected {other}: {_source(kind)}", _ratio(result, expected), named=named)
     return doubt
 
 
@@ -203,7 +204,7 @@ def _explanation(found: float, place: int, answer: Answer, known: KnownValues) -
     said = [words for words, value in candidates if math.isfinite(value) and abs(value - found) < 1e-6]
     if not said and found < math.log(FORBIDDEN):
         said = [words for words, value in candidates if value == -math.inf]
-        return f"{said[0]}: the token has probability 0" if said else ""
+        return f"{said[0]}: the token has probability 0" if len(said) == 1 else ""
     return said[0] if said else ""
 
 

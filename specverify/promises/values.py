@@ -297,7 +297,7 @@ def refutation_by(
     counterexample; they state the rows or numbers from which a reader can see the fault.
     """
     where = (f"setting {answering.name}", f"a run that ends with new tokens {answer.new}")
-    example = Counterexample((*where, *let), wrong.fault, wrong.because, fault=wrong.fault)
+    example = Counterexample((*where, *let), wrong.fault, wrong.because, fault=wrong.fault, named=wrong.named)
     return Examination(
         f"{answering.name}: {wrong.fault}", failed=True, rational=False, counterexample=example, figures={"runs": runs}
     )
