@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from specverify.certificates import CertificateRefused, check_certificate, checker, enumerations
+from specverify.certificates import CertificateRefused, NothingToReplay, check_certificate, checker, enumerations
 from specverify.cli import app
 from specverify.run.catalogue import find_subject
 from specverify.run.certified import NothingToCertify, write_certificates
@@ -461,7 +461,7 @@ def test_a_subject_that_behaves_otherwise_is_refused(tmp_path, monkeypatch):
 
 def test_a_row_that_draws_by_name_has_no_replay(tmp_path):
     file = certified(tmp_path, find_subject("reference:autoregressive"))
-    with pytest.raises(CertificateRefused, match="draws by name"):
+    with pytest.raises(NothingToReplay, match="there is no path to replay: the subject draws by name"):
         check_certificate(file, replayed=True)
 
 

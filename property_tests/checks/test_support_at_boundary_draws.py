@@ -9,6 +9,7 @@ from specverify.checks import Conditions
 from specverify.checks.support_at_boundary_draws import examine_program
 from specverify.subjects.engine import engine_subject
 from specverify.subjects.made_engine import made_subject
+from specverify.testing import check_verifier
 from test_support.subjects.engine_laws import one_round
 
 OPEN_ROWS = "point_target-v3-p010-h3-s7"
@@ -79,3 +80,35 @@ def test_an_engine_without_uniforms_is_enumerated_once(draw, enumerations):
 
 def test_all_paths_are_examined_without_a_limit():
     assert examined(lambda rng: rng).figures["runs"] > 10
+
+
+RNG = np.random.default_rng()
+
+
+def verifier(reject, more):
+    """Return a verifier that rejects a draft if ``reject(u, p/q)``, and adds ``more`` to the residual of each token."""
+
+    def verify(p, q, draft_tokens):
+        for i, token in enumerate(draft_tokens):
+            if reject(RNG.random(), p[i][token] / q[i][token]):
+                left = np.maximum(p[i] - q[i], 0) + more
+                left = left if left.any() else p[i]
+                return [*draft_tokens[:i], RNG.choice(len(left), p=left / left.sum())]
+        return [*draft_tokens, RNG.choice(len(p[-1]), p=p[-1])]
+
+    return verify
+
+
+@pytest.mark.parametrize(
+    ("reject", "more", "said"),
+    [
+        (lambda u, ratio: u > ratio, 0.0, "with p = 0, is accepted when u = 0.0"),
+        (lambda u, ratio: u >= ratio, 0.01, "has target probability 0"),
+    ],
+)
+def test_a_replacement_by_an_impossible_draft_is_no_acceptance_at_an_end(reject, more, said):
+    """Such a replacement comes at any u that rejects the draft."""
+    verify = verifier(reject, more)
+    (found,) = check_verifier(verify, checks=["support_at_boundary_draws"], quick=True, on_fail=None, edge=0)
+    assert said in found.counterexample.fault
+    assert ("is accepted" in found.counterexample.fault) == ("is accepted" in said)

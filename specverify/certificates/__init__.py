@@ -9,5 +9,6 @@ solver.
 from specverify.certificates.certificate_files import FORMAT, Checked, check_certificate
 from specverify.certificates.checker import CertificateRefused
 from specverify.certificates.enumerations import ENUMERATION
+from specverify.certificates.replay import NothingToReplay
 
-__all__ = ["ENUMERATION", "FORMAT", "CertificateRefused", "Checked", "check_certificate"]
+__all__ = ["ENUMERATION", "FORMAT", "CertificateRefused", "Checked", "NothingToReplay", "check_certificate"]

@@ -51,6 +51,7 @@ def check_certificate(file: Path, tables: int = RANDOM_TABLES, *, replayed: bool
 
     Raises:
         CertificateRefused: A step is wrong; the message names the place.
+        NothingToReplay: With ``replayed``, and the file lists no path.
         ValueError: ``file`` is no certificate.
     """
     try:

@@ -67,14 +67,19 @@ def source_of(called: Any) -> str:
     return inspect.getsourcefile(called if inspect.isroutine(called) else type(called)) or ""
 
 
+class NothingToReplay(Exception):  # noqa: N818 - no error of the certificate
+    """The certificate lists no path on which the subject could be run; the message is the reason."""
+
+
 def replay(data: Mapping[str, Any]) -> int:
     """Run the subject on the random numbers of every listed path of a certificate; return the number of runs.
 
-    Raises ``CertificateRefused`` if ``data``, the content of the certificate, lists no path, if a source file has
-    changed since, or if a run draws or returns something else.
+    Raises ``CertificateRefused`` if a source file has changed since, or if a run draws or returns something else.
+    Raises ``NothingToReplay`` if ``data``, the content of the certificate, lists no path.
     """
     listed = [(certificate, path) for certificate in data["certificates"] for path in certificate.get("replays", ())]
-    require(not listed, f"there is no path to replay: {data.get('no_replay', 'the subject draws by name')}")
+    if not listed:
+        raise NothingToReplay(f"there is no path to replay: {data.get('no_replay', 'the subject draws by name')}")
     called = callable_named(data["function"])
     for name, recorded in data["sources"].items():
         file = source_of(callable_named(name))

@@ -249,7 +249,9 @@ def examine_calls_at_ends(called: CalledVerifier, conditions: Conditions) -> Exa
             )
             if probability >= edge:
                 said = f"{fault}, when {when}"
-                sentence = _accepted_at_zero(called, came) or _empty_residual(called, came, fault) or said
+                at_zero_alone = probability <= 2 * number.coarsest
+                of_test = _accepted_at_zero(called, came) if at_zero_alone else ""
+                sentence = of_test or _empty_residual(called, came, fault) or said
                 example = Counterexample((*described_call(called.situation, came), when), fault, fault=sentence)
                 result = Examination(said, failed=True, rational=False, counterexample=example, figures={"runs": runs})
                 return at_an_edge(result, probability)
@@ -352,7 +354,7 @@ def _by_one_number(rows: BoundaryCalls, numbers: int, *, each_place_once: bool) 
 def _accepted_at_zero(called: CalledVerifier, came: Came) -> str:
     """Return the sentence about an impossible draft that the round ``came`` accepts at u = 0; "" if there is none.
 
-    A test ``u <= p/q`` does so. ``called`` is the verifier in its scenario.
+    A test ``u <= p/q`` does so, and a larger u then rejects the draft. ``called`` is the verifier in its scenario.
     """
     propose, value = called.situation.decoder.propose, came.boundary.value
     if came.error is not None or propose is None or value != 0:

@@ -119,14 +119,14 @@ def check_certificate_command(
     ] = False,
 ) -> None:
     """Check a certificate by exact arithmetic; for that of a proof, compare it with runs of its algorithm, too."""
-    from specverify.certificates import CertificateRefused, check_certificate
+    from specverify.certificates import CertificateRefused, NothingToReplay, check_certificate
 
     try:
         checked = check_certificate(file, tables, replayed=replay)
     except CertificateRefused as reason:
         say(console, f"refused: {reason}")
         raise typer.Exit(REFUTED) from reason
-    except ValueError as error:
+    except (NothingToReplay, ValueError) as error:
         stop(str(error))
     figures = ", ".join(f"{number} {name}" for name, number in checked.figures.items())
     say(console, f"accepted: {checked.statement}{f' ({figures})' if figures else ''}")
