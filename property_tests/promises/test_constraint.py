@@ -191,3 +191,59 @@ def test_an_engine_that_raises_where_no_token_is_left_is_not_wrong(left, status)
 
     found = check_engine(make, quick=True, on_fail=None, checks=["constraint_is_kept"])
     assert {verdict.status for verdict in found} == {status}
+
+
+def in_place(new, size):
+    """Each place of the text forbids one token."""
+    return np.array([float(token != (2 * len(new) + 1) % size) for token in range(size)])
+
+
+@pytest.mark.parametrize("returned", ["logprobs", ""])
+def test_an_engine_that_divides_by_zero_where_no_token_is_left_is_not_wrong_by_its_values_or_pairs(returned):
+    def make(s):
+        def decode():
+            new, logprobs = (), []
+            while len(new) < s.horizon:
+                row = np.array(s.target(s.prompt + new)) * in_place(new, s.vocabulary)
+                if not row.any():
+                    raise ZeroDivisionError
+                row /= row.sum()
+                new += (int(np.random.choice(s.vocabulary, p=row)),)
+                logprobs.append(float(np.log(row[new[-1]])))
+            return {"tokens": new, "logprobs": logprobs} if returned else new
+
+        return Made(decode, allowed=lambda new: in_place(new, s.vocabulary))
+
+    of_values = {"returns": {"logprobs": "processed"}, "checks": ["values_match"]}
+    of_pairs = {"promises": ("seed",), "checks": ["seed_repeats"]}
+    found = check_engine(make, quick=True, on_fail=None, **(of_values if returned else of_pairs))
+    assert {verdict.status for verdict in found} == {"holds"}
+
+
+@pytest.mark.parametrize(("cut", "status"), [(False, "holds"), (True, "refuted")])
+def test_drafts_that_are_cut_at_a_forbidden_token_are_refuted(cut, status):
+    """A draft that the mask forbids has p = 0 and is rejected; cut off, its place gets a token from p itself."""
+
+    def make(s):
+        def masked(model, new):
+            row = np.array(model(s.prompt + new)) * in_place(new, s.vocabulary)
+            return row / row.sum()
+
+        def decode():
+            new = ()
+            while len(new) < s.horizon:
+                q, p = np.array(s.draft(s.prompt + new)), masked(s.target, new)
+                draft = int(np.random.choice(s.vocabulary, p=q))
+                if cut and p[draft] == 0:
+                    new += (int(np.random.choice(s.vocabulary, p=p)),)
+                elif np.random.random() * q[draft] < p[draft]:
+                    new += (draft,)
+                else:
+                    left = np.maximum(p - q, 0)
+                    new += (int(np.random.choice(s.vocabulary, p=left / left.sum())),)
+            return new
+
+        return Made(decode, allowed=lambda new: in_place(new, s.vocabulary))
+
+    (found,) = check_engine(make, quick=True, on_fail=None, checks=["law_is_target"])
+    assert found.status == status

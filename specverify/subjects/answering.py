@@ -17,6 +17,7 @@ from specverify.laws.deep_scenarios import CARRIED
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS
 from specverify.laws.size_scenarios import size_scenarios
 from specverify.reference import Draws, LanguageModel, Tokens
+from specverify.subjects.allowed_tokens import errors_of_empty_rows
 from specverify.subjects.beside import (
     Answer,
     part_answer,
@@ -197,7 +198,12 @@ def _served(make: Make, requests: Requests, which: str, names: Sequence[str]) ->
     def anew() -> Callable[[], tuple[Answer, ...]]:
         queries: Queries = []
         made = made_in(in_turn(make), requests.scenario, queries)
-        return partial(_answers, requests, getattr(made, which), names, queries, batched=made.batched, form=form)
+
+        def answers() -> tuple[Answer, ...]:
+            with errors_of_empty_rows(made.allowed, [each.prompt for each in requests.each]):
+                return _answers(requests, getattr(made, which), names, queries, batched=made.batched, form=form)
+
+        return answers
 
     return _program(anew)
 

@@ -36,6 +36,7 @@ from specverify.laws.deep_scenarios import (
     CARRIED,
     LONG_SCENARIOS,
     NEW_TOKENS,
+    OF_CONSTRAINTS,
     ONE_TOKEN,
     QUICK_OF_ENGINES,
     QUICK_SCENARIOS,
@@ -323,7 +324,8 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
     trees = [_widened_requests(make, each) for each in of_trees]
     kept = [_widened_requests(make, each) for each in requests_kept(first.speculative, batched=first.batched)]
     may_be_greedy = first.plain is not None and first.allowed is None
-    quick = frozenset(map(wide, (*QUICK_SCENARIOS, *QUICK_OF_ENGINES, *QUICK_ENDINGS)))
+    constrained_ones = (OF_CONSTRAINTS,) * (first.allowed is not None)
+    quick = frozenset(map(wide, (*QUICK_SCENARIOS, *QUICK_OF_ENGINES, *QUICK_ENDINGS, *constrained_ones)))
 
     def in_each(scenarios: Iterable[Scenario]) -> list[Scenario]:
         return [scenario for scenario in map(wide, scenarios) if first.allowed is None or _has_law(make, scenario)]

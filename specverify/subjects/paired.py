@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from specverify.base.default_limits import MOST_PROGRAMS
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Tokens
+from specverify.subjects.allowed_tokens import errors_of_empty_rows
 from specverify.subjects.awaited import awaited
 from specverify.subjects.call_arguments import (
     given_seeds,
@@ -131,7 +132,8 @@ def _of_made(make: Make, scenario: Scenario, which: str) -> Served:
     takes = takes_seed(getattr(made, which))
 
     def texts(prompts: Sequence[Tokens], seeds: Sequence[int], state: int) -> tuple[Tokens, ...]:
-        with seeded(state if takes else seeds[0]), given_seeds(seeds):
+        nothing_allowed = errors_of_empty_rows(made.allowed, prompts)
+        with seeded(state if takes else seeds[0]), given_seeds(seeds), nothing_allowed:
             rows = texts_of(call, prompts, batched=made.batched, form=form, horizon=scenario.horizon, eos=scenario.eos)
             return tuple(tokens_of(row)[: scenario.horizon] for row in rows)
 
