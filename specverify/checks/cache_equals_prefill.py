@@ -47,14 +47,15 @@ def fault(seen: Seen, run: Run, _: Observable) -> str | None:
 def misfed(forward: Forward, tokens: Tokens, prompt: Tokens) -> str | None:
     """Describe the wrong input of a forward pass; None if the input is right.
 
-    A right input begins with the tokens of the text that the cache lacks; drafts may follow. An input of embeddings
-    counts as right. ``tokens`` are the prompt and all new tokens of the run.
+    A right input begins with the tokens of the text that the cache lacks, or with the first of them: a prompt may be
+    fed in pieces. Drafts may follow all of these tokens. An input of embeddings counts as right. ``tokens`` are the
+    prompt and all new tokens of the run.
     """
     known = committed_before(forward, prompt)
     if not forward.fed:
         return None  # a prompt of embeddings: there are no ids to compare
     due = tokens[forward.held : known]
-    if known > len(tokens) or forward.fed[: len(due)] != due:
+    if known > len(tokens) or forward.fed[: len(due)] != due[: len(forward.fed)]:
         return f"the cache holds {forward.held} entries and is fed {forward.fed}, expected {due} first"
     return None
 

@@ -26,6 +26,11 @@ ReadPass = Callable[[tuple[Any, ...], Mapping[str, Any]], Forward | None]
 """``read(args, kwargs)`` of a call of the target returns the content of its cache and its input; None if the call is no
 pass of the target, for example if it drafts. It must not keep references to its arguments."""
 
+WITHOUT_CACHE = (
+    "pass {} of the target has no cache, so drafts in its input cannot be told from emitted tokens: expected a cache, "
+    "or an engine that calls observer.forward(held, fed) with the number of the text's tokens less one"
+)
+
 
 class Observer:
     """Record of an engine's forward passes during one call, for ``check_engine(..., observe=observer)``."""
@@ -46,7 +51,8 @@ class Observer:
             draft: ``draft(tokens)`` is the pmf ``[vocabulary]`` from which the draft after all of ``tokens`` (prompt
                 and drafts included) should be drawn; one-hot for greedy drafts.
             target: A torch module whose calls are recorded.
-            read: Returns the cache length and the input of a call of the target.
+            read: Returns the cache length and the input of a call of the target. None: the method ``read_pass`` of the
+                target, which a ``torch_network`` has.
             processors: Whether the engine will report the input of every row's logits processor to ``processed``.
 
         Raises:
@@ -59,7 +65,8 @@ class Observer:
         if draft is not None:
             check_callable(draft, "draft", arguments=1)
         self.prompt: Tokens = _whole(prompt, "the prompt")
-        self.draft, self.target, self.read, self.processors = draft, target, read, processors
+        self.draft, self.target, self.processors = draft, target, processors
+        self.read: ReadPass | None = read or getattr(target, "read_pass", None)
         self.forwards: list[Forward] = []
         self.shown: list[list[Tokens]] = []
 
@@ -113,11 +120,13 @@ class Observer:
     def _hooked(self) -> Iterator[None]:
         if self.read is None:
             raise UnusableSubject(
-                "no engine that is known here has this target, expected read=(args, kwargs) -> Forward"
+                "it is not known how to read a call of this target, expected read=(args, kwargs) -> Forward"
             )
 
         def look(_: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
             result = self.read(args, kwargs) if self.read else None
+            if result is not None and self.forwards and not result.held:
+                raise UnusableSubject(WITHOUT_CACHE.format(len(self.forwards) + 1))
             if result is not None:
                 self.forward(result.held, result.fed, result.entries)
 

@@ -18,7 +18,8 @@ caches that return copies or that round to 16 bits, have no digest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from inspect import signature
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ import numpy as np
 from specverify.base.positions import WRONG_POSITION
 from specverify.reference import LanguageModel, Tokens
 from specverify.reference.validation import argument_error, shown
+from specverify.subjects.subject import Forward
 
 try:
     import torch
@@ -137,6 +139,12 @@ class Network(torch.nn.Module):
         logits = torch.tensor(np.array(rows), dtype=self.dtype, device=self.device)
         logits = logits[0] if flat else logits
         return logits if self.only_logits else NetworkOutput(logits, past if use_cache is not False else None)
+
+    def read_pass(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Forward:
+        """Return the number of entries in the cache before a call of this network, and its first row of input."""
+        given = signature(self.forward).bind(*args, **kwargs).arguments
+        fed = given["input_ids"]
+        return Forward(_held(given.get("past_key_values")), fed if fed.dim() == 1 else fed[0])
 
     def _row(self, text: Tokens) -> Any:
         """Return the logits ``[vocabulary]`` after ``text``; zeros if it is empty, as for a token of padding."""
