@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 STREAMS = ("stdin", "stdout", "stderr")
 MOST_WORKERS = 64
@@ -27,6 +28,8 @@ ENDING = 0.2
 _TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
 _own: set[Any] = set()
 """Threads and child processes that specverify itself started."""
+_of_engines: WeakSet[threading.Thread] = WeakSet()
+"""Threads that were started while an engine was created."""
 
 
 class ProcessState(NamedTuple):
@@ -104,6 +107,24 @@ def own_workers() -> Iterator[None]:
         yield
     finally:
         _own.update(_threads() - threads, _children() - children)
+
+
+@contextmanager
+def threads_of_an_engine() -> Iterator[None]:
+    """Context manager for the creation of an engine: threads started in its block are no leak, however many they are.
+
+    An engine may have a pool of workers, and specverify creates as many engines as it examines scenarios.
+    """
+    threads = _threads()
+    try:
+        yield
+    finally:
+        _of_engines.update(_threads() - threads)
+
+
+def running_threads_of_engines() -> list[str]:
+    """Return the names of the running threads that were started while an engine was created, in order."""
+    return sorted(thread.name for thread in frozenset(_of_engines) if thread.is_alive())
 
 
 def _directory() -> str | None:
@@ -185,7 +206,7 @@ def _left_running(before: ProcessState) -> tuple[tuple[str, ...], tuple[str, ...
     """Return faults and notes about threads and processes that were started after ``before`` and still run.
 
     The threads and processes first get a short time to end. More than ``MOST_WORKERS`` threads or processes are a
-    fault; fewer are a note.
+    fault, but for the threads of engines (``threads_of_an_engine``); fewer are a note.
     """
     until = time.monotonic() + ENDING
     threads, children = _threads() - before.threads, _children() - before.children
@@ -193,12 +214,13 @@ def _left_running(before: ProcessState) -> tuple[tuple[str, ...], tuple[str, ...
         time.sleep(ENDING / 10)
         threads, children = threads & _threads(), children & _children()
     names = sorted(thread.name for thread in threads)[:3] + ["..."] * (len(threads) > 3)
+    leaked = len(threads - frozenset(_of_engines))
     result = [
-        (len(threads), f"leaves {len(threads)} thread{'s' * (len(threads) > 1)} running ({', '.join(names)})"),
-        (len(children), f"leaves {len(children)} child process{'es' * (len(children) > 1)} running"),
+        (leaked, len(threads), f"leaves {len(threads)} thread{'s' * (len(threads) > 1)} running ({', '.join(names)})"),
+        (len(children), len(children), f"leaves {len(children)} child process{'es' * (len(children) > 1)} running"),
     ]
-    many = tuple(f"{said}, more than a pool of workers" for number, said in result if number > MOST_WORKERS)
-    return many, tuple(said for number, said in result if 0 < number <= MOST_WORKERS)
+    many = tuple(f"{said}, more than a pool of workers" for leak, _, said in result if leak > MOST_WORKERS)
+    return many, tuple(said for leak, number, said in result if number and leak <= MOST_WORKERS)
 
 
 def _threads() -> frozenset[threading.Thread]:

@@ -17,6 +17,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 from zlib import crc32
 
+from specverify.base.process import running_threads_of_engines
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.calls_at_size import small_calls
 from specverify.checks.check import (
@@ -87,6 +88,11 @@ FED_PARTED = (
     "Either it behaves differently when it is examined, or a rule of interception is wrong: let samples decide "
     "(sampled=True)"
 )
+OLDER_THREADS = (
+    ". Random calls in a thread that the engine started when it was made ({}) are not followed: start it in the call, "
+    "or give it its work by a pool of concurrent.futures"
+)
+"""The end of the sentence if such threads run."""
 OF_ITSELF = (
     "let it not read properties of its numbers such as their type, and keep none from call to call; or let samples "
     "decide (sampled=True)"
@@ -373,7 +379,9 @@ def _in_both_directions(
 
 
 def _parted(message: str, parted: str, figures: dict[str, Any], where: str) -> Examination:
-    said = message.format(where=where, parted=parted)
+    threads = running_threads_of_engines()
+    older = OLDER_THREADS.format(threads[0]) if threads else ""
+    said = message.format(where=where, parted=parted) + older
     return Examination(said, unknown=True, rational=False, figures={**figures, "function_of_draws": False})
 
 

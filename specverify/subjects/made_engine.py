@@ -30,6 +30,7 @@ import numpy as np
 
 from specverify.base.arguments import argument_error
 from specverify.base.default_limits import MOST_PROGRAMS
+from specverify.base.process import threads_of_an_engine
 from specverify.intercept.distributions import Forced
 from specverify.laws.certain_tables import few_after
 from specverify.laws.deep_scenarios import (
@@ -556,7 +557,8 @@ def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> M
         target, draft = _recorded(target, "target", queries), _recorded(draft, "draft", queries)
     models = models._replace(target=target, draft=draft)
     try:
-        result = make(models)
+        with threads_of_an_engine():
+            result = make(models)
     except (Exception, SystemExit) as error:
         raise UnusableSubject(f"for {scenario.name} it was not made: {type(error).__name__}: {error}") from error
     given = result if isinstance(result, Made) else Made(*result) if isinstance(result, tuple) else Made(result)
