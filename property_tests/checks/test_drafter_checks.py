@@ -194,7 +194,7 @@ def test_the_counterexample_can_be_checked_by_hand():
     with pytest.raises(SpeculationRefuted) as raised:
         check_drafter(cold, gammas=(1,), prompts=[(0,)], checks=["drafts_follow_q"])
     told = str(raised.value)
-    assert "q of draft 0 = (0.142857, 0.428571, 0.428571)" in told
+    assert "q of draft 1 = (0.142857, 0.428571, 0.428571)" in told
     assert "the drafts should begin (1,) with probability 0.428571, but do with 0.473684" in told
 
 

@@ -71,7 +71,7 @@ def _compare_drafts_with_q(program: EngineProgram, law: Law, _: Conditions) -> E
         seen, expected = _laws_at_position(law, place)
         result = compare_laws(law._replace(probabilities=seen), expected, "q")
         if result.refuted or result.unknown:
-            where = f"draft {place} {program.name}: {result.statement}"
+            where = f"draft {place + 1} {program.name}: {result.statement}"
             example = _off(program, seen, expected) if result.refuted else None
             return Examination(where, result.refuted, result.unknown, False, example, result.figures)
     figures = result.figures if result else {"runs": law.runs}
@@ -129,7 +129,7 @@ def _off(program: EngineProgram, seen: dict[object, float], expected: dict[objec
     drawn = tuple(mass / sum(masses) for mass in masses) if sum(masses) > 0 else q
     behind = f" after {history}" if history else ""
     return Counterexample(
-        (f"propose {program.name}", *(f"q of draft {place} = {_shown(row)}" for place, row in enumerate(rows))),
+        (f"propose {program.name}", *(f"q of draft {place} = {_shown(row)}" for place, row in enumerate(rows, 1))),
         f"{said}, but do with {seen.get(worst, 0.0):.6g}",
         fault=f"draft {len(tokens)}{behind} is drawn from {_shown(drawn)}, expected q = {_shown(q)}"
         f"{_cause(drawn, rows)}",
@@ -176,12 +176,13 @@ def _supported(program: EngineProgram, law: Law, conditions: Conditions) -> Exam
         for place, (token, row) in enumerate(zip(draft.tokens, _rows(draft), strict=True)):
             bound = of_decision(FLOAT32, len(row))
             if min(row) < 0 or not abs(sum(row) - 1) <= bound:
-                return _refuted(program, draft, f"q of draft {place} sums to {sum(row):.6g} and has {min(row):.6g}")
+                return _refuted(program, draft, f"q of draft {place + 1} sums to {sum(row):.6g} and has {min(row):.6g}")
             if row[token] <= 0:
                 excluded[place, token].append((draft, mass))
     edges = []
     for (place, token), drafts in excluded.items():
-        fault, probability = f"draft {place} is {token}, and its q gives it probability 0", sum(m for _, m in drafts)
+        fault = f"draft {place + 1} is {token}, and its q gives it probability 0"
+        probability = sum(mass for _, mass in drafts)
         if probability >= conditions.edge:
             return at_an_edge(_refuted(program, drafts[0][0], fault), probability if probability < WIDEST else 1.0)
         edges.append(edge_of(fault, f"a random number is at an end of its range ({program.name})", probability))
@@ -206,7 +207,7 @@ def _the_models(draft: LanguageModel, program: EngineProgram, law: Law, _: Condi
             told, model = (np.pad(values, (0, size - len(values))) for values in (row, wanted))
             distance = float(np.abs(told - model).sum() / 2)
             if distance > of_decision(FLOAT32, size):
-                said = f"q of draft {place} is {_shown(row)}, the model's is {_shown(wanted)}: TV = {distance:.6g}"
+                said = f"q of draft {place + 1} is {_shown(row)}, the model's is {_shown(wanted)}: TV = {distance:.6g}"
                 return _refuted(program, result, said)
     return Examination("every q is the draft model's", rational=False, figures={"runs": law.runs})
 

@@ -75,7 +75,7 @@ def judge_values(
     for name, answer in lacking.items():
         if name not in present:
             raise UnusableSubject(absent(name))
-        return _refuted(sampler, answer, WrongValue(f"no {name} are returned in some answers"))
+        return _refuted(sampler, answer, WrongValue(f"{name} is missing in some answers"))
     figures = {"samples": SAMPLES}
     if open_said := doubt.fault if doubt else nothing_says(known):
         return Verdict(sampler.name, CHECK, Status.UNKNOWN, open_said, figures=figures)

@@ -77,7 +77,7 @@ def examine(answering: Answering, promises: Mapping[str, Kind], conditions: Cond
             undecided = undecided or wrong
     for name, (answer, against) in lacking.items():
         if name in present:
-            return _refuted(answering, answer, against, WrongValue(f"no {name} are returned on some paths"), runs)
+            return _refuted(answering, answer, against, WrongValue(f"{name} is missing on some paths"), runs)
         raise UnusableSubject(absent(name))
     said = f"{answering.name}: {undecided.fault}" if undecided else nothing_says(known[0])
     if said:
@@ -154,7 +154,7 @@ def absent(name: str) -> str:
     where = NAMES.get(name)
     looked = f", or under {', '.join(where[1:])}" if where and where[1:] else ""
     return (
-        f"no {name} were found beside its tokens: return (tokens, {{{name!r}: ...}}), or an object that has them under "
+        f"{name} was not found beside its tokens: return (tokens, {{{name!r}: ...}}), or an object that has them under "
         f"{(where or (name,))[0]}{looked}"
     )
 

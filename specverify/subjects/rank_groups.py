@@ -185,7 +185,8 @@ def _serve(line: Connection, rank: int, size: int, job: Callable[[Any], Job], me
         if meeting is not None:
             from torch import distributed  # noqa: PLC0415 - an extra, needed here alone
 
-            limit, place = timedelta(seconds=SECONDS), f"file://{meeting}"
+            # a call of gloo waits longer than each rank is waited for: its error would say less than ``Silent``
+            limit, place = timedelta(seconds=2 * SECONDS * size), f"file://{meeting}"
             distributed.init_process_group("gloo", init_method=place, rank=rank, world_size=size, timeout=limit)
             group = _OfGloo(rank, size)
         while True:
