@@ -9,7 +9,7 @@ import torch
 from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import made_subject
-from specverify.subjects.subject import UnusableSubject
+from specverify.subjects.subject import drafts_of
 from specverify.testing import Made, Observer, torch_network
 
 GAMMA = 2
@@ -88,12 +88,10 @@ def test_drafts_from_a_cache_that_keeps_rejected_ones_are_refuted():
     assert found["cache_equals_prefill"].status == "holds"
 
 
-def test_a_second_pass_without_a_cache_is_not_read():
-    """Its input has emitted tokens and drafts, which nothing tells apart."""
+def test_a_network_without_a_cache_is_fed_emitted_tokens_again():
     network = torch_network(lambda tokens: np.array([0.5, 0.5]), 2, cache=None)
     observer = Observer((0,), target=network)
     with observer.hooked():
-        network(torch.tensor([[0, 1]]))
-        with pytest.raises(UnusableSubject, match="pass 2 of the target has no cache"):
-            network(torch.tensor([[0, 1, 1]]))
-    assert [(one.held, one.fed) for one in observer.forwards] == [(0, (0, 1))]
+        network(torch.tensor([[0, 1, 1]]))
+        network(torch.tensor([[0, 1, 0, 1]]))
+    assert [drafts_of(one, (0,)) for one in observer.forwards] == [(1, 1), (1,)]

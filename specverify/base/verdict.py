@@ -76,6 +76,9 @@ class Examination(NamedTuple):
     """Name of the value that is wrong if an engine returns it beside the tokens, such as a count; else ''."""
     out_of_runs: bool = False
     """Whether the case is ``unknown`` because its law was not enumerated within the limit of runs."""
+    is_empty: bool = False
+    """Whether the case is ``unknown`` because it has nothing to compare, such as a text without drafts. It decides
+    nothing if another case of the check has something."""
 
 
 class Verdict(NamedTuple):

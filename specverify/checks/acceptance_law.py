@@ -89,7 +89,7 @@ def examine(observable: Observable, __: Conditions) -> Examination:
     bound = _of_position(rounding)
     figures = {"runs": len(seen.runs), "positions": len(drafted), "rounding": bound}
     if not drafted:
-        return Examination("no draft was reached", unknown=True, rational=False, figures=figures)
+        return Examination("no draft was reached", unknown=True, rational=False, figures=figures, is_empty=True)
     farthest = 0.0
     for rate in rates(seen, promised_law):
         distance = abs(rate.emitted - rate.expected)

@@ -94,7 +94,9 @@ def examine(observable: Observable, conditions: Conditions) -> Examination:
     if result.failed or any(forward.entries and forward.spacing <= COARSEST for forward in forwards):
         return result
     if not forwards:
-        return Examination("no forward pass was seen", unknown=True, rational=False, figures=result.figures)
+        return Examination(
+            "no forward pass was seen", unknown=True, rational=False, figures=result.figures, is_empty=True
+        )
     return result._replace(statement="every pass is fed what its cache lacks; what the cache holds was not compared")
 
 

@@ -119,7 +119,9 @@ def examine_observed(observable: Observable, _: Conditions) -> Examination:
     bound = allowed(rounding)
     figures = {"runs": len(seen.runs), "positions": len(drawn), "rounding": bound}
     if not drawn:
-        return Examination("no draft was fed to the target", unknown=True, rational=False, figures=figures)
+        return Examination(
+            "no draft was fed to the target", unknown=True, rational=False, figures=figures, is_empty=True
+        )
     for before, masses in sorted(drawn.items()):
         q, total = np.asarray(model(before), dtype=np.float64), sum(masses.values())
         for token in sorted(masses.keys() | set(range(len(q)))):

@@ -656,7 +656,8 @@ def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examinatio
     figures["rational"] = all(examination.rational for _, examination in examined)
     failures = [(case, item) for case, item in examined if item.failed]
     failed = min(failures, key=lambda failure: _lacks_cause(failure[1])) if failures else None
-    undecided = [item for _, item in examined if item.unknown]
+    shows_nothing = all(item.is_empty for _, item in examined)
+    undecided = [item for _, item in examined if item.unknown and (shows_nothing or not item.is_empty)]
     unknown = max(undecided, key=lambda item: item.figures.get("tv", 0.0), default=None)
     if failed:
         case, item = failed

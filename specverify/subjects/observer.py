@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from specverify.base.arguments import argument_error, check_callable
+from specverify.base.prefixes import common_length
 from specverify.intercept.symbolic.deferred import known
 from specverify.laws.rounding import FLOAT64, spacing
 from specverify.reference import LanguageModel, Tokens
@@ -26,10 +27,8 @@ ReadPass = Callable[[tuple[Any, ...], Mapping[str, Any]], Forward | None]
 """``read(args, kwargs)`` of a call of the target returns the content of its cache and its input; None if the call is no
 pass of the target, for example if it drafts. It must not keep references to its arguments."""
 
-WITHOUT_CACHE = (
-    "pass {} of the target has no cache, so drafts in its input cannot be told from emitted tokens: expected a cache, "
-    "or an engine that calls observer.forward(held, fed) with the number of the text's tokens less one"
-)
+_UNSEEN = -1
+"""Stands for a token of the cache that no recorded pass processed."""
 
 
 class Observer:
@@ -69,6 +68,8 @@ class Observer:
         self.read: ReadPass | None = read or getattr(target, "read_pass", None)
         self.forwards: list[Forward] = []
         self.shown: list[list[Tokens]] = []
+        self._processed: Tokens = ()
+        """The tokens that the target has processed in this call, at their positions."""
 
     @property
     def tells(self) -> frozenset[str]:
@@ -94,7 +95,11 @@ class Observer:
             raise UnusableSubject(f"the observer got {held!r} as the number of cache entries, expected a whole number")
         arrays = tuple(np.array(_plain(entry), dtype=np.float64) for entry in entries)
         coarsest = max((spacing(entry.dtype) for entry in entries), default=FLOAT64)
-        self.forwards.append(Forward(int(held), _whole(fed, "what is fed"), arrays, coarsest))
+        tokens, held = _whole(fed, "what is fed"), int(held)
+        again = common_length(self._processed[held:], tokens)
+        unseen = (_UNSEEN,) * (held - len(self._processed))
+        self._processed = self._processed[:held] + unseen + tokens
+        self.forwards.append(Forward(held, tokens, arrays, coarsest, again))
         self.shown.append([])
 
     def processed(self, tokens: Any) -> None:
@@ -110,6 +115,7 @@ class Observer:
     def begin(self) -> None:
         """Clear the record of the previous call."""
         self.forwards.clear()
+        self._processed = ()
         self.shown.clear()
 
     def hooked(self) -> AbstractContextManager[None]:
@@ -125,8 +131,6 @@ class Observer:
 
         def look(_: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
             result = self.read(args, kwargs) if self.read else None
-            if result is not None and self.forwards and not result.held:
-                raise UnusableSubject(WITHOUT_CACHE.format(len(self.forwards) + 1))
             if result is not None:
                 self.forward(result.held, result.fed, result.entries)
 

@@ -163,15 +163,17 @@ class Forward(NamedTuple):
     """The cache before the pass, one array ``[..., entries, width]`` for each layer and kind (keys, values)."""
     spacing: float = FLOAT64
     """Spacing at 1 of the floats in which the entries were computed."""
+    again: int = 0
+    """Number of the first tokens of the input that an earlier pass had at the same position: they are committed."""
 
 
 def committed_before(forward: Forward, prompt: Tokens) -> int:
     """Return the number of committed tokens before a forward pass: the prompt and the tokens emitted so far.
 
-    It follows from the length of the cache in ``forward``. A cache with entries contains all committed tokens but the
-    last; before the first pass, only ``prompt`` is committed.
+    It follows from the length of the cache in ``forward``, and from the tokens that are fed again. Both are committed,
+    and so is the next token; before the first pass, only ``prompt`` is committed.
     """
-    return max(len(prompt), forward.held + 1)
+    return max(len(prompt), forward.held + forward.again + 1)
 
 
 def drafts_of(forward: Forward, prompt: Tokens) -> Tokens:
