@@ -1,5 +1,7 @@
 """Batches whose rows have parameters of their own: a temperature, a mask, a model."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -174,3 +176,42 @@ def test_a_least_number_of_tokens_belongs_to_the_request(wrong, expected):
 def test_parameters_need_a_plain_call():
     with pytest.raises(UnusableSubject, match="a call without speculation"):
         check_engine(lambda s: Made(lambda prompts, parameters: [], batched=True, parameters=PARAMETERS))
+
+
+def with_seeds_too(scenario, wrong):
+    """Return an engine of rows with a temperature and a seed each; ``wrong``: the seed of the first row in all."""
+
+    def one(prompt, temperature, seed, drafts):
+        rng, text = np.random.default_rng(seed), tuple(prompt)
+        while len(text) < len(prompt) + scenario.horizon:
+            p, q = (np.array(model(text)) ** (1 / temperature) for model in (scenario.target, scenario.draft))
+            p, q = p / p.sum(), q / q.sum()
+            draft = int(rng.choice(len(q), p=q)) if drafts else None
+            if draft is None or rng.random() >= p[draft] / q[draft]:
+                left = np.maximum(p - q, 0) if drafts else p
+                draft = int(rng.choice(len(p), p=left / left.sum()))
+            text += (draft,)
+        return text[len(prompt) :]
+
+    def rows(drafts):
+        def decode(prompts, *, temperatures, seeds, max_new_tokens):
+            assert max_new_tokens == scenario.horizon
+            given = [seeds[0]] * len(seeds) if wrong and drafts else seeds
+            return [one(*each, drafts) for each in zip(prompts, temperatures, given, strict=True)]
+
+        return decode
+
+    return Made(rows(drafts=True), rows(drafts=False), batched=True, parameters=(0.5, 2.0))
+
+
+@pytest.mark.parametrize(("wrong", "expected"), [(False, "holds"), (True, "refuted")])
+def test_rows_may_have_seeds_beside_their_parameters(wrong, expected):
+    """In a pair of the promise "batch" all rows have one parameter: the place of a row differs."""
+    make = partial(with_seeds_too, wrong=wrong)
+    (found,) = check_engine(make, promises=("batch",), checks=["batch_is_alone"], quick=True, on_fail=None)
+    assert found.status == expected, found
+
+
+def test_rows_that_share_a_seed_are_refuted_by_their_law():
+    (found,) = check_engine(partial(with_seeds_too, wrong=True), **HOW)
+    assert found.status == "refuted"

@@ -187,6 +187,31 @@ def with_length(function: Callable[..., Any], horizon: int) -> Callable[..., Any
     return with_parameters(limited_call, signature, list(kept.parameters.values()))
 
 
+def with_parameters_of_rows(
+    function: Callable[..., Any], of_rows: Callable[[int], Sequence[Any]]
+) -> Callable[..., Any]:
+    """Return a function that calls ``function`` with a list of parameters, one for each prompt of its first argument.
+
+    ``of_rows(number)`` returns the list. It is passed to the first required argument that is neither the prompts nor a
+    seed nor the number of new tokens, which the returned function does not take; without one, as the second argument.
+    """
+    signature = signature_of(function)
+    items = [] if signature is None else list(signature.parameters.values())
+    others = (item for item in items[1:] if _is_required(item) and not names_seed(item.name))
+    taken = next((item for item in others if item.name.lower() not in LENGTH_NAMES), None)
+    if signature is None or taken is None:
+        return lambda prompts: function(prompts, of_rows(len(prompts)))
+    kept = signature.replace(parameters=[item for item in items if item is not taken])
+
+    @functools.wraps(function)
+    def call(prompts: Sequence[Any], *given: Any, **named: Any) -> Any:
+        bound = kept.bind(prompts, *given, **named)
+        every = inspect.BoundArguments(signature, {**bound.arguments, taken.name: of_rows(len(prompts))})
+        return function(*every.args, **every.kwargs)
+
+    return with_parameters(call, signature, list(kept.parameters.values()))
+
+
 def takes_seed(function: Callable[..., Any]) -> bool:
     """Return whether a caller of ``function`` can choose the seed.
 

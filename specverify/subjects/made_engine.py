@@ -54,7 +54,14 @@ from specverify.laws.size_scenarios import NO_SIZES, Sizes, size_scenarios
 from specverify.reference import Draws, LanguageModel, Pmf, Site, Tokens
 from specverify.reference.validation import shown
 from specverify.subjects.allowed_tokens import QueriedConstraint, constrained, errors_of_empty_rows, first_forbidden
-from specverify.subjects.call_arguments import run_seeds, sample_seeds, takes_prompt, with_length, with_seeds
+from specverify.subjects.call_arguments import (
+    run_seeds,
+    sample_seeds,
+    takes_prompt,
+    with_length,
+    with_parameters_of_rows,
+    with_seeds,
+)
 from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened, tokens_of, watched
 from specverify.subjects.engine_forms import UNLIKE_PROMPTS, EngineForm, ProbedCall, form_of_calls
 from specverify.subjects.observer import Observer
@@ -241,12 +248,12 @@ class WithParameters(NamedTuple):
         def with_parameters(call: Callable[..., Any]) -> Callable[..., Any]:
             first = count() if self.in_turn else repeat(0)
 
-            def decode(prompts: Sequence[Any]) -> Any:
+            def of_rows(number: int) -> list[Any]:
                 begin = next(first)
-                places = [begin + row if self.place is None else self.place for row in range(len(prompts))]
-                return call(prompts, [made.parameters[place % len(made.parameters)] for place in places])
+                places = [begin + row if self.place is None else self.place for row in range(number)]
+                return [made.parameters[place % len(made.parameters)] for place in places]
 
-            return decode
+            return with_parameters_of_rows(call, of_rows)
 
         return made._replace(
             speculative=with_parameters(made.speculative), plain=with_parameters(made.plain), parameters=()

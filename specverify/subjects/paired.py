@@ -26,7 +26,7 @@ from specverify.subjects.call_arguments import (
 )
 from specverify.subjects.engine import tokens_of
 from specverify.subjects.engine_answers import new_tokens, read_answer_rows
-from specverify.subjects.made_engine import SCENARIOS, Make, form_in, made_in, widened
+from specverify.subjects.made_engine import SCENARIOS, Make, form_in, made_in, placed, widened
 from specverify.subjects.requests import texts_of
 from specverify.subjects.seeded import seeded
 
@@ -95,8 +95,10 @@ def _of_call(call: Callable[[], Any]) -> Served:
 def paired_made(make: Make) -> tuple[Pairing, ...]:
     """Return one ``Pairing`` for ``LONG_PAIR`` and each of ``SCENARIOS``.
 
-    It has the engine that ``make(scenario)`` creates: with speculation, and without if it has such a call.
+    It has the engine that ``make(scenario)`` creates: with speculation, and without if it has such a call. If requests
+    have parameters, all have the first ones, because the place of a request in a batch differs within a pair.
     """
+    make = placed(make, 0)
     long, *others = (pairing_in(make, widened(make, scenario)) for scenario in (LONG_PAIR, *SCENARIOS))
     return (*others, long._replace(in_quick=True))
 
