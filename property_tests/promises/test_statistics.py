@@ -92,7 +92,7 @@ def test_right_reports_of_unlike_kinds_hold(make, names):
 
 
 def test_a_report_that_is_not_there_is_named():
-    with pytest.raises(UnusableSubject, match="no accepted were found"):
+    with pytest.raises(UnusableSubject, match="accepted was not found beside"):
         check_engine(lambda s: Made(lambda: plain(s, s.horizon)), returns=("accepted",), quick=True)
 
 

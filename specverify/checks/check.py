@@ -7,7 +7,7 @@ of a subject that is sampled, or a single call of a verifier.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from itertools import chain
@@ -199,14 +199,17 @@ def by(examine: Callable[[Any, Conditions], Examination]) -> Callable[[Subject],
     return lambda _: examine
 
 
-def of_names(examinations: Mapping[str, Callable[[Conditions], Examination]]) -> ExaminedPart:
+def of_names(
+    examinations: Mapping[str, Callable[[Conditions], Examination]], in_quick: Collection[str] = ()
+) -> ExaminedPart:
     """Return the part of a check that makes its own situations, the inputs of its examinations, for every subject.
 
-    ``examinations`` maps the name of each situation to the function that examines it.
+    ``examinations`` maps the name of each situation to the function that examines it. Every quick run examines those
+    named in ``in_quick``.
     """
     return ExaminedPart(
         None, by(lambda here, conditions: examinations[here.name](conditions)), "", (),
-        lambda _: map(KernelSetting, examinations),
+        lambda _: (KernelSetting(name, name in in_quick) for name in examinations),
     )  # fmt: skip
 
 

@@ -22,7 +22,15 @@ from specverify.reference.verifiers.block_verification import block_verification
 from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.subjects.kernel import Kernel
 from specverify.subjects.kernel_calls import KernelBatch, as_given, called, given_batch
-from specverify.subjects.kernel_tables import KERNEL_GAMMA, PROMPT, SIZE, Situation, deep_situations, situations_of
+from specverify.subjects.kernel_tables import (
+    KERNEL_GAMMA,
+    PROMPT,
+    SIZE,
+    Situation,
+    deep_situations,
+    situations_of,
+    small_weight_situation,
+)
 
 RULES = {"token": speculative_sampling, "block": block_verification}
 TABLES = 12
@@ -82,7 +90,8 @@ def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int, *, withi
     Rows have up to ``gamma`` drafts and a vocabulary of ``vocabulary`` tokens. ``within`` selects other ids of the
     three tokens with positive probability (see ``ids_of``). Raises ``ValueError`` if no pair fits into the budget.
     """
-    tables = (situations_of(kernel, gamma, i) for i in range(TABLES))
+    of_weight = [(small_weight_situation(),)] if gamma == 2 and kernel.convention.rule == "block" else []
+    tables = (*of_weight, *(situations_of(kernel, gamma, i) for i in range(TABLES)))
     return _of_tables(kernel, gamma, vocabulary, budget, tables, within=within)
 
 

@@ -10,7 +10,7 @@ reason, in the models of a race p exceeds q only on a and b, and the last row of
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 from functools import cache, partial
 from itertools import combinations
@@ -59,6 +59,25 @@ def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ..
         models = race_tables(denominator, table, length, pair) if kernel.race else grid_tables(SIZE, denominator, table)
         result.append(Situation(f"table {table}, in {denominator}ths, gamma={length}", *models, length, pair))
     return tuple(result)
+
+
+_SMALL_WEIGHT: Mapping[Tokens, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    PROMPT: ((2, 4, 2), (4, 2, 2)),
+    (*PROMPT, 0): ((5, 3, 0), (1, 0, 7)),
+}
+"""Text -> p and q in eighths. After draft 0 the weight w of block verification (2403.10444) is 1/2, and max(w p - q, 0)
+has two tokens in other proportions than max(p - q, 0), which small denominators rarely give."""
+_FAIR = ((4, 4, 0), (4, 4, 0))
+"""p and q, in eighths, after all other texts."""
+
+
+def small_weight_situation() -> Situation:
+    """Return models for a round of two drafts in which block verification replaces the second one with a weight < 1."""
+
+    def row(which: int, tokens: Tokens) -> Pmf:
+        return np.array([Fraction(mass, 8) for mass in _SMALL_WEIGHT.get(tokens, _FAIR)[which]])
+
+    return Situation("a weight of 1/2 before draft 2, gamma=2", partial(row, 0), partial(row, 1), 2, PAIRS[0])
 
 
 def deep_situations(kernel: Kernel) -> tuple[Situation, ...]:

@@ -80,10 +80,11 @@ def check_kernel(
     check_integer(largest_call, "largest_call", least=4)
     if options.get("quick"):
         sizes, rows = (), min(rows, QUICK_ROWS)
-    deep, seed = gammas is None and not options.get("quick"), options.get("seed", 0)
+    deep, seed = gammas is None, options.get("seed", 0)
     if result.inside:
         precision = precision_of(options.get("tv") or TV, options.get("alarm", ALARM), seed)
-        checks = checks_of_samples(result, chosen, sizes, Calls(largest_call), precision, deep=deep)
+        of_samples = deep and not options.get("quick")
+        checks = checks_of_samples(result, chosen, sizes, Calls(largest_call), precision, deep=of_samples)
     else:
         checks = checks_of_uniforms(result, chosen, sizes, rows, deep=deep)
     subject = Subject(result.name, "a batched verification kernel", frozenset(Claim))

@@ -253,6 +253,8 @@ def test_the_law_is_asked_for_four_drafts_where_nobody_says_how_many(gamma, wron
     assert (found.status, found.figures["cases"]) == (expected, cases)
     (named,) = check_kernel(only_accepts(gamma, wrong), gammas=(1, 2), **options)
     assert (named.status, named.figures["cases"]) == (Status.HOLDS, 2)
+    (quick,) = check_kernel(only_accepts(gamma, wrong), quick=True, **options)
+    assert quick.status is expected
 
 
 def test_a_field_of_the_convention_that_stands_outside_it_is_named():

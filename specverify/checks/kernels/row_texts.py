@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from specverify.base.verdict import Evidence, Examination
@@ -14,13 +14,19 @@ Examine = Callable[[Conditions], Examination]
 
 
 def kernel_check(
-    name: str, summary: str, claim: Claim | None, evidence: Evidence, examined: Mapping[str, Examine]
+    name: str,
+    summary: str,
+    claim: Claim | None,
+    evidence: Evidence,
+    examined: Mapping[str, Examine],
+    in_quick: Collection[str] = (),
 ) -> Check:
     """Return a check of one kernel; ``examined`` maps the name of each setting (gamma, vocabulary) to its examination.
 
-    ``name``, ``summary``, ``claim`` and ``evidence`` are fields of the check.
+    ``name``, ``summary``, ``claim`` and ``evidence`` are fields of the check. Every quick run has the settings that are
+    named in ``in_quick``.
     """
-    return Check(name, summary, claim, evidence, (of_names(examined),))
+    return Check(name, summary, claim, evidence, (of_names(examined, in_quick),))
 
 
 def described_row(rounds: KernelRounds, case: int, uniforms: Sequence[float], place: str) -> str:
