@@ -48,15 +48,31 @@ def two_again(observer, text, drafts):
     observer.forward(held, text[held:] + drafts)
 
 
+def all_of_the_prompt_and_its_last_token_again(observer, text, drafts):
+    if len(text) == len(PROMPT):
+        observer.forward(0, text)
+    observer.forward(len(text) - 1, text[-1:] + drafts)
+
+
 def not_reported(observer, text, drafts):
     observer.forward(len(text) - 1, text[-1:] + drafts)
 
 
-FEEDS = [whole_prompt_first, prefilled, without_cache, two_again, not_reported]
+FEEDS = [
+    whole_prompt_first,
+    prefilled,
+    without_cache,
+    two_again,
+    all_of_the_prompt_and_its_last_token_again,
+    not_reported,
+]
 
 
-def verdicts(feed, drafted_by=lambda text: Q[text[-1]], begun=0):
-    """Return the verdicts on an engine that draws the first ``begun`` tokens without drafts, as from a prefill."""
+def verdicts(feed, drafted_by=lambda text: Q[text[-1]], *, begun=0, bonus=True):
+    """Return the verdicts on an engine that draws the first ``begun`` tokens without drafts, as from a prefill.
+
+    Without ``bonus`` a round whose drafts are all accepted emits no further token, unless it has no draft.
+    """
     observer = Observer(PROMPT, draft=lambda tokens: Q[tokens[-1]])
 
     def fast():
@@ -66,7 +82,7 @@ def verdicts(feed, drafted_by=lambda text: Q[text[-1]], begun=0):
             text.append(pick(P[text[-1]]))
         while len(text) < LAST:
             drafts = []
-            for _ in range(min(2, LAST - len(text) - 1)):
+            for _ in range(min(2, LAST - len(text) - bonus)):
                 drafts.append(pick(drafted_by(text + drafts)))
             feed(observer, text, drafts)
             for draft in drafts:
@@ -76,20 +92,22 @@ def verdicts(feed, drafted_by=lambda text: Q[text[-1]], begun=0):
                     break
                 text.append(draft)
             else:
-                text.append(pick(P[text[-1]]))
+                text += [pick(P[text[-1]])] if bonus or not drafts else []
         return text[len(PROMPT) :]
 
     return {v.check: v.status for v in check_engine(fast, plain, observe=observer, checks=CHECKS, on_fail=None)}
 
 
+@pytest.mark.parametrize("bonus", [True, False])
 @pytest.mark.parametrize("feed", FEEDS)
-def test_a_right_engine_holds_however_it_feeds_its_target(feed):
-    assert verdicts(feed) == dict.fromkeys(CHECKS, "holds")
+def test_a_right_engine_holds_however_it_feeds_its_target(feed, bonus):
+    assert verdicts(feed, bonus=bonus) == dict.fromkeys(CHECKS, "holds")
 
 
+@pytest.mark.parametrize("bonus", [True, False])
 @pytest.mark.parametrize("feed", FEEDS)
-def test_drafts_from_the_row_of_an_earlier_token_are_refuted(feed):
-    assert verdicts(feed, lambda text: Q[text[-2]])["draft_is_honest"] == "refuted"
+def test_drafts_from_the_row_of_an_earlier_token_are_refuted(feed, bonus):
+    assert verdicts(feed, lambda text: Q[text[-2]], bonus=bonus)["draft_is_honest"] == "refuted"
 
 
 def test_a_first_token_from_the_prefill_is_no_draft():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.laws.paths import outcomes_of, paths
 from specverify.laws.rounding import Rounding
 from specverify.reference import Draws, Tokens
-from specverify.subjects.subject import EngineProgram, Observed, Watch
+from specverify.subjects.subject import EngineProgram, Forward, Observed, Watch
 
 MOST_RUNS = 4000
 """The most observed runs of one engine at one setting; an observed run takes some ten milliseconds."""
@@ -103,7 +103,41 @@ def _seen_or_refusal(watch: Watch) -> Seen | EnumerationTooLarge:
             runs, plain = _followed(watched.run), _followed(watched.plain)
         except EnumerationTooLarge as refusal:
             return refusal
+        runs, plain = (with_drafts_told(each, watched.prompt) for each in (runs, plain))
         return Seen(runs, plain, _caches(watched.prompt, plain), watched.prompt)
+
+
+def with_drafts_told(runs: Sequence[Run], prompt: Tokens) -> tuple[Run, ...]:
+    """Return ``runs`` with passes whose first unknown token is a draft told apart from those where it is emitted.
+
+    The question arises where a pass is fed all tokens that earlier passes processed, or the last of them, and one more.
+    This token is a bonus, or a draft if there was no bonus or if the prompt was processed before. It is a draft if it
+    differs in some run from the text of the run: passes after equal texts are of one kind. If it never differs, nothing
+    is lost by taking it for an emitted token. ``prompt`` is the prompt of the runs.
+    """
+    asked = [(run, forward) for run in runs for forward in run.seen.forwards if forward.is_behind_all]
+    drafted = {
+        (prompt + new)[: forward.held + forward.again]
+        for run, forward in asked
+        for new, _ in run.ends
+        if _differs_behind(forward, prompt + new)
+    }
+
+    def told(forward: Forward, tokens: Tokens) -> Forward:
+        is_draft = forward.is_behind_all and tokens[: forward.held + forward.again] in drafted
+        return forward._replace(again=forward.again - 1) if is_draft else forward
+
+    def with_forwards(run: Run) -> Run:
+        forwards = tuple(told(forward, prompt + run.ends[0][0]) for forward in run.seen.forwards)
+        return run._replace(seen=run.seen._replace(forwards=forwards))
+
+    return tuple(map(with_forwards, runs)) if drafted else tuple(runs)
+
+
+def _differs_behind(forward: Forward, tokens: Tokens) -> bool:
+    """Return whether the token that ``forward`` is fed behind known ones is not that of the text ``tokens``."""
+    fed = forward.fed[forward.again : forward.again + 1]
+    return bool(fed) and tokens[forward.held + forward.again :][:1] != fed
 
 
 def examine_runs(

@@ -97,9 +97,10 @@ class Observer:
         coarsest = max((spacing(entry.dtype) for entry in entries), default=FLOAT64)
         tokens, held = _whole(fed, "what is fed"), int(held)
         again = common_length(self._processed[held:], tokens)
+        is_behind_all = again > 0 and held + again == len(self._processed)
         unseen = (_UNSEEN,) * (held - len(self._processed))
         self._processed = self._processed[:held] + unseen + tokens
-        self.forwards.append(Forward(held, tokens, arrays, coarsest, again))
+        self.forwards.append(Forward(held, tokens, arrays, coarsest, again, is_behind_all))
         self.shown.append([])
 
     def processed(self, tokens: Any) -> None:

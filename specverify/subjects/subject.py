@@ -164,7 +164,11 @@ class Forward(NamedTuple):
     spacing: float = FLOAT64
     """Spacing at 1 of the floats in which the entries were computed."""
     again: int = 0
-    """Number of the first tokens of the input that an earlier pass had at the same position: they are committed."""
+    """The first ``again`` + 1 tokens of the input are committed: those that an earlier pass had at the same position,
+    and the next one, unless that is a draft (``observed_runs.with_drafts_told``)."""
+    is_behind_all: bool = False
+    """Whether the pass is fed tokens again up to the last one that an earlier pass processed: the next token, which no
+    pass had, may be a bonus or a draft."""
 
 
 def committed_before(forward: Forward, prompt: Tokens) -> int:
