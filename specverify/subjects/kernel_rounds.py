@@ -193,14 +193,15 @@ def launched(rounds: KernelRounds, cases: Any, uniforms: Any, seed: int = 0) -> 
     return np.concatenate(parts)[np.argsort(order)]
 
 
-def decided(rounds: KernelRounds, cases: Any, uniforms: Any) -> Any:
+def decided(rounds: KernelRounds, cases: Any, uniforms: Any, size: float = 1.0) -> Any:
     """Return the kernel's tokens ``[rows, gamma + 1]`` from one launch, with the rows in the order of ``cases``.
 
     ``cases`` ``[rows]`` has the index of each row's case in ``rounds.cases``, and ``uniforms`` ``[rows, k]`` its
-    uniforms. The three tokens with positive probability are returned as 0, 1 and 2, any other token as its id plus 3.
+    uniforms. The noise of a race is multiplied by ``size``. The three tokens with positive probability are returned as
+    0, 1 and 2, any other token as its id plus 3.
     """
     batch = KernelBatch(*(values[cases] for values in rounds.batch))
-    answer = called(rounds.kernel, given_batch(rounds.kernel, batch), random_of(rounds, cases, uniforms))
+    answer = called(rounds.kernel, given_batch(rounds.kernel, batch), random_of(rounds, cases, uniforms, size))
     return in_small(rounds, host_array(answer))
 
 
@@ -227,17 +228,17 @@ def in_ids(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
     )
 
 
-def random_of(rounds: KernelRounds, cases: Any, uniforms: Any) -> tuple[Any, Any]:
+def random_of(rounds: KernelRounds, cases: Any, uniforms: Any, size: float = 1.0) -> tuple[Any, Any]:
     """Return the uniforms of the drafts and the random argument of the last draw, in the kernel's library.
 
     The second is the uniform of the last draw, or the noise ``[rows, V]`` of a race. ``cases`` ``[rows]`` has the index
     of each row's case in ``rounds.cases``. ``uniforms`` ``[rows, k]`` has gamma uniforms for the drafts, then those of
-    the last draw.
+    the last draw. The noise of a race is multiplied by ``size``.
     """
     kernel, gamma = rounds.kernel, rounds.gamma
     last = uniforms[:, gamma]
     if kernel.race:
-        last = noise_of(rounds, cases, last, uniforms[:, gamma + 1])
+        last = size * noise_of(rounds, cases, last, uniforms[:, gamma + 1])
         last = -np.log(last) if kernel.convention.recovery == "gumbel" else last
     return given_random(kernel, uniforms[:, :gamma], last)
 

@@ -91,3 +91,41 @@ def test_a_row_with_another_result_in_another_place_has_no_law(odd_row, status):
     assert verdict.status is status, verdict.statement
     if status is Status.REFUTED:
         assert "in a call with the same rows in another order" in str(verdict.counterexample.fault)
+
+
+def by_race(of_noise, recovery):
+    """Return a kernel whose last token wins a race; ``of_noise`` changes its noise."""
+
+    def kernel(p, q, drafts, accept_uniforms, noise):
+        out = np.full((len(p), drafts.shape[1] + 1), -1)
+        for row, given in enumerate(drafts):
+            at = [row, np.arange(len(given)), given]
+            kept = accept_uniforms[row] * q[tuple(at)] < p[row, :-1][at[1], given]
+            number = len(given) if kept.all() else int(np.argmin(kept))
+            left = p[row, number] if kept.all() else np.maximum(p[row, number] - q[row, number], 0)
+            weights = left if left.any() else p[row, number]
+            with np.errstate(divide="ignore"):
+                changed = of_noise(noise[row])
+                scores = weights / changed if recovery == "exponential" else np.log(weights) + changed
+            out[row, : number + 1] = [*given[:number], scores.argmax()]
+        return out
+
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("recovery", "of_noise", "status"),
+    [
+        ("exponential", lambda noise: noise, Status.HOLDS),
+        ("exponential", lambda noise: np.maximum(noise, 1e-10), Status.HOLDS),
+        ("exponential", lambda noise: np.maximum(noise, 0.05), Status.UNKNOWN),
+        ("gumbel", lambda noise: noise, Status.HOLDS),
+        ("gumbel", lambda noise: np.clip(noise, -2, 3), Status.UNKNOWN),
+    ],
+)
+def test_a_race_whose_noise_is_clamped_has_no_law_at_one_size_of_noise(recovery, of_noise, status):
+    convention = KernelConvention(recovery=recovery)
+    kernel = by_race(of_noise, recovery)
+    (found,) = check_kernel(kernel, convention, checks=["law_is_target"], quick=True, on_fail=None)
+    assert found.status is status, found
+    assert ("with all noise of the race multiplied by" in found.statement) == (status is Status.UNKNOWN)

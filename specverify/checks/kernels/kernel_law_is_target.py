@@ -223,8 +223,37 @@ def examine_law(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Cond
             unknown=True,
             figures=figures,
         )
+    if rounds.kernel.race and (said := _depends_on_size(rounds)):
+        return Examination(said, unknown=True, figures=figures)
     statement = f"the law of a round is the target's, at all but {result.blind:.1g} of the uniforms"
     return Examination(statement, rational=high == 0, figures=figures)
+
+
+SIZES = (1 / 16, 8.0)
+"""Factors of the noise of a race. The sum of two noises is smaller than the first, or larger than the second, about
+twice in a thousand rounds."""
+ROWS_OF_SIZES, FEW_OF_SIZES = 4096, 4
+"""Number of rows that are compared at each of ``SIZES``, and the number that rounding at a threshold may change."""
+
+
+def _depends_on_size(rounds: KernelRounds) -> str:
+    """Return the sentence that a race is decided otherwise if all of its noise is multiplied by a number; "" if not.
+
+    The law is computed with noise of one size, and a right race has the same winner at every size. One whose noise is
+    clamped or gets a constant added has not. ``rounds`` is the kernel in one setting (gamma, vocabulary).
+    """
+    rng, rows = np.random.default_rng(0), min(ROWS_OF_SIZES, rounds.most)
+    cases, uniforms = rng.integers(len(rounds.cases), size=rows), rng.random((rows, rounds.gamma + 2))
+    usual = decided(rounds, cases, uniforms)
+    for size in SIZES:
+        other = int((decided(rounds, cases, uniforms, size) != usual).any(axis=1).sum())
+        if other > FEW_OF_SIZES:
+            return (
+                f"with all noise of the race multiplied by {size:g}, {other} of {rows} rows draw another token, as if "
+                "noise were clamped, or a constant were added: the law was computed with noise of one size. Leave the "
+                "noise as it is, or let the kernel draw it, so that it is sampled"
+            )
+    return ""
 
 
 def _said(found: Distance) -> str:
