@@ -43,7 +43,7 @@ small_tasks = st.one_of(tasks(2, 2, 5), tasks(3, 2, 3))
 
 
 @rows(lambda row: Claim.LOSSLESS in row.claims)
-@examples(8)
+@examples(12)
 @given(task=small_tasks, prompt=prompts(2), data=st.data())
 def test_the_law_of_a_lossless_row_is_the_target(row, task, prompt, data):
     options = data.draw(examples_of(row))
@@ -51,7 +51,7 @@ def test_the_law_of_a_lossless_row_is_the_target(row, task, prompt, data):
 
 
 @rows(lambda row: row.declared_law)
-@examples(8)
+@examples(12)
 @given(task=small_tasks, prompt=prompts(2), data=st.data())
 def test_the_law_of_a_biased_row_is_the_declared_one(row, task, prompt, data):
     options = data.draw(examples_of(row))
