@@ -239,8 +239,10 @@ def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
     queries are recorded, else up to ``PASSES`` times more. In a repetition, a role of a draw costs more if the program
     line of the draw rarely had this role before.
     """
-    all_paths = _oriented(all_paths)
-    readings = [reading_of(*path[:1], path[2], path[1]) for path in all_paths]
+    readings = [reading_of(items, models, new) for items, new, models in all_paths]
+    if _fits_upside_down(all_paths, readings):
+        all_paths = _upside_down(all_paths)
+        readings = [reading_of(items, models, new) for items, new, models in all_paths]
     known: Any = ({}, {})
     for _ in range(PASSES if not any(models.queries for _, _, models in all_paths) else 1):
         roles, learned = _roles(readings), _learned(readings)
@@ -253,16 +255,22 @@ def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
     return readings
 
 
-def _oriented(all_paths: Sequence[NewPath]) -> Sequence[NewPath]:
-    """Return ``all_paths``, with models that accept a draft if u is above a bound if this fits the paths better.
+def _fits_upside_down(all_paths: Sequence[NewPath], readings: Sequence[Reading | None]) -> bool:
+    """Return whether the paths fit the rule better if their tests accept a draft if u is above a bound.
 
-    All tests of a program compare in the same way, so the costs of several paths with tests are compared.
+    All tests of a program compare in the same way, so the costs of several paths with tests are compared. ``readings``
+    are those of ``all_paths`` with tests that accept below their bounds.
     """
-    tested = [path for path in all_paths if any(_is_test(item) for item in path[0])][:MOST_ORIENTED]
-    turned = [(items, new, models._replace(upside_down=True)) for items, new, models in tested]
-    usual, other = (_cost([reading_of(items, models, new) for items, new, models in some]) for some in (tested, turned))
-    if other >= usual:
-        return all_paths
+    pairs = zip(all_paths, readings, strict=True)
+    tested = [(path, reading) for path, reading in pairs if any(map(_is_test, path[0]))][:MOST_ORIENTED]
+    usual = _cost([reading for _, reading in tested])
+    if not usual:
+        return False  # no other reading costs less
+    turned = _upside_down([path for path, _ in tested])
+    return _cost([reading_of(items, models, new) for items, new, models in turned]) < usual
+
+
+def _upside_down(all_paths: Sequence[NewPath]) -> list[NewPath]:
     return [(items, new, models._replace(upside_down=True)) for items, new, models in all_paths]
 
 
