@@ -53,6 +53,25 @@ def test_a_thread_that_is_older_than_the_call_is_named():
     )
 
 
+def told_apart(scenario):
+    """Return an engine without threads that behaves differently with symbolic numbers."""
+
+    def decode(prompt):
+        plain = type(random.random()) is float
+        return [int(plain)] * scenario.horizon
+
+    return Made(decode)
+
+
+def test_a_thread_of_another_engine_is_not_named():
+    with threads_of_an_engine():
+        by_a_queue(None)
+    (found,) = check_engine(told_apart, checks=["program_is_its_draws"], quick=True, on_fail=None)
+    assert found.status == "unknown"
+    assert "run as it is and examined" in found.statement
+    assert "started when it was made" not in found.statement
+
+
 def test_a_pool_is_followed():
     (found,) = check_engine(by_a_pool, checks=["program_is_its_draws"], quick=True, on_fail=None)
     assert found.status == "holds"

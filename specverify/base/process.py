@@ -122,9 +122,9 @@ def threads_of_an_engine() -> Iterator[None]:
         _of_engines.update(_threads() - threads)
 
 
-def running_threads_of_engines() -> list[str]:
-    """Return the names of the running threads that were started while an engine was created, in order."""
-    return sorted(thread.name for thread in frozenset(_of_engines) if thread.is_alive())
+def threads_of_engines() -> frozenset[threading.Thread]:
+    """Return the running threads that were started while an engine was created."""
+    return frozenset(thread for thread in frozenset(_of_engines) if thread.is_alive())
 
 
 def _directory() -> str | None:
@@ -214,7 +214,7 @@ def _left_running(before: ProcessState) -> tuple[tuple[str, ...], tuple[str, ...
         time.sleep(ENDING / 10)
         threads, children = threads & _threads(), children & _children()
     names = sorted(thread.name for thread in threads)[:3] + ["..."] * (len(threads) > 3)
-    leaked = len(threads - frozenset(_of_engines))
+    leaked = len(threads - threads_of_engines())
     result = [
         (leaked, len(threads), f"leaves {len(threads)} thread{'s' * (len(threads) > 1)} running ({', '.join(names)})"),
         (len(children), len(children), f"leaves {len(children)} child process{'es' * (len(children) > 1)} running"),

@@ -8,8 +8,9 @@ its law is not known: the verdict is UNKNOWN, with the evidence.
 from __future__ import annotations
 
 import math
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain, groupby, islice
@@ -17,7 +18,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from specverify.base.process import running_threads_of_engines
+from specverify.base.process import threads_of_engines
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.calls_at_size import small_calls
 from specverify.checks.check import (
@@ -219,14 +220,17 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
 
     ``conditions`` has the number of replays and the seed. ``subject`` has all programs of the engine.
     """
-    examinations = []
+    examinations, others = [], threads_of_engines()
     for where, opened in _calls_of(program):
         with opened as run:
             number_of_replays = min(program.replays, conditions.replays)
             replays, result = _in_the_open(run, number_of_replays, conditions.seed, probe=program.observed_calls)
             examination = _said_of_seeds(_said(subject, replays, result, where), replays, where)
             number = _numbers_for(program, replays, len(subject.programs), conditions)
+            known = examination.unknown
             examination = _in_both_directions(examination, run, number, conditions.seed, where)
+            if examination.unknown and not known:
+                examination = _with_older_threads(examination, threads_of_engines() - others)
         examinations.append(examination)
         if examinations[-1].unknown:
             return examinations[-1]
@@ -239,6 +243,13 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
         "fed_runs": min(item.figures["fed_runs"] for item in examinations),
     }
     return examinations[0]._replace(figures=figures)
+
+
+def _with_older_threads(examination: Examination, threads: Collection[threading.Thread]) -> Examination:
+    """Return the unknown ``examination`` of an engine with the name of one of its ``threads``, if there are any."""
+    names = sorted(thread.name for thread in threads)
+    older = OLDER_THREADS.format(names[0]) if names else ""
+    return examination._replace(statement=examination.statement + older)
 
 
 def _calls_of(situation: Situation) -> Iterator[tuple[str, AbstractContextManager[Callable[[Draws], Any]]]]:
@@ -379,9 +390,7 @@ def _in_both_directions(
 
 
 def _parted(message: str, parted: str, figures: dict[str, Any], where: str) -> Examination:
-    threads = running_threads_of_engines()
-    older = OLDER_THREADS.format(threads[0]) if threads else ""
-    said = message.format(where=where, parted=parted) + older
+    said = message.format(where=where, parted=parted)
     return Examination(said, unknown=True, rational=False, figures={**figures, "function_of_draws": False})
 
 
