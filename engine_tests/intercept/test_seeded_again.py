@@ -10,8 +10,8 @@ from scipy.stats import chisquare
 from specverify.base.verdict import Status
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.refusals import NeedsValue
+from specverify.laws.engine_scenarios import SCENARIOS
 from specverify.laws.enumeration import program_law
-from specverify.subjects.made_engine import SCENARIOS
 from test_support.subjects.engine_laws import law_verdict
 
 SEEDS = 4_000

@@ -19,7 +19,7 @@ from specverify.intercept.cpython import patches
 from specverify.laws.enumeration import decoder_law, program_law
 from specverify.laws.law import Law, target_law, total_variation
 from specverify.laws.scenarios import handed_task
-from specverify.subjects.made_engine import models_in
+from specverify.subjects.engine_making import models_in
 from specverify.subjects.seeded import seeded
 from test_support.shipped.papers import PAPERS
 from test_support.shipped.released import LAW, subject_of

@@ -8,7 +8,7 @@ from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM, MistralCon
 from transformers.cache_utils import Cache, Fp8QuantizedLayer
 
 from specverify.base.verdict import Status
-from specverify.subjects.made_engine import SCENARIOS
+from specverify.laws.engine_scenarios import SCENARIOS
 from specverify.testing import torch_network
 from test_support.subjects.engine_laws import law_verdict
 

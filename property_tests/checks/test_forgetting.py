@@ -13,7 +13,8 @@ from specverify.checks.check import paths_of_program
 from specverify.checks.compared_laws import law_of_opened
 from specverify.run.catalogue import find_subject
 from specverify.run.verify import Checklist, verify_subject
-from specverify.subjects.made_engine import Made, made_subject
+from specverify.subjects.engine_making import Made
+from specverify.subjects.made_engine import made_subject
 
 FEW = 32
 """What keeps no more than so many does not matter, whatever they are."""

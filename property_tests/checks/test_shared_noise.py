@@ -11,7 +11,8 @@ import pytest
 from specverify.checks import Conditions, check_named
 from specverify.checks.draws_are_independent import examine_program
 from specverify.intercept.refusals import NeedsValue
-from specverify.subjects.made_engine import Made, made_subject
+from specverify.subjects.engine_making import Made
+from specverify.subjects.made_engine import made_subject
 
 CHECK = check_named("draws_are_independent")
 OPEN = "open_after_4-v3-p012-h3-s61, then 012"

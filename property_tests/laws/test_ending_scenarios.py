@@ -15,7 +15,8 @@ from specverify.laws.law import target_law
 from specverify.laws.scenarios import handed_task
 from specverify.run.quick import quick_plans
 from specverify.run.verify import Checklist, run_check
-from specverify.subjects.made_engine import Made, made_subject
+from specverify.subjects.engine_making import Made
+from specverify.subjects.made_engine import made_subject
 from specverify.subjects.request_lists import ENDING_AT_ONCE, ENDING_IN_TURN, PLANNED_ENDING
 from specverify.subjects.requests import each_text, joined, law_of_all, served
 from specverify.subjects.subject import UnusableSubject

@@ -7,7 +7,8 @@ import pytest
 
 from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
-from specverify.subjects.made_engine import WithParameters, made_subject
+from specverify.subjects.engine_factories import WithParameters
+from specverify.subjects.made_engine import made_subject
 from specverify.subjects.request_lists import AT_ONCE, ENDS_AFTER_A_ROW_HAS_LEFT
 from specverify.testing import Made, Sizes, UnusableSubject, check_engine
 

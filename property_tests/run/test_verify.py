@@ -14,7 +14,8 @@ from specverify.checks import Case, Conditions, check_named
 from specverify.checks.check import of_names
 from specverify.mutants import mutants, randomness
 from specverify.run.verify import MOST_STOPPED, Checklist, _in_probe, run_check
-from specverify.subjects.made_engine import Made, made_subject
+from specverify.subjects.engine_making import Made
+from specverify.subjects.made_engine import made_subject
 
 EVERY_EDGE = Conditions(edge=0.0)
 """Planted faults at boundary draws refute whatever their probability."""

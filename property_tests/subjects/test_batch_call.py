@@ -10,8 +10,9 @@ from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.array_kinds import _in_numpy
 from specverify.subjects.batch_call import BatchRow, arguments_of, arrays_of_rows, company_of
+from specverify.subjects.engine_making import Made
 from specverify.subjects.forms import BATCHED
-from specverify.subjects.made_engine import Made, made_subject
+from specverify.subjects.made_engine import made_subject
 from specverify.subjects.request_lists import AT_ONCE, BATCHES_IN_TURN, IN_TURN
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import check_engine

@@ -18,7 +18,7 @@ from specverify.subjects.batch_plans import (
     OPEN_AFTER_AN_END,
     OPEN_AFTER_THE_HORIZON,
 )
-from specverify.subjects.made_engine import Made
+from specverify.subjects.engine_making import Made
 from specverify.subjects.request_lists import PLANNED_AT_ONCE, PLANNED_ENDING, QUICK_PLANNED
 from specverify.subjects.requests import law_of_all, served
 from specverify.trust.batch_designs import GAMMAS, OVER, constellations, design, rounds

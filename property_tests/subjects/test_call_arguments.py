@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Status
+from specverify.laws.engine_scenarios import SCENARIOS
 from specverify.subjects.call_arguments import takes_prompt, with_length, with_seeds
-from specverify.subjects.made_engine import SCENARIOS
 from specverify.subjects.request_lists import AT_ONCE
 from specverify.testing import Made, UnusableSubject, check_engine
 from test_support.subjects.engine_laws import law_verdict

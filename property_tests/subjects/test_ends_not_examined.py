@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.subjects.made_engine import NO_ENDS, SCENARIOS
+from specverify.laws.engine_scenarios import SCENARIOS
+from specverify.subjects.made_engine import NO_ENDS
 from specverify.testing import Made
 from test_support.subjects.engine_laws import law_verdict
 

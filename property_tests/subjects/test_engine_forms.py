@@ -17,9 +17,13 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.checks import check_named
+from specverify.laws.engine_scenarios import SCENARIOS
 from specverify.run.verify import Checklist, run_check
+from specverify.subjects.alphabet_hint import alphabet_hint
 from specverify.subjects.engine_answers import new_tokens, read_answer_rows
-from specverify.subjects.made_engine import SCENARIOS, Made, WithVocabulary, alphabet_hint, made_subject
+from specverify.subjects.engine_factories import WithVocabulary
+from specverify.subjects.engine_making import Made
+from specverify.subjects.made_engine import made_subject
 from specverify.subjects.request_lists import AT_ONCE, ENDING_AT_ONCE, IN_TURN
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import Sizes, check_engine

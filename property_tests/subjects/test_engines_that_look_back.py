@@ -10,8 +10,9 @@ import pytest
 from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.laws.deep_scenarios import LONG_SCENARIOS
+from specverify.laws.engine_scenarios import SCENARIOS
 from specverify.run.verify import Checklist, run_check
-from specverify.subjects.made_engine import SCENARIOS, made_subject
+from specverify.subjects.made_engine import made_subject
 
 PERIODIC = slice(len(SCENARIOS) + len(LONG_SCENARIOS) - 4, len(SCENARIOS) + len(LONG_SCENARIOS) - 2)
 BLOCK = 3

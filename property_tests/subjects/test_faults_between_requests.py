@@ -10,7 +10,8 @@ import pytest
 
 from specverify.checks import Conditions, check_named
 from specverify.laws.ending_scenarios import QUICK_ENDINGS
-from specverify.subjects.made_engine import WithParameters, made_subject
+from specverify.subjects.engine_factories import WithParameters
+from specverify.subjects.made_engine import made_subject
 from specverify.subjects.request_lists import (
     ENDED_BATCHES_IN_TURN,
     ENDED_CONVERSATIONS,

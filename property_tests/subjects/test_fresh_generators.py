@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from specverify.base.verdict import Status
+from specverify.laws.engine_scenarios import SCENARIOS
 from specverify.subjects.fresh_generators import with_generator
-from specverify.subjects.made_engine import SCENARIOS
 from specverify.testing import Made, check_verifier
 from test_support.subjects.engine_laws import law_verdict
 from test_support.verifiers.one_round import decided, drawn, residual, unchanged_p

@@ -10,9 +10,11 @@ import pytest
 from reference import Claim
 from specverify.base.verdict import Status
 from specverify.checks import Conditions, check_named
+from specverify.laws.engine_scenarios import CERTAIN_SCENARIOS, SCENARIOS
 from specverify.laws.size_scenarios import size_scenarios
 from specverify.run.verify import Checklist, run_check
-from specverify.subjects.made_engine import CERTAIN_SCENARIOS, SCENARIOS, made_in, made_subject
+from specverify.subjects.engine_making import made_in
+from specverify.subjects.made_engine import made_subject
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import Made, Observer, check_engine
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.subjects.made_engine import SCENARIOS, SECOND_ROUND, Made
+from specverify.laws.engine_scenarios import SCENARIOS, SECOND_ROUND
+from specverify.subjects.engine_making import Made
 from test_support.subjects.engine_laws import law_verdict
 
 pytestmark = pytest.mark.usefixtures("unexplained")

@@ -7,7 +7,7 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.laws.deep_scenarios import RANKED
-from specverify.subjects.made_engine import CERTAIN_SCENARIOS, SCENARIOS
+from specverify.laws.engine_scenarios import CERTAIN_SCENARIOS, SCENARIOS
 from test_support.subjects.engine_laws import law_verdict
 
 ONE_TOO_FEW = "the first entry of a moved path is overwritten"

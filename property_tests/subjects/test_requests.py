@@ -9,11 +9,14 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.checks import check_named
+from specverify.laws.engine_scenarios import SCENARIOS
 from specverify.laws.law import target_law
 from specverify.laws.scenarios import handed_task
 from specverify.laws.size_scenarios import NO_SIZES
 from specverify.run.verify import Checklist, run_check
-from specverify.subjects.made_engine import SCENARIOS, Made, WithVocabulary, made_subject
+from specverify.subjects.engine_factories import WithVocabulary
+from specverify.subjects.engine_making import Made
+from specverify.subjects.made_engine import made_subject
 from specverify.subjects.request_lists import IN_TURN, MANY_BATCHES_IN_TURN, MANY_IN_TURN
 from specverify.subjects.requests import ENDED, law_of_all, served
 from specverify.subjects.subject import EngineProgram, UnusableSubject

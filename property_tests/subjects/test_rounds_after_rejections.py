@@ -10,7 +10,7 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.laws.deep_scenarios import AFTER_REJECTIONS, QUICK_SCENARIOS
-from specverify.subjects.made_engine import CERTAIN_SCENARIOS, SCENARIOS
+from specverify.laws.engine_scenarios import CERTAIN_SCENARIOS, SCENARIOS
 from test_support.subjects.engine_laws import law_verdict
 
 RNG = np.random.default_rng()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.subjects.made_engine import Made
+from specverify.subjects.engine_making import Made
 from specverify.subjects.request_lists import AT_ONCE, SAMPLES_OF_ONE_PROMPT
 from test_support.subjects.engine_laws import law_verdict, one_round
 

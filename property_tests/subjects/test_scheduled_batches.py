@@ -10,7 +10,8 @@ import pytest
 from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
-from specverify.subjects.made_engine import Made, made_subject
+from specverify.subjects.engine_making import Made
+from specverify.subjects.made_engine import made_subject
 from specverify.subjects.request_lists import AT_ONCE
 
 

@@ -9,12 +9,9 @@ import pytest
 
 from specverify.base.verdict import DoesNotApply, Status
 from specverify.checks import Conditions, check_named
-from specverify.subjects.made_engine import (
-    TABLES_OF_FEW_PATHS,
-    TABLES_OF_ONE_PATH,
-    WithVocabulary,
-    made_subject,
-)
+from specverify.laws.engine_scenarios import TABLES_OF_FEW_PATHS, TABLES_OF_ONE_PATH
+from specverify.subjects.engine_factories import WithVocabulary
+from specverify.subjects.made_engine import made_subject
 from specverify.subjects.request_lists import TREES_IN_TURN
 from specverify.subjects.subject import EngineProgram, FewPaths
 from specverify.testing import Made, check_engine

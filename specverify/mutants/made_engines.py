@@ -17,7 +17,7 @@ import numpy as np
 
 from specverify.reference import Tokens
 from specverify.subjects.array_kinds import BareVerifier
-from specverify.subjects.made_engine import EngineScenario, Made
+from specverify.subjects.engine_making import EngineScenario, Made
 
 GAMMA = 2
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.reference import Tokens
-from specverify.subjects.made_engine import EngineScenario, Made
+from specverify.subjects.engine_making import EngineScenario, Made
 
 GAMMA, TOP, TEMPERATURE = 2, 2, 0.5
 PIECES = ("a", "bc", " d", "é", "f", "gh", "i", "j ")

@@ -19,7 +19,7 @@ import numpy as np
 from specverify.mutants.numpy_verifiers import decided, drawn, planted_verifier
 from specverify.mutants.serving.planted import engine_part
 from specverify.reference import Draws, Tokens
-from specverify.subjects.made_engine import EngineScenario
+from specverify.subjects.engine_making import EngineScenario
 
 
 def after_first_occurrence(corpus: Tokens, tokens: Tokens, count: int) -> Tokens:

@@ -22,7 +22,9 @@ from specverify.laws.scenarios import Scenario
 from specverify.promises.pairs import MISS, PAIRS
 from specverify.reference import Tokens
 from specverify.subjects.allowed_tokens import allowed_after, first_forbidden
-from specverify.subjects.made_engine import Make, forbidden_by, made_in, widened
+from specverify.subjects.engine_factories import widened
+from specverify.subjects.engine_laws import forbidden_by
+from specverify.subjects.engine_making import Make, made_in
 from specverify.subjects.paired import OTHER_STATE, pairing_in
 from specverify.subjects.sampler import Sampler, drawn
 from specverify.subjects.subject import EngineProgram, KernelSetting, Subject, UnusableSubject

@@ -26,7 +26,9 @@ from specverify.laws.certain_tables import CERTAIN, open_after
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.call_arguments import takes_prompt
-from specverify.subjects.made_engine import Make, likeliest_trace, likeliest_traces, made_in, widened
+from specverify.subjects.engine_factories import widened
+from specverify.subjects.engine_making import Make, made_in
+from specverify.subjects.engine_traces import likeliest_trace, likeliest_traces
 from specverify.subjects.request_lists import conversation
 from specverify.subjects.requests import Requests
 from specverify.subjects.subject import EngineProgram, KernelSetting, Trace

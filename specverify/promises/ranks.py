@@ -23,7 +23,9 @@ from specverify.promises.pairs import MISS, share_seen
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.call_arguments import given_seeds, takes_seed, with_seed_named
 from specverify.subjects.engine import tokens_of
-from specverify.subjects.made_engine import EngineScenario, Make, form_in, made_in, widened
+from specverify.subjects.engine_decodes import form_in
+from specverify.subjects.engine_factories import widened
+from specverify.subjects.engine_making import EngineScenario, Make, made_in
 from specverify.subjects.rank_groups import Group, Job, Silent, Unlike, ranks_of
 from specverify.subjects.requests import texts_of
 from specverify.subjects.seeded import seeded

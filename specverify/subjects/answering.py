@@ -15,6 +15,7 @@ from specverify.intercept.run import aside
 from specverify.intercept.streams import begin_request
 from specverify.laws.deep_scenarios import CARRIED
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS
+from specverify.laws.engine_scenarios import CERTAIN_SCENARIOS, SCENARIOS
 from specverify.laws.size_scenarios import size_scenarios
 from specverify.reference import Draws, LanguageModel, Tokens
 from specverify.subjects.allowed_tokens import errors_of_empty_rows
@@ -29,23 +30,11 @@ from specverify.subjects.beside import (
 from specverify.subjects.call_arguments import run_seeds, takes_prompt, takes_seed, with_seeds
 from specverify.subjects.engine import program_of
 from specverify.subjects.engine_answers import new_tokens, read_answer_rows
+from specverify.subjects.engine_decodes import form_in
+from specverify.subjects.engine_factories import WithVocabulary, in_turn, placed, widened
 from specverify.subjects.engine_forms import PLAIN_FORM, EngineForm
-from specverify.subjects.made_engine import (
-    CERTAIN_SCENARIOS,
-    SCENARIOS,
-    EngineScenario,
-    Made,
-    Make,
-    Queries,
-    WithVocabulary,
-    form_in,
-    in_turn,
-    law_in_scenario,
-    made_in,
-    models_in,
-    placed,
-    widened,
-)
+from specverify.subjects.engine_laws import law_in_scenario
+from specverify.subjects.engine_making import EngineScenario, Made, Make, Queries, made_in, models_in
 from specverify.subjects.request_lists import requests_for
 from specverify.subjects.requests import Requests, text_after
 

@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 from specverify.base.default_limits import MOST_PROGRAMS
+from specverify.laws.engine_scenarios import SCENARIOS
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Tokens
 from specverify.subjects.allowed_tokens import errors_of_empty_rows
@@ -26,7 +27,9 @@ from specverify.subjects.call_arguments import (
 )
 from specverify.subjects.engine import tokens_of
 from specverify.subjects.engine_answers import new_tokens, read_answer_rows
-from specverify.subjects.made_engine import SCENARIOS, Make, form_in, made_in, placed, widened
+from specverify.subjects.engine_decodes import form_in
+from specverify.subjects.engine_factories import placed, widened
+from specverify.subjects.engine_making import Make, made_in
 from specverify.subjects.requests import texts_of
 from specverify.subjects.seeded import seeded
 

@@ -24,11 +24,11 @@ from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
 from specverify.laws.size_scenarios import Sizes
 from specverify.promises.known_values import Kind
 from specverify.reference import Algorithm, Claim, LanguageModel, Pmf, Tokens
+from specverify.subjects.engine_making import EngineScenario, Made
 from specverify.subjects.external import FormName as Form
 from specverify.subjects.forms import Drafts
 from specverify.subjects.hard_calls import HardCall, hard_calls
 from specverify.subjects.kernel import Ends, KernelConvention, Library, Recovery, Rule, Uniforms
-from specverify.subjects.made_engine import EngineScenario, Made
 from specverify.subjects.observer import Observer, ReadPass
 from specverify.subjects.rank_groups import Group
 from specverify.subjects.recorded_calls import AnyCall, BatchedCall, Call, LogitsCall

@@ -28,20 +28,15 @@ from specverify.promises.pairs import PROMISES, pair_checks
 from specverify.promises.ranks import PROMISES as RANKS
 from specverify.promises.ranks import ranks_check
 from specverify.reference import Claim, Tokens
+from specverify.subjects.alphabet_hint import alphabet_hint
 from specverify.subjects.answering import answering_calls, answering_made, situations, tokens_made
 from specverify.subjects.beside import without_values
 from specverify.subjects.call_arguments import missing_without_prompt, with_seeds
 from specverify.subjects.engine import ModelsWithPasses, engine_subject
-from specverify.subjects.made_engine import (
-    EngineScenario,
-    Made,
-    WithParameters,
-    WithVocabulary,
-    alphabet_hint,
-    constraint_of,
-    made_subject,
-    sampled_over_rounds,
-)
+from specverify.subjects.engine_factories import WithParameters, WithVocabulary
+from specverify.subjects.engine_laws import constraint_of
+from specverify.subjects.engine_making import EngineScenario, Made
+from specverify.subjects.made_engine import made_subject, sampled_over_rounds
 from specverify.subjects.observer import Observer
 from specverify.subjects.paired import paired_calls, paired_made
 from specverify.testing.judged import judge, judged

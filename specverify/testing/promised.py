@@ -13,7 +13,7 @@ from typing import Any
 from specverify.base.arguments import argument_error, check_callable, check_count
 from specverify.laws.size_scenarios import Sizes
 from specverify.promises.known_values import KINDS, Kind
-from specverify.subjects.made_engine import MOST_TOKENS
+from specverify.subjects.alphabet_hint import MOST_TOKENS
 
 Returns = Collection[str] | Mapping[str, str | Callable[..., Any]]
 """Names of values that are returned with the tokens, or name -> the promise about the value."""

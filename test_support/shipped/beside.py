@@ -14,8 +14,9 @@ from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.run.verify import Checklist, verify_subject
+from specverify.subjects.engine_decodes import decodes_in
 from specverify.subjects.forms import Form
-from specverify.subjects.made_engine import _made, _program, made_subject
+from specverify.subjects.made_engine import made_subject, program_in
 from specverify.subjects.subject import SampledSetting, Subject, Variant
 from specverify.subjects.tree_verifier import tree_subject
 from specverify.subjects.verifier import verifier_subject
@@ -110,8 +111,8 @@ def expected_law(beside: Beside, shape: Any, task: Task, prompt: Tokens) -> Mapp
 
 def loop_subject(make: Any, name: str, scenarios: Any) -> Subject:
     """Return a decoding loop as a subject in ``scenarios``."""
-    first = _made(make, scenarios[0])
-    programs = tuple(_program(make, scenario, first)._replace(replays=REPLAYS) for scenario in scenarios)
+    first = decodes_in(make, scenarios[0])
+    programs = tuple(program_in(make, scenario, first)._replace(replays=REPLAYS) for scenario in scenarios)
     subject = made_subject(make, name)
     return subject._replace(claims=frozenset(), warm=None).with_programs(programs).with_situations(SampledSetting, ())
 

@@ -13,7 +13,8 @@ from specverify.checks.explaining.engine_counterexamples import program_countere
 from specverify.checks.explaining.round_faults import fault_of_rounds
 from specverify.laws.enumeration import program_law
 from specverify.laws.scenarios import Scenario
-from specverify.subjects.made_engine import Made, made_subject
+from specverify.subjects.engine_making import Made
+from specverify.subjects.made_engine import made_subject
 from specverify.subjects.subject import InScenario
 from specverify.subjects.verifier import verifier_subject
 

@@ -14,8 +14,8 @@ from specverify.base.verdict import Status
 from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.engine_rounds import drawn_again, engine_rounds, without_other_cause
 from specverify.checks.explaining.readings import Models
+from specverify.laws.engine_scenarios import SCENARIOS
 from specverify.report.prose import failure
-from specverify.subjects.made_engine import SCENARIOS
 from specverify.testing import SpeculationRefuted, check_engine
 from test_support.checks.recorded_rounds import P, Q, coin, model, token
 from test_support.subjects.engine_laws import law_verdict

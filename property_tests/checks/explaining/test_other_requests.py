@@ -18,7 +18,8 @@ from specverify.checks.explaining.other_requests import (
     rows_of_request,
     then_of_request,
 )
-from specverify.subjects.made_engine import Made, made_subject
+from specverify.subjects.engine_making import Made
+from specverify.subjects.made_engine import made_subject
 from specverify.subjects.subject import EngineProgram, Trace
 from test_support.checks.recorded_rounds import token
 

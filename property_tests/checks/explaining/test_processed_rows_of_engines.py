@@ -11,7 +11,8 @@ from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.checks.explaining.engine_counterexamples import has_law_of_target
 from specverify.run.verify import Checklist, run_check
-from specverify.subjects.made_engine import Made, made_subject
+from specverify.subjects.engine_making import Made
+from specverify.subjects.made_engine import made_subject
 from specverify.subjects.subject import Trace
 
 SETTING = "generic-v2-p010-h2-s0"

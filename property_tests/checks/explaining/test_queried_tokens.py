@@ -7,7 +7,7 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.checks.explaining.queried_tokens import _queried
-from specverify.subjects.made_engine import SCENARIOS
+from specverify.laws.engine_scenarios import SCENARIOS
 from specverify.subjects.subject import Trace
 from test_support.checks.recorded_rounds import coin, model
 from test_support.subjects.engine_laws import law_verdict, probe_verdict

@@ -1,0 +1,55 @@
+"""The hint for an engine that fails because the vocabulary of the smallest scenarios has too few tokens."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from specverify.laws.engine_scenarios import SCENARIOS
+from specverify.subjects.call_arguments import run_seeds
+from specverify.subjects.engine import tokens_of
+from specverify.subjects.engine_decodes import decodes_in
+from specverify.subjects.engine_factories import WithVocabulary
+from specverify.subjects.engine_making import Make
+from specverify.subjects.seeded import seeded
+
+MOST_TOKENS = 8
+"""Largest vocabulary that is tried for an engine that fails because it needs more tokens (``alphabet_hint``)."""
+_SEEDS = 4
+
+
+def alphabet_hint(make: Make | WithVocabulary) -> str:
+    """Return a hint for an engine of ``make`` that fails because the vocabulary is too small; "" for any other engine.
+
+    Such an engine emits a token outside the vocabulary, or raises ``IndexError`` or ``KeyError``, in the smallest
+    scenarios, but not with a larger vocabulary.
+    """
+    given = make if isinstance(make, WithVocabulary) else WithVocabulary(make, SCENARIOS[0].vocabulary)
+    wrong = _outside(given)
+    for vocabulary in range(given.vocabulary + 1, MOST_TOKENS + 1) if wrong else ():
+        if not _outside(given._replace(vocabulary=vocabulary)):
+            return (
+                f"The smallest of its scenarios have the vocabulary {set(range(given.vocabulary))}, and there {wrong}. "
+                "If it needs more tokens (an end of its own, ids with a meaning), write check_engine(make, "
+                f"sizes=Sizes(least_vocabulary={vocabulary})): then every scenario has at least that many"
+            )
+    return ""
+
+
+def _outside(make: WithVocabulary) -> str:
+    """Describe an engine's failure in the smallest scenarios: a token outside the vocabulary, or a look-up error.
+
+    Returns "" if there is none. ``make`` creates the engine.
+    """
+    called: Any = make
+    for scenario, seed in product(map(make.widen, SCENARIOS[:2]), range(_SEEDS)):
+        with seeded(seed), run_seeds():
+            try:
+                tokens = tokens_of(decodes_in(called, scenario).speculative())
+            except (IndexError, KeyError) as error:
+                return f"it raises {type(error).__name__}: {error}"
+            except Exception:  # noqa: BLE001, S112 - it says nothing of tokens
+                continue
+        if (token := max(tokens[: scenario.horizon])) >= scenario.vocabulary:
+            return f"it emits token {token}"
+    return ""
