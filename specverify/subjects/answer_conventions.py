@@ -139,7 +139,8 @@ def certain_answers(verify: BareVerifier, form: Form) -> Iterator[list[Any]]:
         answers = None
         with suppress(Exception), seeded(SEED):
             given = [arrays_of_rows(called, takes_lengths(verify), arguments) for called in calls]
-            answers = [invoked(verify, arguments.parameters(SIZE), *convert(arrays)) for arrays in given]
+            told = arguments.in_common(SIZE)
+            answers = [invoked(verify, told, tuple(arrays), *convert(arrays)) for arrays in given]
         if answers is not None:
             yield answers
 

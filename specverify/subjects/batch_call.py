@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -12,14 +13,23 @@ import numpy as np
 from specverify.laws.paths import Undecided
 from specverify.laws.rounding import NEGLIGIBLE
 from specverify.reference import Draft, Draws, Task, Tokens
-from specverify.subjects.array_kinds import SMALL_DRAFT, SMALL_P, SMALL_Q, Attempt, BareVerifier, arrays_of
+from specverify.subjects.array_kinds import SMALL_DRAFT, SMALL_P, SMALL_Q, Attempt, BareVerifier, arrays_of, conversions
 from specverify.subjects.batch_answers import check_rows
 from specverify.subjects.checked_calls import Convert, called
 from specverify.subjects.emitted import OpenEnd, emitted_row, ends_left_open, left_open
 from specverify.subjects.forms import Form
-from specverify.subjects.logits_verifier import PARAMETERS, Setting, logits_rows, passed, untied_logits
+from specverify.subjects.logits_verifier import (
+    PARAMETERS,
+    PLURALS,
+    Setting,
+    logits_rows,
+    names_of_parameters,
+    passed,
+    untied_logits,
+)
 from specverify.subjects.named_parts import tokens_of
 from specverify.subjects.remembered_calls import memoised
+from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import Context
 from specverify.subjects.verifier_rounds import pmf_rows
 
@@ -32,6 +42,9 @@ class BatchRow(NamedTuple):
     q: Any
     """Draft probabilities ``[drafts, vocabulary]``."""
     drafts: Tokens
+    temperature: float | None = None
+    """The temperature of a row with a certain outcome, in a batch whose rows may differ in their sampling parameters.
+    None: the row has the parameters of the setting that is examined."""
 
 
 class Arguments(NamedTuple):
@@ -47,8 +60,15 @@ class Arguments(NamedTuple):
     """``rows(task, prefix, draft)`` returns the two arguments, ``[drafts + 1, vocabulary]`` and ``[drafts, ...]``."""
     of_pmfs: Callable[[Any], Any]
     """Converts pmfs ``[number, vocabulary]`` of neighbours and padding to the form of the argument."""
-    parameters: Callable[[int], Mapping[str, float]]
-    """``parameters(vocabulary)`` returns the named arguments."""
+    parameters: Callable[..., Mapping[str, float]]
+    """``parameters(vocabulary)`` returns the sampling parameters by name, ``parameters(vocabulary, temperature)`` those
+    of another row of the batch, whose temperature differs from the one of the setting."""
+    of_each_row: bool = False
+    """Whether the sampling parameters are arrays ``[B]``, with one element for each row of the batch."""
+
+    def in_common(self, vocabulary: int) -> Mapping[str, float]:
+        """Return the sampling parameters that all rows have in common, by name, for ``vocabulary`` tokens."""
+        return {} if self.of_each_row else self.parameters(vocabulary)
 
 
 def arguments_of(verify: BareVerifier, form: Form, setting: Setting = ()) -> Arguments:
@@ -58,9 +78,41 @@ def arguments_of(verify: BareVerifier, form: Form, setting: Setting = ()) -> Arg
     verifier of logits; () for a verifier of probabilities, which has none.
     """
     if form.logits:
-        given = partial(passed, verify, setting)
-        return Arguments(form, ("target_logits", "draft_logits"), logits_rows, untied_logits, given)
+        given, names = partial(_parameters, verify, setting), ("target_logits", "draft_logits")
+        return Arguments(form, names, logits_rows, untied_logits, given, takes_parameters_of_rows(verify, form))
     return Arguments(form, ("p", "q"), pmf_rows, np.asarray, lambda vocabulary: {})
+
+
+def _parameters(
+    verify: BareVerifier, setting: Setting, vocabulary: int, temperature: float | None = None
+) -> Mapping[str, float]:
+    if temperature is None:
+        return passed(verify, setting, vocabulary)
+    other = temperature if temperature != dict(setting).get("temperature") else 1.0
+    return passed(verify, (("temperature", other),), vocabulary)
+
+
+@lru_cache(maxsize=256)
+def takes_parameters_of_rows(verify: BareVerifier, form: Form) -> bool:
+    """Return whether ``verify``, a verifier of batches of logits, takes arrays of sampling parameters.
+
+    Such an array has one element for each row. It has a name of ``PLURALS``, or the verifier runs on a batch of two
+    rows with such arrays. Then it is not examined with one number for all rows, even if it takes one too.
+    """
+    names = names_of_parameters(verify)
+    if not (form.batched and form.logits and names):
+        return False
+    if {*names} & {*PLURALS}:
+        return True
+    rows = [certain_row(2, accepted, 5, accepted).row for accepted in range(2)]
+    batch = [row._replace(p=untied_logits(row.p), q=untied_logits(row.q)) for row in rows]
+    arguments = Arguments(form, ("p", "q"), logits_rows, untied_logits, partial(_parameters, verify, ()), True)
+    given = arrays_of_rows(batch, takes_lengths(verify), arguments)
+    for convert in conversions(verify):
+        with suppress(Exception), seeded(0):
+            if len(invoked(verify, {}, tuple(given), *convert(given))) == len(batch):
+                return True
+    return False
 
 
 @lru_cache(maxsize=256)
@@ -77,7 +129,7 @@ def takes_lengths(verify: BareVerifier) -> bool:
     needed = [
         item
         for item in parameters
-        if item.default is item.empty and item.kind in positional and item.name not in PARAMETERS
+        if item.default is item.empty and item.kind in positional and item.name not in {*PARAMETERS, *PLURALS}
     ]
     return len(needed) > 3 or any(item.name == "lengths" for item in parameters)
 
@@ -132,6 +184,7 @@ def accepted_whole(count: int, vocabulary: int) -> BatchRow:
         np.array([*[last] * count, first]),
         _stacked([(first + last) / 2] * count, vocabulary),
         (vocabulary - 1,) * count,
+        temperature=0.0,
     )
 
 
@@ -141,7 +194,7 @@ def rejected_at_once(count: int, vocabulary: int) -> BatchRow:
     ``vocabulary`` is the number of tokens.
     """
     first, last = _point_masses(vocabulary)
-    return BatchRow(np.array([last] * (count + 1)), _stacked([first] * count, vocabulary), (0,) * count)
+    return BatchRow(np.array([last] * (count + 1)), _stacked([first] * count, vocabulary), (0,) * count, 2.0)
 
 
 class CertainRow(NamedTuple):
@@ -174,7 +227,7 @@ def certain_row(count: int, accepted: int, vocabulary: int, first: int) -> Certa
         (one_hot[draft] + one_hot[draft - 1]) / 2 if place < accepted else one_hot[draft]
         for place, draft in enumerate(drafts)
     ]
-    row = BatchRow(one_hot[wanted], _stacked(q, vocabulary), tuple(drafts))
+    row = BatchRow(one_hot[wanted], _stacked(q, vocabulary), tuple(drafts), temperature=0.5)
     return CertainRow(row, tuple(wanted[: accepted + 1]))
 
 
@@ -200,8 +253,8 @@ def emitted(
     """
     given = arrays_of_rows(rows, takes_lengths(verify), arguments)
     convert = arrays_of(verify, attempt_of(arguments.form))
-    told = arguments.parameters(rows[0].p.shape[1])
-    invoke, read = partial(invoked, verify, told), partial(_read, rows, arguments.form)
+    told = arguments.in_common(rows[0].p.shape[1])
+    invoke, read = partial(invoked, verify, told, tuple(given)), partial(_read, rows, arguments.form)
     call = partial(called, convert, given, invoke, read, verify, told)
     return memoised(answered, verify, given, call, tuple(told.items()))
 
@@ -223,7 +276,7 @@ def attempt_of(form: Form) -> Attempt:
         mine = BatchRow(arguments.of_pmfs(p), arguments.of_pmfs(q), (draft,))
         rows = company_of(mine, False, arguments.of_pmfs) if form.batched else (mine,)
         given = arrays_of_rows(rows, takes_lengths(verify), arguments)
-        return _read(rows, form, invoked(verify, arguments.parameters(p.shape[1]), *convert(given)))
+        return _read(rows, form, invoked(verify, arguments.in_common(p.shape[1]), tuple(given), *convert(given)))
 
     return attempt
 
@@ -266,14 +319,14 @@ def _together(found: Sequence[Any]) -> Any:
     )
 
 
-def invoked(verify: BareVerifier, told: Mapping[str, Any], *arrays: Any) -> Any:
-    """Call ``verify`` with the positional ``arrays`` and the named arguments in ``told``, and return its tokens.
+def invoked(verify: BareVerifier, told: Mapping[str, Any], names: tuple[str, ...], *arrays: Any) -> Any:
+    """Call ``verify`` with ``arrays``, which have ``names``, and the named arguments in ``told``; return its tokens.
 
-    The fourth array, the numbers of drafts of the rows, is passed by name if ``verify`` has a parameter ``lengths``.
+    The first three arrays are positional. So is ``lengths``, unless ``verify`` has a parameter of this name. The others
+    are passed by name.
     """
-    if len(arrays) > 3 and _names_lengths(verify):
-        return tokens_of(verify(*arrays[:3], lengths=arrays[3], **told))
-    return tokens_of(verify(*arrays, **told))
+    by_name = 3 if len(names) > 3 and (names[3] != "lengths" or _names_lengths(verify)) else 4
+    return tokens_of(verify(*arrays[:by_name], **dict(zip(names[by_name:], arrays[by_name:], strict=True)), **told))
 
 
 @lru_cache(maxsize=256)
@@ -286,7 +339,7 @@ def arrays_of_rows(rows: Sequence[BatchRow], ragged: bool, arguments: Arguments)
 
     Rows of a batch are padded to the longest row. If the verifier takes one row, the arguments have no dimension for
     the batch. A ``ragged`` batch also has ``lengths``, the numbers of drafts. ``arguments`` describes the form of the
-    arguments.
+    arguments; sampling parameters that rows have for themselves come last.
     """
     # a batch without drafts has room for one
     width, (first, last) = max(int(ragged), *(len(row.drafts) for row in rows)), _point_masses(rows[0].p.shape[1])
@@ -301,7 +354,12 @@ def arrays_of_rows(rows: Sequence[BatchRow], ragged: bool, arguments: Arguments)
     }
     if not arguments.form.batched:
         return {name: array[0] for name, array in given.items()}
-    return {**given, "lengths": np.array([len(row.drafts) for row in rows])} if ragged else given
+    if ragged:
+        given["lengths"] = np.array([len(row.drafts) for row in rows])
+    if arguments.of_each_row:
+        each = [arguments.parameters(rows[0].p.shape[1], row.temperature) for row in rows]
+        given |= {name: np.array([parameters[name] for parameters in each]) for name in each[0]}
+    return given
 
 
 def _padded(pmfs: Any, length: int, padding: Any) -> Any:

@@ -51,16 +51,17 @@ CERTAIN_TOKENS: Final = 5
 """The vocabulary of rows whose outcomes are certain."""
 
 
-def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
+def place_of(verify: BareVerifier, arguments: Arguments, company: Company = BESIDE) -> str:
     """Describe in words the position of the examined row in its batch, and the other rows; ``company`` has both.
 
-    If ``verify`` takes lengths, the description also mentions rows of other lengths.
+    If ``verify`` takes lengths, the description also mentions rows of other lengths. If ``arguments`` has sampling
+    parameters of each row, it mentions these.
     """
-    ragged = takes_lengths(verify)
+    ragged, others = takes_lengths(verify), ", with other sampling parameters" * arguments.of_each_row
     one = "one" if company is BESIDE else "some"
     whole = " and longer" if ragged else ""
     beside = f"{one} accepted whole{whole}, {one} rejected at once" + (f", {one} without drafts" if ragged else "")
-    return f"row {company.place + 1} of {company.number + ragged} beside {beside}"
+    return f"row {company.place + 1} of {company.number + ragged} beside {beside}{others}"
 
 
 def two_row_program(

@@ -41,7 +41,7 @@ from specverify.subjects.answer_conventions import with_rows
 from specverify.subjects.emitted import in_order, type_and_answer
 from specverify.subjects.forms import FORMS, ROW, TREES, Form
 from specverify.subjects.found_order import in_found_order
-from specverify.subjects.logits_verifier import PARAMETERS
+from specverify.subjects.logits_verifier import PARAMETERS, PLURALS
 from specverify.subjects.named_arguments import with_named_arguments
 from specverify.subjects.subject import Subject, UnusableSubject, Variant
 from specverify.subjects.tree_verifier import tree_subject
@@ -112,8 +112,10 @@ def verifier_form(function: ForeignFunction, name: str) -> Form | None:
             f"{name} takes parents, as a verifier of trees does, expected its form too, which states how trees are "
             f"drawn, such as {TREES[0].word}={name}"
         )
-    logits = bool({*names} & {*PARAMETERS}) or (len(names) > 2 and all("logits" in name.lower() for name in names[:2]))
-    return Form(logits, batched="lengths" in names) if logits or "lengths" in names else None
+    logits = bool({*names} & {*PARAMETERS, *PLURALS})
+    logits = logits or (len(names) > 2 and all("logits" in name.lower() for name in names[:2]))
+    batched = bool({*names} & {"lengths", *PLURALS})
+    return Form(logits, batched) if logits or batched else None
 
 
 def decode_subject(function: ForeignFunction, name: str) -> Subject:

@@ -4,9 +4,10 @@
 
 ``target_logits`` is ``[gamma + 1, vocabulary]`` and ``draft_logits`` ``[gamma, vocabulary]``, float64; ``draft_tokens``
 is ``[gamma]``. A verifier may take any of the four sampling parameters. All that it takes are passed by name, also
-neutral values (temperature 1, top_k the vocabulary, top_p 1, min_p 0); temperature 0 means greedy. The expected law is
-the target's, processed in the order temperature, top-k, top-p, min-p (``reference.warped``). The drafts are drawn here
-from q, processed in the same way.
+neutral values (temperature 1, top_k the vocabulary, top_p 1, min_p 0); temperature 0 means greedy. A verifier of
+batches may take arrays ``[B]``, with one parameter for each row, also under the names of ``PLURALS`` (``batch_call``).
+The expected law is the target's, processed in the order temperature, top-k, top-p, min-p (``reference.warped``). The
+drafts are drawn here from q, processed in the same way.
 
 The logits are finite, as a model's are: a token that a table forbids gets -2000, which a softmax maps to exactly 0 at
 every temperature here. Possible tokens are never tied, because the choice of a truncation between tied tokens is a
@@ -29,6 +30,8 @@ from specverify.subjects.warped_tasks import Processed, bare
 
 Setting = tuple[tuple[str, float], ...]
 PARAMETERS = ("temperature", "top_k", "top_p", "min_p")
+PLURALS: Mapping[str, str] = {f"{parameter}s": parameter for parameter in PARAMETERS}
+"""Sampling parameter by the name of an array that has one for each row of a batch."""
 TRUNCATIONS = frozenset(PARAMETERS[1:])
 SETTINGS: tuple[Mapping[str, float], ...] = (
     {"temperature": 1.0},
@@ -62,12 +65,22 @@ UNTIED = 0.01
 
 
 @lru_cache(maxsize=256)
-def parameters_of(verify: BareVerifier) -> tuple[str, ...]:
-    """Return the sampling parameters that ``verify`` takes by name; () if its signature cannot be read."""
+def names_of_parameters(verify: BareVerifier) -> Mapping[str, str]:
+    """Return the sampling parameters that ``verify`` takes by name, as a map from its names to those of ``PARAMETERS``.
+
+    It is empty if the signature cannot be read.
+    """
     try:
         taken = inspect.signature(verify).parameters
     except (TypeError, ValueError):
-        return ()
+        return {}
+    known = {**{parameter: parameter for parameter in PARAMETERS}, **PLURALS}
+    return {name: parameter for name, parameter in known.items() if name in taken}
+
+
+def parameters_of(verify: BareVerifier) -> tuple[str, ...]:
+    """Return the sampling parameters that ``verify`` takes, in the order of ``PARAMETERS``."""
+    taken = {*names_of_parameters(verify).values()}
     return tuple(parameter for parameter in PARAMETERS if parameter in taken)
 
 
@@ -171,7 +184,7 @@ def logits_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
 def passed(verify: BareVerifier, setting: Setting, vocabulary: int) -> dict[str, float]:
     """Return all sampling parameters that ``verify`` takes: those of ``setting``, the others at their neutral value.
 
-    The neutral top-k is ``vocabulary``, the number of tokens.
+    They have the names that ``verify`` gives them. The neutral top-k is ``vocabulary``, the number of tokens.
     """
     values = {"temperature": 1.0, "top_k": vocabulary, "top_p": 1.0, "min_p": 0.0, **dict(setting)}
-    return {parameter: values[parameter] for parameter in parameters_of(verify)}
+    return {name: values[parameter] for name, parameter in names_of_parameters(verify).items()}

@@ -110,7 +110,7 @@ def variant_at(
     arguments, label = arguments_of(verify, form, setting), f"gamma={gamma}"
     label += "".join(f" {parameter}={value:g}" for parameter, value in setting)
     if form.batched:
-        label += f", {place_of(verify, company) if company else 'alone'}"
+        label += f", {place_of(verify, arguments, company) if company else 'alone'}"
     rows = (
         partial(crowd_together, verify, arguments)
         if company is CROWD

@@ -53,10 +53,11 @@ def check_verifier(
         form: ``"row"``: ``verify(p, q, draft_tokens) -> emitted tokens`` (``subjects.forms``). ``"batched"``: the
             same with a leading dimension, and ``lengths`` if rows may differ. ``"logits"``: ``verify(target_logits,
             draft_logits, draft_tokens, temperature=..., ...)``. ``"batched_logits"``: the same with a leading
-            dimension, and ``lengths`` if rows may differ. ``"tree"``: ``verify(p, q, parents, tokens) -> emitted
-            tokens, or (accepted tokens, weights of the next)``. ``"batched_tree"``: the same with a leading dimension.
-            ``reference.tree_layouts`` converts other layouts of trees to this one. None: selected by a parameter called
-            ``lengths``, ``temperature``, ``top_k``, ``top_p`` or ``min_p``, else a row.
+            dimension, ``lengths`` if rows may differ, and each sampling parameter a number or an array ``[B]``.
+            ``"tree"``: ``verify(p, q, parents, tokens) -> emitted tokens, or (accepted tokens, weights of the next)``.
+            ``"batched_tree"``: the same with a leading dimension. ``reference.tree_layouts`` converts other layouts of
+            trees to this one. None: selected by a parameter called ``lengths``, ``temperature``, ``top_k``, ``top_p``
+            or ``min_p``, or one of the last four in the plural, else a row.
         gammas: Numbers of drafts, each from 1 to 1024. None: 1 to 3 for a row and 2 for other chains. The law is also
             examined with 8 drafts (4 if the verifier does not run on 8); there p and q are one-hot except at three
             positions. Larger values are not covered.
