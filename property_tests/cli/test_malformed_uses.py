@@ -62,7 +62,7 @@ def test_a_name_in_a_class_is_taken():
             "malformed:Kept.verify",
             "takes (self, p, q, draft_tokens), the method of a class, expected that of an instance",
         ),
-        ("row=malformed:one_round", "takes (draws, target, draft, tokens), expected (p, q, draft_tokens): missing"),
+        ("row=malformed:one_round", "takes (draws, target, draft, tokens), expected (p, q, draft_tokens), or"),
     ],
 )
 def test_a_name_that_leads_nowhere(name, sentence):

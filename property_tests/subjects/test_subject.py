@@ -31,9 +31,9 @@ HALVES = [0.5, 0.5]
         (lambda: check_kernel(malformed.awaited), "and is not async"),
         (lambda: check_sampler(malformed.awaited, law=HALVES), "and is not async"),
         (lambda: calibrate(malformed.awaited, HALVES, samples=10), "and is not async"),
-        (lambda: check_verifier(malformed.two), "takes (p, q), expected (p, q, draft_tokens): too many positional"),
+        (lambda: check_verifier(malformed.two), "takes (p, q), expected (p, q, draft_tokens), or (p, draft"),
         (lambda: check_verifier(malformed.four), "takes (p, q, draft_tokens, more), expected (p, q, draft_tokens)"),
-        (lambda: check_verifier(len), "expected (p, q, draft_tokens): too many positional arguments"),
+        (lambda: check_verifier(len), ", or (p, draft_tokens) if each draft is certain: too many positional"),
         (
             lambda: check_verifier(always(0), claims="lossles"),
             "expected a collection of at least one Claim, such as {C",

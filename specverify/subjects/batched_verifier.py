@@ -41,6 +41,7 @@ from specverify.subjects.batch_call import (
     emitted,
     takes_lengths,
 )
+from specverify.subjects.certain_drafts import with_certain_drafts
 from specverify.subjects.subject import EngineProgram
 
 RandomRow = tuple[Tokens, int]
@@ -151,7 +152,7 @@ def _apart(verify: BareVerifier, arguments: Arguments) -> Iterator[EngineProgram
     No row may use the random numbers of a row at a distance of ``APART`` from it. ``arguments`` describes the arguments
     of ``verify``.
     """
-    task = handed_task(CROWDED, rational=False)
+    task = _crowded(arguments)
     one, other = _rows_of_one_draft(2)
     for apart in APART:
         between = [certain_row(1, place % 2, 2, place // 2 % 2) for place in range(apart - 1)]
@@ -163,7 +164,7 @@ def _of_two_calls(verify: BareVerifier, arguments: Arguments) -> EngineProgram:
 
     No row may use the random numbers of a row of the other call. ``arguments`` describes the arguments of ``verify``.
     """
-    task, rows = handed_task(CROWDED, rational=False), _rows_of_one_draft(4)
+    task, rows = _crowded(arguments), _rows_of_one_draft(4)
     calls = rows[:2], rows[2:]
 
     def decide(draws: Draws) -> Sequence[Tokens]:
@@ -175,6 +176,11 @@ def _of_two_calls(verify: BareVerifier, arguments: Arguments) -> EngineProgram:
         return texts
 
     return of_rows("two rows in each of two calls", task, rows, decide)
+
+
+def _crowded(arguments: Arguments) -> Task:
+    task = handed_task(CROWDED, rational=False)
+    return with_certain_drafts(None, task) if arguments.form.without_q else task
 
 
 def _of_batch(

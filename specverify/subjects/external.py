@@ -38,9 +38,11 @@ from specverify.reference import Algorithm, Claim, Decoder, Draws, Round, State,
 from specverify.reference.rounds import commit, initial_state
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.answer_conventions import with_rows
+from specverify.subjects.certain_drafts import takes_no_q
 from specverify.subjects.emitted import in_order, type_and_answer
 from specverify.subjects.forms import FORMS, ROW, TREES, Form
 from specverify.subjects.found_order import in_found_order
+from specverify.subjects.fresh_generators import with_generator
 from specverify.subjects.logits_verifier import PARAMETERS, PLURALS
 from specverify.subjects.named_arguments import with_named_arguments
 from specverify.subjects.subject import Subject, UnusableSubject, Variant
@@ -87,13 +89,17 @@ def verifier_subject_of(
     """
     if form is not None and form.drafts is not None:
         return tree_subject(told_apart(with_named_arguments(verify)), f"{form.word}={name}", form, trees)
+    without_q = takes_no_q(with_generator(verify))
     verify, notes = in_found_order(verify, lambda verify: form or verifier_form(verify, name) or ROW)
     told = verifier_form(verify, name) or ROW
     chosen = form or told
     if chosen == ROW:
-        _check_or_unusable(check_takes, verify, name, 3, "(p, q, draft_tokens)")
+        _check_or_unusable(
+            check_takes, verify, name, 3, "(p, q, draft_tokens), or (p, draft_tokens) if each draft is certain"
+        )
     full_name = name if chosen == told else f"{chosen.word}={name}"
-    subject = verifier_subject(with_rows(told_apart(verify), chosen), full_name, gammas, chosen)
+    given_form = chosen._replace(without_q=without_q)
+    subject = verifier_subject(with_rows(told_apart(verify), chosen), full_name, gammas, given_form)
     return subject._replace(notes=notes)
 
 
@@ -124,7 +130,8 @@ def decode_subject(function: ForeignFunction, name: str) -> Subject:
     If the function has the form of a verifier, returns the subject of the verifier.
     """
     given, function = function, with_named_arguments(function)
-    shape = None if verifier_form(function, name) else _shape(function, name)
+    is_verifier = verifier_form(function, name) or takes_no_q(with_generator(given))
+    shape = None if is_verifier else _shape(function, name)
     if shape is None:
         return verifier_subject_of(given, name)
     variant = Variant("as given", partial(shape.build, function))

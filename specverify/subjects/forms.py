@@ -3,6 +3,7 @@
   verify(p, q, draft_tokens) -> emitted tokens
   verify(target_logits, draft_logits, draft_tokens, temperature, top_k, top_p, min_p) -> emitted tokens
   verify(p, q, parents, tokens) -> emitted tokens, or (accepted tokens, weights of the next token)
+  verify(p, draft_tokens) -> emitted tokens, if the drafter has no probabilities
 
 A batch adds a leading dimension to all arguments, and one answer for each row. ``verifier``, ``logits_verifier``,
 ``batched_verifier`` and ``tree_verifier`` describe the arguments.
@@ -36,6 +37,8 @@ class Form(NamedTuple):
     """How trees are drawn; None if the drafts are a chain."""
     same_tree: bool = False
     """Whether all trees of a batch have one shape."""
+    without_q: bool = False
+    """Whether a verifier of chains takes no q, because each draft is certain (``certain_drafts``)."""
 
     @property
     def word(self) -> str:

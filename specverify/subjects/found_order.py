@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from specverify.base.callables import signature_of, told_apart
 from specverify.subjects.answer_conventions import CERTAIN, DRAFTS, certain_answers, with_rows
 from specverify.subjects.array_kinds import BareVerifier
+from specverify.subjects.certain_drafts import with_unused_q
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.forms import Form
 from specverify.subjects.fresh_generators import with_generator
@@ -48,7 +49,7 @@ def in_found_order(verify: BareVerifier, form_of: Callable[[BareVerifier], Form]
 
     Raises ``UnusableSubject`` if it gives the right tokens only with q before p, and no name states p or q.
     """
-    plain = in_named_order(with_generator(verify))
+    plain = in_named_order(with_unused_q(with_generator(verify)))
     usual = with_logarithms(plain)
     signature = signature_of(plain)
     if signature is None or len(signature.parameters) < len(ORDER):

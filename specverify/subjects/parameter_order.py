@@ -83,7 +83,7 @@ def parameters_in_order(signature: Signature) -> list[Parameter]:
     optional = {
         item.name
         for item in items
-        if item.kind is item.KEYWORD_ONLY and item.default is not item.empty and not _role(item.name)
+        if item.kind is item.KEYWORD_ONLY and item.default is not item.empty and not role_of(item.name)
     }
     return sorted(items, key=lambda item: 2 if item.kind is item.VAR_KEYWORD else item.name in optional)
 
@@ -95,7 +95,7 @@ def roles_of(names: Sequence[str]) -> list[str]:
     different roles by their names, the last one has the remaining role, unless the name of a later parameter states
     that role.
     """
-    roles = [_role(name) for name in names]
+    roles = [role_of(name) for name in names]
     order = TREE_ORDER if "parents" in roles else ORDER
     first, left = roles[: len(order)], {*order}.difference(roles)
     if first.count("") == len(left) == 1:
@@ -103,7 +103,7 @@ def roles_of(names: Sequence[str]) -> list[str]:
     return first
 
 
-def _role(parameter: str) -> str:
+def role_of(parameter: str) -> str:
     """Return the role that a parameter's name indicates: "p", "q", "parents" or "draft_tokens"; "" if none.
 
     The last word that states a kind of values decides: ``draft_token_probs`` are rows. ``draft`` alone states nothing.

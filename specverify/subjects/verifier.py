@@ -38,6 +38,7 @@ from specverify.subjects.batch_call import (
     takes_lengths,
 )
 from specverify.subjects.batched_verifier import certain_batches, crowd_together, place_of, two_row_program
+from specverify.subjects.certain_drafts import with_certain_drafts
 from specverify.subjects.deep import deep_of
 from specverify.subjects.emitted import drawn_row, ends_left_open
 from specverify.subjects.forms import ROW, Form
@@ -63,7 +64,7 @@ def verifier_subject(
     """
     settings: tuple[Setting, ...] = settings_of(verify) if form.logits else ((),)
     combined = combined_of(verify) if form.logits else ()
-    chosen = gammas or ((1, 2, 3) if form == ROW else (2,))
+    chosen = gammas or ((1, 2, 3) if form.kind == ROW.kind else (2,))
     most, first, full = max(chosen), settings[0], settings[min(2, len(settings) - 1)]
     at = partial(variant_at, verify, form)
     pairs = [(gamma, first) for gamma in chosen if gamma != most] + [(most, setting) for setting in settings]
@@ -111,6 +112,7 @@ def variant_at(
     label += "".join(f" {parameter}={value:g}" for parameter, value in setting)
     if form.batched:
         label += f", {place_of(verify, arguments, company) if company else 'alone'}"
+    process = partial(processed, setting) if form.logits else None
     rows = (
         partial(crowd_together, verify, arguments)
         if company is CROWD
@@ -119,8 +121,8 @@ def variant_at(
     return variant_of(
         label,
         partial(build, verify, arguments, gamma, company if form.batched else None),
-        drafts=gamma if form == ROW else None,
-        process=partial(processed, setting) if form.logits else None,
+        drafts=gamma if form.kind == ROW.kind else None,
+        process=partial(with_certain_drafts, process) if form.without_q else process,
         joint=rows if form.batched and company and joint else None,
         alone=partial(build, verify, arguments, gamma, None) if form.batched and company else None,
         batches=partial(certain_batches, verify, arguments, gamma)
