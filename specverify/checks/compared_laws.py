@@ -180,10 +180,16 @@ def compare_laws(law: Law, expected: Probabilities, what: str) -> Comparison:
 
 def _too_coarse(law: Law, distance: float, bound: float, what: str) -> str:
     fine = law._replace(rounding=law.rounding._replace(epsilon=FLOAT64))
-    floats = floats_named(max(law.rounding.epsilon, FLOAT32))
+    in_float64 = rounding_bound(fine, FLOAT64)
+    if law.rounding.epsilon <= FLOAT64:
+        return (
+            f"TV = {readable(distance)} from {what} may be rounding: in float64, all that was seen, rounding in this "
+            f"subject can cause a TV of up to {in_float64:.1g}, and in float32, which may not be seen, of up to "
+            f"{bound:.1g}. If all of it computes in float64, the law is wrong; samples can decide (sampled=True)"
+        )
     return (
-        f"TV = {readable(distance)} from {what} may be rounding: in {floats}, rounding in this subject can cause a TV "
-        f"of up to {bound:.1g}; in float64 up to {rounding_bound(fine, FLOAT64):.1g}. {IN_FLOAT64}"
+        f"TV = {readable(distance)} from {what} may be rounding: in {floats_named(law.rounding.epsilon)}, rounding in "
+        f"this subject can cause a TV of up to {bound:.1g}; in float64 up to {in_float64:.1g}. {IN_FLOAT64}"
     )
 
 

@@ -124,13 +124,15 @@ def _by_its_names(verify: Callable[..., Any], given: Given) -> Given:
     """Return the arguments ``given`` under the names of the parameters of ``verify``, which are passed in this order.
 
     The name that the argument has here follows in brackets if it differs: ``speculator (draft_tokens)``. So a reader
-    sees which argument has arrived where.
+    sees which argument has arrived where. An argument that is called as a parameter is has this name alone, also where
+    one before it is not given: the q of a tree, say.
     """
     signature = signature_of(verify)
     taken = [item for item in signature.parameters.values() if item.kind in _POSITIONAL] if signature else []
-    names = dict(zip(given, (item.name for item in taken), strict=False))
+    own = [item.name for item in taken]
+    names = dict(zip(given, own, strict=False))
     return {
-        name if names.get(name, name) == name else f"{names[name]} ({name})": array for name, array in given.items()
+        name if name in own or name not in names else f"{names[name]} ({name})": array for name, array in given.items()
     }
 
 
