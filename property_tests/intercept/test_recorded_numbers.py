@@ -36,3 +36,11 @@ def test_a_number_on_which_the_result_does_not_depend_may_be_any(scale):
     known, other = (item for record in recorder.records for item in items_of(record))
     assert 0 < known.low < 1
     assert (other.low, other.outcome) == (0.5, None)
+
+
+def test_a_program_that_seeds_numpy_is_recorded():
+    recorder = Recorder(Tape(0))
+    with answered_everywhere(recorder):
+        np.random.seed(0)  # noqa: NPY002 - old code calls it
+        np.random.rand()  # noqa: NPY002
+    assert [record.name for record in recorder.records] == ["rand"]

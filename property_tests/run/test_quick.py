@@ -96,11 +96,11 @@ def test_quick_holds_the_engine_without_a_fault():
 
 
 def test_a_case_beyond_its_runs_is_left_out_and_named(monkeypatch):
-    monkeypatch.setattr(quick, "OTHER_LIMITS", quick.OTHER_LIMITS._replace(of_case=20))
+    monkeypatch.setattr(quick, "OTHER_LIMITS", quick.OTHER_LIMITS._replace(of_case=10))
     subject = verifier_subject(one_row, "one row")
     verdict = run_check(subject, LAW, Checklist((LAW,), quick=True))
     assert verdict.status is Status.HOLDS
-    assert verdict.figures["notes"][-1].startswith("left out, with more runs each than 20: gamma=")
+    assert verdict.figures["notes"][-1].startswith("left out, with more runs each than 10: gamma=")
     assert len(verdict.figures["planned"]) == verdict.figures["cases"] < len(quick_plans()["row"][LAW.name])
     monkeypatch.setattr(quick, "OTHER_LIMITS", quick.OTHER_LIMITS._replace(of_case=1))
     held = run_check(subject._replace(scenarios=subject.scenarios[:1]), LAW, Checklist((LAW,), quick=True))

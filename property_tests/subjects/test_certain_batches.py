@@ -65,6 +65,43 @@ def test_a_verifier_that_is_wrong_in_one_constellation_is_refuted(name):
     assert verdict.status is (Status.REFUTED if name else Status.HOLDS)
 
 
+def verifier_with(coins_of, lasts_of):
+    """Return a verifier of equal rows: ``coins_of(B, K)`` are its coins, and ``lasts_of(B)`` the last uniforms."""
+
+    def verify(p, q, draft_tokens):
+        texts, coins, lasts = [], coins_of(*draft_tokens.shape), lasts_of(len(p))
+        for row, drafts in enumerate(draft_tokens.tolist()):
+            ratio = [p[row, i, token] / q[row, i, token] for i, token in enumerate(drafts)]
+            kept = next((i for i in range(len(drafts)) if not coins[row, i] < ratio[i]), len(drafts))
+            weights = p[row, kept] - (q[row, kept] if kept < len(drafts) else 0)
+            texts.append([*drafts[:kept], drawn(np.maximum(weights, 0), lasts[row])])
+        return texts
+
+    return verify
+
+
+RNG = np.random.default_rng()
+
+
+def uniforms(*shape):
+    return RNG.random(shape)
+
+
+@pytest.mark.parametrize(
+    ("coins_of", "lasts_of", "status"),
+    [
+        (uniforms, uniforms, Status.HOLDS),
+        (uniforms, lambda rows: np.resize(RNG.random(3), rows), Status.REFUTED),
+        (lambda *shape: np.resize(RNG.random(sum(shape)), shape), uniforms, Status.REFUTED),
+    ],
+    ids=["right", "last uniforms of every third row", "coins of too few numbers"],
+)
+def test_no_row_uses_numbers_of_a_distant_row(coins_of, lasts_of, status):
+    subject = verifier_subject(verifier_with(coins_of, lasts_of), "it", (2,), BATCHED)
+    verdict = run_check(subject, check_named("rows_are_independent"), Checklist((), quick=True))
+    assert verdict.status is status
+
+
 @pytest.mark.parametrize(("count", "accepted"), [(0, 0), (1, 0), (2, 1), (3, 3)])
 def test_a_certain_row_accepts_as_many_drafts_as_stated(count, accepted):
     row, emitted = certain_row(count, accepted, 5, first=2)

@@ -10,6 +10,7 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.checks import check_named
+from specverify.laws.deep_scenarios import SCALES_APART
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.external import decode_subject
 from specverify.subjects.forms import BATCHED, BATCHED_LOGITS, LOGITS, Form
@@ -291,3 +292,29 @@ def test_who_puts_all_tokens_in_order_is_looked_at_where_the_orders_are_few():
     verdict = run_check(subject, check_named("law_is_target"), Checklist(()))
     assert verdict.status is Status.HOLDS
     assert verdict.figures["skipped"] == len(wide) == 5
+
+
+def nearly_certain(p, q):
+    """Return rows of which those with a token above 0.995 are one-hot."""
+    return tuple(np.where(rows.max(-1, keepdims=True) > 0.995, np.round(rows), rows) for rows in (p, q))
+
+
+@pytest.mark.parametrize(
+    ("parts", "status"),
+    [
+        ({}, Status.HOLDS),
+        ({"accept": lambda p, q, token: ratio(p, q, token) * (ratio(p, q, token) >= 0.01)}, Status.REFUTED),
+        ({"accept": lambda p, q, token: ratio(p, q, token) * (ratio(p, q, token) > 0.001)}, Status.REFUTED),
+        ({"accept": lambda p, q, token: 1 if ratio(p, q, token) > 0.999 else ratio(p, q, token)}, Status.REFUTED),
+        ({"rows": nearly_certain}, Status.REFUTED),
+        ({"rows": lambda p, q: (scaled(np.where(p < 1e-4, 0, p)), q)}, Status.REFUTED),
+        ({"owed": lambda p, q: np.where(left(p, q) > 0.02 * left(p, q).max(), left(p, q), 0)}, Status.REFUTED),
+    ],
+)
+def test_probabilities_of_very_different_sizes_are_examined(parts, status):
+    subject = verifier_subject(partial(verify, **parts), "a verifier", (1,))
+    scales = tuple((variant, scenario) for variant, scenario in subject.deep() if scenario in SCALES_APART)
+    subject = subject._replace(scenarios=(), deep=lambda: scales)
+    verdict = run_check(subject, check_named("law_is_target"), Checklist(()))
+    assert verdict.status is status
+    assert len(scales) == len(SCALES_APART)

@@ -23,7 +23,6 @@ from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, 
 from specverify.laws.near_ties import Logits, Parting, greedy_parting
 from specverify.laws.paths import Path, estimated_paths, first_outcomes
 from specverify.laws.rounding import (
-    FLOAT32,
     FLOAT64,
     LARGEST,
     at_most_float32,

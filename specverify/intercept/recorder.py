@@ -110,11 +110,15 @@ class Recorder:
         """Append ``record`` to the list ``records``."""
         self.records.append(record)
 
-    def call_it(self, _generator: Any, _name: str) -> None:
-        """Do nothing: a recorder needs no names of generators.
+    def name(self, _generator: Any, otherwise: str) -> str:
+        """Return ``otherwise``: a recorder needs no names of generators.
 
-        The class ``Answers`` has the same methods; there, ``call_it`` stores the name of a generator for messages.
+        The class ``Answers`` has the same methods; there, ``name`` and ``call_it`` find and store names for messages.
         """
+        return otherwise
+
+    def call_it(self, _generator: Any, _name: str) -> None:
+        """Do nothing: a recorder needs no names of generators."""
 
     def set_by_program(self, _generator: Any, change: Callable[[], Any]) -> Any:
         """Call ``change``, by which the program sets the state of a generator, and return its result.

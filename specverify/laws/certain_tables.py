@@ -39,6 +39,9 @@ FEW = "few_after"
 MANY = "many_after"
 """``many_after_1``: after texts of 1 token every token has a different positive probability under p, and q is one-hot.
 """
+SCALES = "scales_after"
+"""``scales_after_1``: after texts of 1 token the probabilities and the ratios p/q are of very different sizes, from
+2^-14 to nearly 1; the seed selects one of the rows of ``_SCALES``. A threshold in the program shows there."""
 PLANNED = "planned"
 """``planned_ad_.ae``: texts that begin with the token k follow the k-th plan, here ``ad`` or ``.ae``. Its i-th letter
 states the rows after i tokens:
@@ -56,7 +59,7 @@ END = 0
 
 def is_certain(shape: str) -> bool:
     """Return whether ``shape`` is the name of a kind of tables that this module makes."""
-    return shape == CERTAIN or shape.startswith((OPEN, PERIODIC, APART, FAR, FEW, MANY, PLANNED))
+    return shape == CERTAIN or shape.startswith((OPEN, PERIODIC, APART, FAR, FEW, MANY, SCALES, PLANNED))
 
 
 def open_after(*lengths: int) -> str:
@@ -110,6 +113,15 @@ def many_after(length: int) -> str:
     return f"{MANY}_{length}"
 
 
+def scales_after(length: int) -> str:
+    """Return the name of the kind of tables with very different probabilities after texts of ``length`` tokens.
+
+    All other rows are one-hot, with p = q. The seed of a table selects one of three pairs of rows: with ratios p/q from
+    2^-12 to nearly 1 (0), with a token of which p is nearly 1 (1), or of which q is nearly 1 (2).
+    """
+    return f"{SCALES}_{length}"
+
+
 def planned(plans: Iterable[str]) -> str:
     """Return the name of the kind of tables in which texts that begin with the token k follow the k-th of ``plans``.
 
@@ -136,6 +148,8 @@ def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel,
             p, q = _planned(rng, vocabulary, _letter(plans, tokens))
         elif len(tokens) in lengths and shape.startswith((APART, FAR)):
             p, q = _apart(vocabulary, seed, far=shape.startswith(FAR))
+        elif len(tokens) in lengths and shape.startswith(SCALES):
+            p, q = ([0] * (vocabulary - len(row)) + list(row) for row in _SCALES[seed % len(_SCALES)])
         elif len(tokens) in lengths and shape.startswith(MANY):
             p = rng.sample(range(1, vocabulary + 1), vocabulary)
             q = _point(vocabulary, rng.randrange(vocabulary))
@@ -178,6 +192,15 @@ def large_pair(vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel
 
 _SIZES = (1, 2, 3, 5, 7, 11, 13, 17)
 """Weights of the open rows of ``few_after``."""
+
+
+_SCALES: Sequence[tuple[Sequence[int], Sequence[int]]] = (
+    ((914432, 1024, 64, 130944, 2048, 64), (393088, 262144, 262144, 131072, 128, 0)),
+    ((1048512, 32, 16, 16), (524288, 262144, 131072, 131072)),
+    ((983040, 32768, 16384, 16384), (1048512, 32, 32, 0)),
+)
+"""Weights of p and q of ``scales_after``, each of sum 2^20. What a threshold changes there has a mass of at least
+2^-14, which is more than rounding changes."""
 
 
 _RANKED: Mapping[str, Sequence[int]] = {"s": (5, 3), "t": (9, 5, 2)}

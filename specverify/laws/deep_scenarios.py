@@ -14,6 +14,7 @@ from specverify.laws.certain_tables import (
     open_after,
     periodic_after,
     planned,
+    scales_after,
 )
 from specverify.laws.scenarios import CONFIDENT, Scenario
 
@@ -85,6 +86,13 @@ vocabulary has a remainder of one token, and 64 tokens, all possible, have none 
 of 4 to 63 removes a possible token. In the last scenario of this tuple, the last token of the vocabulary does not
 fit in a byte. The more tokens have mass, the more coins follow the row, which raises the rounding bound above an error
 of 1e-6 in q."""
+SCALES_APART: Final = (
+    *(Scenario(scales_after(1), 6, (0,), 2, seed=row) for row in range(3)),
+    Scenario(scales_after(2), 6, (0,), 2, seed=0),
+)
+"""Scenarios of one open row with probabilities and ratios from 2^-14 to nearly 1; in the last it is the row of a bonus
+token. A program that rejects a small ratio at once, takes a nearly certain row for a certain one, clamps its random
+numbers, or leaves out small probabilities is wrong there."""
 SMALL_Q: Final = Scenario(apart_after(1), 6, (0,), 3, seed=11)
 """A scenario with drafts of which q is below 1/1000; a program that divides by at least 0.01 rejects them too often."""
 LEFT_OVER: Final = Scenario(apart_after(1), 9, (0,), 4, seed=7)
@@ -96,7 +104,11 @@ CARRIED: Final = tuple(Scenario(few_after(1, 2, 3), 5, (0,), 4, seed=seed) for s
 """Scenarios of three open drafts among five tokens, after earlier drafts that q overrates (326) or underrates (525). A
 rule that carries a product of ratios from draft to draft, such as block verification, multiplies the later rows by
 another number than 1, and a wrong number changes the residual at each of the drafts."""
-WRITTEN_OUT: Final = (*(scenario for scenario in ONE_ROW_SCENARIOS if scenario.vocabulary <= 64), MANY_LEFT)
+WRITTEN_OUT: Final = (
+    *(scenario for scenario in ONE_ROW_SCENARIOS if scenario.vocabulary <= 64),
+    MANY_LEFT,
+    *SCALES_APART,
+)
 """The scenarios for engines, which may store a row for every text."""
 DEEP_TREE: Final = (-1, -1, 0, 0, 2, 2, 4, 4)
 """Parents of a tree with four levels of two nodes; the second node of each level is a leaf."""
@@ -139,6 +151,8 @@ next two levels (20), or at all other levels (1). A verifier or an engine that f
 path takes one of the other chain."""
 CROWDED: Final = Scenario(open_after(5), 2, (0,) * 5, 2, seed=30)
 """A scenario with an open draft and a one-hot last token. It has few paths although one call draws from five rows."""
+CROWDED_LATER: Final = Scenario(open_after(6), 2, (0,) * 5, 2, seed=30)
+"""A scenario with a certain first draft and an open row after it: that of the second draft or of the bonus token."""
 PAIRED: Final = Scenario(open_after(2, 3, 4), 2, (0, 0), 3, seed=388)
 """A scenario with two open drafts and an open last token, for two rows of which none is certain: both may accept all
 drafts, or reject the same one. The residual of the second draft is neither its row of p nor that of the first draft."""
@@ -183,6 +197,7 @@ LARGE_TOKENS: Final = Scenario(CERTAIN, 300, (0,), 8, seed=2)
 """A scenario with tokens that do not fit in a byte."""
 QUICK_SCENARIOS: Final = frozenset(
     (
+        *SCALES_APART,
         SMALL_Q,
         LEFT_OVER,
         MANY_LEFT,

@@ -24,10 +24,10 @@ from math import prod
 from typing import Any, Final
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.laws.deep_scenarios import CROWDED
+from specverify.laws.deep_scenarios import CROWDED, CROWDED_LATER
 from specverify.laws.law import target_law
 from specverify.laws.paths import Undecided
-from specverify.laws.scenarios import handed_task
+from specverify.laws.scenarios import Scenario, handed_task
 from specverify.reference import Draws, Task, Tokens, chain
 from specverify.reference.models import draft_model
 from specverify.subjects.array_kinds import BareVerifier
@@ -141,22 +141,26 @@ def _marked(prompt: Tokens, place: int) -> Tokens:
     return (*prompt[:place], 1, *prompt[place + 1 :])
 
 
-def _rows_of_one_draft(number: int) -> list[RandomRow]:
-    """Return random rows of ``CROWDED`` with one draft each, after different texts."""
-    return [(_marked(CROWDED.prompt, place), 1) for place in range(number)]
+def _rows_of(count: int, number: int) -> list[RandomRow]:
+    """Return ``number`` random rows with ``count`` drafts each, after different texts of ``CROWDED``."""
+    return [(_marked(CROWDED.prompt, place), count) for place in range(number)]
 
 
 def _apart(verify: BareVerifier, arguments: Arguments) -> Iterator[EngineProgram]:
-    """Yield programs that each verify a batch with two random rows of one draft, and certain rows between them.
+    """Yield programs that each verify a batch with two random rows, and certain rows between them.
 
-    No row may use the random numbers of a row at a distance of ``APART`` from it. ``arguments`` describes the arguments
-    of ``verify``.
+    No row may use the random numbers of a row at a distance of ``APART`` from it. What is random in the two rows is the
+    only draft, the bonus token, or the second of two drafts. ``arguments`` describes the arguments of ``verify``.
     """
-    task = _crowded(arguments)
-    one, other = _rows_of_one_draft(2)
-    for apart in APART:
-        between = [certain_row(1, place % 2, 2, place // 2 % 2) for place in range(apart - 1)]
-        yield _of_batch(verify, arguments, task, (one, *between, other), f"rows 1 and {apart + 1} of {apart + 1}")
+    for apart, (scenario, count, what) in product(APART, _RANDOM_PARTS):
+        one, other = _rows_of(count, 2)
+        between = [certain_row(count, place % 2, 2, place // 2 % 2) for place in range(apart - 1)]
+        name = f"{what} of rows 1 and {apart + 1} of {apart + 1}"
+        yield _of_batch(verify, arguments, _task_of(scenario, arguments), (one, *between, other), name)
+
+
+_RANDOM_PARTS = ((CROWDED, 1, "draft"), (CROWDED_LATER, 1, "bonus"), (CROWDED_LATER, 2, "draft 2"))
+"""(Scenario, number of drafts, what is random) of the rows of ``_apart``."""
 
 
 def _of_two_calls(verify: BareVerifier, arguments: Arguments) -> EngineProgram:
@@ -164,7 +168,7 @@ def _of_two_calls(verify: BareVerifier, arguments: Arguments) -> EngineProgram:
 
     No row may use the random numbers of a row of the other call. ``arguments`` describes the arguments of ``verify``.
     """
-    task, rows = _crowded(arguments), _rows_of_one_draft(4)
+    task, rows = _task_of(CROWDED, arguments), _rows_of(1, 4)
     calls = rows[:2], rows[2:]
 
     def decide(draws: Draws) -> Sequence[Tokens]:
@@ -178,8 +182,8 @@ def _of_two_calls(verify: BareVerifier, arguments: Arguments) -> EngineProgram:
     return of_rows("two rows in each of two calls", task, rows, decide)
 
 
-def _crowded(arguments: Arguments) -> Task:
-    task = handed_task(CROWDED, rational=False)
+def _task_of(scenario: Scenario, arguments: Arguments) -> Task:
+    task = handed_task(scenario, rational=False)
     return with_certain_drafts(None, task) if arguments.form.without_q else task
 
 

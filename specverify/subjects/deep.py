@@ -10,7 +10,14 @@ from functools import partial
 from typing import Final
 
 from specverify.intercept.refusals import NeedsValue
-from specverify.laws.deep_scenarios import CARRIED, DEEP_GAMMA, MANY_LEFT, ONE_ROW_SCENARIOS, deep_scenarios
+from specverify.laws.deep_scenarios import (
+    CARRIED,
+    DEEP_GAMMA,
+    MANY_LEFT,
+    ONE_ROW_SCENARIOS,
+    SCALES_APART,
+    deep_scenarios,
+)
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import whole_run
 from specverify.laws.scenarios import Scenario
@@ -73,7 +80,7 @@ def _deep(
     scenarios = (*(deep_scenarios(most) if most > ORDINARY else ()), *more)
     return (
         *((variant(most), scenario) for scenario in scenarios),
-        *((plain(most), scenario) for scenario in (*ONE_ROW_SCENARIOS, MANY_LEFT, *CARRIED)),
+        *((plain(most), scenario) for scenario in (*ONE_ROW_SCENARIOS, MANY_LEFT, *SCALES_APART, *CARRIED)),
         *cases,
     )
 

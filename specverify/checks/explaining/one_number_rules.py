@@ -17,6 +17,8 @@ from specverify.checks.explaining.wording import short, short_row
 OPEN = 1e-6
 """A probability nearer than this to 0 or 1 does not determine the free number."""
 LEAST_NUMBERS = 2
+LEAST_POWER = 0.01
+"""A power p^c with c nearer than this to 1 is no further temperature: rounding of p, say, looks like it."""
 
 
 class Accepted(NamedTuple):
@@ -97,7 +99,8 @@ def accept_rule(observed: Sequence[Accepted]) -> str:
             continue
         number = family.solve(told[0].p, told[0].q, told[0].seen)
         is_shown = short(number) not in {"0", "1"}  # else the sentence would state the right rule
-        if number > 0 and is_shown and all(_is_accepted_by(one, family, number) for one in observed):
+        fits = all(_is_accepted_by(one, family, number) for one in observed)
+        if number > 0 and is_shown and fits and any(_matters(one, family, number) for one in told):
             return family.words.format(c=short(number))
     return _limited_ratio(observed) or _cut_rule(observed) or _coarse_coin(observed)
 
@@ -164,7 +167,7 @@ def _coarse_coin(observed: Sequence[Accepted]) -> str:
     rules = [(min(1.0, one.p / one.q), one) for one in observed if one.q > 0]
     for values in sorted([*(2**k for k in range(1, 17)), *(10**k for k in range(1, 6))]):
         said = [(math.ceil(rule * values - 1e-9) / values, rule, one) for rule, one in rules]
-        wrong = {coin for coin, rule, _ in said if abs(coin - rule) > OPEN}
+        wrong = {coin for coin, rule, one in said if abs(coin - rule) > max(OPEN, 8 * one.slack)}
         if len(wrong) >= LEAST_NUMBERS and all(abs(coin - one.seen) <= 8 * one.slack for coin, _, one in said):
             return f"by a coin with {values} values only"
     return ""
@@ -174,6 +177,12 @@ def _is_accepted_by(one: Accepted, family: _AcceptFamily, number: float) -> bool
     if one.q <= 0:
         return True
     return abs(one.seen - min(1.0, family.formula(one.p, one.q, number))) <= 8 * one.slack * max(1.0, number)
+
+
+def _matters(one: Accepted, family: _AcceptFamily, number: float) -> bool:
+    """Return whether the formula of ``family`` with ``number`` differs from min(1, p/q) for the draft ``one``."""
+    differs = abs(min(1.0, family.formula(one.p, one.q, number)) - min(1.0, one.p / one.q))
+    return differs > 8 * one.slack
 
 
 class _ReplaceFamily(NamedTuple):
@@ -292,7 +301,7 @@ def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
             if (number := family.solve(one.p, one.q, law)) > OPEN
         )
         number, error = next(numbers, (0.0, 0.0))
-        if number and fits_all(family, number, error):
+        if number and fits_all(family, number, error) and any(_is_another(family, one, number) for one in told):
             if family.solve is _exponent and temperature != 1 and fits_all(family, 1 / temperature, error):
                 said = f"temperature {short(temperature)} applied a second time"
                 return f"the residual with the {said}, {family.words.format(c=f'(1/{short(temperature)})')}"
@@ -318,6 +327,12 @@ def _is_replaced_by(family: _ReplaceFamily, one: Replaced, law: Sequence[float],
     )
 
 
+def _is_another(family: _ReplaceFamily, one: Replaced, number: float) -> bool:
+    """Return whether the formula of ``family`` with ``number`` differs from norm(max(p - q, 0)) for ``one``."""
+    rows = zip(family.formula(one.p, one.q, number), scaled(_left(one.p, one.q)), strict=True)
+    return any(abs(does - right) > 8 * one.slack for does, right in rows)
+
+
 # A further temperature
 
 
@@ -327,6 +342,11 @@ def further_power(all_given: Sequence[GivenDrafts]) -> float:
     The first probability of a test or of a bonus in ``all_given`` that determines c gives the result. The caller must
     compare c with the other observations.
     """
+    power = _first_power(all_given)
+    return power if abs(power - 1) >= LEAST_POWER else 0.0
+
+
+def _first_power(all_given: Sequence[GivenDrafts]) -> float:
     for given in all_given:
         for i, seen in enumerate(given.accept):
             p, token = [float(mass) for mass in given.rows.p[i]], given.drafts[i]
