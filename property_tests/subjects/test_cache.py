@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.testing import CacheOperations, SpeculationRefuted, check_cache
+from specverify.testing import CacheOperations, SpeculationRefuted, UnusableSubject, check_cache
 from test_support.subjects.right_caches import CAPACITY, PAGE, Paged, Static, statuses
 
 
@@ -104,6 +104,28 @@ class CopiesOfCopiesShare(Shared):
 
     def is_shared(self, page):
         return super().is_shared(page) and self.generation < 2
+
+
+class FewPages(Shared):
+    """As many pages as four full caches have."""
+
+    def __init__(self, pool=None):
+        pages = 4 * -(-CAPACITY // PAGE)
+        super().__init__(pool or {"tokens": np.zeros(PAGE * pages, dtype=int), "held by": [0] * pages})
+
+
+class WritesIntoFewPages(FewPages):
+    def is_shared(self, page):
+        return page < 0
+
+
+def test_a_pool_whose_copies_must_be_freed_is_told_how():
+    with pytest.raises(UnusableSubject, match=r"ValueError: .* pass CacheOperations\(release=...\)"):
+        check_cache(FewPages, CacheOperations(fork=FewPages.fork), capacity=CAPACITY)
+    freed = CacheOperations(fork=FewPages.fork, release=lambda cache: cache.crop(0))
+    check_cache(FewPages, freed, capacity=CAPACITY)
+    with pytest.raises(SpeculationRefuted, match="expected"):
+        check_cache(WritesIntoFewPages, freed, capacity=CAPACITY)
 
 
 @pytest.mark.parametrize("make", [Static, Shared])

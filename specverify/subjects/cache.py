@@ -9,6 +9,7 @@ operation: a change of one must not show in another.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -27,6 +28,10 @@ STATE_ROUNDING = 2.0**-12
 """Half of the bits of float32. One token too many or too few changes the leading bits."""
 MOST_COPIES = 3
 """The largest number of copies that exist at the same time."""
+NO_RELEASE = (
+    "It does not if a cache that its copy has replaced is cropped to nothing before it is dropped: if caches must be "
+    "freed, pass CacheOperations(release=...)"
+)
 
 
 class CacheUnderTest(NamedTuple):
@@ -52,6 +57,8 @@ class CacheUnderTest(NamedTuple):
     """Whether the content is a recurrent state; it is compared with that of a new cache that is fed the same tokens."""
     counts_all: bool = True
     """Whether the length of a windowed cache counts all tokens of the text, not only those in the window."""
+    release: Callable[[Any], Any] | None = None
+    """Frees a cache that a copy has replaced; None if it is only dropped."""
 
 
 class CacheDifference(NamedTuple):
@@ -74,8 +81,8 @@ class _CacheState(NamedTuple):
 def first_difference(cache: CacheUnderTest, operations: Sequence[Operation]) -> CacheDifference | None:
     """Apply the operations to a new cache and to a list; return the first difference, None if there is none.
 
-    An error of the cache counts as a difference. If the first operation already raises an error, ``UnusableSubject`` is
-    raised.
+    An error of the cache counts as a difference. ``UnusableSubject`` is raised if the first operation already raises an
+    error, and for an error that does not occur if caches that a copy has replaced are emptied.
     """
     all_held = [_CacheState(cache.make(), Tokens())]
     for number, (name, given) in enumerate(operations, start=1):
@@ -88,10 +95,27 @@ def first_difference(cache: CacheUnderTest, operations: Sequence[Operation]) -> 
         except Exception as error:
             if number == 1:
                 raise UnusableSubject(f"its first operation, {name} {given}, raised {_said(error)}") from error
+            if _lacks_release(cache, done):
+                raise UnusableSubject(f"after {number} operations it raised {_said(error)}. {NO_RELEASE}") from error
             return CacheDifference(done, f"it raised {_said(error)}")
         if wrong is not None:
             return CacheDifference(done, wrong)
     return None
+
+
+def _lacks_release(cache: CacheUnderTest, operations: Sequence[Operation]) -> bool:
+    """Return whether the error at the end of ``operations`` does not occur if replaced caches are cropped to nothing.
+
+    A pool with reference counts runs out of pages if nobody frees those of a dropped cache.
+    """
+    if cache.release is not None or cache.recurrent or ("adopt", ()) not in operations:
+        return False
+
+    def emptied(made: Any) -> None:
+        with suppress(Exception):
+            cache.crop(made, 0)
+
+    return first_difference(cache._replace(release=emptied), operations) is None
 
 
 def _wrong(cache: CacheUnderTest, held: _CacheState, place: int) -> str | None:
@@ -146,7 +170,10 @@ def _after(cache: CacheUnderTest, all_held: list[_CacheState], name: str, given:
         assert cache.fork is not None
         return _CacheState(cache.fork(held.made), held.expected)
 
-    return _with_copies(all_held, name, lambda held, change: _changed(cache, held, change, given), copied)
+    after = _with_copies(all_held, name, lambda held, change: _changed(cache, held, change, given), copied)
+    if name == "adopt" and cache.release is not None:
+        cache.release(all_held[0].made)
+    return after
 
 
 def _with_copies(

@@ -36,6 +36,9 @@ class CacheOperations(NamedTuple):
     """``length(cache)`` returns the number of entries that the cache reports. None: the length is not examined."""
     fork: Callable[[Any], Any] | None = None
     """``fork(cache)`` returns a copy that shares no mutable state with the cache. None: copies are not examined."""
+    release: Callable[[Any], Any] | None = None
+    """``release(cache)`` frees a cache that a copy has replaced, as a pool with reference counts needs it. None: such a
+    cache is only dropped."""
 
 
 METHODS = CacheOperations()
@@ -111,6 +114,7 @@ def check_cache(
         capacity,
         window,
         recurrent,
+        release=operations.release,
     )
     name = name_of(make)
     subject = Subject(name, (getattr(make, "__doc__", None) or "a cache").strip().partition("\n")[0], frozenset())
