@@ -284,6 +284,21 @@ def test_a_generator_that_two_requests_of_one_seed_share_is_refuted():
     assert "in a batch beside one with the same seed" in str(refuted.counterexample)
 
 
+def unseeded_alone(s):
+    """In batches of one, as with speculation that is for small batches only, tokens are drawn without the seed."""
+
+    def decode(prompts, seeds):
+        streams = [np.random if len(prompts) == 1 else np.random.default_rng(seed) for seed in seeds]
+        pairs = zip(prompts, streams, strict=True)
+        return [agreeing(after(s, prompt), stream.random) for prompt, stream in pairs]
+
+    return Made(decode, batched=True)
+
+
+def test_seeds_are_compared_in_batches_of_one_too():
+    assert verdict(unseeded_alone, "seed").status == "refuted"
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", RIGHT_CUTS)
 def test_texts_whose_draws_belong_to_places_can_be_continued(name):

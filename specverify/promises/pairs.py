@@ -56,26 +56,27 @@ class DifferentTexts(NamedTuple):
 def _seed_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
     """Yield one result for each pair of calls with the same seed: the two texts if they differ, None if they are equal.
 
-    For each prompt there are two pairs: two calls of one engine, and calls of two engines that ``pairing`` makes. The
-    seeds of the requests are computed from ``seed``.
+    For each prompt there are two pairs: two calls of one engine, and calls of two engines that ``pairing`` makes. They
+    are made for all prompts together, and for the first one alone, because an engine may speculate in small batches
+    only. The seeds of the requests are computed from ``seed``.
     """
-    served, anew = pairing.make(), pairing.make()
-    prompts = _prompts(pairing)
-    seeds = _seeds(seed, len(prompts))
-    first = served.texts(prompts, seeds, OTHER_STATE + seed)
-    second = served.texts(prompts, seeds, 2 * OTHER_STATE + seed)
-    third = anew.texts(prompts, seeds, 3 * OTHER_STATE + seed)
-    yield from _each(seed, first, second, "two calls with one seed")
-    yield from _each(seed, first, third, "an engine, and the same engine made anew, with one seed")
+    for prompts in _batches(pairing):
+        served, anew = pairing.make(), pairing.make()
+        seeds = _seeds(seed, len(prompts))
+        first = served.texts(prompts, seeds, OTHER_STATE + seed)
+        second = served.texts(prompts, seeds, 2 * OTHER_STATE + seed)
+        third = anew.texts(prompts, seeds, 3 * OTHER_STATE + seed)
+        yield from _each(seed, first, second, "two calls with one seed")
+        yield from _each(seed, first, third, "an engine, and the same engine made anew, with one seed")
 
 
 def _plain_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
     assert pairing.plain is not None
-    prompts = _prompts(pairing)
-    seeds = _seeds(seed, len(prompts))
-    first = pairing.make().texts(prompts, seeds, OTHER_STATE + seed)
-    second = pairing.plain().texts(prompts, seeds, 2 * OTHER_STATE + seed)
-    yield from _each(seed, first, second, "with speculation, and without it by the same seed")
+    for prompts in _batches(pairing):
+        seeds = _seeds(seed, len(prompts))
+        first = pairing.make().texts(prompts, seeds, OTHER_STATE + seed)
+        second = pairing.plain().texts(prompts, seeds, 2 * OTHER_STATE + seed)
+        yield from _each(seed, first, second, "with speculation, and without it by the same seed")
 
 
 def _batch_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
@@ -111,8 +112,10 @@ def _resume_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None
         yield _pair(seed, whole, continued, f"a text in one piece, and cut after new token {cut} and continued")
 
 
-def _prompts(pairing: Pairing) -> tuple[Tokens, ...]:
-    return (pairing.prompt, *_others(pairing)) if pairing.batched and pairing.seeds_each_row else (pairing.prompt,)
+def _batches(pairing: Pairing) -> tuple[tuple[Tokens, ...], ...]:
+    """Return the prompts of each call: one alone, and several if each of them can have its own seed."""
+    several = ((pairing.prompt, *_others(pairing)),) if pairing.batched and pairing.seeds_each_row else ()
+    return (*several, (pairing.prompt,))
 
 
 def _others(pairing: Pairing) -> tuple[Tokens, ...]:
