@@ -214,7 +214,8 @@ def _of_batch(verify: BareVerifier, call: BatchedCall, rows: Sequence[Call], pla
             _put(q[row], certain.q)
             _put(drafts[row], np.array(certain.drafts, dtype=np.int64))
     lengths = () if call.lengths is None else (call.lengths,)
-    invoke = partial(invoked, with_rows(verify, BATCHED, now=True), {})
+    names = ("p", "q", "draft_tokens", "lengths")[: 3 + len(lengths)]
+    invoke = partial(invoked, with_rows(verify, BATCHED, now=True), {}, names)
     arrays = _Arrays(invoke, (p, q, drafts, *map(_copied, map(_owned, lengths))))
 
     def read(answer: Any) -> Ending:

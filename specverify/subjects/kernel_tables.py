@@ -83,11 +83,15 @@ def small_weight_situation() -> Situation:
 def deep_situations(kernel: Kernel) -> tuple[Situation, ...]:
     """Return models for rounds of ``KERNEL_GAMMA`` drafts whose pmfs are one-hot except at two positions.
 
-    There is a ``Situation`` for each pair of positions. Another one, which comes first, has p and q that are nearly
-    equal at two positions (``apart_tables``). The models are exact in the dtype of ``kernel``.
+    There is a ``Situation`` for each pair of positions. Two more come first: with p and q that are nearly equal at two
+    positions (``apart_tables``), and with very different probabilities there (``scale_tables``). The models are exact
+    in the dtype of ``kernel``.
     """
     exponent = 7 if kernel.short else 11
-    result = [certain_but((0, 2), exponent, apart_tables(exponent), PAIRS[1])]
+    result = [
+        certain_but((0, 2), exponent, apart_tables(exponent), PAIRS[1]),
+        certain_but((0, 2), exponent + 1, scale_tables(exponent), PAIRS[2]),
+    ]
     for table, places in enumerate(combinations(range(KERNEL_GAMMA + 1), 2)):
         pair = PAIRS[table % len(PAIRS)]
         models = race_tables(4, table, KERNEL_GAMMA, pair) if kernel.race else grid_tables(SIZE, 4, table)
@@ -134,6 +138,22 @@ def race_tables(denominator: int, seed: int, length: int, pair: tuple[int, int])
         return p * Fraction(1, denominator), q * Fraction(1, denominator)
 
     return (lambda tokens: both(tokens)[0]), (lambda tokens: both(tokens)[1])
+
+
+def scale_tables(exponent: int) -> tuple[LanguageModel, LanguageModel]:
+    """Return (target, draft) with p/q = 2^(1 - exponent) for a likely draft, to expose kernels with a threshold.
+
+    That is so after the prompt. After any longer text a token has all of p but 2^(1 - exponent). bfloat16 holds the
+    pmfs exactly if ``exponent`` is 7.
+    """
+    little, half = Fraction(1, 2**exponent), Fraction(1, 2)
+    begun = np.array([[little, half / 2, 1 - half / 2 - little], [half, half / 2, half / 2]])
+    later = np.array([[1 - 2 * little, 2 * little, Fraction(0)], [half, half, Fraction(0)]])
+
+    def row(which: int, tokens: Tokens) -> Pmf:
+        return (later if len(tokens) > len(PROMPT) else begun)[which]
+
+    return partial(row, 0), partial(row, 1)
 
 
 def apart_tables(exponent: int) -> tuple[LanguageModel, LanguageModel]:

@@ -11,7 +11,8 @@ from property_tests.checks.kernels.test_kernels import named
 from specverify.base.verdict import Status
 from specverify.checks.kernels import kernel_law_is_target
 from specverify.checks.kernels.kernel_law_is_target import DOUBT
-from specverify.testing import KernelConvention, check_kernel
+from specverify.testing import KernelConvention, SpeculationRefuted, check_kernel
+from test_support.kernels import kernels
 from test_support.kernels.planted_kernels import PLANTED
 
 SMALL = dict(vocabularies=(129,), rows=2**13)
@@ -129,3 +130,18 @@ def test_a_race_whose_noise_is_clamped_has_no_law_at_one_size_of_noise(recovery,
     (found,) = check_kernel(kernel, convention, checks=["law_is_target"], quick=True, on_fail=None)
     assert found.status is status, found
     assert ("with all noise of the race multiplied by" in found.statement) == (status is Status.UNKNOWN)
+
+
+def with_coins_of_at_least(least):
+    """Return the plain kernel with accept uniforms that are never below ``least``."""
+
+    def kernel(p, q, drafts, accept_uniforms, final_uniforms):
+        return kernels.plain(p, q, drafts, np.maximum(accept_uniforms, np.float32(least)), final_uniforms)
+
+    return kernel
+
+
+def test_a_small_ratio_is_accepted_as_often_as_by_the_rule():
+    check_kernel(with_coins_of_at_least(0), quick=True, checks=["law_is_target", "acceptance_is_optimal"])
+    with pytest.raises(SpeculationRefuted, match=r"is accepted with probability 0, expected 0\.000977 = min"):
+        check_kernel(with_coins_of_at_least(1e-3), quick=True, checks=["law_is_target"])

@@ -85,12 +85,13 @@ def block_fault(all_given: Sequence[GivenDrafts]) -> str:
 def depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
     """Return a phrase if the acceptance of a draft depends on the drafts after it, which a right test ignores; else "".
 
-    Rounds of ``all_given`` are compared if they have the same text, and the same drafts up to the tested one.
+    Rounds of ``all_given`` are compared if they have the same text, and the same drafts and rows up to the tested one.
     """
     first: dict[Any, GivenDrafts] = {}
     for given in all_given:
         for i, value in enumerate(given.accept):
-            known = first.setdefault((given.prefix, given.drafts[: i + 1], given.rows.p[0]), given)
+            begun = (given.prefix, given.drafts[: i + 1], *(tuple(rows[: i + 1]) for rows in given.rows))
+            known = first.setdefault(begun, given)
             if not fits(value, known.accept[i], given.slack):
                 return f"depending on later drafts: whether draft {i + 1} is accepted depends on draft {i + 2}"
     return ""
