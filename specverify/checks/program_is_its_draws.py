@@ -77,8 +77,8 @@ UNLIKE = "it behaves differently with random numbers that have values than with 
 SEEDED = (
     "some of its random numbers come from seeds that it sets to the same values in every run ({seeded}), others do not "
     "({unseeded}): the seeded ones are equal in all of its calls, but the enumerated law would be that of all seeds. "
-    "Move set-up, such as making the weights of a model, out of the call, or set no seed inside it; or let samples "
-    "decide (sampled=True)"
+    "If the call is given the seed, draw all numbers from it. Else move set-up, such as making the weights of a model, "
+    "out of the call, or set no seed inside it; or let samples decide (sampled=True)"
 )
 PARTED = (
     "run as it is and examined with the same random numbers, it does not do the same ({where}): {parted}. Either it "

@@ -14,7 +14,7 @@ its remainder by a number, as in ``randint``, and the word itself as an integer,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Any
 
@@ -45,6 +45,8 @@ from specverify.reference import Draws, Site
 
 FEW = 11
 """A uniform of at most this many bits has so few values that its discreteness changes the law."""
+_DIGITS: Mapping[int, int] = {32: 23, 64: 52}
+"""Width of a random word -> the number of its leading bits of which ``jax.random.uniform`` makes a float."""
 
 
 class Source:
@@ -267,7 +269,7 @@ class JaxDraws:
 
     def _forced(self, call: str, width: int, shape: tuple[int, ...], count: int) -> Any:
         boundary: Any = self.boundary
-        largest = 1 - 2.0 ** -min(width, 53)
+        largest = 1 - 2.0 ** -_DIGITS.get(width, width)
         numbers = boundary.several(count, lambda: boundary.uniform(call, largest))
         words = [min(math.floor(u * 2.0**width), 2**width - 1) for u in numbers]
         return jax.numpy.asarray(np.array(words, dtype=f"uint{width}").reshape(shape))
