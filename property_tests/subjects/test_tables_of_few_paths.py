@@ -170,6 +170,18 @@ def test_the_tables_do_not_count_for_an_engine_that_draws():
     assert not_drawing - drawing >= len(TABLES_OF_ONE_PATH) - 1
 
 
+def sometimes_sampling(scenario):
+    """Return an engine that draws in all tables but the first, which has the shortest prompt and two tokens."""
+    greedy_one, sampling_one = greedy()(scenario), sampling(scenario)
+    return greedy_one if (scenario.vocabulary, len(scenario.prompt)) == (2, 1) else sampling_one
+
+
+def test_a_table_with_many_paths_is_left_out_though_the_first_has_one():
+    found = failed(sometimes_sampling, FewPaths, several=False)
+    assert 0 < len(found) < len(TABLES_OF_ONE_PATH)
+    assert not any(found)
+
+
 def test_neither_a_constraint_nor_a_large_vocabulary_makes_these_tables_expensive():
     def constrained(scenario):
         made = greedy()(scenario)

@@ -18,6 +18,9 @@ from specverify.reference import Claim
 from specverify.subjects.subject import EngineProgram, FewPaths, InScenario, Variant
 
 MANY_PATHS = "it has many paths in each of its tables"
+MOST_OF_ANY = 100
+"""Most paths in one of the tables for engines with few paths. The first table decides whether an engine has few; it may
+have more in another one, by a fault say."""
 LIKE_PLAIN = (
     "{name}: its rows have other laws than in calls of their own, with speculation and without it alike: a row depends "
     "on its place or on the other rows, and speculation does not change that. If it should, because rows have "
@@ -42,10 +45,11 @@ def examine(situation: InScenario | EngineProgram, conditions: Conditions) -> Ex
 def examine_if_few(here: FewPaths, conditions: Conditions) -> Examination:
     """Compare the law of an engine that has few paths; raise ``DoesNotApply`` if it has many.
 
-    ``conditions`` is that of ``examine``.
+    They may be many here, or in the first table. ``conditions`` is that of ``examine``.
     """
-    if paths_of_program(here.first.open, here.most) > here.most:
-        raise DoesNotApply(MANY_PATHS)
+    for program, most in ((here.first, here.most), (here.program, MOST_OF_ANY)):
+        if paths_of_program(program.open, most) > most:
+            raise DoesNotApply(MANY_PATHS)
     return examine(here.program, conditions)
 
 

@@ -303,7 +303,7 @@ def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -
     step = _fault(in_ids(rounds, rounds.cases[case].draft), shown.emitted, shown.ought)
     of_rounds = None if found.mixed else or_none(fault_of_cells, rounds, found.settled, situation)
     recipe = or_none(other_recipe, rounds, found.settled) or ""
-    fault = f"{recipe}: {step}" if recipe else of_rounds.sentence if of_rounds else step
+    fault = f"{recipe}: {step}" if recipe else f"{of_rounds.sentence}{_ids_of(rounds)}" if of_rounds else step
     borrowed = borrowed_numbers(rounds, cases, middles, [row.emitted for row in rows])
     if borrowed:
         then = f"{where} should be answered {shown.ought}, but is answered {shown.emitted}"
@@ -314,6 +314,12 @@ def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -
         fault=f"{borrowed}: {step.replace('of a row', f'of {where}')}" if borrowed else fault,
         named=bool(borrowed or recipe or (of_rounds and of_rounds.named)),
     )
+
+
+def _ids_of(rounds: KernelRounds) -> str:
+    """Return a clause with the ids of the tokens that a sentence about rounds numbers 0, 1 and 2; "" if these are."""
+    first, second, third = rounds.ids
+    return f", where tokens 0, 1 and 2 are {first}, {second} and {third}" if rounds.ids != (0, 1, 2) else ""
 
 
 class KernelRow(NamedTuple):
