@@ -69,7 +69,10 @@ def test_a_wrong_verifier_is_refuted(wrong, said):
 def test_names_state_that_there_is_no_q():
     assert takes_no_q(lambda p, draft_tokens, lengths: None)
     assert takes_no_q(lambda rows, draft_tokens: None)
+    assert takes_no_q(lambda target_probs, token_ids: None)
     assert not takes_no_q(lambda p, q: None)
+    assert not takes_no_q(lambda target, tokens: None)
+    assert not takes_no_q(lambda target_probs, prompt: None)
     assert not takes_no_q(lambda p, draft_tokens, draft_probs=None: None)
     assert not takes_no_q(lambda a, b: None)
     assert not takes_no_q(lambda p, q, draft_tokens: None)

@@ -19,6 +19,11 @@ from specverify.laws.paths import Path, outcomes_of
 from specverify.laws.scenarios import Scenario
 from specverify.subjects.subject import InScenario
 
+OUT_OF_RUNS = (
+    "the budget ran out before every path was followed: a loop that draws until a token is accepted, say, has too many; "
+    "draw from the residual at once where it is examined, or leave this check out"
+)
+
 
 def examine(here: InScenario, conditions: Conditions) -> Examination:
     """Compare the law of whole decodes, enumerated path by path, with the law in which equal states are merged.
@@ -30,7 +35,7 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
     rational = is_rational(merged) and is_rational(unmerged)
     figures = {"runs": merged.runs, "unmerged_runs": unmerged.runs}
     if merged.missing > 0 or unmerged.missing > 0:
-        return Examination("the budget ran out before every path was followed", unknown=True, figures=figures)
+        return Examination(OUT_OF_RUNS, unknown=True, figures=figures)
     if differ(merged, unmerged):
         return Examination(
             "the state leaves out something the next round depends on",

@@ -47,6 +47,10 @@ TAIL = 7.69711747013104972
 MOST_CALLS = 200_000
 """Limit of consecutive single draws; a program that makes more is taken for a loop that waits for a different number.
 """
+EQUAL_CALLS = 1024
+"""Calls of a run in which every number, or every other number, has one value. Numbers of later calls are ordinary and
+differ, so that a loop which waits for another number ends."""
+GOLDEN = 0.6180339887
 INSIDE = 2.0**-6
 """Distance from an end at which a forced value is "near" but ordinary; every floating dtype represents it."""
 
@@ -123,7 +127,9 @@ class Boundary:
             )
         here, end = self._only in (None, self.drawn), self._end
         self.drawn += 1
-        if not here and end in (0, 1):
+        if self.calls > EQUAL_CALLS:
+            here, end = False, self.calls * GOLDEN % 1
+        elif not here and end in (0, 1):
             end = abs(end - INSIDE)
         value = smallest if end == 0 else largest if end == 1 else between(end)
         if here and end in (0, 1):

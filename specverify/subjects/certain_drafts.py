@@ -20,7 +20,7 @@ from specverify.reference import LanguageModel, Pmf, Task, Tokens
 from specverify.reference.models import draft_model
 from specverify.subjects.array_kinds import BareVerifier
 from specverify.subjects.logits_verifier import PARAMETERS, PLURALS
-from specverify.subjects.parameter_order import role_of
+from specverify.subjects.parameter_order import names_rows, role_of
 from specverify.subjects.warped_tasks import Processed
 
 FURTHER = frozenset({"lengths", *PARAMETERS, *PLURALS})
@@ -60,8 +60,9 @@ def with_unused_q(verify: BareVerifier) -> BareVerifier:
 def _rows_and_drafts(signature: Signature) -> list[Parameter]:
     """Return the parameters for p and for drafts, in this order, of a verifier that takes no q; [] of any other.
 
-    They are its only required ones, beside those in ``FURTHER``, and come first. Their names state both roles, or one
-    of them.
+    They are its only required ones, beside those in ``FURTHER``, and come first. The name of one of them must state
+    tokens. Also, this name must state drafts, or the name of the other must state probabilities or logits:
+    ``(model, tokens)`` is not enough.
     """
     parameters = list(signature.parameters.values())
     needed = [
@@ -72,11 +73,12 @@ def _rows_and_drafts(signature: Signature) -> list[Parameter]:
     roles = [role_of(item.name) for item in parameters]
     if parameters[:2] != needed or {"q", "parents"} & {*roles} or Parameter.VAR_POSITIONAL in map(_kind, parameters):
         return []
-    by_role = dict(zip(roles[:2], needed, strict=True))
-    left = {"p", "draft_tokens"} - {*by_role}
-    if len(left) == 1 and "" in by_role:
-        by_role[left.pop()] = by_role.pop("")
-    return [by_role["p"], by_role["draft_tokens"]] if {*by_role} == {"p", "draft_tokens"} else []
+    drafts = [item for item, role in zip(needed, roles, strict=False) if role == "draft_tokens"]
+    rest = [item for item, role in zip(needed, roles, strict=False) if role in {"p", ""}]
+    if len(drafts) != 1 or len(rest) != 1:
+        return []
+    is_told = "draft" in drafts[0].name.lower() or names_rows(rest[0].name)
+    return [*rest, *drafts] if is_told else []
 
 
 def _kind(item: Parameter) -> Any:

@@ -103,6 +103,11 @@ def roles_of(names: Sequence[str]) -> list[str]:
     return first
 
 
+def names_rows(parameter: str) -> bool:
+    """Return whether a parameter's name states that its values are rows of probabilities, logits or logarithms."""
+    return any(_KINDS.get(word) == "rows" for word in re.split(r"_+", parameter.lower()))
+
+
 def role_of(parameter: str) -> str:
     """Return the role that a parameter's name indicates: "p", "q", "parents" or "draft_tokens"; "" if none.
 

@@ -51,6 +51,7 @@ from specverify.laws.draws import Decision, Replayed
 from specverify.laws.enumeration import heaviest_decodes, whole_run
 from specverify.laws.paths import Path, heaviest_paths, paths
 from specverify.reference import Decoder, LanguageModel, Pmf, Task, Tokens
+from specverify.subjects.emitted import no_token
 from specverify.subjects.subject import InScenario
 from specverify.subjects.warped_tasks import Processed
 
@@ -87,10 +88,17 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
         return example if fault is None else example._replace(fault=fault.sentence)
     row = here.variant.label.partition(", ")[2]
     where = f"{row}: " if row.startswith("row") else ""
-    named = fault.sentence if fault else where + (read or difference.fault)
+    named = _outside(law, here.scenario.vocabulary) + (fault.sentence if fault else where + (read or difference.fault))
     rows = (difference.fault, *difference.rows) if read and not fault else difference.rows
     example = example._replace(let=with_contexts(example.let, fault.contexts if fault else ()))
     return example._replace(fault=named, rows=rows, sure=fault is not None and fault.named)
+
+
+def _outside(law: Mapping[Any, Any], vocabulary: int) -> str:
+    """Return the beginning of a sentence that names an emitted number which is no token; "" if there is none."""
+    emitted = {token for new, mass in law.items() if mass > 0 for token in new}
+    said = next(filter(None, (no_token(token, vocabulary) for token in sorted(emitted))), "")
+    return said and f"{said}: "
 
 
 def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:
