@@ -112,3 +112,20 @@ def test_a_replacement_by_an_impossible_draft_is_no_acceptance_at_an_end(reject,
     (found,) = check_verifier(verify, checks=["support_at_boundary_draws"], quick=True, on_fail=None, edge=0)
     assert said in found.counterexample.fault
     assert ("is accepted" in found.counterexample.fault) == ("is accepted" in said)
+
+
+def until_accepted(p, q, draft_tokens):
+    """Draw the replacement from p until it is accepted with probability max(p - q, 0) / p."""
+    rng = np.random.default_rng()
+    for i, token in enumerate(draft_tokens):
+        if not rng.random() * q[i][token] < p[i][token]:
+            left = np.maximum(p[i] - q[i], 0)
+            while True:
+                new = rng.choice(len(left), p=p[i])
+                if rng.random() * p[i][new] < left[new]:
+                    return [*draft_tokens[:i], new]
+    return [*draft_tokens, rng.choice(len(p[-1]), p=p[-1])]
+
+
+def test_a_loop_that_waits_for_another_uniform_is_examined():
+    check_verifier(until_accepted, gammas=(1,), quick=True, checks=["inputs_unchanged"])

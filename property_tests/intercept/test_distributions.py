@@ -117,9 +117,7 @@ def test_one_number_at_its_end_and_the_others_near_it():
         assert [random.random(), random.random()] == [1 - 2**-53, 1 - 2**-6]
 
 
-def test_a_loop_that_waits_for_another_number_ends(monkeypatch):
-    monkeypatch.setattr(distributions, "MOST_CALLS", 100)
-
+def test_a_loop_that_waits_for_another_number_ends():
     def smaller_than(bound):
         while (number := random.random()) >= bound:
             pass
@@ -127,9 +125,11 @@ def test_a_loop_that_waits_for_another_number_ends(monkeypatch):
 
     with answered_everywhere(Sampled(0), Boundary(0.75)):
         assert smaller_than(0.8) == 0.75
-    again = "is called again and again while every number is 0.75"
-    with pytest.raises(NeedsValue, match=again), answered_everywhere(Sampled(0), Boundary(0.75)):
-        smaller_than(0.5)
+        assert 0 < smaller_than(0.5) < 0.5
+    most = distributions.EQUAL_CALLS + 1
+    again = f"is called again and again: none of {most} numbers ends the loop"
+    with pytest.raises(NeedsValue, match=again), answered_everywhere(Sampled(0), Boundary(0.75, most=most)):
+        smaller_than(0)
 
 
 def test_a_program_that_draws_more_numbers_when_they_have_values_is_told_of():

@@ -20,8 +20,8 @@ from specverify.laws.scenarios import Scenario
 from specverify.subjects.subject import InScenario
 
 OUT_OF_RUNS = (
-    "the budget ran out before every path was followed: a loop that draws until a token is accepted, say, has too many; "
-    "draw from the residual at once where it is examined, or leave this check out"
+    "the budget ran out before every path was followed: a loop that draws until a token is accepted, say, has too "
+    "many; draw from the residual at once where it is examined, or leave this check out"
 )
 
 

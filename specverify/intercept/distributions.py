@@ -123,7 +123,7 @@ class Boundary:
         if self.calls > self._most:
             raise NeedsValue(
                 "endless-at-an-end",
-                f"{call} at {caller()} is called again and again while every number is {self._end:g}",
+                f"{call} at {caller()} is called again and again: none of {self._most} numbers ends the loop",
             )
         here, end = self._only in (None, self.drawn), self._end
         self.drawn += 1

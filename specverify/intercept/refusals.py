@@ -135,7 +135,7 @@ REASONS: dict[str, Reason] = {
         "draw by the methods of the generator",
     ),
     "endless-at-an-end": Reason(
-        "A loop draws again while a number has some value, such as 0. It never ends if every draw has this value.",
+        "A loop draws again and again, and none of very many numbers ends it.",
         "bound the loop",
     ),
     # arrays

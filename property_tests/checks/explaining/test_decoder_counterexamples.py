@@ -26,3 +26,12 @@ def test_the_rows_of_a_verifier_that_applies_the_temperature_itself_are_shown():
     shown = [line for line in lines if line.strip().startswith("after (0, 1, 0):")]
     assert shown
     assert all("p = (" in line and "q = (" in line for line in shown)
+
+
+@pytest.mark.parametrize(
+    ("token", "said"), [(0.5, "0.5 is not a whole number: "), (99, "99 is outside the vocabulary")]
+)
+def test_a_number_that_is_no_token_is_named_first(token, said):
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_verifier(lambda p, q, draft_tokens: [token], gammas=(1,), quick=True, checks=["law_is_target"])
+    assert said in str(raised.value).partition("\n")[0]
