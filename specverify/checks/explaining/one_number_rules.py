@@ -99,8 +99,9 @@ def accept_rule(observed: Sequence[Accepted]) -> str:
             continue
         number = family.solve(told[0].p, told[0].q, told[0].seen)
         is_shown = short(number) not in {"0", "1"}  # else the sentence would state the right rule
-        fits = all(_is_accepted_by(one, family, number) for one in observed)
-        if number > 0 and is_shown and fits and any(_matters(one, family, number) for one in told):
+        if not (number > 0 and is_shown and any(_matters(one, family, number) for one in told)):
+            continue
+        if all(_is_accepted_by(one, family, number) for one in observed):
             return family.words.format(c=short(number))
     return _limited_ratio(observed) or _cut_rule(observed) or _coarse_coin(observed)
 

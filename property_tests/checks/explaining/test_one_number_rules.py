@@ -1,0 +1,34 @@
+"""Formulas with one free number: they are named only where the number matters."""
+
+from __future__ import annotations
+
+import pytest
+
+from specverify.checks.explaining.one_number_rules import Accepted, Replaced, accept_rule, replace_rule
+
+SLACK = 1e-6
+
+
+def accepted(p, q, seen):
+    return Accepted(p, q, seen, SLACK, (p, 1 - p))
+
+
+def test_a_number_that_changes_nothing_is_not_named():
+    pairs = ((0.25, 0.5), (0.125, 0.5), (0.375, 0.75))
+    right = [accepted(p, q, p / q + 1e-7) for p, q in pairs]
+    assert accept_rule(right) == ""
+    assert "p/q + 0.01" in accept_rule([accepted(p, q, p / q + 0.01) for p, q in pairs])
+
+
+def test_a_formula_that_is_solved_by_a_negative_number_is_left_out():
+    first = accepted(0.5, 0.625, 0.875)
+    nowhere = first.q - first.p / first.seen  # p / (q + c) has no value there
+    assert accept_rule([first, accepted(0.5, nowhere, 0.75), accepted(0.25, 0.5, 0.75)]) == ""
+
+
+@pytest.mark.parametrize(("share", "said"), [(1 + 1e-9, ""), (0.5, "norm(max(p - 0.5 q, 0))")])
+def test_a_residual_with_the_share_one_of_q_is_the_right_one(share, said):
+    p, q = (0.5, 0.3, 0.2, 0.0), (0.1, 0.2, 0.1, 0.6)
+    left = [max(a - share * b, 0.0) for a, b in zip(p, q, strict=True)]
+    law = {token: mass / sum(left) for token, mass in enumerate(left)}
+    assert replace_rule([Replaced(p, q, law, SLACK)]) == said
