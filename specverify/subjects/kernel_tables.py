@@ -149,11 +149,7 @@ def scale_tables(exponent: int) -> tuple[LanguageModel, LanguageModel]:
     little, half = Fraction(1, 2**exponent), Fraction(1, 2)
     begun = np.array([[little, half / 2, 1 - half / 2 - little], [half, half / 2, half / 2]])
     later = np.array([[1 - 2 * little, 2 * little, Fraction(0)], [half, half, Fraction(0)]])
-
-    def row(which: int, tokens: Tokens) -> Pmf:
-        return (later if len(tokens) > len(PROMPT) else begun)[which]
-
-    return partial(row, 0), partial(row, 1)
+    return _begun_and_later(begun, later)
 
 
 def apart_tables(exponent: int) -> tuple[LanguageModel, LanguageModel]:
@@ -163,14 +159,15 @@ def apart_tables(exponent: int) -> tuple[LanguageModel, LanguageModel]:
     less. bfloat16 holds the pmfs exactly if ``exponent`` is 7.
     """
     little, half = Fraction(1, 2**exponent), Fraction(1, 2)
-    rows = np.array(
-        [
-            [[half - little, half - little, 2 * little], [half, half - little, little]],
-            [[little, half, half - little], [2 * little, half - little, half - little]],
-        ]
-    )
+    begun = np.array([[half - little, half - little, 2 * little], [half, half - little, little]])
+    later = np.array([[little, half, half - little], [2 * little, half - little, half - little]])
+    return _begun_and_later(begun, later)
 
-    def pair(tokens: Tokens) -> Any:
-        return rows[int(len(tokens) > len(PROMPT))]
 
-    return (lambda tokens: pair(tokens)[0]), (lambda tokens: pair(tokens)[1])
+def _begun_and_later(begun: Any, later: Any) -> tuple[LanguageModel, LanguageModel]:
+    """Return (target, draft) with rows p and q: ``begun`` after the prompt, and ``later`` after any longer text."""
+
+    def row(which: int, tokens: Tokens) -> Pmf:
+        return (later if len(tokens) > len(PROMPT) else begun)[which]
+
+    return partial(row, 0), partial(row, 1)

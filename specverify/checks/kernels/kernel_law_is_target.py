@@ -13,7 +13,7 @@ cell; a cell is resolved if all points give the same tokens.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -351,20 +351,24 @@ def borrowed_numbers(rounds: KernelRounds, cases: Any, uniforms: Any, answers: S
     emitted tokens of its rows. ``rounds`` is the kernel in one setting (gamma, vocabulary).
     """
     gamma, count = rounds.gamma, len(answers)
-    own = [emitted_ids(rounds, by_rule(rounds, rounds.cases[c], row)) for c, row in zip(cases, uniforms, strict=True)]
-    too_long = {len(answer) > len(ought) for ought, answer in zip(own, answers, strict=True) if ought != answer}
     if count < LEAST_ROWS:
         return ""
+
+    def by_numbers(numbers: Any) -> Iterator[Tokens]:
+        ruled = (by_rule(rounds, rounds.cases[case], row) for case, row in zip(cases, numbers, strict=True))
+        return (emitted_ids(rounds, tokens) for tokens in ruled)
+
     what = "noise of the last draw" if rounds.kernel.race else "uniform of the last draw"
-    parts = {what: slice(gamma, None), "accept uniforms": slice(0, gamma)}
+    parts = {what: slice(gamma, None)}
+    pairs = zip(by_numbers(uniforms), answers, strict=True)
+    if {len(answer) > len(ought) for ought, answer in pairs if ought != answer} == {False, True}:
+        # answers that are all too long, or all too short, are also explained by a wrong bound in the test of drafts
+        parts["accept uniforms"] = slice(0, gamma)
     for name, part in parts.items():
-        if name == "accept uniforms" and too_long != {False, True}:
-            continue  # a wrong bound in the test of drafts explains answers that are all too long, or all too short
         for whose, row_of in OTHER_ROWS.items():
             mixed = uniforms.copy()
             mixed[:, part] = uniforms[[row_of(row, count) for row in range(count)], part]
-            ruled = (by_rule(rounds, rounds.cases[case], numbers) for case, numbers in zip(cases, mixed, strict=True))
-            if all(emitted_ids(rounds, tokens) == answer for tokens, answer in zip(ruled, answers, strict=True)):
+            if all(ought == answer for ought, answer in zip(by_numbers(mixed), answers, strict=True)):
                 return f"every row reads the {name} of {whose}"
     return ""
 
