@@ -8,6 +8,8 @@ from functools import partial, wraps
 from types import BuiltinMethodType, MethodType
 from typing import Any
 
+POSITIONAL = frozenset({inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD})
+"""The kinds of parameters that can be passed by position, one by one."""
 _EQUAL_IF_THE_SAME = (MethodType, BuiltinMethodType)
 
 
@@ -49,6 +51,11 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
             return inspect.signature(function)
         except (TypeError, ValueError):
             return None
+
+
+def required_positional(signature: inspect.Signature) -> list[inspect.Parameter]:
+    """Return the parameters of ``signature`` that can be passed by position and have no default."""
+    return [item for item in signature.parameters.values() if item.kind in POSITIONAL and item.default is item.empty]
 
 
 def with_first(function: Callable[..., Any], name: str) -> Callable[..., Any]:

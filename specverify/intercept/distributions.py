@@ -50,7 +50,8 @@ MOST_CALLS = 200_000
 EQUAL_CALLS = 1024
 """Calls of a run in which every number, or every other number, has one value. Numbers of later calls are ordinary and
 differ, so that a loop which waits for another number ends."""
-GOLDEN = 0.6180339887
+GOLDEN = 0.6180339887498949
+"""The golden ratio less one: its multiples modulo 1 are spread evenly."""
 INSIDE = 2.0**-6
 """Distance from an end at which a forced value is "near" but ordinary; every floating dtype represents it."""
 

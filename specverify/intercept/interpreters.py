@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from specverify.intercept.distributions import GOLDEN
 from specverify.intercept.recorded_numbers import Item, NotRecorded, items_of
 from specverify.intercept.recorder import Record, Recorder
 from specverify.intercept.run import RUNS, mode_with, nobody_answers
@@ -548,7 +549,6 @@ MARGIN, ENDS = 0.02, (0.02, 0.98)
 """One of three numbers is drawn near an end of its interval, because a wrong threshold shows there first."""
 TRIES = 400
 """Number of attempts to draw numbers that satisfy several constraints jointly."""
-GOLDEN = 0.6180339887498949
 
 
 class _Slot:

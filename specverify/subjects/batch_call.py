@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from specverify.base.callables import required_positional
 from specverify.laws.paths import Undecided
 from specverify.laws.rounding import NEGLIGIBLE
 from specverify.reference import Draft, Draws, Task, Tokens
@@ -19,7 +20,7 @@ from specverify.subjects.checked_calls import Convert, called
 from specverify.subjects.emitted import OpenEnd, emitted_row, ends_left_open, left_open
 from specverify.subjects.forms import Form
 from specverify.subjects.logits_verifier import (
-    PARAMETERS,
+    NAMED,
     PLURALS,
     Setting,
     logits_rows,
@@ -122,16 +123,11 @@ def takes_lengths(verify: BareVerifier) -> bool:
     Sampling parameters such as ``temperature`` do not count.
     """
     try:
-        parameters = inspect.signature(verify).parameters.values()
+        signature = inspect.signature(verify)
     except (TypeError, ValueError):
         return False
-    positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
-    needed = [
-        item
-        for item in parameters
-        if item.default is item.empty and item.kind in positional and item.name not in {*PARAMETERS, *PLURALS}
-    ]
-    return len(needed) > 3 or any(item.name == "lengths" for item in parameters)
+    needed = [item for item in required_positional(signature) if item.name not in NAMED]
+    return len(needed) > 3 or "lengths" in signature.parameters
 
 
 class Company(NamedTuple):

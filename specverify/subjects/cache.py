@@ -106,7 +106,7 @@ def first_difference(cache: CacheUnderTest, operations: Sequence[Operation]) -> 
 def _lacks_release(cache: CacheUnderTest, operations: Sequence[Operation]) -> bool:
     """Return whether the error at the end of ``operations`` does not occur if replaced caches are cropped to nothing.
 
-    A pool with reference counts runs out of pages if nobody frees those of a dropped cache.
+    A pool with reference counts runs out of pages unless those of a dropped cache are freed.
     """
     if cache.release is not None or cache.recurrent or ("adopt", ()) not in operations:
         return False

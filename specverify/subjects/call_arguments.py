@@ -21,7 +21,7 @@ from contextvars import ContextVar
 from itertools import chain, count
 from typing import Any
 
-from specverify.base.callables import signature_of, with_parameters
+from specverify.base.callables import POSITIONAL, signature_of, with_parameters
 from specverify.subjects.fresh_generators import maker_of
 from specverify.subjects.subject import UnusableSubject
 
@@ -39,7 +39,6 @@ _PROMPT_WORDS = {"prompt", "prompts", "input", "inputs", "ids", "tokens", "text"
 _GENERATOR_WORDS = {"rng", "generator", "gen", "key", "random", "state"}
 _MARK = "takes_seeds_of_specverify"
 _Parameter = inspect.Parameter
-_POSITIONAL = {_Parameter.POSITIONAL_ONLY, _Parameter.POSITIONAL_OR_KEYWORD}
 VARIADIC = {_Parameter.VAR_POSITIONAL, _Parameter.VAR_KEYWORD}
 WAY_OUT = "lambda prompt: decode(prompt, {name}=...)"
 
@@ -234,7 +233,7 @@ def takes_prompt(function: Callable[..., Any]) -> bool:
     required = [item for item in signature.parameters.values() if _is_required(item)]
     prompt = _prompt_of(required, function)
     unknown = [item for item in required if item is not prompt and _seed_maker(item, function) is None]
-    if unknown or (prompt is not None and prompt.kind not in _POSITIONAL):
+    if unknown or (prompt is not None and prompt.kind not in POSITIONAL):
         raise UnusableSubject(
             f"the call that was made takes {signature}, expected one without arguments, or with the prompt as its one "
             f"argument: {missing(unknown[0] if unknown else required[0], prompt)}"
@@ -365,7 +364,7 @@ def _places(
     """
     places: list[str | None] = []
     for item in signature.parameters.values():
-        if item.kind not in _POSITIONAL or not (item is prompt or item.name in makers):
+        if item.kind not in POSITIONAL or not (item is prompt or item.name in makers):
             break
         places.append(None if item is prompt else item.name)
     return places

@@ -15,23 +15,26 @@ from typing import Any
 
 import numpy as np
 
-from specverify.base.callables import signature_of, with_parameters
+from specverify.base.callables import required_positional, signature_of, with_parameters
+from specverify.intercept.distributions import GOLDEN
 from specverify.reference import LanguageModel, Pmf, Task, Tokens
 from specverify.reference.models import draft_model
 from specverify.subjects.array_kinds import BareVerifier
-from specverify.subjects.logits_verifier import PARAMETERS, PLURALS
+from specverify.subjects.fresh_generators import with_generator
+from specverify.subjects.logits_verifier import NAMED
 from specverify.subjects.parameter_order import names_rows, role_of
 from specverify.subjects.warped_tasks import Processed
 
-FURTHER = frozenset({"lengths", *PARAMETERS, *PLURALS})
+FURTHER = frozenset({"lengths", *NAMED})
 """Names of parameters that a verifier may have beside p, q and drafts."""
-_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-GOLDEN = 0.6180339887
 
 
 def takes_no_q(verify: BareVerifier) -> bool:
-    """Return whether ``verify`` takes p and drafts, but no q, as the names of its required parameters state."""
-    signature = signature_of(verify)
+    """Return whether ``verify`` takes p and drafts, but no q, as the names of its required parameters state.
+
+    A random generator, which a verifier gets in each call, does not count.
+    """
+    signature = signature_of(with_generator(verify))
     return signature is not None and len(_rows_and_drafts(signature)) == 2
 
 
@@ -65,13 +68,10 @@ def _rows_and_drafts(signature: Signature) -> list[Parameter]:
     ``(model, tokens)`` is not enough.
     """
     parameters = list(signature.parameters.values())
-    needed = [
-        item
-        for item in parameters
-        if item.default is item.empty and item.kind in _POSITIONAL and item.name not in FURTHER
-    ]
+    needed = [item for item in required_positional(signature) if item.name not in FURTHER]
     roles = [role_of(item.name) for item in parameters]
-    if parameters[:2] != needed or {"q", "parents"} & {*roles} or Parameter.VAR_POSITIONAL in map(_kind, parameters):
+    is_variadic = any(item.kind is item.VAR_POSITIONAL for item in parameters)
+    if parameters[:2] != needed or {"q", "parents"} & {*roles} or is_variadic:
         return []
     drafts = [item for item, role in zip(needed, roles, strict=False) if role == "draft_tokens"]
     rest = [item for item, role in zip(needed, roles, strict=False) if role in {"p", ""}]
@@ -79,10 +79,6 @@ def _rows_and_drafts(signature: Signature) -> list[Parameter]:
         return []
     is_told = "draft" in drafts[0].name.lower() or names_rows(rest[0].name)
     return [*rest, *drafts] if is_told else []
-
-
-def _kind(item: Parameter) -> Any:
-    return item.kind
 
 
 def with_certain_drafts(process: Callable[[Task], Task] | None, task: Task) -> Task:

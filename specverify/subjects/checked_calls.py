@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from inspect import Parameter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.base.callables import signature_of
+from specverify.base.callables import POSITIONAL, signature_of
 from specverify.intercept.refusals import NeedsValue
 
 Given = Mapping[str, Any]
@@ -19,7 +18,6 @@ Convert = Callable[[Given], tuple[Any, ...]]
 """``convert(given)`` returns the arguments in order, in the kind of arrays that the verifier accepts."""
 
 NOTHING: Mapping[str, float] = {}
-_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 MOST_TOLD = 40
 """The most numbers in arguments that a message about an error prints."""
 
@@ -128,7 +126,7 @@ def _by_its_names(verify: Callable[..., Any], given: Given) -> Given:
     one before it is not given: the q of a tree, say.
     """
     signature = signature_of(verify)
-    taken = [item for item in signature.parameters.values() if item.kind in _POSITIONAL] if signature else []
+    taken = [item for item in signature.parameters.values() if item.kind in POSITIONAL] if signature else []
     own = [item.name for item in taken]
     names = dict(zip(given, own, strict=False))
     return {

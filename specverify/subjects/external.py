@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from specverify.base.arguments import check_callable, check_takes, nearest
-from specverify.base.callables import first_line, told_apart
+from specverify.base.callables import POSITIONAL, first_line, required_positional, told_apart
 from specverify.laws.deep_scenarios import DEEP_GAMMA, LONG_SCENARIOS, WRITTEN_OUT, deep_scenarios
 from specverify.laws.draws import Tape
 from specverify.laws.scenarios import SCENARIOS, Scenario, handed_task
@@ -42,8 +42,7 @@ from specverify.subjects.certain_drafts import takes_no_q
 from specverify.subjects.emitted import in_order, type_and_answer
 from specverify.subjects.forms import FORMS, ROW, TREES, Form
 from specverify.subjects.found_order import in_found_order
-from specverify.subjects.fresh_generators import with_generator
-from specverify.subjects.logits_verifier import PARAMETERS, PLURALS
+from specverify.subjects.logits_verifier import NAMED, PLURALS
 from specverify.subjects.named_arguments import with_named_arguments
 from specverify.subjects.subject import Subject, UnusableSubject, Variant
 from specverify.subjects.tree_verifier import tree_subject
@@ -89,7 +88,7 @@ def verifier_subject_of(
     """
     if form is not None and form.drafts is not None:
         return tree_subject(told_apart(with_named_arguments(verify)), f"{form.word}={name}", form, trees)
-    without_q = takes_no_q(with_generator(verify))
+    without_q = takes_no_q(verify)
     verify, notes = in_found_order(verify, lambda verify: form or verifier_form(verify, name) or ROW)
     told = verifier_form(verify, name) or ROW
     chosen = form or told
@@ -118,7 +117,7 @@ def verifier_form(function: ForeignFunction, name: str) -> Form | None:
             f"{name} takes parents, as a verifier of trees does, expected its form too, which states how trees are "
             f"drawn, such as {TREES[0].word}={name}"
         )
-    logits = bool({*names} & {*PARAMETERS, *PLURALS})
+    logits = bool({*names} & {*NAMED})
     logits = logits or (len(names) > 2 and all("logits" in name.lower() for name in names[:2]))
     batched = bool({*names} & {"lengths", *PLURALS})
     return Form(logits, batched) if logits or batched else None
@@ -130,7 +129,7 @@ def decode_subject(function: ForeignFunction, name: str) -> Subject:
     If the function has the form of a verifier, returns the subject of the verifier.
     """
     given, function = function, with_named_arguments(function)
-    is_verifier = verifier_form(function, name) or takes_no_q(with_generator(given))
+    is_verifier = verifier_form(function, name) or takes_no_q(given)
     shape = None if is_verifier else _shape(function, name)
     if shape is None:
         return verifier_subject_of(given, name)
@@ -296,12 +295,8 @@ def _needs_three(signature: inspect.Signature) -> bool:
 
     Such a function is a verifier, not a round.
     """
-    named = [
-        given
-        for given in signature.parameters.values()
-        if given.kind in {given.POSITIONAL_ONLY, given.POSITIONAL_OR_KEYWORD}
-    ]
-    return sum(given.default is given.empty for given in named) == 3 < len(named)
+    taken = sum(item.kind in POSITIONAL for item in signature.parameters.values())
+    return len(required_positional(signature)) == 3 < taken
 
 
 def _computes_with_rationals(variant: Variant) -> bool:

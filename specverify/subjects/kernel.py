@@ -31,6 +31,7 @@ from importlib import import_module
 from typing import Any, Literal, NamedTuple, get_args
 
 from specverify.base.arguments import argument_error, check_callable, check_choice
+from specverify.base.callables import POSITIONAL
 from specverify.subjects.parameter_order import in_named_order
 
 Uniforms = Literal["[0, 1)", "(0, 1]", "seed", "own"]
@@ -167,9 +168,8 @@ def _with_parameters(kernel: Kernel) -> Kernel:
         signature = inspect.signature(kernel.call)
     except (TypeError, ValueError):
         return kernel
-    by_place = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
     named, wanted = frozenset(signature.parameters) & frozenset(NAMED), positional(kernel)
-    parameters = [item.name for item in signature.parameters.values() if item.kind in by_place]
+    parameters = [item.name for item in signature.parameters.values() if item.kind in POSITIONAL]
     others = [name for name in parameters if name not in named][: len(wanted)]
     until = parameters.index(others[-1]) + 1 if others else 0
     kernel = kernel._replace(named=named, places=tuple(name if name in named else "" for name in parameters[:until]))

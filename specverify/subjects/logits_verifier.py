@@ -32,6 +32,8 @@ Setting = tuple[tuple[str, float], ...]
 PARAMETERS = ("temperature", "top_k", "top_p", "min_p")
 PLURALS: Mapping[str, str] = {f"{parameter}s": parameter for parameter in PARAMETERS}
 """Sampling parameter by the name of an array that has one for each row of a batch."""
+NAMED: Mapping[str, str] = {**{parameter: parameter for parameter in PARAMETERS}, **PLURALS}
+"""Sampling parameter by each name under which it may be passed."""
 TRUNCATIONS = frozenset(PARAMETERS[1:])
 SETTINGS: tuple[Mapping[str, float], ...] = (
     {"temperature": 1.0},
@@ -74,8 +76,7 @@ def names_of_parameters(verify: BareVerifier) -> Mapping[str, str]:
         taken = inspect.signature(verify).parameters
     except (TypeError, ValueError):
         return {}
-    known = {**{parameter: parameter for parameter in PARAMETERS}, **PLURALS}
-    return {name: parameter for name, parameter in known.items() if name in taken}
+    return {name: parameter for name, parameter in NAMED.items() if name in taken}
 
 
 def parameters_of(verify: BareVerifier) -> tuple[str, ...]:
