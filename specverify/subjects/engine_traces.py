@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -70,7 +72,25 @@ def _traced_with(make: Make, scenario: Scenario, draws: Draws) -> Trace:
         models.target,
         moments=tuple(queries.moments),
         eos=models.eos,
+        of_plain=partial(_queries_of_plain, make, scenario),
     )
+
+
+def _queries_of_plain(make: Make, scenario: Scenario) -> Sequence[Tokens]:
+    """Return the texts with which the engine's call without speculation queries the target; none without such a call.
+
+    Every draw of the call has its most probable outcome. ``make`` creates the engine, which decodes the prompt of
+    ``scenario``.
+    """
+    queries: Queries = []
+    made = made_in(make, scenario, queries)
+    if made.plain is None:
+        return ()
+    empty = may_be_empty(scenario.prompt, scenario.eos)
+    with opened(decode_of(make, made, "plain", scenario), (), None, scenario.horizon, empty=empty) as run:
+        queries.clear()
+        run(_Likeliest())
+    return [text for name, text in queries if name == "target"]
 
 
 def _traced_requests(make: Make, requests: Requests, draws: Draws) -> Trace:

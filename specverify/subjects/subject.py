@@ -243,6 +243,9 @@ class Trace(NamedTuple):
     """The number of requests of each batch; () if requests are served one by one."""
     calls: tuple[tuple[int, int], ...] = ()
     """For each call of the engine: the index of its first request, and the number of queries before it."""
+    of_plain: Callable[[], Iterable[Tokens]] = tuple
+    """Returns the texts with which the engine's call without speculation queries the target, if every draw has its most
+    probable outcome; none if there is no such call."""
 
     def call_of(self, request: int) -> range:
         """Return the indices of the requests that the call serves which serves ``request``; all if it is not known."""

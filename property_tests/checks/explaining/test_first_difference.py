@@ -73,6 +73,15 @@ def test_a_certain_text_that_differs_is_named(got, said):
     assert text_fault((1, 2, 3, 0, 1), got) == said
 
 
+@pytest.mark.parametrize(
+    ("got", "said"),
+    [((2, 1), "new token 2 is 1, the end token, instead of 0"), ((0, 0), "new token 1 is 0 instead of 2")],
+)
+def test_a_wrong_token_that_is_the_end_token_is_named_so(got, said):
+    assert text_fault((2, 0), got, eos=1) == said
+    assert text_fault((2, 1), (2, 0), eos=1) == "new token 2 is 0 instead of 1, the end token"
+
+
 def test_a_text_that_goes_on_behind_its_end_is_told_with_the_end_token():
     assert text_fault((2, 1), (2, 1, 0, 0), eos=1) == (
         "the text continues after its end token 1 (new token 2): 0 0 follows it"

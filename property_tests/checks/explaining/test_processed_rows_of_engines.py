@@ -101,3 +101,29 @@ def test_the_law_of_a_plain_call_is_compared_with_the_rows_of_the_target(penalis
     law = {(one, other): row[one] * second[one][other] for one in range(2) for other in range(2)}
     trace = Trace((((0,), (1, 1)),), (), None, lambda text: row)
     assert has_law_of_target(trace, law, 2) is expected
+
+
+def windowed(length):
+    """Return a function that creates engines: decoding reads the last three tokens alone, the fast call ``length``."""
+
+    def make(scenario):
+        def decoded(prompt, window):
+            text = tuple(prompt)
+            for _ in range(scenario.horizon):
+                row = scenario.target(text[-window:])
+                text = (*text, int(np.random.default_rng().choice(len(row), p=row)))
+            return list(text[len(prompt) :])
+
+        return Made(lambda prompt: decoded(prompt, length), lambda prompt: decoded(prompt, 3))
+
+    return make
+
+
+@pytest.mark.parametrize(("length", "said"), [(2, "1 token too few"), (4, "1 token too many"), (3, "")])
+def test_a_sliding_window_of_another_length_is_compared_with_that_of_decoding(length, said):
+    subject = made_subject(windowed(length), "an engine")
+    certain = tuple(one for one in subject.programs if one.name == "certain-v4-p0-h16-s31")
+    verdict = run_check(subject.with_programs(certain), check_named("law_is_target"), Checklist(()))
+    example = verdict.counterexample
+    assert verdict.status is (Status.REFUTED if said else Status.HOLDS)
+    assert example is None if not said else example.fault.startswith(f"the target's context has {said}: new token ")

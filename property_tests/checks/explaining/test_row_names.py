@@ -52,6 +52,15 @@ def test_a_row_of_a_text_with_wrong_positions_is_not_told_as_q_which_is_not_comp
     assert RowNames(p, q, (0,), queried, 2).row_name(seen, (0, 1, 1), ()).startswith(name)
 
 
+@pytest.mark.parametrize(("asked", "named"), [((), False), (((0, 1),), True), (((0, 1), (0, 1, 1)), False)])
+def test_a_certain_row_names_another_text_only_if_the_right_row_is_not_computed(asked, named):
+    """A mask may leave one token, which is then as certain as in the row after another text."""
+    p = lambda text: np.array([1.0, 0.0, 0.0] if text == (0, 1) else [0.4, 0.2, 0.4])  # noqa: E731
+    q = lambda text: np.array([0.2, 0.6, 0.2])  # noqa: E731
+    name = RowNames(p, q, (0,), asked, 3).row_name([1.0, 0.0, 0.0], (0, 1, 1), ())
+    assert name.startswith("p after (0, 1)") is named
+
+
 P = [0.5, 0.25, 0.125, 0.125]
 
 

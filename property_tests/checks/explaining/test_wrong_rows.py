@@ -25,6 +25,19 @@ def test_a_context_that_has_lost_the_tokens_before_the_fed_ones_is_named():
     assert "lost" not in wrong_row(right, 0, (0, 1, 1))
 
 
+@pytest.mark.parametrize(("window", "differs"), [((1,), "1 token too few"), ((3, 0, 1), "1 token too many")])
+def test_a_window_of_another_length_than_without_speculation_is_named(window, differs):
+    """Decoding without speculation computes p after the last two tokens."""
+    target = lambda tokens: np.eye(4)[0 if tokens == window else 1]  # noqa: E731
+    queries = (("target", (3,)), ("target", (3, 0)), ("target", window))
+    trace = Trace((((2, 3), (0, 1, 0)),), queries, target, target, of_plain=lambda: ((2, 3), (3, 0), (0, 1)))
+    shown = " ".join(map(str, window))
+    said = f"the target's context has {differs}: p is computed after ({shown}), without speculation after (0 1)"
+    assert wrong_row(trace, 0, (0, 1, 1)) == said
+    either = trace._replace(of_plain=lambda: ((2, 3), (3, 0), (0, 1), window))
+    assert "context" not in wrong_row(either, 0, (0, 1, 1))
+
+
 def test_a_token_of_the_draft_model_without_a_row_of_p_is_a_bonus_or_an_untested_draft():
     certain = lambda tokens: np.eye(4)[1]  # noqa: E731
     texts, draft = (((0,), (1, 2)), ((3,), (1, 1))), lambda tokens: np.eye(4)[2 - (tokens[0] == 3)]

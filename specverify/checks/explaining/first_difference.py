@@ -117,7 +117,8 @@ def text_fault(wanted: Tokens, got: Tokens, eos: int | None = None) -> str:
         return f"new token {at + 1} ({wanted[at]}) is missing"
     if len(rest) > 2 and at and rest == wanted[at - 1 :][: len(rest)]:
         return f"new token {at} ({wanted[at - 1]}) comes twice"
-    return f"new token {at + 1} is {got[at]} instead of {wanted[at]}"
+    does, ought = (f"{token}, the end token" if token == eos else f"{token}" for token in (got[at], wanted[at]))
+    return f"new token {at + 1} is {does}{',' * (got[at] == eos)} instead of {ought}"
 
 
 def _early_end(wanted: int, got: Tokens, eos: int | None) -> str:

@@ -41,6 +41,8 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
         return ""
     text, token = prompt + new[:wrong], new[wrong]
     served = [number for number, (_, asked) in enumerate(trace.queries) if asked == prompt]
+    if not served and len(whole.texts) == 1:
+        served = [0]  # a prompt beyond a sliding window is not queried
     starts = served[-1:] if repeated else served[:1]
     later = trace.queries[starts[0] : _end_of_request(trace, index, served[-1])] if served else ()
     behind = trace.queries[starts[0] :] if served else ()
@@ -329,8 +331,9 @@ def _other_text(
             continue
         lacking = () if asked == text[: len(asked)] else inserted(text, asked, text[: prompt - 1])
         if lacking:
-            missing = f"token{'s' * (len(lacking) > 1)} {listed_tokens(lacking)} of the text"
-            return f"it is the choice of p after {_context(asked)}, where {missing} is left out"
+            several = len(lacking) > 1
+            missing = f"token{'s' * several} {listed_tokens(lacking)} of the text {'are' if several else 'is'}"
+            return f"it is the choice of p after {_context(asked)}, where {missing} left out"
         differ = [i for i, pair in enumerate(zip(asked, text, strict=False)) if pair[0] != pair[1]]
         if len(asked) == len(text) and len(differ) == 1 and differ[0] >= prompt:
             number, other = differ[0] - prompt + 1, asked[differ[0]]
@@ -411,12 +414,14 @@ def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Toke
 
 
 def _lost_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, token: int, prompt: int) -> str:
-    """Return the sentence that p is computed after the last tokens of ``text`` alone, as by an emptied cache.
+    """Return the sentence that p is computed after a wrong number of the last tokens of ``text``; or "".
 
-    Returns "" unless exactly one queried text explains the wrong ``token``. Three conditions must hold:
+    An emptied cache, or another sliding window than that of the call without speculation, has this effect. Returns ""
+    unless exactly one queried text explains the wrong ``token``. Three conditions must hold:
 
     * The target is not queried with ``text``.
-    * The queried text is an end of ``text`` and begins no text of a request.
+    * The queried text is an end of ``text`` and begins no text of a request. If the call without speculation queries
+      the target with ends of texts too, this end is not among them.
     * ``token`` is the argmax of p after it.
 
     Args:
@@ -431,12 +436,27 @@ def _lost_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Token
     ends = {asked for name, asked in later if name == "target" and asked and text[-len(asked) :] == asked != text}
     ends = {end for end in ends if not any(begins(first + new, end) for first, new in trace.texts)}
     fitting = [end for end in ends if _chosen(trace.target, end) == token]
-    if len(fitting) != 1:
+    right = _end_of_plain(trace, text)
+    if len(fitting) != 1 or fitting[0] in trace.of_plain():
         return ""
+    if right != text:
+        other = len(fitting[0]) - len(right)
+        tokens = f"{abs(other)} token{'s' * (abs(other) > 1)} {'too many' if other > 0 else 'too few'}"
+        where = f"p is computed after {_context(fitting[0])}, without speculation after {_context(right)}"
+        return f"{KEPT}has {tokens}: {where}"
     number = len(text) - len(fitting[0]) - prompt
     lost = f"new token {number + 1}" if number >= 0 else f"the last {len(fitting[0])} tokens"
     where = f"p is computed after {_context(fitting[0])} alone and not after {_context(text)}"
     return f"{KEPT}has lost all tokens before {lost}: {where}"
+
+
+def _end_of_plain(trace: Trace, text: Tokens) -> Tokens:
+    """Return the longest end of ``text`` with which the call without speculation queries the target.
+
+    It is shorter than ``text`` if this call has a sliding window. Returns ``text`` if there is no such call or end.
+    """
+    queried = set(trace.of_plain())
+    return next((text[start:] for start in range(len(text)) if text[start:] in queried), text)
 
 
 def _padded_text(target: LanguageModel, text: Tokens, token: int, queried: Sequence[Tokens]) -> str:
