@@ -313,6 +313,10 @@ def beyond_reach(case: Case) -> bool:
     return not certain and runs_by_round(here) > case.subject.most_runs
 
 
+class BeyondReach(Exception):  # noqa: N818 - reads as the sentence it is
+    """Raised by an examination that finds that its case has too many paths; the case is skipped if others remain."""
+
+
 def may_be_refused(case: Case) -> bool:
     """Return whether a case may be skipped if the enumeration refuses a draw because of its many outcomes.
 

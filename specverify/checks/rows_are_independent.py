@@ -14,27 +14,36 @@ from itertools import chain
 from typing import Any
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks.check import Check, Conditions, ExaminedPart, Need, by, in_deep_scenarios, in_scenarios
+from specverify.checks.check import (
+    BeyondReach,
+    Check,
+    Conditions,
+    ExaminedPart,
+    Need,
+    by,
+    in_deep_scenarios,
+    in_scenarios,
+)
 from specverify.checks.compared_laws import Probabilities, compare, of_engine
 from specverify.checks.explaining.counterexample_parts import described, readable
 from specverify.laws.deep_scenarios import CROWDED, PAIRED
+from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.laws.law import Law
-from specverify.laws.paths import estimated_paths
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Claim
 from specverify.subjects.subject import EngineProgram, InScenario, Subject, Variant
 
 ONE_ROW = "it decides one row at a time"
 MOST_PATHS = 700
-"""Pairs of rows with more paths than about this are skipped; the numbers of paths of two rows multiply."""
+"""Pairs of rows with more paths than this are skipped; the numbers of paths of two rows multiply."""
 
 
 def _two_rounds_long(scenario: Scenario) -> bool:
     return scenario.horizon == 3 and not scenario.greedy and (scenario.vocabulary > 2 or scenario.prompt == (0,))
 
 
-def _small_pairs(subject: Subject) -> Iterator[InScenario]:
-    """Yield the variants of ``subject`` that verify several rows in one call, in scenarios with few paths."""
+def _rows_of_calls(subject: Subject) -> Iterator[InScenario]:
+    """Yield the variants of ``subject`` that verify several rows in one call: whole batches, and pairs in scenarios."""
     for variant in subject.variants:
         if variant.batches:
             label = f"{variant.label.partition(',')[0]}, whole batches"
@@ -42,20 +51,22 @@ def _small_pairs(subject: Subject) -> Iterator[InScenario]:
     crowded = (situation for situation in in_deep_scenarios(subject) if situation.scenario in {CROWDED, PAIRED})
     for situation in chain(crowded, in_scenarios(_two_rounds_long)(subject)):
         if situation.variant.joint is not None:
-            with situation.variant.joint(situation.task, situation.prompt).open() as run:
-                few = estimated_paths(run, most=MOST_PATHS) <= MOST_PATHS
-            if few:
-                yield situation
+            yield situation
 
 
 def examine(situation: InScenario, conditions: Conditions) -> Examination:
     """Compare the joint law of the rows of one call with the product of their targets' laws.
 
-    ``situation`` is a verifier of batches in a scenario, and ``conditions`` limits the enumeration.
+    ``situation`` is a verifier of batches in a scenario, and ``conditions`` limits the enumeration. Raises
+    ``BeyondReach`` for a pair of rows with more than ``MOST_PATHS`` paths.
     """
     variant = situation.variant
     if variant.joint is not None:
-        return _examine(variant.joint(situation.task, situation.prompt), situation, conditions)
+        few = conditions._replace(complete_within=MOST_PATHS)
+        try:
+            return _examine(variant.joint(situation.task, situation.prompt), situation, few)
+        except EnumerationTooLarge as reason:
+            raise BeyondReach(str(reason)) from reason
     results = []
     for program in variant.batches() if variant.batches else ():
         results.append(_examine(program, situation, conditions))
@@ -108,7 +119,7 @@ CHECK = Check(
             by(examine),
             ONE_ROW,
             (Need(lambda _, variant: variant.joint, ONE_ROW),),
-            _small_pairs,
+            _rows_of_calls,
         ),
     ),
 )

@@ -18,7 +18,7 @@ from specverify.base.parallel import in_parallel
 from specverify.base.process import NOTHING, Changes, joined_changes
 from specverify.base.verdict import DoesNotApply, Evidence, Examination, Status, Verdict
 from specverify.checks import Case, Check, Conditions
-from specverify.checks.check import beyond_reach, may_be_refused, only_sampled
+from specverify.checks.check import BeyondReach, beyond_reach, may_be_refused, only_sampled
 from specverify.checks.compared_laws import enumerated
 from specverify.checks.constant_draws import find_constant_draws
 from specverify.checks.moved_replays import noticed
@@ -634,6 +634,8 @@ def _examine(case: Case, conditions: Conditions, *, quick: bool) -> Examination 
         if beyond_reach(case):
             return _NotExamined.OUT_OF_REACH
         examination = case.examine(conditions)
+    except BeyondReach:
+        return _NotExamined.OUT_OF_REACH
     except NothingAllowed:
         return _NotExamined.NOTHING_ALLOWED
     except (EnumerationTooLarge, NeedsValue) as reason:
