@@ -78,7 +78,7 @@ def as_finished(
         return
     parallel = Parallel(n_jobs=number, return_as="generator_unordered", batch_size=1, timeout=patience)
     with own_workers(), _deaths_named(patience):
-        with _not_interrupted():
+        with not_interrupted():
             value = parallel(pieces)
         try:
             while (following := _quietly(lambda: next(value, None))) is not None:
@@ -195,7 +195,7 @@ def _numbered(index: int, work: Callable[[], Result]) -> tuple[int, Result]:
 
 
 @contextmanager
-def _not_interrupted() -> Iterator[None]:
+def not_interrupted() -> Iterator[None]:
     """Context manager in whose block new worker processes inherit an ignored SIGINT, so Ctrl-C does not reach them."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,7 +1,8 @@
 """The command line.
 
 Exit status: 0 all hold, 1 refuted, 2 unusable call or subject, 3 something UNKNOWN, 4 refuted only at edges (random
-numbers very close to 0 or 1).
+numbers very close to 0 or 1), 130 interrupted (verify and stats: the status of the verdicts so far), 141 the reader of
+the output ended.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ from specverify.cli.vectors_command import vectors_app
 from specverify.cli.word_commands import explain_command, list_command
 from specverify.report.wrapping import say
 
+INTERRUPTED, PIPE_CLOSED = 130, 141
+"""128 plus the number of the signal with which other programs end then: SIGINT, and SIGPIPE of a closed pipe."""
+
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, help=__doc__)
 
 
@@ -48,8 +52,9 @@ def main() -> None:
     try:
         app()
     except SystemExit as end:
-        told = isinstance(end.__context__, typer.Exit)  # else nobody reads on, or the input ended
-        sys.exit(UNUSABLE if end.code == REFUTED and not told else end.code)
+        sys.exit(_status_of(end))
+    except KeyboardInterrupt:
+        sys.exit(_interrupted())
     except Exception as error:  # noqa: BLE001 - a death is told as what it is, and so is a defect of ours
         from specverify.base.parallel import WorkerDied
         from specverify.foreign.places import sentence_of
@@ -57,6 +62,24 @@ def main() -> None:
         said = str(error) if isinstance(error, WorkerDied) else f"internal error: {sentence_of(error)}"
         say(errors, f"specverify: {said}")
         sys.exit(UNUSABLE)
+
+
+def _status_of(end: SystemExit) -> object:
+    """Return the exit status for ``end``, with which typer ended the command line.
+
+    Typer ends with 1, our status of a refutation, if the reader of the output or the input ended.
+    """
+    reason = end.__context__
+    if isinstance(reason, typer.Exit):
+        return _interrupted() if isinstance(reason.__cause__, KeyboardInterrupt) else end.code
+    if isinstance(reason, BrokenPipeError):
+        return PIPE_CLOSED
+    return UNUSABLE if end.code == REFUTED else end.code
+
+
+def _interrupted() -> int:
+    say(errors, "specverify: interrupted")
+    return INTERRUPTED
 
 
 @app.callback(invoke_without_command=True)

@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
+from multiprocessing import forkserver
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, Self
 
 from specverify.base.own_time import Clock, own_clock
+from specverify.base.parallel import not_interrupted
 from specverify.base.verdict import Status, Verdict
 from specverify.checks import Check, check_named
 from specverify.foreign.places import place_in_report
@@ -175,7 +177,7 @@ class Workers:
     """The worker processes of one run; at most ``jobs`` are active at the same time."""
 
     def __init__(self, jobs: int, seconds: float) -> None:
-        """Store the limits: ``jobs`` processes, and ``seconds`` per subject."""
+        """Store the limits: ``jobs`` processes, and ``seconds`` per subject. Start the server of processes, if any."""
         self._jobs, self._seconds, self._ended = jobs, seconds, False
         self._pool = ThreadPoolExecutor(jobs)
         self._all: list[Worker] = []
@@ -184,6 +186,9 @@ class Workers:
         self._ended_ones: list[Worker] = []
         self.known: dict[str, list[Verdict]] = {}
         """Subject -> its verdicts so far, which remain after an interrupt."""
+        if hasattr(os, "fork"):
+            with not_interrupted(), _current_folder_left_out():
+                forkserver.ensure_running()
 
     def __enter__(self) -> Self:
         return self

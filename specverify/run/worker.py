@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -100,6 +101,9 @@ def serve(line: Connection, report: str, environment: Mapping[str, str]) -> None
     os.environ.update(environment)  # the server that this was forked from has one of its own
     if hasattr(os, "setsid"):
         os.setsid()  # what a subject starts is ended with it, and an interrupt from the terminal is for the other end
+        signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        )  # the server ignores it; a subject may send it to itself
     with Path(report).open("w", encoding="utf-8") as file, suppress(EOFError, OSError):
         faulthandler.enable(file)
         _keep_apart(printed_file(report))

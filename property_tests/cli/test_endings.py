@@ -1,0 +1,87 @@
+"""The exit status and the message if the command line is interrupted or its reader ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # off in a background job
+from specverify.cli import main
+main()
+"""
+SLOW = """
+import pathlib
+import time
+pathlib.Path("begun").touch()
+time.sleep(60)
+"""
+
+
+def started(folder, *arguments, **streams):
+    """Start the command line in ``folder``, in a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        **streams,
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments", [("sample", "python:slow:tokens", "--law", "law.json"), ("verify", "slow:verify", "--quick")]
+)
+def test_an_interrupted_command_says_so_in_one_line(tmp_path, arguments):
+    (tmp_path / "slow.py").write_text(SLOW, "utf-8")
+    (tmp_path / "law.json").write_text("[0.5, 0.5]", "utf-8")
+    with started(tmp_path, *arguments) as process:
+        while not (tmp_path / "begun").exists():
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        printed, errors = process.communicate(timeout=50)
+    assert (printed, errors, process.returncode) == ("", "specverify: interrupted\n", 130)
+
+
+@pytest.mark.parametrize("arguments", [("list", "algorithms"), ("--version",)])
+def test_a_reader_that_ends_is_no_unusable_call(tmp_path, arguments):
+    with started(tmp_path, *arguments) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(timeout=50) == 141
+
+
+def test_processes_that_import_ignore_an_interrupt_of_the_group():
+    program = """
+import os
+import signal
+from multiprocessing import forkserver
+from specverify.run.several import Workers
+with Workers(1, 1.0):
+    status = open(f"/proc/{forkserver._forkserver._forkserver_pid}/status").read()
+ignored = int(status.partition("SigIgn:")[2].split()[0], 16)
+print(ignored >> (signal.SIGINT - 1) & 1)
+"""
+    if not Path("/proc/self/status").exists():
+        pytest.skip("signals of another process are read from /proc")
+    result = subprocess.run(
+        [sys.executable, "-c", f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n{program}"],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (result.stdout, result.stderr) == ("1\n", "")
