@@ -184,6 +184,26 @@ def test_an_algorithm_row_of_another_module_is_examined_in_all_its_examples():
 
 
 @pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        ("x = 1\n1 / 0", "cannot import broken: ZeroDivisionError: division by zero (broken.py:2)"),
+        (
+            "import no_such_module",
+            "cannot import broken: ModuleNotFoundError: No module named 'no_such_module' (broken.py:1)",
+        ),
+        ("def f(:", "cannot import broken: SyntaxError: invalid syntax (broken.py, line 1)"),
+        ("raise RuntimeError", "cannot import broken: RuntimeError (broken.py:1)"),
+    ],
+)
+def test_an_error_of_an_import_has_its_line(tmp_path, monkeypatch, lines, sentence):
+    (tmp_path / "broken.py").write_text(lines, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    result = run("verify", "broken:verify")
+    assert_one_sentence(result)
+    assert result.stderr == f"specverify: {sentence}\n"
+
+
+@pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (

@@ -39,17 +39,23 @@ def place_of_error(trace: TracebackType | None) -> str:
     return f"{place} called from {caller}" if caller not in {"", place} else place
 
 
-def sentence_of(error: BaseException) -> str:
-    """Return an error as one sentence: type, message, ``file:line`` in the foreign code, and the call's arguments."""
+def sentence_of(error: BaseException, otherwise: str | None = None) -> str:
+    """Return an error as one sentence: type, message, ``file:line`` in the foreign code, and the call's arguments.
+
+    ``otherwise`` stands for ``file:line`` if no frame is foreign ("" leaves it out); None: the innermost frame. The
+    place of an ``UnusableSubject`` may also be that of its cause.
+    """
     if isinstance(error.__cause__, StopIteration):  # Python makes a RuntimeError of one that a generator of ours meets
         error = error.__cause__
     message = " ".join(str(error).split())
     if isinstance(error, UnusableSubject):  # in our words already: the place is told if it is theirs
-        place = _foreign((file_of(frame), line) for frame, line in traceback.walk_tb(error.__traceback__))
+        place = _foreign_in(error) or (_foreign_in(error.__cause__) if error.__cause__ else "")
         return f"{message} ({place})" if place else message
     if isinstance(error, ValueError) and "read-only" in message:
         message += ", because it writes into an argument array; copy the array first"
-    told = f"{type(error).__name__}{f': {message}' if message else ''} ({place_of_error(error.__traceback__)})"
+    known = otherwise is None or _foreign_in(error)
+    place = place_of_error(error.__traceback__) if known else otherwise
+    told = f"{type(error).__name__}{f': {message}' if message else ''}{f' ({place})' if place else ''}"
     return f"{told}{GIVEN}{given}" if (given := given_when_raised(error)) else told
 
 
@@ -105,6 +111,10 @@ def is_foreign(filename: str) -> bool:
 def is_installed(filename: str) -> bool:
     """Return whether the file ``filename`` belongs to an installed package."""
     return not _INSTALLED.isdisjoint(Path(filename).parts)
+
+
+def _foreign_in(error: BaseException) -> str:
+    return _foreign((file_of(frame), line) for frame, line in traceback.walk_tb(error.__traceback__))
 
 
 def _foreign(places: Iterable[FileLine]) -> str:

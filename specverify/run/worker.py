@@ -101,9 +101,7 @@ def serve(line: Connection, report: str, environment: Mapping[str, str]) -> None
     os.environ.update(environment)  # the server that this was forked from has one of its own
     if hasattr(os, "setsid"):
         os.setsid()  # what a subject starts is ended with it, and an interrupt from the terminal is for the other end
-        signal.signal(
-            signal.SIGINT, signal.default_int_handler
-        )  # the server ignores it; a subject may send it to itself
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # the server ignores it; a subject may raise it
     with Path(report).open("w", encoding="utf-8") as file, suppress(EOFError, OSError):
         faulthandler.enable(file)
         _keep_apart(printed_file(report))
@@ -208,7 +206,7 @@ def replay(identifier: str, seconds: float, tell: Tell) -> None:
     try:
         result = guarded(partial(named_by, identifier, ready_subject), seconds)
     except (ValueError, UnusableSubject) as error:
-        tell(Refusal(str(error)))
+        tell(Refusal(sentence_of(error) if isinstance(error, UnusableSubject) else str(error)))
         return
     spent = now()
     if result.result is None:
@@ -235,7 +233,7 @@ def _open(name: str, seconds: float) -> _OpenedSubject | Refusal | Stopped:
         try:
             result = guarded(partial(find_subject, name), seconds)
         except UnusableSubject as error:
-            return Refusal(str(error))
+            return Refusal(sentence_of(error))
         spent = now()
         if result.result is None:
             return Stopped(*unready(result, "loaded", seconds))

@@ -230,7 +230,8 @@ def _load(name: str) -> Any:
     except Exception as error:
         if module_name.endswith(".py") or "/" in module_name:
             raise UnusableSubject(_file_said(module_name, attribute)) from None
-        raise UnusableSubject(f"cannot import {module_name}: {type(error).__name__}: {error}") from error
+        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise UnusableSubject(f"cannot import {module_name}: {reason}") from error
     try:
         result = operator.attrgetter(attribute)(module)
     except AttributeError:
