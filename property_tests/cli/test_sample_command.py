@@ -64,6 +64,31 @@ def test_options_are_arguments_of_a_function(tmp_path):
     code, said = sampled("python:programs:right", "--law", str(file), "--set", "top_k=2")
     assert code == 2
     assert "the function has no parameter 'top_k', which is set" in said
+    code, said = sampled("python:programs:right", "--law", str(file), "--temperature", "0.5")
+    assert code == 2
+    assert "the function has no parameter 'temperature', which is set" in said
+
+
+def test_a_model_without_a_server_is_refused(law_file):
+    code, said = sampled("python:programs:right", "--law", law_file, "--model", "m")
+    assert code == 2
+    assert said == "specverify: --model is 'm', and only requests to a server (http://...) name a model"
+
+
+@pytest.mark.parametrize(
+    ("subject", "sentence"),
+    [
+        ("nowhere:tokens", "nowhere:tokens cannot be loaded: ModuleNotFoundError: No module named 'nowhere'"),
+        ("programs:nothing", "cannot be loaded: AttributeError: module 'programs' has no attribute 'nothing'"),
+        ("programs:law", "TypeError: law() got an unexpected keyword argument 'seed' (programs:law)"),
+    ],
+)
+def test_an_error_names_the_function_and_no_file_of_ours(law_file, subject, sentence):
+    code, said = sampled(f"python:{subject}", "--law", law_file)
+    assert code == 2
+    assert sentence in said
+    assert "importlib" not in said
+    assert "callable_answers" not in said
 
 
 def test_a_program_states_how_many_samples_it_draws_together(law_file):
@@ -215,7 +240,7 @@ def test_a_file_that_is_no_law_is_refused(tmp_path, text, said):
 
 
 def test_it_is_judged_by_exactly_one_thing(law_file):
-    for options in ([], ["--logprobs", "--law", law_file], ["--logprobs", "--temperature", "0.5"]):
+    for options in ([], ["--logprobs", "--law", law_file], ["--logprobs"], ["--logprobs", "--temperature", "0.5"]):
         code, said = sampled("python:programs:right", *options)
         assert code == 2
         assert "expected" in said

@@ -20,6 +20,10 @@ RESULTS = 'results = "results.sqlite"\n'
         (RESULTS, "names nothing to sample, expected at least one [[subject]]"),
         (SUBJECT, "the plan has no 'results'"),
         ("result = 'a'\n" + SUBJECT, "the plan has 'result', expected one of results, "),
+        (
+            f'{RESULTS}{SUBJECT}model = "m"',
+            "subject 1 has a model, and only requests to a server (http://...) name one",
+        ),
         (RESULTS + "block = '64'\n" + SUBJECT, "block of the plan is '64', expected a whole number"),
     ],
 )

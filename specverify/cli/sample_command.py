@@ -124,7 +124,7 @@ def sample_command(
     from specverify.foreign.lines import Limits
     from specverify.report.data import as_data
     from specverify.report.terminal import print_failures, print_subject, print_summary
-    from specverify.run.black_boxes import SampleRequest
+    from specverify.run.black_boxes import SampleRequest, is_server
     from specverify.run.sequential_samples import SamplingPlan
 
     if sum((law is not None, reference is not None, logprobs)) != 1:
@@ -133,6 +133,10 @@ def sample_command(
         stop("--logprobs judges samples, and temperature 0 draws none, expected --reference")
     if reference_settings and reference is None:
         stop("--set-reference needs a reference, expected --reference")
+    if logprobs and subject.startswith("python:"):
+        stop("a Python function returns no log-probabilities, expected --law or --reference")
+    if model and not any(is_server(name) for name in (subject, reference or "")):
+        stop(f"--model is {model!r}, and only requests to a server (http://...) name a model")
     tempered = 1.0 if logprobs and temperature is None else temperature
     options = sampling_options(settings or (), "--set")
     wanted = SampleRequest(_ids_or_text(prompt), max_tokens, tempered, model, _id_or_word(eos), logprobs, options)

@@ -1,8 +1,8 @@
 """``python -m specverify.foreign.callable_answers module:callable`` samples a Python function.
 
 Each line of standard input is a question in JSON, and each line of standard output its answer. The function takes
-``seed`` and ``n``, and ``prompt`` and ``max_tokens`` if it has parameters of these names. Sampling options are keyword
-arguments. What the function prints goes to standard error.
+``seed`` and ``n``, and ``prompt`` and ``max_tokens`` if it has parameters of these names. Sampling options and a
+temperature, if set, are keyword arguments. What the function prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def main() -> None:
     try:
         function = loaded(place)
     except BaseException as error:  # noqa: BLE001 - whatever an import does is told
-        failure = f"{place} cannot be loaded: {sentence_of(error)}"
+        failure = f"{place} cannot be loaded: {sentence_of(error, '')}"
     for line in sys.stdin:
-        answer = {"error": failure} if function is None else answered(function, json.loads(line))
+        answer = {"error": failure} if function is None else answered(function, json.loads(line), place)
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 
@@ -44,23 +44,24 @@ def loaded(place: str) -> Callable[..., Any]:
     return result
 
 
-def answered(function: Callable[..., Any], question: Mapping[str, Any]) -> Mapping[str, Any]:
+def answered(function: Callable[..., Any], question: Mapping[str, Any], place: str) -> Mapping[str, Any]:
     """Return the samples of ``function`` for one question, or ``{"error": sentence}`` if it cannot be answered.
 
-    ``question`` has the keys ``ask`` ("sample"), ``seed`` and ``n``, and perhaps ``prompt``, ``max_tokens`` and
-    ``options``. The answer has the samples as ``tokens``, with ``accepted`` if the function returns the accepted
-    drafts.
+    ``question`` has the keys ``ask`` ("sample"), ``seed`` and ``n``, and perhaps ``prompt``, ``max_tokens``,
+    ``temperature`` and ``options``. The answer has the samples as ``tokens``, with ``accepted`` if the function returns
+    the accepted drafts. ``place``, ``module:callable``, stands in an error that no line of the function raised.
     """
     try:
         if question.get("ask") != "sample":
             return {"error": "a Python function returns no log-probabilities, expected a law or a reference"}
         parameters = inspect.signature(function).parameters
         given = {name: question[name] for name in ("prompt", "max_tokens") if name in parameters}
-        given |= _options(question.get("options", {}), parameters)
+        temperature = {name: question[name] for name in ("temperature",) if name in question}
+        given |= _options(temperature | question.get("options", {}), parameters)
         it = Sampler("it", lambda seed, n: function(seed=seed, n=n, **given))
         result = answers_of(it, question["seed"], question["n"])
     except Exception as error:  # noqa: BLE001 - whatever somebody's code raises is told
-        return {"error": sentence_of(error.__cause__) if error.__cause__ else str(error)}
+        return {"error": sentence_of(error.__cause__, place) if error.__cause__ else str(error)}
     return {"tokens": result.tokens} if result.accepted is None else result._asdict()
 
 

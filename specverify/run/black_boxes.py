@@ -107,9 +107,14 @@ class Words(NamedTuple):
         return self.numbers.setdefault(token, len(self.numbers)) if isinstance(token, str) else int(token)
 
 
+def is_server(name: str) -> bool:
+    """Return whether ``name`` begins with one of the prefixes of servers, whose requests name a model."""
+    return name.startswith(("http:", "https:"))
+
+
 def is_black_box(name: str) -> bool:
     """Return whether ``name`` begins with one of the prefixes of black boxes."""
-    return name.startswith(("python:", "command:", "http:", "https:"))
+    return is_server(name) or name.startswith(("python:", "command:"))
 
 
 @contextmanager

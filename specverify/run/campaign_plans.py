@@ -35,7 +35,7 @@ from specverify.base.arguments import (
 )
 from specverify.foreign.lines import Limits
 from specverify.laws.known_law import known_law
-from specverify.run.black_boxes import SampleRequest, law_of_file
+from specverify.run.black_boxes import SampleRequest, is_server, law_of_file
 from specverify.run.campaigns import Campaign, CampaignSubject
 from specverify.run.sequential_samples import SamplingPlan
 
@@ -111,6 +111,8 @@ def campaign_of(file: Path) -> Campaign:
 
 def _subject(given: Mapping[str, Any], folder: Path, index: int) -> CampaignSubject:
     checked = _checked(given, OF_EACH, f"subject {index}", needed=("name", "law"))
+    if "model" in checked and not is_server(checked["name"]):
+        raise ValueError(f"subject {index} has a model, and only requests to a server (http://...) name one")
     prompt = checked.get("prompt", ())
     wanted = SampleRequest(
         prompt if isinstance(prompt, str) else tuple(prompt),
