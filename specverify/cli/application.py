@@ -64,7 +64,7 @@ def main() -> None:
         sys.exit(UNUSABLE)
 
 
-def _status_of(end: SystemExit) -> object:
+def _status_of(end: SystemExit) -> str | int | None:
     """Return the exit status for ``end``, with which typer ended the command line.
 
     Typer ends with 1, our status of a refutation, if the reader of the output or the input ended.

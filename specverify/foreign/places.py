@@ -53,8 +53,9 @@ def sentence_of(error: BaseException, otherwise: str | None = None) -> str:
         return f"{message} ({place})" if place else message
     if isinstance(error, ValueError) and "read-only" in message:
         message += ", because it writes into an argument array; copy the array first"
-    known = otherwise is None or _foreign_in(error)
-    place = place_of_error(error.__traceback__) if known else otherwise
+    place = otherwise
+    if place is None or _foreign_in(error):
+        place = place_of_error(error.__traceback__)
     told = f"{type(error).__name__}{f': {message}' if message else ''}{f' ({place})' if place else ''}"
     return f"{told}{GIVEN}{given}" if (given := given_when_raised(error)) else told
 
