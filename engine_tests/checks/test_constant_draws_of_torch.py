@@ -87,3 +87,47 @@ def test_dropout_is_random_after_a_constant_seed():
 
     verdicts = check_engine(fast, lambda: plain(Network(3), of_numpy)[:1], quick=True, on_fail=None)
     assert Status.HOLDS not in {verdict.status for verdict in verdicts if verdict.check == "law_is_target"}
+
+
+def marked(rows, text, last):
+    """Return the row after ``text`` with a bias on half of the tokens, which a hash of the token ``last`` chooses."""
+    chosen = torch.randperm(4, generator=torch.Generator().manual_seed(15485863 + last))[:2]
+    return torch.softmax(rows[text[-1]].log() + torch.zeros(4).index_fill(0, chosen, 1.0), -1)
+
+
+P = torch.tensor([[4.0, 2, 1, 1], [1, 2, 4, 1], [2, 1, 1, 4], [1, 4, 2, 1]]) / 8
+Q = torch.tensor([[2.0, 2, 3, 1], [3, 1, 2, 2], [2, 2, 2, 2], [1, 3, 3, 1]]) / 8
+
+
+@pytest.mark.parametrize(("stale", "status"), [(False, Status.HOLDS), (True, Status.REFUTED)])
+def test_a_watermark_belongs_to_the_rows(stale, status):
+    """The generator of its tokens is seeded by a hash of the text, and the default generator draws all others."""
+
+    def fast():
+        p, q = (marked(rows, [0], 0) for rows in (P, Q))
+        first = of_torch(q)
+        if torch.rand(()) * q[first] >= p[first]:
+            first = of_torch((p - q).clamp(min=0))
+        return [first, of_torch(marked(P, [first], 0 if stale else first))]
+
+    def slow():
+        first = of_torch(marked(P, [0], 0))
+        return [first, of_torch(marked(P, [first], first))]
+
+    verdicts = check_engine(fast, slow, checks=["law_is_target"], quick=True, on_fail=None)
+    assert verdicts[-1].status is status, verdicts
+
+
+def test_coins_of_a_constant_seed_beside_other_numbers_are_unknown():
+    """The enumerated law would be that of all seeds; with the seed that the program sets, it is another one."""
+
+    def fast():
+        p, q = P[0], Q[0]
+        first = of_torch(q)
+        if torch.rand((), generator=torch.Generator().manual_seed(3)) * q[first] >= p[first]:
+            first = of_torch((p - q).clamp(min=0))
+        return [first]
+
+    (verdict,) = check_engine(fast, lambda: [of_torch(P[0])], checks=["law_is_target"], quick=True, on_fail=None)[-1:]
+    assert verdict.status is Status.UNKNOWN
+    assert "With the numbers of the library in their place it is refuted: " in verdict.statement

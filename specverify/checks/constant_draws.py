@@ -10,15 +10,16 @@ out: what they draw remains random.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 from specverify.intercept.cpython.sandbox import moved
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.run import PROCESS
-from specverify.intercept.streams import states_noted
+from specverify.intercept.streams import CHOSEN, states_noted
 from specverify.laws.draws import Narrated
+from specverify.laws.paths import outcomes_of
 from specverify.reference import Draws, Sampled
 from specverify.subjects.call_arguments import FIRST_SEED, runs_begin_at
 from specverify.subjects.subject import Subject
@@ -46,6 +47,39 @@ def find_constant_draws(subject: Subject) -> tuple[str, ...]:
                 lines = _search(run)
             PROCESS.constant_lines = before | lines
     return tuple(sorted(PROCESS.constant_lines))
+
+
+def are_of_rows(subject: Subject, lines: Collection[str]) -> bool:
+    """Return whether the numbers drawn at ``lines`` belong to the rows of p and q, and choose no token.
+
+    This is so if the call of the engine without speculation draws at these lines too, and draws each of its tokens at
+    others, from generators that it does not seed. An example is a watermark, whose list of tokens is drawn with a hash
+    of the text as seed. Returns False for an engine without such a call.
+    """
+    for program in subject.programs[:1]:
+        if program.plain is None:
+            continue
+        with suppress(Exception), program.plain() as run:
+            first, second = (_drawn_in(run, Sampled(_SEEDS[0]), world) for world in _WORLDS)
+            alike = _alike(first, second)
+            others = sum(len(states) for line, states in first.items() if line not in alike)
+            text, _ = outcomes_of(run(Sampled(_SEEDS[0])))[0]
+            return alike >= set(lines) and others >= len(text) > 0
+    return False
+
+
+def _drawn_in(run: Callable[[Draws], Any], draws: Draws, world: int) -> dict[str, list[Any]]:
+    """Return the lines at which the program ``run`` draws, with the states of the generators, in order.
+
+    ``world`` is the number of the states of the process, and of the seed arguments, with which it is run. Refused runs
+    end early.
+    """
+    lines = dict[str, list[Any]]()
+    with states_noted() as noted, runs_begin_at(FIRST_SEED + world):
+        _is_refused(run, draws, moved(world))
+    for (_, line, *_), state in noted:
+        lines.setdefault(str(line), []).append(state)
+    return lines
 
 
 def _search(run: Callable[[Draws], Any]) -> frozenset[str]:
@@ -91,15 +125,15 @@ def _seeded_alike(run: Callable[[Draws], Any], seed: int) -> frozenset[str]:
     The process has another state in each run, and the seed arguments of the program have other values. A line is left
     out if a draw there decides something before ``run`` is refused. ``seed`` selects the path.
     """
-    states, deciding = list[dict[Any, list[Any]]](), set[Any]()
+    states, deciding = list[dict[str, list[Any]]](), set[str]()
     for world in _WORLDS:
-        draws, lines = Narrated(Sampled(seed)), dict[Any, list[Any]]()
-        with states_noted() as noted, runs_begin_at(FIRST_SEED + world):
-            _is_refused(run, draws, moved(world))
-        for (_, line, *_), state in noted:
-            lines.setdefault(line, []).append(state)
-        states.append(lines)
-        deciding |= {decision.site[1] for decision in draws.decisions if len(decision.site) > 1}
+        draws = Narrated(Sampled(seed))
+        states.append(_drawn_in(run, draws, world))
+        deciding |= {str(decision.site[1]) for decision in draws.decisions if len(decision.site) > 1}
     first, second = states
-    alike = {str(line) for line, drawn in first.items() if None not in drawn and drawn == second.get(line)}
-    return frozenset(alike - deciding)
+    return frozenset(_alike(first, second) - deciding)
+
+
+def _alike(first: Mapping[str, list[Any]], second: Mapping[str, list[Any]]) -> set[str]:
+    """Return the lines that draw from the same states in two runs, ``first`` and ``second``, set by the program."""
+    return {line for line, drawn in first.items() if not {None, CHOSEN} & {*drawn} and drawn == second.get(line)}

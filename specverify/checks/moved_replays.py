@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from specverify.intercept.cpython.sandbox import Found, moved, probed
 from specverify.intercept.everywhere import AT_ONCE
 from specverify.intercept.refusals import NeedsValue, gifts_kept
-from specverify.intercept.streams import Noted, states_noted
+from specverify.intercept.streams import CHOSEN, Noted, states_noted
 from specverify.laws.draws import Decision, Narrated, NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.reference import Draws, Sampled
 from specverify.subjects.call_arguments import FIRST_SEED, runs_begin_at
@@ -61,6 +61,8 @@ class Replays(NamedTuple):
     """
     unseeded: tuple[str, ...] = ()
     """The draws whose generator had another state in the replay."""
+    seeded_lines: tuple[str, ...] = ()
+    """File and line of the calls in ``seeded``, without lines that are in ``unseeded`` too."""
     runs: int | None = None
     """Estimated number of runs of these replays and of one enumeration of the program; None if it is not estimated."""
     by_name: bool = False
@@ -118,7 +120,8 @@ def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays
                     return Replays(done, fault, given=tuple(given))
     runs = done + len(paths) + round(min(sum(paths) / len(paths), MOST_ESTIMATED)) if paths else None
     seeded, unseeded = tuple(made_from.seeded), tuple(made_from.unseeded)
-    return Replays(done, "", "", tuple(given), seeded, unseeded, runs, by_name=bool(paths) and not drawn)
+    lines = tuple(sorted({*made_from.seeded.values()} - {*made_from.unseeded.values()}))
+    return Replays(done, "", "", tuple(given), seeded, unseeded, lines, runs, by_name=bool(paths) and not drawn)
 
 
 def _other_seeds(number: int) -> AbstractContextManager[None]:
@@ -135,7 +138,7 @@ def _paths_estimated(decisions: Sequence[Decision]) -> float:
 
 
 class _MadeFrom:
-    """The program lines that draw random numbers, in two groups.
+    """The calls that draw random numbers, with their program lines, in two groups.
 
     ``seeded``: the generator had the same state in the original run and in a replay. ``unseeded``: it had another
     state. The replay changes all generator states, clocks and system bytes before the run.
@@ -143,19 +146,19 @@ class _MadeFrom:
 
     def __init__(self) -> None:
         """Create an empty record."""
-        self.seeded: dict[str, None] = {}
-        self.unseeded: dict[str, None] = {}
+        self.seeded: dict[str, str] = {}
+        self.unseeded: dict[str, str] = {}
 
     def compare(self, one: Noted, other: Noted) -> None:
         """Add the program lines that draw in both runs to ``seeded`` or ``unseeded``.
 
         ``one`` is the record of the original run, and ``other`` that of its replay. A line is seeded if its generator
-        had the same state in both.
+        had the same state in both, which the program set.
         """
         for (site, state), (_, moved_state) in zip(one, other, strict=False):
             if state is not None and moved_state is not None:
-                names = self.seeded if state == moved_state else self.unseeded
-                names[" at ".join(map(str, site[:2]))] = None
+                names = self.seeded if state == moved_state != CHOSEN else self.unseeded
+                names[" at ".join(map(str, site[:2]))] = str(site[1])
 
 
 def _difference(

@@ -402,7 +402,7 @@ def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examinati
     if held.unknown or not (replays.seeded and replays.unseeded):
         return held
     said = SEEDED.format(seeded=", ".join(replays.seeded[:3]), unseeded=", ".join(replays.unseeded[:3]))
-    figures = {**held.figures, "function_of_draws": False}
+    figures = {**held.figures, "function_of_draws": False, "seeded_lines": [*replays.seeded_lines]}
     return Examination(f"{said} ({where})", unknown=True, rational=False, figures=figures)
 
 

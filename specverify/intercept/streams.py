@@ -55,9 +55,16 @@ BEGINS_AGAIN = (
 )
 
 
+CHOSEN = "chosen by interception"
+"""Stands for all generator states that interception chooses for a run, because the program does not set them."""
+
+
 @contextmanager
 def states_noted() -> Iterator[Noted]:
-    """Context manager that yields a list, to which every draw in the block appends its (site, generator state)."""
+    """Context manager that yields a list, to which every draw in the block appends its (site, generator state).
+
+    The state is ``CHOSEN`` if interception chose it for the run, and None if it is not known.
+    """
     noted: Noted = []
     RUNS.noted.append(noted)
     try:

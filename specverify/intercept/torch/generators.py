@@ -38,7 +38,7 @@ from specverify.intercept.recorded_numbers import ROWS
 from specverify.intercept.recorder import Record, Recorder
 from specverify.intercept.refusals import NeedsValue, current
 from specverify.intercept.run import RUNS, is_aside
-from specverify.intercept.streams import Streams
+from specverify.intercept.streams import CHOSEN, Streams
 from specverify.intercept.symbolic.numbers import SymbolicInt
 from specverify.reference import Site
 
@@ -183,10 +183,9 @@ class TorchStreams(Streams):
     def told_apart(self, state: Any) -> Any:
         """Return the part of a generator state that identifies a draw when runs are compared.
 
-        It is the state itself if the program seeded or set the generator; otherwise None, because interception has
-        chosen the state.
+        It is the state itself if the program seeded or set the generator; otherwise ``CHOSEN``.
         """
-        return state if state and state[0] in self._of_set else None
+        return state if not state or state[0] in self._of_set else CHOSEN
 
     def look(self, what: Callable[[], str] = _unanswered) -> None:
         """Raise ``NeedsValue`` if a generator is not in the state in which the last intercepted draw left it.
