@@ -53,10 +53,8 @@ def sentence_of(error: BaseException, otherwise: str | None = None) -> str:
         return f"{message} ({place})" if place else message
     if isinstance(error, ValueError) and "read-only" in message:
         message += ", because it writes into an argument array; copy the array first"
-    place = otherwise
-    if place is None or _foreign_in(error):
-        place = place_of_error(error.__traceback__)
-    told = f"{type(error).__name__}{f': {message}' if message else ''}{f' ({place})' if place else ''}"
+    line = otherwise if otherwise is not None and not _foreign_in(error) else place_of_error(error.__traceback__)
+    told = f"{type(error).__name__}{f': {message}' if message else ''}{f' ({line})' if line else ''}"
     return f"{told}{GIVEN}{given}" if (given := given_when_raised(error)) else told
 
 
