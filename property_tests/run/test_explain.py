@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -10,10 +12,15 @@ from typer.testing import CliRunner
 from reference import ALGORITHMS
 from specverify.checks import CHECKS
 from specverify.cli import app
+from specverify.intercept.refusals import REASONS
 from specverify.mutants import CATEGORIES
+from specverify.promises import PROMISED
 from specverify.run import verify
 from specverify.run.explain import explained, glossary
 from specverify.run.verify import verify_subject
+from specverify.testing.samplers import OF_A_LAW, OF_A_REFERENCE
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def run(*arguments):
@@ -55,6 +62,18 @@ def test_every_check_class_algorithm_and_word_is_explained():
         assert row.summary in explained(row.name)
     for word, text in glossary().items():
         assert explained(word).startswith(f"{word}: {text}")
+
+
+def test_every_check_of_the_tables_and_every_code_of_refusals_is_explained():
+    pages = [(DOCS / f"{page}.md").read_text("utf-8") for page in ("checks", "kernels", "black-boxes")]
+    tables = [table for page in pages for table in re.findall(r"^\| check.*\n(?:\|.*\n)+", page, re.MULTILINE)]
+    first = " ".join(row.split("|")[1] for table in tables for row in table.splitlines())
+    named = set(re.findall(r"`(\w+)`", first))
+    assert {"support_at_rounded_rows", "samples_fit_reference", "values_match"} <= named
+    for name in {*named, *PROMISED, *OF_A_LAW, *OF_A_REFERENCE, "acceptance_fits_law"}:
+        assert explained(name).startswith(f"{name}: a check "), name
+    for code, reason in REASONS.items():
+        assert explained(code) == f"{code}: why a program is refused: {reason.meaning}\nWay out: {reason.way_out}."
 
 
 @pytest.mark.parametrize(

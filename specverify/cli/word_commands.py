@@ -50,9 +50,11 @@ def list_command(
 
 
 def explain_command(
-    words: Annotated[list[str], typer.Argument(metavar="WORD...", help="A check, a bug class, an algorithm, a word")],
+    words: Annotated[
+        list[str], typer.Argument(metavar="WORD...", help="A check, a refusal, a bug class, an algorithm, a word")
+    ],
 ) -> None:
-    """Explain a check, a class of bugs, an algorithm, a planted bug or a word of the field."""
+    """Explain a check, a code of refusals, a class of bugs, an algorithm, a planted bug or a word of the field."""
     from specverify.run.explain import explained
 
     try:
