@@ -211,15 +211,18 @@ std::string cache_answer(const Json& inputs) {
     return "{\"keep\":" + std::to_string(keep) + ",\"unfed\":" + listed(unfed) + "}";
 }
 
-int main(int count, char** arguments) {
-    if (count < 2) return std::fputs("usage: consumer VECTORS [planted]\n", stderr), 2;
-    bool planted = count > 2 && std::string(arguments[2]) == "planted";
+std::string text_of(const std::string& path) {
+    std::ifstream file(path);
+    if (!file) throw std::runtime_error(path + " cannot be read");
+    return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+}
+
+void print_answers(const std::string& folder, bool planted) {
     const std::vector<std::string> flags = {"inverse-cdf", "point-mass-drafts", "exponential-race"};
     std::printf("{\"format\":\"specverify vector results\",\"format_version\":1,\"program\":\"consumer.cpp\",\"answers\":[");
     const char* comma = "";
     for (std::string kind : {"verify_chain", "boundary", "cache_lengths"}) {
-        std::ifstream file(std::string(arguments[1]) + "/" + kind + ".json");
-        std::string source((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+        std::string source = text_of(folder + "/" + kind + ".json");
         Json all = Reader{source}.value();
         for (auto& vector : all.at("vectors").items) {
             std::string flag = vector.at("flags").items[0].text;
@@ -231,4 +234,13 @@ int main(int count, char** arguments) {
         }
     }
     std::printf("]}\n");
+}
+
+int main(int count, char** arguments) {
+    if (count < 2) return std::fputs("usage: consumer VECTORS [planted]\n", stderr), 2;
+    try {
+        print_answers(arguments[1], count > 2 && std::string(arguments[2]) == "planted");
+    } catch (const std::exception& error) {
+        return std::fprintf(stderr, "consumer: %s\n", error.what()), 2;
+    }
 }

@@ -173,9 +173,18 @@ const ANSWERS = {
   "tree/greedy": greedyTree,
 };
 
+function textOf(path) {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    process.stderr.write(`consumer: ${path} cannot be read: ${error.message}\n`);
+    process.exit(2);
+  }
+}
+
 const answers = [];
 for (const kind of new Set(Object.keys(ANSWERS).map((group) => group.split("/")[0]))) {
-  for (const { id, flags, inputs } of JSON.parse(readFileSync(`${folder}/${kind}.json`, "utf8")).vectors) {
+  for (const { id, flags, inputs } of JSON.parse(textOf(`${folder}/${kind}.json`)).vectors) {
     const answer = ANSWERS[`${kind}/${flags[0]}`];
     if (answer) answers.push({ id, answer: answer(inputs) });
   }

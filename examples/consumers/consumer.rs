@@ -268,7 +268,11 @@ fn main() {
     let planted = arguments.get(2).is_some_and(|word| word == "planted");
     let mut lines = String::new();
     for kind in ["verify_chain", "boundary", "warp"] {
-        let source = std::fs::read(format!("{folder}/{kind}.json")).expect("the file of a kind");
+        let path = format!("{folder}/{kind}.json");
+        let source = std::fs::read(&path).unwrap_or_else(|error| {
+            eprintln!("consumer: {path} cannot be read: {error}");
+            std::process::exit(2)
+        });
         let all = Reader { source: &source, place: 0 }.value();
         for vector in all.at("vectors").items() {
             let group = format!("{kind}/{}", vector.at("flags").items()[0].text());
