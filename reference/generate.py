@@ -36,8 +36,8 @@ class Sampled:
 def inverse_cdf(pmf: Pmf, uniform: float) -> int:
     """Return the outcome whose interval of the cumulative pmf contains ``uniform`` in [0, 1).
 
-    An outcome of probability 0 is never returned. Raises ``ValueError`` for a ``uniform`` outside [0, 1), and if no
-    outcome has a positive probability.
+    An outcome of probability 0 is never returned. Raises ``ValueError`` for a ``uniform`` outside [0, 1), for a
+    negative probability or NaN, and if no outcome has a positive probability.
     """
     try:
         inside = 0 <= uniform < 1
@@ -47,11 +47,13 @@ def inverse_cdf(pmf: Pmf, uniform: float) -> int:
         raise argument_error("the uniform", uniform, "a number in [0, 1)")
     if isinstance(pmf, np.ndarray) and pmf.dtype.kind in "fiub" and pmf.ndim == 1:
         cumulative = pmf.cumsum()
+        _check_weights(pmf, valid=pmf.min(initial=0) >= 0)
         if not (len(pmf) and cumulative[-1] > 0):
             raise argument_error("the pmf", pmf.tolist(), "an outcome of positive probability")
         outcome = int(cumulative.searchsorted(uniform * cumulative[-1], side="right"))
         return outcome if outcome < len(pmf) and pmf[outcome] > 0 else int(pmf.nonzero()[0][-1])
     values, total, last = as_row(pmf, "the pmf").tolist(), 0, -1
+    _check_weights(pmf, valid=all(mass >= 0 for mass in values))
     for outcome, mass in enumerate(values):
         if mass > 0:
             total, last = total + mass, outcome
@@ -60,6 +62,11 @@ def inverse_cdf(pmf: Pmf, uniform: float) -> int:
     if last < 0:
         raise argument_error("the pmf", values, "an outcome of positive probability")
     return last
+
+
+def _check_weights(pmf: Pmf, *, valid: bool | np.bool_) -> None:
+    if not valid:
+        raise argument_error("the pmf", np.asarray(pmf).tolist(), "probabilities of at least 0")
 
 
 class Generation(NamedTuple):

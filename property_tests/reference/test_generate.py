@@ -129,6 +129,13 @@ def test_a_pmf_that_sums_to_a_little_under_one_still_answers():
     assert inverse_cdf(row, LAST) == 1
 
 
+@pytest.mark.parametrize("row", [[np.nan, 1.0], [-1.0, 2.0], [1.0, -0.5], [np.nan]])
+@pytest.mark.parametrize("kind", [list, np.array, lambda row: np.array(row, dtype=object)])
+def test_a_row_with_a_negative_entry_or_nan_has_no_outcome(row, kind):
+    with pytest.raises(ValueError, match=r"the pmf is .*, expected probabilities of at least 0"):
+        inverse_cdf(kind(row), 0.5)
+
+
 @pytest.mark.parametrize("row", [Q, Q.astype(np.float64)])
 def test_frequencies_approach_the_pmf(row):
     draws = Sampled(11)
