@@ -84,7 +84,7 @@ def test_a_length_rule_that_is_missing_at_some_options_is_not_replaced_at_those(
         (("nasd", 2, -1), "gamma >= 0"),
         (("nasd", 2, 1, "truth"), "no statement 'truth'"),
         (("nasd", 2, 1, "declared"), "declares no biased law"),
-        (("coupling", 2, 1), "no decoder"),
+        (("coupling", 2, 1), "no statement 'law', expected one of residual, optimal, price, scalar-q$"),
         (("rsd", 2, 1, "stopping"), "no length rule"),
         (("draft-and-verify", 2, 1, "stopping"), "no length rule"),
     ],
@@ -95,6 +95,17 @@ def test_a_question_that_makes_no_sense_is_refused_in_one_sentence(arguments, me
 
 
 # Proofs that are kept
+
+
+def test_a_cache_that_cannot_be_used_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=r"^the cache '.*file/folder' cannot be used: not a directory$"):
+        proof.prove("coupling", 2, 1, "residual", cache=tmp_path / "file" / "folder")
+    proof.prove("coupling", 2, 1, "residual", cache=tmp_path)
+    (entry,) = tmp_path.glob("*.json")
+    entry.write_text("{", "utf-8")
+    with pytest.raises(ValueError, match=f"^the proof '.*{entry.name}' of the cache cannot be read, expected it whole"):
+        proof.prove("coupling", 2, 1, "residual", cache=tmp_path)
 
 
 def test_a_proof_is_kept_until_a_source_changes(tmp_path, monkeypatch):
@@ -117,7 +128,7 @@ def test_a_proof_is_kept_until_a_source_changes(tmp_path, monkeypatch):
         (("speculative-sampling",), 0, "proved: law of speculative-sampling, V = 2, gamma = 1"),
         (("resample-from-target",), 1, "after (0,): p = (1/2, 1/2)   q = (0, 1)"),
         (("speculative-sampling", "--what", "dropping"), 1, "drop the last of (0, 1): yes"),
-        (("speculative-sampling", "--timeout", "0"), 3, "unknown: law"),
+        (("speculative-sampling", "--timeout", "0.001"), 3, "unknown: law"),
     ],
 )
 def test_the_command_prints_the_proof_and_its_exit_status_says_it(arguments, status, said):

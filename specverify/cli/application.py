@@ -101,9 +101,7 @@ def prove(
     what: Annotated[str, typer.Option(help="The statement: law, joint, acceptance, stopping, greedy ...")] = "law",
     timeout: Annotated[
         float,
-        option(
-            "Time limit in seconds; after it the result is unknown.", "--timeout", check_seconds, "the time limit", 0.0
-        ),
+        option("Time limit in seconds; after it the result is unknown.", "--timeout", check_seconds),
     ] = 300.0,
     cache: Annotated[
         Path | None, option("A folder of proofs to look in first, and to add to.", "--cache", check_folder, "--cache")
@@ -135,10 +133,17 @@ def prove(
 def check_certificate_command(
     file: Annotated[Path, typer.Argument(help="What prove or verify --certificate FILE wrote.")],
     tables: Annotated[
-        int, option("Random tables per place to run the algorithm on.", "--tables", check_count, "the tables", 0)
-    ] = 50,
+        int | None,
+        option(
+            "Of a proof: random tables per place to run the algorithm on, 50 if omitted.",
+            "--tables",
+            check_count,
+            "the number of tables",
+            0,
+        ),
+    ] = None,
     replay: Annotated[
-        bool, typer.Option("--replay", help="Run the subject of enumerations on numbers of the listed paths.")
+        bool, typer.Option("--replay", help="Of enumerations: run the subject on numbers of the listed paths.")
     ] = False,
 ) -> None:
     """Check a certificate by exact arithmetic; for that of a proof, compare it with runs of its algorithm, too."""

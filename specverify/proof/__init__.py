@@ -140,5 +140,6 @@ def _attempt(
     if what == "declared" and rule.declared_law is None:
         raise ValueError(f"{rule.name} declares no biased law, expected a row with a declared bias")
     if name == COUPLING and what != "residual":
-        raise ValueError(f"the coupling is no decoder, expected an algorithm for {what!r}, or residual, optimal ...")
+        known = ", ".join(("residual", *LINEAR))
+        raise ValueError(f"the coupling is no decoder, so it has no statement {what!r}, expected one of {known}")
     return ProofSearch(STATEMENTS[what], rule, vocabulary, gamma, seconds, progress).run(what)

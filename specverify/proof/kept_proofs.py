@@ -11,6 +11,7 @@ from typing import Any
 
 import specverify
 from specverify import reference
+from specverify.base.files import reason_of
 from specverify.proof.result import Proof, ProofStatus
 from specverify.proof.solver import z3
 from specverify.proof.symbolic_tables import Model
@@ -21,12 +22,19 @@ def kept_proof(folder: Path, asked: Mapping[str, Any], prove: Callable[[], Proof
 
     ``asked`` has the arguments of the proof, by name. An entry of ``folder``, the cache, is valid for the same
     arguments, the same version of z3 and the same source files of ``specverify`` and ``reference``. UNKNOWN is not
-    cached, because it depends on the time limit.
+    cached, because it depends on the time limit. Raises ``ValueError`` if the folder or an entry cannot be used.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{_key(asked)}.json"
-    if file.exists():
-        return _read(json.loads(file.read_text("utf-8")))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if file.exists():
+            return _read(json.loads(file.read_text("utf-8")))
+    except OSError as error:
+        raise ValueError(f"the cache {str(folder)!r} cannot be used: {reason_of(error)}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(
+            f"the proof {str(file)!r} of the cache cannot be read, expected it whole or removed"
+        ) from error
     result = prove()
     if result.status is not ProofStatus.UNKNOWN:
         file.write_text(json.dumps(_written(result), indent=1), "utf-8")
