@@ -350,6 +350,19 @@ def test_the_commands_write_and_check(folder):
     assert accepted.exit_code == 0
     assert accepted.output.startswith("accepted: for every target and draft over 2 tokens")
     data = json.loads(file.read_text("utf-8"))
+    replayed = runner.invoke(app, ["check-certificate", str(file), "--replay"])
+    assert replayed.exit_code == 2
+    assert "the certificate is that of a proof, and only those of enumerations are replayed" in replayed.output
+    for changed, said in (
+        ({"any_length": None}, "any_length is None, expected a value of type bool"),
+        ({"vocabulary": "2"}, "vocabulary is 2, expected a value of type int"),
+        ({"options": None}, "options is None, expected a value of type dict"),
+    ):
+        file.write_text(json.dumps({**data, **changed}), "utf-8")
+        assert runner.invoke(app, ["check-certificate", str(file)]).output == f"refused: {said}\n"
+    file.write_text(json.dumps({name: value for name, value in data.items() if name != "places"}), "utf-8")
+    damaged = runner.invoke(app, ["check-certificate", str(file)])
+    assert damaged.output == "refused: the certificate is incomplete or malformed: a part has no 'places'\n"
     other_token(data, random.Random(0))
     file.write_text(json.dumps(data), "utf-8")
     refused = runner.invoke(app, ["check-certificate", str(file)])

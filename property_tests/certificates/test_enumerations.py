@@ -411,6 +411,17 @@ def test_a_verifier_is_run_again_on_the_numbers_of_its_paths(tmp_path):
     assert check_certificate(file, replayed=True).figures["replays"] >= 2
 
 
+def test_the_head_of_a_file_is_checked(tmp_path):
+    file = certified(tmp_path, verifier_subject(verify, "v"))
+    with pytest.raises(ValueError, match="only proofs are compared with runs on tables"):
+        check_certificate(file, 5)
+    data = json.loads(file.read_text("utf-8"))
+    for name, wanted in (("subject", "str"), ("certificates", "list")):
+        file.write_text(json.dumps({**data, name: None}), "utf-8")
+        with pytest.raises(CertificateRefused, match=f"^{name} is None, expected a value of type {wanted}$"):
+            check_certificate(file)
+
+
 @pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("name", ["of_random", "wrong", "with_a_shuffle"])
 def test_other_verifiers_are_run_again(name, tmp_path):

@@ -20,6 +20,18 @@ RANDOM_TABLES = 50
 """Number of random tables per position on which the algorithm's result is compared with the tree's."""
 LONGEST_TEXT = 3
 """A round without a draft model is run after every text of up to this many tokens."""
+OF_PROOF: Mapping[str, type] = {
+    "algorithm": str,
+    "options": dict,
+    "any_length": bool,
+    "what": str,
+    "vocabulary": int,
+    "gamma": int,
+    "verdict": str,
+}
+"""Key in the head of the certificate of a proof -> type of its value."""
+OF_ENUMERATIONS: Mapping[str, type] = {"subject": str, "certificates": list}
+"""Key in the head of a file of certificates of enumerations -> type of its value."""
 BEYOND: Mapping[str, int] = {"law": 0, "stopping": 0, "joint": 2}
 """Statement -> number of tokens beyond gamma + 1 at the longest position."""
 
@@ -34,7 +46,7 @@ class Checked(NamedTuple):
     figures: Mapping[str, int]
 
 
-def check_certificate(file: Path, tables: int = RANDOM_TABLES, *, replayed: bool = False) -> Checked:
+def check_certificate(file: Path, tables: int | None = None, *, replayed: bool = False) -> Checked:
     """Check the certificate in ``file`` and return its statement with the counts of what was checked.
 
     A proof is accepted if its tree is complete, if the paths of every tree add up to the target's law for all p and q,
@@ -42,7 +54,8 @@ def check_certificate(file: Path, tables: int = RANDOM_TABLES, *, replayed: bool
 
     Args:
         file: The file written by ``specverify prove`` or ``specverify verify`` with ``--certificate FILE``.
-        tables: For a proof: how many tables of p and q the algorithm is run on at each place; 0: none.
+        tables: For a proof: how many tables of p and q the algorithm is run on at each place; 0: none, None:
+            ``RANDOM_TABLES``.
         replayed: For an enumeration: also run the program under test on the random numbers that the file lists for some
             paths.
 
@@ -52,23 +65,39 @@ def check_certificate(file: Path, tables: int = RANDOM_TABLES, *, replayed: bool
     Raises:
         CertificateRefused: A step is wrong; the message names the place.
         NothingToReplay: With ``replayed``, and the file lists no path.
-        ValueError: ``file`` is no certificate.
+        ValueError: ``file`` is no certificate, or one of the other kind than ``tables`` or ``replayed`` are for.
     """
     try:
         data = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise ValueError(f"{file} cannot be read as a certificate: {error}") from error
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise ValueError(f"the certificate {str(file)!r} cannot be read: {reason}") from error
     if not isinstance(data, dict) or data.get("format") not in {FORMAT, ENUMERATION}:
         raise ValueError(f"{file} is no certificate, expected JSON with the format {FORMAT!r} or {ENUMERATION!r}")
+    of_proof = data["format"] == FORMAT
+    if of_proof and replayed:
+        raise ValueError("the certificate is that of a proof, and only those of enumerations are replayed")
+    if not of_proof and tables is not None:
+        raise ValueError("the certificate is that of enumerations, and only proofs are compared with runs on tables")
     try:
-        if data["format"] == ENUMERATION:
+        _check_types(data, OF_PROOF if of_proof else OF_ENUMERATIONS)
+        if not of_proof:
             statement, figures = check_enumerations(data)
             runs = {"replays": replay(data)} if replayed else {}
             return Checked(statement, {**figures, **runs})
-        return _check(data, tables)
-    except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError, AttributeError, RecursionError) as error:
+        return _check(data, RANDOM_TABLES if tables is None else tables)
+    except KeyError as error:
+        raise CertificateRefused(f"the certificate is incomplete or malformed: a part has no {error}") from error
+    except (IndexError, TypeError, ValueError, ZeroDivisionError, AttributeError, RecursionError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise CertificateRefused(f"the certificate is incomplete or malformed ({reason})") from error
+
+
+def _check_types(data: Mapping[str, Any], types: Mapping[str, type]) -> None:
+    for name, wanted in types.items():
+        value = data[name]
+        fault = not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))
+        require(fault, f"{name} is {str(value)[:60]}, expected a value of type {wanted.__name__}")
 
 
 def _check(data: Mapping[str, Any], random_tables: int) -> Checked:
