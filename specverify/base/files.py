@@ -44,6 +44,6 @@ def check_folder(folder: Path, name: str) -> None:
         raise ValueError(f"{name} {str(folder)!r} cannot be written: {str(there)!r} is not writable")
 
 
-def reason_of(error: OSError | ValueError) -> str:
-    """Return in words why a file could not be written, such as "permission denied"."""
+def reason_of(error: Exception) -> str:
+    """Return in words why a file could not be read or written, such as "permission denied"."""
     return (getattr(error, "strerror", None) or str(error)).lower()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from specverify.base.files import check_writable
+from specverify.base.files import check_writable, reason_of
 from specverify.cli.options import checked, file_option, stop, write_report
 
 if TYPE_CHECKING:
@@ -66,6 +66,6 @@ def _said(run: Path) -> RunSaid:
     try:
         return said_of_campaign(run) if is_campaign(run) else said_of(run.read_text("utf-8"), repr(str(run)))
     except (OSError, UnicodeDecodeError) as error:
-        stop(f"the run {str(run)!r} cannot be read: {error}")
+        stop(f"the run {str(run)!r} cannot be read: {reason_of(error)}")
     except ValueError as error:
         stop(str(error))

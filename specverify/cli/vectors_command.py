@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from specverify.base.files import check_folder
+from specverify.base.files import check_folder, reason_of
 from specverify.cli.options import (
     HOLDS,
     REFUTED,
@@ -61,7 +61,7 @@ def export_command(
     try:
         written = export(folder)
     except OSError as error:
-        stop(f"the folder {str(folder)!r} cannot be written: {error}")
+        stop(f"the folder {str(folder)!r} cannot be written: {reason_of(error)}")
     say(console, f"{len(all_vectors())} vectors in {len(written)} files of {folder}")
 
 
@@ -98,7 +98,7 @@ def _results(file: Path) -> Results:
     try:
         return results_of(file.read_text("utf-8"), repr(str(file)), all_vectors())
     except (OSError, UnicodeDecodeError) as error:
-        stop(f"the results {str(file)!r} cannot be read: {error}")
+        stop(f"the results {str(file)!r} cannot be read: {reason_of(error)}")
     except ValueError as error:
         stop(str(error))
 

@@ -28,6 +28,8 @@ def list_command(
     from specverify.run.listing import everything, line_of, numbers, rows_of
 
     if markdown is not None:
+        if kind is not None or as_json:
+            stop("--markdown writes the page of all algorithms, expected no kind, no word and no --json")
         from specverify.report.systems import systems_markdown
 
         write_report(markdown, systems_markdown(), "the file of --markdown")

@@ -26,6 +26,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from specverify.base.arguments import is_token, shown
+from specverify.base.files import reason_of
 from specverify.foreign.lines import Limits, answering
 from specverify.laws.known_law import OTHERS
 from specverify.reference import Tokens
@@ -225,7 +226,7 @@ def law_of_file(file: Path) -> Any:
     try:
         result = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"the law {str(file)!r} cannot be read: {error}") from None
+        raise ValueError(f"the law {str(file)!r} cannot be read: {reason_of(error)}") from None
     if isinstance(result, list) and all(isinstance(item, (int, float)) for item in result):
         return result
     if isinstance(result, dict):

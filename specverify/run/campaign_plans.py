@@ -33,6 +33,7 @@ from specverify.base.arguments import (
     is_token,
     nearest,
 )
+from specverify.base.files import reason_of
 from specverify.foreign.lines import Limits
 from specverify.laws.known_law import known_law
 from specverify.run.black_boxes import SampleRequest, is_server, law_of_file
@@ -92,7 +93,7 @@ def campaign_of(file: Path) -> Campaign:
     try:
         given = tomllib.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise ValueError(f"the plan {str(file)!r} cannot be read: {error}") from None
+        raise ValueError(f"the plan {str(file)!r} cannot be read: {reason_of(error)}") from None
     subjects = given.pop("subject", None)
     if not isinstance(subjects, list) or not subjects or not all(isinstance(item, dict) for item in subjects):
         raise ValueError(f"the plan {str(file)!r} names nothing to sample, expected at least one [[subject]]")

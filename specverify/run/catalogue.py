@@ -38,7 +38,17 @@ def find_subject(name: str) -> Subject:
     if name in _loaders():
         return _loaders()[name]()
     if is_external(name) and name.lower() not in _loaders():
-        return external_subject(name)
+        try:
+            return external_subject(name)
+        except UnusableSubject as error:
+            if not isinstance(error.__cause__, ModuleNotFoundError) or error.__cause__.name != _prefix(name):
+                raise
+            near = difflib.get_close_matches(
+                _prefix(name), ("reference", "mutant", *found_engines().engines), 1, SIMILAR
+            )
+            if not near:
+                raise
+            raise UnusableSubject(f"{error}, did you mean {near[0]}:{name.partition(':')[2]}?") from error.__cause__
     engine = engine_called(name)
     if engine is not None and name in {*engine_subjects(), *_expanded(_table_of(name))}:
         return _loaded(engine, name)

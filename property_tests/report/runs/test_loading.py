@@ -15,6 +15,11 @@ from specverify.report.runs.loading import said_of
         ("{}", "is JSON that no run wrote"),
         ('{"verdicts": [], "rows": []}', "is JSON that no run wrote"),
         ('{"verdicts": [{}], "alarm": 1, "seed": 0}', "has verdicts that no run wrote"),
+        ('{"verdicts": {}, "alarm": 1, "seed": 0}', r"has verdicts that no run wrote \(verdicts is of type dict"),
+        (
+            '{"verdicts": [{"counterexample": null, "subject": 3}], "alarm": 1, "seed": 0}',
+            r"has .* \(subject is 3, exp",
+        ),
         ('{"rows": 3}', "has rows that no run wrote"),
         ('{"mutants": [{"name": "a"}]}', "has mutants that no run wrote"),
     ],

@@ -13,8 +13,10 @@ from specverify.report.runs.said import RunSaid, SubjectSaid
 def said_of_verdicts(data: Mapping[str, Any]) -> RunSaid:
     """Return the run that ``data``, the JSON data of ``specverify verify``, ``sample`` or ``campaign``, records.
 
-    Raises ``LookupError`` for other JSON.
+    Raises ``LookupError``, ``TypeError`` or ``ValueError`` for other JSON.
     """
+    if not isinstance(data["verdicts"], list):
+        raise TypeError(f"verdicts is of type {type(data['verdicts']).__name__}, expected a list")
     verdicts = [_verdict(item) for item in data["verdicts"]]
     facts = {"false-alarm budget of the run": f"{data['alarm']:g}", "seed": str(data["seed"])}
     return RunSaid("verdicts", said_by_subject(verdicts), facts, **made(data))
@@ -47,11 +49,14 @@ def made(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _verdict(item: Mapping[str, Any]) -> Verdict:
     example = item["counterexample"]
+    for name in ("subject", "check", "statement"):
+        if not isinstance(item[name], str):
+            raise TypeError(f"{name} is {item[name]!r}, expected a text")
     return Verdict(
-        str(item["subject"]),
-        str(item["check"]),
+        item["subject"],
+        item["check"],
         Status(item["status"]),
-        str(item["statement"]),
+        item["statement"],
         None if item["claim"] is None else str(item["claim"]),
         None if item["evidence"] is None else Evidence(item["evidence"]),
         None if example is None else _counterexample(example),
