@@ -132,7 +132,7 @@ def test_the_comparisons_of_one_uniform_are_one_interval():
         ("", "is no JSON (Expecting value"),
         ('{"verdicts": [{"sub', "is no JSON (Unterminated string"),
         ('{"passed": 3}', "is JSON that no run wrote, expected what verify"),
-        ('{"verdicts": 3}', "has verdicts that no run wrote ('int' object is not iterable), expected"),
+        ('{"verdicts": 3}', "has verdicts that no run wrote (verdicts is of type int, expected a list), expected"),
         (
             json.dumps({"verdicts": [{"subject": "a"}]}),
             "has verdicts that no run wrote (no 'counterexample'), expected",

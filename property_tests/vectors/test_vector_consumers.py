@@ -92,11 +92,6 @@ def test_a_consumer_is_right_and_with_its_bug_refused(consumer, tmp_path):
     wrong = graded(command, tmp_path, "planted")(*consumer.groups)
     assert wrong.exit_code == REFUTED
     assert consumer.planted_in in wrong.output
-
-
-@pytest.mark.thorough(keep=1)
-@pytest.mark.parametrize("consumer", CONSUMERS, ids=lambda consumer: consumer.file)
-def test_a_folder_without_vectors_is_named_in_one_sentence(consumer, tmp_path):
-    done = subprocess.run([*built(consumer, tmp_path), "nowhere"], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, "nowhere"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert re.fullmatch(r"consumer: nowhere/verify_chain.json cannot be read.*\n", done.stderr)
