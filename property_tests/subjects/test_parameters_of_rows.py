@@ -52,6 +52,18 @@ def of_row(place):
     return verify
 
 
+def with_soft_bonus(target_logits, draft_logits, draft_tokens, lengths, temperatures):
+    """Verify rows of several lengths; a bonus token after as many drafts as fit is drawn at temperature 1 if greedy."""
+    rows = []
+    for i, drafts in enumerate(draft_tokens.tolist()):
+        certain, own = target_logits[i].copy(), float(temperatures[i])
+        if own == 0:  # at temperature 1 the other rows are as certain as at 0
+            certain[:-1] *= 1000
+        arguments = certain, 1000 * draft_logits[i] if own == 0 else draft_logits[i], drafts[: lengths[i]]
+        rows.append(one_row(*arguments, own or 1.0, len(certain[0])))
+    return rows
+
+
 def singular(target_logits, draft_logits, draft_tokens, temperature):
     """Verify rows of equal length whose temperatures have the name of a number."""
     rows = zip(target_logits, draft_logits, draft_tokens.tolist(), temperature, strict=True)
@@ -81,6 +93,14 @@ def test_each_row_has_its_own_parameters(verify, form):
 def test_parameters_of_another_row_are_refuted(place):
     with pytest.raises(SpeculationRefuted, match="with other sampling parameters"):
         check_verifier(of_row(place), **EXAMINED)
+
+
+@pytest.mark.usefixtures("unexplained")
+def test_a_greedy_row_with_all_drafts_accepted_has_a_greedy_bonus_token():
+    options = {**EXAMINED, "checks": ["rows_are_independent"]}
+    check_verifier(of_row(lambda i, _: i), **options)
+    with pytest.raises(SpeculationRefuted, match=r"alone they are off by \S+, 0\.399836 and"):
+        check_verifier(with_soft_bonus, **options)
 
 
 def test_numbers_are_passed_to_a_verifier_that_runs_on_numbers_alone():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.laws.deep_scenarios import AFTER_REJECTIONS, QUICK_SCENARIOS
+from specverify.laws.deep_scenarios import AFTER_REJECTIONS, HISTORIES, QUICK_OF_ENGINES, QUICK_SCENARIOS
 from specverify.laws.engine_scenarios import CERTAIN_SCENARIOS, SCENARIOS
 from test_support.subjects.engine_laws import law_verdict
 
@@ -60,6 +60,47 @@ def status_of(wrong_after: int, scenarios: Iterable[Any]) -> Status:
 def test_a_round_after_rejected_ones_is_examined(wrong_after: int, expected: Status) -> None:
     assert status_of(wrong_after, [AFTER_REJECTIONS]) is expected
     assert AFTER_REJECTIONS in QUICK_SCENARIOS
+
+
+def pausing_engine(paused_after: int) -> Callable[[Any], Any]:
+    """Return a factory of engines of one draft, with a round without drafts after ``paused_after`` rejections in a row.
+
+    The token of this round is the argmax of p.
+    """
+
+    def make(scenario: Any) -> Any:
+        def decode(prompt: tuple[int, ...]) -> list[int]:
+            text, failed = tuple(prompt), 0
+            while (left := len(prompt) + scenario.horizon - len(text)) > 0:
+                p = scenario.target(text)
+                if failed == paused_after:
+                    text, failed = (*text, int(np.argmax(p))), 0
+                    continue
+                q = scenario.draft(text)
+                draft = int(RNG.choice(len(q), p=q)) if left > 1 else None
+                if draft is None or RNG.random() * q[draft] >= p[draft]:
+                    rest = p if draft is None else np.maximum(p - q, 0)
+                    text, failed = (*text, int(RNG.choice(len(rest), p=rest / rest.sum()))), failed + 1
+                else:
+                    p = scenario.target((*text, draft))
+                    text, failed = (*text, draft, int(RNG.choice(len(p), p=p))), 0
+            return list(text[len(prompt) :])
+
+        return decode
+
+    return make
+
+
+@pytest.mark.usefixtures("unexplained")
+@pytest.mark.parametrize(
+    ("scenario", "paused_after", "expected"),
+    [(0, 3, Status.REFUTED), (0, NEVER, Status.HOLDS), (1, 6, Status.REFUTED), (1, NEVER, Status.HOLDS)],
+)
+def test_a_round_without_drafts_after_rejections_is_examined(
+    scenario: int, paused_after: int, expected: Status
+) -> None:
+    assert law_verdict(pausing_engine(paused_after), [HISTORIES[scenario]]).status is expected
+    assert HISTORIES[0] in QUICK_OF_ENGINES
 
 
 @pytest.mark.thorough

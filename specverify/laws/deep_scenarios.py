@@ -172,6 +172,10 @@ tokens follow it: they are wrong if the engine has kept another path in its cach
 AFTER_REJECTIONS: Final = Scenario(planned(("ddddoaa",)), 4, (1,), 7, seed=4)
 """A scenario in which the first draft of four rounds is rejected, and the next draft is random. It shows what an engine
 does wrong after it has lowered its number of drafts, or its measure of acceptance, round by round."""
+HISTORIES: Final = tuple(Scenario(planned(("s" * many + "ooa",)), 4, (1,), many + 3, seed=4) for many in (4, 7))
+"""Scenarios with a certain text whose first drafts are random, before two open rows: so all sequences of accepted and
+rejected drafts come before these. They show what an engine does wrong that changes its way of drafting, or stops to
+draft, after some sequence."""
 _LONG_PROMPT: Final = tuple(place * place * place // 7 % 2 for place in range(66))
 BEHIND_A_WINDOW: Final = Scenario(open_after(66, 67, 68), 2, _LONG_PROMPT, 3, seed=36)
 """A scenario with random drafts after a prompt longer than most windows, such as the last 64 tokens that a penalty
@@ -214,7 +218,16 @@ QUICK_SCENARIOS: Final = frozenset(
 )
 """Scenarios in which every quick run compares the laws. Each shows faults that no other small scenario shows."""
 QUICK_OF_ENGINES: Final = frozenset(
-    (BEHIND_A_WINDOW, LATE_ROWS, AFTER_MANY_REJECTIONS, AFTER_MANY_DRAFTS[0], LARGE_TOKENS, ONE_TOKEN, NEW_TOKENS)
+    (
+        HISTORIES[0],
+        BEHIND_A_WINDOW,
+        LATE_ROWS,
+        AFTER_MANY_REJECTIONS,
+        AFTER_MANY_DRAFTS[0],
+        LARGE_TOKENS,
+        ONE_TOKEN,
+        NEW_TOKENS,
+    )
 )
 """Further scenarios in which every quick run compares the laws of an engine."""
 LONG_SCENARIOS: Final = (
@@ -227,6 +240,7 @@ LONG_SCENARIOS: Final = (
     ),
     *AFTER_A_BONUS,
     AFTER_REJECTIONS,
+    *HISTORIES,
     *RANKED,
     BEHIND_A_WINDOW,
     LATE_ROWS,

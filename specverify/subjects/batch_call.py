@@ -67,6 +67,11 @@ class Arguments(NamedTuple):
     of_each_row: bool = False
     """Whether the sampling parameters are arrays ``[B]``, with one element for each row of the batch."""
 
+    def may_be_greedy(self, vocabulary: int) -> bool:
+        """Return whether another row of the batch may have temperature 0, for ``vocabulary`` tokens."""
+        given = self.parameters(vocabulary, 0.0) if self.of_each_row else {}
+        return any(NAMED[name] == "temperature" and value == 0 for name, value in given.items())
+
     def in_common(self, vocabulary: int) -> Mapping[str, float]:
         """Return the sampling parameters that all rows have in common, by name, for ``vocabulary`` tokens."""
         return {} if self.of_each_row else self.parameters(vocabulary)
@@ -210,11 +215,12 @@ class CertainRow(NamedTuple):
         return self.emitted if text == self.row.drafts == self.emitted[:-1] else text
 
 
-def certain_row(count: int, accepted: int, vocabulary: int, first: int) -> CertainRow:
+def certain_row(count: int, accepted: int, vocabulary: int, first: int, *, greedy: bool = False) -> CertainRow:
     """Return a row of which the first ``accepted`` of ``count`` drafts are accepted, and the next one is rejected.
 
     The last emitted token has one possible value too. The row emits the tokens ``first``, ``first`` + 1, ... modulo
-    ``vocabulary``, so rows with different ``first`` emit different tokens.
+    ``vocabulary``, so rows with different ``first`` emit different tokens. If it is ``greedy``, it has temperature 0
+    and rows in which every token is possible at another temperature.
     """
     one_hot = np.eye(vocabulary)
     wanted = [(first + place) % vocabulary for place in range(count + 1)]
@@ -224,7 +230,14 @@ def certain_row(count: int, accepted: int, vocabulary: int, first: int) -> Certa
         for place, draft in enumerate(drafts)
     ]
     row = BatchRow(one_hot[wanted], _stacked(q, vocabulary), tuple(drafts), temperature=0.5)
+    if greedy:
+        row = row._replace(p=_softened(one_hot[wanted]), q=_softened(one_hot[drafts]), temperature=0.0)
     return CertainRow(row, tuple(wanted[: accepted + 1]))
+
+
+def _softened(one_hot: Any) -> Any:
+    """Return one-hot pmfs ``[number, vocabulary]`` mixed in halves with the uniform pmf."""
+    return (one_hot + 1 / one_hot.shape[1]) / 2
 
 
 def _point_masses(vocabulary: int) -> Any:

@@ -105,9 +105,13 @@ def certain_batches(verify: BareVerifier, arguments: Arguments, gamma: int) -> t
 def _of_certain_rows(verify: BareVerifier, arguments: Arguments, outcomes: Sequence[tuple[int, int]]) -> EngineProgram:
     """Return a program that verifies one row for each of ``outcomes`` in one call; all its rows have certain outcomes.
 
-    An outcome is (number of drafts, number of accepted drafts). ``arguments`` describes the arguments of ``verify``.
+    An outcome is (number of drafts, number of accepted drafts). ``arguments`` describes the arguments of ``verify``. If
+    rows may differ in temperature, the second row is greedy.
     """
-    rows = [certain_row(*outcome, CERTAIN_TOKENS, first) for first, outcome in enumerate(outcomes)]
+    greedy = 1 if arguments.may_be_greedy(CERTAIN_TOKENS) else None
+    rows = [
+        certain_row(*outcome, CERTAIN_TOKENS, first, greedy=first == greedy) for first, outcome in enumerate(outcomes)
+    ]
     batch = [_given_as(arguments, each.row) for each in rows]
 
     @contextmanager

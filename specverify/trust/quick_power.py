@@ -403,7 +403,7 @@ tokens may take fewer runs, in proportion, and is skipped if it seems to need mo
 range, 100 paths of an engine are examined at each end. If no case of the list can be enumerated for a subject, other
 cases are tried until one can.
 
-The law of the text is also compared in twenty scenarios (`QUICK_SCENARIOS`) and, for engines, in seven more
+The law of the text is also compared in twenty scenarios (`QUICK_SCENARIOS`) and, for engines, in eight more
 (`QUICK_OF_ENGINES`), in some batches and in some texts with an end that no list contains. An engine that draws little
 or nothing decodes in many more pairs of models, alone and in batches, where it has few paths. For verifiers the law is
 also compared in a round of their largest number of drafts, the last of which are random. For engines, one more case is
