@@ -58,6 +58,12 @@ def test_one_item_a_subject_and_check_is_found_by_k(run):
     assert result.shows("1/4 tests collected*")
 
 
+def test_a_test_that_does_not_call_its_check_fails(run):
+    result = run(f"{MODULE}\n{SUBJECTS}\ndef test_it(check):\n    pass\n", "-k", "right")
+    assert result.outcomes == dict(failed=2, deselected=2)
+    assert "the test did not call its check, so nothing was examined" in result.out
+
+
 def test_a_failure_is_the_counterexample_alone_and_the_summary_counts(run):
     result = run(TEST)
     assert result.outcomes == dict(passed=2, failed=2)

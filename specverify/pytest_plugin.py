@@ -93,9 +93,10 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     if "specverify.testing.judged" not in sys.modules:
         yield
         return
-    from specverify.testing.judged import SpeculationUndecided, heard, offered  # noqa: PLC0415 - it is imported
+    from specverify.testing.judged import SpeculationUndecided, asked, heard, offered  # noqa: PLC0415 - it is imported
 
     result: list[Verdict] = []
+    called: list[str] = []
     budget, before = item.config.getoption("--specverify-budget"), item.config.stash.get(spent, 0.0)
     if budget is not None and before >= budget and _check_of(item) is not None:
         raise SpeculationUndecided(f"not run: the {budget:g} s of --specverify-budget were over")
@@ -103,11 +104,15 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     if shares in item.config.stash:
         more["alarm"] = item.config.stash[shares]
     tokens, started = (heard.set(result.append), offered.set(more)), time.perf_counter()
+    asking = asked.set(called.append)
     try:
         yield
+        if not called and _check_of(item) is not None:
+            raise SpeculationUndecided("the test did not call its check, so nothing was examined")
     finally:
         heard.reset(tokens[0])
         offered.reset(tokens[1])
+        asked.reset(asking)
         if result:
             item.config.stash[spent] = before + time.perf_counter() - started
             item.user_properties.append((PROPERTY, [_row(verdict) for verdict in result]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -55,6 +56,23 @@ def test_an_interrupted_command_says_so_in_one_line(tmp_path, arguments):
     assert (printed, errors, process.returncode) == ("", "specverify: interrupted\n", 130)
 
 
+def test_an_interrupted_run_reports_the_checks_that_it_did_not_reach(tmp_path):
+    (tmp_path / "slow.py").write_text(
+        f"def verify(p, q, draft_tokens):{SLOW.replace(chr(10), chr(10) + '    ')}", "utf-8"
+    )
+    with started(tmp_path, "verify", "slow:verify", "--quick", "--json", "part.json") as process:
+        while not (tmp_path / "begun").exists():
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=50)
+    verdicts = json.loads((tmp_path / "part.json").read_text("utf-8"))["verdicts"]
+    assert f"specverify: interrupted, {len(verdicts)} of the checks have no verdict" in errors
+    assert {verdict["status"] for verdict in verdicts} == {"unknown"}
+    assert {verdict["statement"] for verdict in verdicts} == {"not reached: the run was interrupted"}
+    assert process.returncode == 3
+
+
 @pytest.mark.parametrize("arguments", [("list", "algorithms"), ("--version",)])
 def test_a_reader_that_ends_is_no_unusable_call(tmp_path, arguments):
     with started(tmp_path, *arguments) as process:
@@ -65,6 +83,7 @@ def test_a_reader_that_ends_is_no_unusable_call(tmp_path, arguments):
 
 def test_processes_that_import_ignore_an_interrupt_of_the_group():
     program = """
+import json
 import os
 import signal
 from multiprocessing import forkserver

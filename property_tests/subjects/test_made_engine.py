@@ -203,12 +203,31 @@ def test_an_engine_that_never_ends_its_text_is_stopped_at_a_long_text():
         ((lambda: [0],), "what makes the engine takes"),
         ((lambda scenario: 3,), r"it made 3, expected a call that decodes"),
         ((lambda scenario: None,), r"it made None, expected a call that decodes"),
+        ((lambda scenario: (print, print, print),), r"it made \(<built-in function print>, .*, expected a call that"),
     ],
-    ids=["no scenario", "no engine", "nothing"],
+    ids=["no scenario", "no engine", "nothing", "three calls"],
 )
 def test_what_makes_no_engine_is_said_in_a_sentence(arguments, said):
     with pytest.raises(Exception, match=said):
         check_engine(*arguments)
+
+
+def test_an_error_of_an_engine_is_told_with_its_case():
+    def make(scenario):
+        def decode(prompts):
+            if len(prompts) > 1:
+                raise IndexError("no second row")
+            text = tuple(prompts[0])
+            while len(text) < len(prompts[0]) + scenario.horizon:
+                row = scenario.target(text)
+                text = (*text, int(np.random.default_rng().choice(len(row), p=row)))
+            return [text[len(prompts[0]) :]]
+
+        return Made(decode, batched=True)
+
+    said = r"IndexError: no second row \(test_made_engine.py:\d+\), in setting \S+ beside "
+    with pytest.raises(UnusableSubject, match=said):
+        check_engine(make, quick=True, checks=["law_is_target"])
 
 
 def test_an_observer_is_told_token_ids_and_whole_numbers():

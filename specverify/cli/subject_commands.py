@@ -107,6 +107,7 @@ def verify_command(
                 if mine:
                     print_subject(console, subject.name, _summary(subject), mine, every=bool(check))
                 verdicts += mine
+    reported = [*verdicts, *_unreached(waiting, checks, verdicts)] if interrupted else verdicts
     print_failures(console, verdicts)
     print_summary(console, verdicts, alarm, tests, seed)
     for file in workers.printed:
@@ -114,16 +115,28 @@ def verify_command(
     if certificate is not None and not interrupted:
         _certify(names[0], certificate)
     if json_file is not None:
-        write_report(json_file, json.dumps(as_data(verdicts, alarm, seed, made()), indent=2), "the file of --json")
+        write_report(json_file, json.dumps(as_data(reported, alarm, seed, made()), indent=2), "the file of --json")
     if markdown is not None:
         write_report(
-            markdown, verdict_table(verdicts, {name: within_table(name) for name in names}), "the file of --markdown"
+            markdown, verdict_table(reported, {name: within_table(name) for name in names}), "the file of --markdown"
         )
     if interrupted:
-        stopped = len(listed) * len(checks) - len(verdicts)
+        stopped = len(reported) - len(verdicts)
         say(errors, f"specverify: interrupted, {stopped} of the checks have no verdict")
         raise typer.Exit(exit_status(verdicts) or UNKNOWN)
     raise typer.Exit(exit_status(verdicts))
+
+
+def _unreached(waiting: Sequence[Listed], checks: Sequence[Check], verdicts: Sequence[Verdict]) -> Iterator[Verdict]:
+    """Yield UNKNOWN for each of ``checks`` on each subject in ``waiting`` that has none of ``verdicts``."""
+    from specverify.base.verdict import Status
+    from specverify.run.verify import verdict_of
+
+    reached = {(verdict.subject, verdict.check) for verdict in verdicts}
+    for subject in waiting:
+        for check in checks:
+            if (subject.name, check.name) not in reached:
+                yield verdict_of(subject.name, check, Status.UNKNOWN, "not reached: the run was interrupted")
 
 
 def _refuse_files(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -34,6 +35,8 @@ class TestableFunction(NamedTuple):
     kind: str
     """The kind of function, one of ``KINDS``."""
     parameters: tuple[str, ...]
+    label: str = ""
+    """The name with its module, if functions of several modules have the same name."""
 
 
 class FunctionKind(NamedTuple):
@@ -60,6 +63,8 @@ def test_text(found: Sequence[TestableFunction]) -> str:
 
     Functions that can be tested as they are come first. Functions that need a decision by the user follow as comments.
     """
+    common = {name for name, number in Counter(item.name for item in found).items() if number > 1}
+    found = [item._replace(label=f"{item.module}.{item.name}") if item.name in common else item for item in found]
     live = [item for item in found if KINDS[item.kind].as_it_is]
     modules = dict.fromkeys(item.module for item in live)
     imports = [f"import {module}" for module in modules] + ([""] if live else [])
@@ -161,7 +166,7 @@ def _is_engine(names: Sequence[str], name: str) -> bool:
 
 
 def _as_it_is(found: TestableFunction) -> list[str]:
-    return [f'"{found.name}": {found.module}.{found.name},']
+    return [f'"{found.label or found.name}": {found.module}.{found.name},']
 
 
 def _verifier_lines(found: TestableFunction) -> list[str]:
@@ -169,7 +174,7 @@ def _verifier_lines(found: TestableFunction) -> list[str]:
     if tuple(found.parameters[:3]) == (places["p"], places["q"], places["draft_tokens"]):
         return _as_it_is(found)
     given = ", ".join(f"{parameter}={word}" for word, parameter in places.items())
-    return [f'"{found.name}": lambda p, q, draft_tokens: {found.module}.{found.name}({given}),']
+    return [f'"{found.label or found.name}": lambda p, q, draft_tokens: {found.module}.{found.name}({given}),']
 
 
 def _tree_lines(found: TestableFunction) -> list[str]:
@@ -200,7 +205,8 @@ def _engine_lines(found: TestableFunction) -> list[str]:
 
 def _test_of(found: TestableFunction, check: str, body: Sequence[str]) -> list[str]:
     imports = ["", f"import {found.module}", f"from specverify.testing import {check}", "", ""]
-    return [*imports, f"def test_{found.name}():", *(f"    {line}" for line in body)]
+    name = (found.label or found.name).replace(".", "_")
+    return [*imports, f"def test_{name}():", *(f"    {line}" for line in body)]
 
 
 KINDS: Mapping[str, FunctionKind] = {

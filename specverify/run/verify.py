@@ -21,6 +21,7 @@ from specverify.checks import Case, Check, Conditions
 from specverify.checks.check import BeyondReach, beyond_reach, may_be_refused, only_sampled
 from specverify.checks.compared_laws import enumerated
 from specverify.checks.constant_draws import are_of_rows, find_constant_draws
+from specverify.checks.explaining.counterexample_parts import described
 from specverify.checks.forgetting import forget_laws
 from specverify.checks.moved_replays import noticed
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
@@ -49,7 +50,7 @@ from specverify.run.quick import (
     second_runs,
 )
 from specverify.run.replays import identifier_of
-from specverify.subjects.subject import EngineProgram, NothingAllowed, SettingRefused, Subject
+from specverify.subjects.subject import EngineProgram, NothingAllowed, SettingRefused, Subject, UnusableSubject
 
 OTHERS_FOR_CAUSE = 3
 """The number of further cases of an engine that are examined for the cause, if the refuting case does not show it."""
@@ -483,7 +484,9 @@ class _CaseResults(NamedTuple):
         examined and the check does not apply to some case, its reason is raised, unless another case ran out of runs.
         """
         if self.stopped and not self.is_refuted:
-            raise self.stopped[0][1]
+            case, error = self.stopped[0]
+            is_told = isinstance(error, (*_SAID, UnusableSubject)) or not isinstance(case.situation, EngineProgram)
+            raise error if is_told else UnusableSubject(f"{sentence_of(error)}, in {described(case.situation)}")
         if self.inapplicable and not self.examined and not any(self.passed.values()):
             raise self.inapplicable[-1]
 

@@ -121,7 +121,8 @@ def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> M
             result = make(models)
     except (Exception, SystemExit) as error:
         raise UnusableSubject(f"for {scenario.name} it was not made: {type(error).__name__}: {error}") from error
-    given = result if isinstance(result, Made) else Made(*result) if isinstance(result, tuple) else Made(result)
+    is_pair = isinstance(result, tuple) and len(result) <= len(("speculative", "plain"))
+    given = result if isinstance(result, Made) else Made(*result) if is_pair else Made(result)
     if not (callable(given.speculative) and (given.plain is None or callable(given.plain))):
         raise UnusableSubject(
             f"for {scenario.name} it made {result!r}, expected a call that decodes, without arguments or with the "

@@ -23,6 +23,7 @@ from specverify.subjects.subject import Subject, UnusableSubject
 from specverify.testing.judged import (
     SpeculationRefuted,
     SpeculationUndecided,
+    asked,
     check_subject,
     examined,
     fault_of,
@@ -76,6 +77,8 @@ class CheckOfSubject(NamedTuple):
         options ``more`` replace those of the subject. Raises the error of a check function if the check fails.
         """
         __tracebackhide__ = True
+        if (listener := asked.get()) is not None:
+            listener(self.check)
         more = {**offered.get(), **more}
         plan = self.examinee.make(**more) if more else self.examinee.plan
         verdict = _verdict(self.examinee, plan, self.check)

@@ -33,6 +33,8 @@ NOTHING: CheckOptions = {}
 Verdicts = Sequence[Verdict]
 _plans: ContextVar[list[CheckPlan] | None] = ContextVar("plans", default=None)
 """The list that receives a plan instead of running it, inside ``plan_of``; None elsewhere."""
+asked: ContextVar[Callable[[str], object] | None] = ContextVar("asked", default=None)
+"""Called with the name of each check that a test of ``parametrize_with_checks`` runs, if it is set."""
 offered: ContextVar[CheckOptions] = ContextVar("offered", default=NOTHING)
 """The share of a time limit and of an alarm that a run of many tests assigns to the current test."""
 
