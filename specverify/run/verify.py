@@ -485,8 +485,9 @@ class _CaseResults(NamedTuple):
         """
         if self.stopped and not self.is_refuted:
             case, error = self.stopped[0]
-            is_told = isinstance(error, (*_SAID, UnusableSubject)) or not isinstance(case.situation, EngineProgram)
-            raise error if is_told else UnusableSubject(f"{sentence_of(error)}, in {described(case.situation)}")
+            if isinstance(case.situation, EngineProgram) and not isinstance(error, (*_SAID, UnusableSubject)):
+                raise UnusableSubject(f"{sentence_of(error)}, in {described(case.situation)}") from None
+            raise error
         if self.inapplicable and not self.examined and not any(self.passed.values()):
             raise self.inapplicable[-1]
 

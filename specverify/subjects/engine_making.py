@@ -121,8 +121,7 @@ def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> M
             result = make(models)
     except (Exception, SystemExit) as error:
         raise UnusableSubject(f"for {scenario.name} it was not made: {type(error).__name__}: {error}") from error
-    is_pair = isinstance(result, tuple) and len(result) <= len(("speculative", "plain"))
-    given = result if isinstance(result, Made) else Made(*result) if is_pair else Made(result)
+    given = result if isinstance(result, Made) else Made(*_calls_in(result))
     if not (callable(given.speculative) and (given.plain is None or callable(given.plain))):
         raise UnusableSubject(
             f"for {scenario.name} it made {result!r}, expected a call that decodes, without arguments or with the "
@@ -134,6 +133,11 @@ def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> M
         plain=None if given.plain is None else _with_values(given.plain, scenario),
         allowed=None if given.allowed is None else QueriedConstraint(given.allowed, rows, asked),
     )
+
+
+def _calls_in(result: Any) -> tuple[Any, ...]:
+    """Return the calls in the ``result`` of a factory: a pair of calls, with and without speculation, or one call."""
+    return result if isinstance(result, tuple) and len(result) <= len(("speculative", "plain")) else (result,)
 
 
 def _check_made(made: Made) -> None:
