@@ -12,7 +12,7 @@ import pytest
 from specverify.base.verdict import Status
 from specverify.checks import EXACT_CHECKS, Conditions, check_named
 from specverify.laws.certain_tables import CERTAIN
-from specverify.laws.deep_scenarios import QUICK_SCENARIOS
+from specverify.laws.deep_scenarios import AFTER_MANY_REJECTIONS, QUICK_SCENARIOS
 from specverify.mutants.made_engines import one_by_one, serving
 from specverify.mutants.numpy_verifiers import one_row
 from specverify.run import quick, verify
@@ -26,6 +26,7 @@ from specverify.subjects.request_lists import AT_ONCE, IN_TURN
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import (
     KernelConvention,
+    Made,
     SpeculationRefuted,
     SpeculationUndecided,
     check_engine,
@@ -368,3 +369,28 @@ def test_quick_refutes_tests_that_divide_by_at_least_a_hundredth(least, status):
 
     verdict = check_verifier(verify, quick=True, checks=[LAW.name], on_fail=None)[0]
     assert verdict.status is status
+
+
+def test_a_case_whose_call_without_speculation_has_too_many_paths_is_left_out():
+    """It draws a coin for each of 29 tokens; the fast call draws none."""
+    calls, rng = [], np.random.default_rng()
+
+    def make(scenario):
+        def decoded(prompt, probability):
+            text = tuple(prompt)
+            for _ in range(scenario.horizon):
+                row = scenario.target(text)
+                if probability is not None and rng.random() < probability:
+                    calls.append(len(text))
+                text = (*text, int(rng.choice(len(row), p=row)))
+            return list(text[len(prompt) :])
+
+        return Made(lambda prompt: decoded(prompt, None), lambda prompt: decoded(prompt, 0.5))
+
+    subject = made_subject(make, "an engine")
+    names = (AFTER_MANY_REJECTIONS.name, "generic-v2-p010-h2-s0")
+    programs = [program for program in subject.programs if program.name in names]
+    verdict = run_check(subject.with_programs(programs), check_named("law_is_target"), Checklist((), quick=True))
+    assert verdict.status is Status.HOLDS
+    assert any(note.startswith("left out") and note.endswith(names[0]) for note in verdict.figures["notes"])
+    assert len(calls) < 5000

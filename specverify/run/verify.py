@@ -19,7 +19,7 @@ from specverify.base.process import NOTHING, Changes, joined_changes
 from specverify.base.verdict import DoesNotApply, Evidence, Examination, Status, Verdict
 from specverify.checks import Case, Check, Conditions
 from specverify.checks.check import BeyondReach, beyond_reach, may_be_refused, only_sampled
-from specverify.checks.compared_laws import enumerated
+from specverify.checks.compared_laws import enumerated, has_far_more_paths
 from specverify.checks.constant_draws import are_of_rows, find_constant_draws
 from specverify.checks.explaining.counterexample_parts import described
 from specverify.checks.forgetting import forget_laws
@@ -57,6 +57,8 @@ OTHERS_FOR_CAUSE = 3
 PATHS_OF_PROBE = 1000
 """The setting that explains the refutation of an engine is left out if the engine has more paths there."""
 CONSTANT = "draws constants at {lines}, from a generator that it seeds itself: they are the numbers of the library"
+MOST_WITHOUT = 4
+"""In the quick plan, the call without speculation may have this many times the paths of a case."""
 MOST_REPLAYS_FOR_CONSTANTS = 4
 """The number of times that a program is replayed with more lines as constants: with these it may come to others."""
 FOR_SAMPLES = 0.25
@@ -680,6 +682,8 @@ def _examine(case: Case, conditions: Conditions, *, quick: bool) -> Examination 
     try:
         if beyond_reach(case):
             return _NotExamined.OUT_OF_REACH
+        if quick:
+            _check_runs_without(case, conditions.run_limit)
         examination = case.examine(conditions)
     except BeyondReach:
         return _NotExamined.OUT_OF_REACH
@@ -692,6 +696,16 @@ def _examine(case: Case, conditions: Conditions, *, quick: bool) -> Examination 
             return _NotExamined.OUT_OF_REACH
         raise
     return _NotExamined.OUT_OF_RUNS if quick and examination.out_of_runs else examination
+
+
+def _check_runs_without(case: Case, most: int) -> None:
+    """Raise ``EnumerationTooLarge`` if the engine's call without speculation has far more paths than ``most``.
+
+    Its law is the expected one, and has more paths than a case may have if it draws more than a token at each position.
+    """
+    without = case.situation.plain if isinstance(case.situation, EngineProgram) else None
+    if without is not None and has_far_more_paths(without, MOST_WITHOUT * most):
+        raise EnumerationTooLarge(f"the call without speculation has more than {MOST_WITHOUT * most} paths")
 
 
 def _words_of(case: Case) -> str:
