@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.intercept.cpython.sandbox import generators_moved
-from specverify.intercept.interpreters import Coupled
+from specverify.intercept.interpreters import Coupled, Parted
 from specverify.intercept.recorded_numbers import NotRecorded
 from specverify.intercept.recorder import Recorder
 from specverify.intercept.refusals import NeedsValue
@@ -180,7 +180,12 @@ def difference_of(plain: Any, ended: Any, first: str, other: str) -> str:
 
 
 def _name_of(ended: Any) -> str:
-    """Return the result of a run as text; ``ended`` is this result, or the exception that the run raised."""
+    """Return the result of a run as text; ``ended`` is this result, or the exception that the run raised.
+
+    The text of ``Parted``, with which interception ends a run, does not name the call that differs.
+    """
+    if isinstance(ended, Parted):
+        return "other draws"
     return f"{type(ended).__name__}: {ended}".rstrip(": ") if isinstance(ended, Exception) else str(ended)
 
 

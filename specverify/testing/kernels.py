@@ -17,6 +17,8 @@ from specverify.subjects.subject import Subject
 from specverify.testing.judged import judge, judged
 from specverify.testing.plans import ALARM, CheckOptions, checked_gammas, checks_plan, claiming, name_of
 
+QUICK_SIZES = (5,)
+"""A vocabulary of which two shards have one and two possible tokens."""
 QUICK_ROWS = 2**12
 TV = 5e-3
 """Default of the total variation that samples of a kernel detect."""
@@ -47,8 +49,8 @@ def check_kernel(
             device.
         gammas: Numbers of drafts, each from 1 to 1024. None: every check runs at 1 and 2 drafts, and the law is also
             examined at 4 drafts if the kernel accepts that many.
-        vocabularies: Vocabulary sizes to examine in addition to size 3, each at least 5. With ``quick`` only size 3 is
-            examined.
+        vocabularies: Vocabulary sizes to examine in addition to size 3, each at least 5. With ``quick`` size 5 takes
+            their place, or none if the kernel is sampled.
         rows: Largest number of rows in the first exact evaluation of the law; 4096 with ``quick``.
         largest_call: Largest number of rows in one call of a sampled kernel; at least 4.
         **options: See ``CheckOptions``. ``tv`` is the total variation of the law that samples detect, by default 0.005.
@@ -79,7 +81,7 @@ def check_kernel(
     check_integer(rows, "rows")
     check_integer(largest_call, "largest_call", least=4)
     if options.get("quick"):
-        sizes, rows = (), min(rows, QUICK_ROWS)
+        sizes, rows = () if result.inside else sizes and QUICK_SIZES, min(rows, QUICK_ROWS)
     deep, seed = gammas is None, options.get("seed", 0)
     if result.inside:
         precision = precision_of(options.get("tv") or TV, options.get("alarm", ALARM), seed)

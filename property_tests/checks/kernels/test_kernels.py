@@ -293,3 +293,32 @@ def test_a_token_outside_the_vocabulary_is_reported_as_such_also_for_other_vocab
         re.match(r"vocabulary 129, .*: \[.*129\] comes out, and token 129 is not in the vocabulary of 129 tokens", line)
         for line in example.because
     )
+
+
+@pytest.mark.parametrize(("wrong", "status"), [(True, Status.REFUTED), (False, Status.HOLDS)])
+def test_a_draw_over_two_shards_of_a_vocabulary_is_examined_in_quick(wrong, status):
+    """A wrong draw scales the uniform by the mass of the second shard, in which it looks for the token."""
+
+    def drawn(weights, uniform):
+        first, second = np.array_split(weights, [(len(weights) + 1) // 2])
+        rest = uniform * weights.sum() - first.sum()
+        if rest < 0:
+            return int(np.searchsorted(np.cumsum(first), uniform * weights.sum(), side="right"))
+        rest = uniform * second.sum() if wrong else rest
+        return len(first) + int(np.searchsorted(np.cumsum(second), rest, side="right"))
+
+    def kernel(p, q, drafts, accept_uniforms, final_uniforms):
+        tokens = np.full((len(p), drafts.shape[1] + 1), -1)
+        for row, own in enumerate(drafts):
+            kept = 0
+            while kept < len(own) and accept_uniforms[row, kept] * q[row, kept, own[kept]] < p[row, kept, own[kept]]:
+                tokens[row, kept] = own[kept]
+                kept += 1
+            weights = np.maximum(p[row, kept] - q[row, kept], 0) if kept < len(own) else p[row, kept]
+            tokens[row, kept] = drawn(weights, final_uniforms[row])
+        return tokens
+
+    verdicts = check_kernel(
+        kernel, KernelConvention(dtype="float64", uniforms="[0, 1)"), quick=True, checks=["law_is_target"], on_fail=None
+    )
+    assert statuses(verdicts) == {"law_is_target": status}
