@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from transformers import LlamaConfig, LlamaForCausalLM, WatermarkingConfig
 
 from specverify.base.verdict import Status
 from specverify.testing import check_engine
@@ -131,3 +132,35 @@ def test_coins_of_a_constant_seed_beside_other_numbers_are_unknown():
     (verdict,) = check_engine(fast, lambda: [of_torch(P[0])], checks=["law_is_target"], quick=True, on_fail=None)[-1:]
     assert verdict.status is Status.UNKNOWN
     assert "With the numbers of the library in their place it is refuted: " in verdict.statement
+
+
+@pytest.mark.thorough(keep=2)
+@pytest.mark.parametrize(("marked_draft", "status"), [(True, Status.HOLDS), (False, Status.REFUTED)])
+def test_the_watermark_of_transformers_holds(marked_draft, status):
+    """Its table of a million numbers is drawn when the processor is made, and a list of tokens at each position."""
+    config = LlamaConfig(
+        vocab_size=2, hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2,
+        initializer_range=1.0, bos_token_id=None, eos_token_id=None, pad_token_id=0,
+    )  # fmt: skip
+    target, draft = (of_seed(config, seed) for seed in (1, 2))
+    draft.generation_config.num_assistant_tokens = 1
+    watermark = {"watermarking_config": WatermarkingConfig(bias=1.5, greenlist_ratio=0.5)}
+
+    def generated(**more):
+        prompt = torch.tensor([[0, 1, 1]])
+        return target.generate(prompt, do_sample=True, top_k=0, max_new_tokens=2, **more)[0, prompt.shape[1] :]
+
+    verdicts = check_engine(
+        lambda: generated(assistant_model=draft, **(watermark if marked_draft else {})),
+        lambda: generated(**watermark),
+        models=[target, draft],
+        checks=["law_is_target"],
+        quick=True,
+        on_fail=None,
+    )
+    assert verdicts[-1].status is status, verdicts
+
+
+def of_seed(config, seed):
+    torch.manual_seed(seed)
+    return LlamaForCausalLM(config).eval()

@@ -208,6 +208,10 @@ def by_numpy(seed):
     return np.random.default_rng(seed).permutation(3)
 
 
+def by_large_permutation(seed):
+    return [token for token in np.random.RandomState(seed).permutation(5000) if token < 3]
+
+
 def by_python(seed):
     tokens = [0, 1, 2]
     random.Random(seed).shuffle(tokens)
@@ -247,7 +251,7 @@ def marked_fast(shuffled, stale):
 
 
 @pytest.mark.usefixtures("unexplained")
-@pytest.mark.parametrize("shuffled", [by_numpy, by_python])
+@pytest.mark.parametrize("shuffled", [by_numpy, by_python, by_large_permutation])
 @pytest.mark.parametrize(("stale", "status"), [(False, Status.HOLDS), (True, Status.REFUTED)])
 def test_what_a_hash_of_the_text_draws_belongs_to_the_rows(shuffled, stale, status):
     found, verdicts = statuses(lambda: marked_fast(shuffled, stale), lambda: marked_plain(shuffled), LAW)

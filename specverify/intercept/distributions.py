@@ -606,6 +606,10 @@ def filled(size: Any, draw: Callable[[tuple[int, ...]], Any], dtype: Any = np.in
     return result
 
 
+MOST_PERMUTED = 10_000_000
+"""A permutation of more elements is refused before the library draws it."""
+
+
 def check_shuffled(call: Any, number: int) -> None:
     """Raise ``NeedsValue`` if ``number``, the number of elements to permute, exceeds ``MOST_SHUFFLED``.
 

@@ -30,6 +30,7 @@ from specverify.intercept.distributions import (
     FOLLOWED_AT_ONCE,
     FOLLOWED_IN_ARRAYS,
     LATEST,
+    MOST_PERMUTED,
     MOST_WHOLE,
     ONE_BELOW_ONE,
     TAIL,
@@ -413,8 +414,13 @@ class NumpyGenerator:
         ).view(SymbolicArray)
 
     def _order(self, function: str, number: int) -> list[int]:
-        check_shuffled(f"{self._name}.{function}", number)
-        return shuffled(*self._asked(function, self._call("permutation", number)), number)
+        name = f"{self._name}.{function}"
+        if number > MOST_PERMUTED:
+            check_shuffled(name, number)
+        call, site = self._asked(function, self._call("permutation", number))
+        with call.noting(site):
+            check_shuffled(name, number)
+        return shuffled(call, site, number)
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
         order = self._order("permutation", int(x) if np.ndim(x) == 0 else np.shape(x)[axis])

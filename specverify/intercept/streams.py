@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import count
 from typing import Any
@@ -104,8 +104,7 @@ class Streams:
         is True and ``source`` identifies the noise. Raises ``NeedsValue`` if an earlier request drew from the same
         state, and the caller does not choose the seed.
         """
-        for noted in RUNS.noted:
-            noted.append((site, self.told_apart(state)))
+        self.note(site, state)
         if state is None:
             return Draw(site, None, way)
         request, origin = self._origins.get(state) or (PROCESS.requests, Origin(state))
@@ -115,6 +114,20 @@ class Streams:
             origin = Origin(state)
         self._origins[state] = (PROCESS.requests, origin)
         return Draw(site, origin, way, source, races=races)
+
+    def note(self, site: Site, state: Hashable | None) -> None:
+        """Append the draw at ``site`` from the generator state ``state`` to each open ``states_noted``."""
+        for noted in RUNS.noted:
+            noted.append((site, self.told_apart(state)))
+
+    @contextmanager
+    def noting(self, site: Site, state: Hashable | None) -> Iterator[None]:
+        """Context manager that notes the draw at ``site`` from generator state ``state`` if the block refuses it."""
+        try:
+            yield
+        except NeedsValue:
+            self.note(site, state)
+            raise
 
     def begin(
         self,
@@ -362,6 +375,10 @@ class AnsweredCall:
         self._streams, self._draws, self._state, self._function = streams, draws, state, function
         self._places = count()
         self.site = site
+
+    def noting(self, site: Site) -> AbstractContextManager[None]:
+        """Return a context manager that notes the call as the draw at ``site`` if its block refuses it."""
+        return self._streams.noting(site, self._state and (self._state, 0))
 
     def uniform(self, site: Site, digits: str = "double") -> Uniform:
         """Return the next uniform number of the call.

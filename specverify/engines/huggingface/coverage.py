@@ -31,7 +31,7 @@ REASONS: dict[str, str] = {
     "forced_bos_token_id": "not covered: it forces only the token after a prompt, or decoder prompt, of one token",
     "bos_token_id": "used only if a call has no prompt; every row has one",
     "synced_gpus": "cannot run here: needs a process group of several devices",
-    "watermarking_config": "cannot be enumerated here: its processors draw from a generator seeded by the context",
+    "watermarking_config": "not covered by a row: a test alone examines it, as an engine of two calls",
     "custom_generate": "a callable replaces the loop and does not receive the assistant; a string names foreign code",
     "compile_config": _ONLY_STATIC,
     "disable_compile": _ONLY_STATIC,

@@ -24,6 +24,7 @@ from specverify.intercept.distributions import (
     DISTRIBUTIONS,
     FINITE,
     FOLLOWED_AT_ONCE,
+    MOST_PERMUTED,
     MOST_TRIALS,
     MOST_WHOLE,
     SMALLEST,
@@ -161,16 +162,21 @@ class TorchDraws:
             elements[index] = whole_number(Uniform(self.draws, (*site, *index), draw), low, number)
         return SymbolicTensor(elements, like.dtype, like.device)
 
-    def outcomes(self, call: str, generator: Any, device: torch.device, advance: Callable[[], Any]) -> Any:
+    def outcomes(
+        self, call: str, generator: Any, device: torch.device, advance: Callable[[], Any], number: int = 0
+    ) -> Any:
         """Return the function ``outcome(pmf, index, first, way, noise)``; it returns the next outcome, unread.
 
         ``index`` is the position of the outcome in the result of the call. Index j of ``pmf`` stands for ``first + j``
         (default 0). ``way`` distinguishes laws with the same pmf. If torch races noise, ``noise`` identifies it: other
         calls from the same generator state with equal ``noise`` race the same numbers. ``call`` is the name of the
-        torch function; ``advance`` draws from the real ``generator``, None for the default one of ``device``.
+        torch function; ``advance`` draws from the real ``generator``, None for the default one of ``device``. Raises
+        ``NeedsValue`` if ``number``, the number of outcomes, is too large.
         """
         site: Site = (call, draw_line(), *self.streams.name(generator))
         state, count = self.streams.state(generator, device, advance), iter(range(2**62))
+        with self.streams.noting(site, state and (state, 0)):
+            check_outcomes(call, number)
 
         def outcome(
             pmf: Any, index: Site, first: int = 0, way: tuple[Hashable, ...] = (), noise: Hashable | None = None
@@ -565,11 +571,13 @@ def _gumbel_softmax(
 def _randperm(
     run: TorchDraws, n: int, *, dtype: Any = None, device: Any = None, generator: Any = None, **_: Any
 ) -> Any:
-    check_outcomes("torch.randperm", n)
-    left, place = list(range(n)), torch.device(device or "cpu")
+    if n > MOST_PERMUTED:
+        check_outcomes("torch.randperm", n)
+    place = torch.device(device or "cpu")
     outcome = run.outcomes(
-        "torch.randperm", generator, place, lambda: torch.randperm(n, device=place, generator=generator)
+        "torch.randperm", generator, place, lambda: torch.randperm(n, device=place, generator=generator), n
     )
+    left = list(range(n))
     chosen: list[int] = []
     while left:
         pmf = np.full(len(left), 1 / len(left))
