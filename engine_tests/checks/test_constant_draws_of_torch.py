@@ -134,7 +134,7 @@ def test_coins_of_a_constant_seed_beside_other_numbers_are_unknown():
     assert "With the numbers of the library in their place it is refuted: " in verdict.statement
 
 
-@pytest.mark.thorough(keep=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize(("marked_draft", "status"), [(True, Status.HOLDS), (False, Status.REFUTED)])
 def test_the_watermark_of_transformers_holds(marked_draft, status):
     """Its table of a million numbers is drawn when the processor is made, and a list of tokens at each position."""
