@@ -29,7 +29,7 @@ def name_of_token(seen: Row, p: Row, q: Row) -> str:
     if same_row(seen, p, NEAR):
         return ""
     if same_row(seen, q, NEAR):
-        return "it has the law of the draft, q: drafts are kept though they are rejected, or are never tested"
+        return "it has the law of the draft, q: no draft is ever rejected, or rejected drafts are kept"
     fitting = [name for name, law in _laws(p, q) if same_row(seen, law, NEAR)]
     return fitting[0] if len(fitting) == 1 else ""
 
