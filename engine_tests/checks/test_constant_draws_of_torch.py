@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, WatermarkingConfig
 
 from specverify.base.verdict import Status
-from specverify.testing import check_engine
+from specverify.testing import check_engine, parametrize_with_checks
 
 pytestmark = pytest.mark.usefixtures("unexplained")
 RNG = np.random.default_rng(0)
@@ -100,9 +102,8 @@ P = torch.tensor([[4.0, 2, 1, 1], [1, 2, 4, 1], [2, 1, 1, 4], [1, 4, 2, 1]]) / 8
 Q = torch.tensor([[2.0, 2, 3, 1], [3, 1, 2, 2], [2, 2, 2, 2], [1, 3, 3, 1]]) / 8
 
 
-@pytest.mark.parametrize(("stale", "status"), [(False, Status.HOLDS), (True, Status.REFUTED)])
-def test_a_watermark_belongs_to_the_rows(stale, status):
-    """The generator of its tokens is seeded by a hash of the text, and the default generator draws all others."""
+def watermarked(stale):
+    """Return the calls with and without speculation; if ``stale``, a bonus is marked by the token before it."""
 
     def fast():
         p, q = (marked(rows, [0], 0) for rows in (P, Q))
@@ -115,8 +116,21 @@ def test_a_watermark_belongs_to_the_rows(stale, status):
         first = of_torch(marked(P, [0], 0))
         return [first, of_torch(marked(P, [first], first))]
 
-    verdicts = check_engine(fast, slow, checks=["law_is_target"], quick=True, on_fail=None)
+    return fast, slow
+
+
+@pytest.mark.parametrize(("stale", "status"), [(False, Status.HOLDS), (True, Status.REFUTED)])
+def test_a_watermark_belongs_to_the_rows(stale, status):
+    """The generator of its tokens is seeded by a hash of the text, and the default generator draws all others."""
+    verdicts = check_engine(*watermarked(stale), checks=["law_is_target"], quick=True, on_fail=None)
     assert verdicts[-1].status is status, verdicts
+
+
+def test_the_checks_of_an_engine_have_its_constants_one_by_one():
+    """Each check is a run of its own, which has the verdict of the first one on the draws."""
+    engine = partial(check_engine, *watermarked(stale=False))
+    mark = parametrize_with_checks({"it": engine}, checks=["draws_are_independent", "law_is_target"], quick=True)
+    assert [check.values[0]().status for check in mark.args[1]] == [Status.HOLDS] * 2
 
 
 def test_coins_of_a_constant_seed_beside_other_numbers_are_unknown():

@@ -81,7 +81,6 @@ FIGURES: Mapping[str, Figure] = {
     "function_of_draws": Figure(
         "whether the same draws give the same output; present only if they do not", operator.and_
     ),
-    "seeded_lines": Figure("lines that draw from generators which the program itself seeds: a list", each_once),
 }
 """Name -> description and merging rule of each figure of an ``Examination``."""
 

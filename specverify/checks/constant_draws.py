@@ -10,9 +10,9 @@ out: what they draw remains random.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from specverify.intercept.cpython.sandbox import moved
 from specverify.intercept.refusals import NeedsValue
@@ -22,8 +22,16 @@ from specverify.laws.draws import Narrated
 from specverify.laws.paths import outcomes_of
 from specverify.reference import Draws, Sampled
 from specverify.subjects.call_arguments import FIRST_SEED, runs_begin_at
-from specverify.subjects.subject import Subject
+from specverify.subjects.subject import EngineProgram, Subject
 
+SEEDED = (
+    "some of its random numbers come from seeds that it sets to the same values in every run ({seeded}), others do not "
+    "({unseeded}): the seeded ones are equal in all of its calls, but the enumerated law would be that of all seeds. "
+    "If the call is given the seed, draw all numbers from it. Else move set-up, such as making the weights of a model, "
+    "out of the call, or set no seed inside it; or let samples decide (sampled=True)"
+)
+SHOWN = 3
+"""The most draws of a kind that a sentence names."""
 _SEEDS = (0, 1, 2)
 """Seeds of the paths that are followed: an engine may be refused on some paths alone."""
 _MOST_SEARCHES = 4
@@ -32,54 +40,106 @@ _WORLDS = (0, 1)
 """Numbers of the states of the process, and of the seed arguments, with which the engine is run."""
 
 
-def find_constant_draws(subject: Subject) -> tuple[str, ...]:
+class ConstantDraws(NamedTuple):
+    """The draws of an engine whose numbers are constants, and why this may be wrong."""
+
+    lines: tuple[str, ...]
+    """File and line of each of these draws, sorted."""
+    doubt: str = ""
+    """A sentence: the seeds may belong to what is sampled, so that a wrong law of these numbers refutes nothing. "" if
+    there is no doubt."""
+
+
+def find_constant_draws(subject: Subject) -> ConstantDraws:
     """Find the lines of an engine whose draws are constants, and let the library draw there in later runs.
 
-    The lines are put into ``PROCESS.constant_lines``. There are none if interception follows the engine without them,
-    or does not follow it with them either. A subject that is no engine has none. Returns file and line of each of these
-    draws, sorted.
+    The lines are put into ``PROCESS.constant_lines``. There are two kinds: those without which interception does not
+    follow the engine, if it does with them, and those that draw from generators which the engine seeds itself, beside
+    others that it does not seed. A subject that is no engine has none.
     """
     PROCESS.constant_lines = frozenset()
+    doubt = ""
     for program in subject.programs[:1]:
-        for opened in filter(None, (program.open, program.plain)):
+        calls = [*filter(None, (program.open, program.plain))]
+        for opened in calls:
             before = lines = PROCESS.constant_lines
             with suppress(Exception), opened() as run:
                 lines = _search(run)
             PROCESS.constant_lines = before | lines
-    return tuple(sorted(PROCESS.constant_lines))
+        mixtures = [*filter(None, map(_seeded_beside_others, calls))]
+        if mixtures:
+            doubt = "" if _are_of_rows(program, mixtures) else mixtures[0].sentence
+            PROCESS.constant_lines |= {str(line) for mixture in mixtures for _, line in mixture.seeded}
+    return ConstantDraws(tuple(sorted(PROCESS.constant_lines)), doubt)
 
 
-def are_of_rows(subject: Subject, lines: Collection[str]) -> bool:
-    """Return whether the numbers drawn at ``lines`` belong to the rows of p and q, and choose no token.
+class _Mixture(NamedTuple):
+    """The draws of a call from generators that it seeds itself, and those from others: (operation, file and line)."""
 
-    This is so if the call of the engine without speculation draws at these lines too, and draws each of its tokens at
-    others, from generators that it does not seed. An example is a watermark, whose list of tokens is drawn with a hash
-    of the text as seed. Returns False for an engine without such a call.
+    seeded: Collection[tuple[str, str]]
+    others: Collection[tuple[str, str]]
+
+    @property
+    def sentence(self) -> str:
+        """Return the sentence that the call seeds some of its generators, and not the others."""
+        return seeds_in_words(*([" at ".join(each) for each in draws] for draws in self))
+
+
+def seeds_in_words(seeded: Sequence[str], unseeded: Sequence[str]) -> str:
+    """Return the sentence that a program draws from generators that it seeds itself, and from others.
+
+    Each draw is given in words. The first ones are named.
     """
-    for program in subject.programs[:1]:
-        if program.plain is None:
-            continue
-        with suppress(Exception), program.plain() as run:
-            first, second = (_drawn_in(run, Sampled(_SEEDS[0]), world) for world in _WORLDS)
+    return SEEDED.format(seeded=", ".join(seeded[:SHOWN]), unseeded=", ".join(unseeded[:SHOWN]))
+
+
+def _seeded_beside_others(opened: Callable[[], AbstractContextManager[Callable[[Draws], Any]]]) -> _Mixture | None:
+    """Return the draws of a call if it seeds some of its generators in each run, and not all of them; else None.
+
+    A few paths are followed, each twice, with other states of the process and other seed arguments.
+    """
+    seeded, others = dict[tuple[str, str], None](), dict[tuple[str, str], None]()
+    with suppress(Exception), opened() as run:
+        for seed in _SEEDS:
+            first, second = (_drawn_in(run, Sampled(seed), world) for world in _WORLDS)
             alike = _alike(first, second)
-            others = sum(len(states) for line, states in first.items() if line not in alike)
-            text, _ = outcomes_of(run(Sampled(_SEEDS[0])))[0]
-            return alike >= set(lines) and others >= len(text) > 0
+            for draw in first:
+                (seeded if draw[1] in alike else others).setdefault(draw)
+            if not seeded:
+                break
+    return _Mixture([*seeded], [*others]) if seeded and others else None
+
+
+def _are_of_rows(program: EngineProgram, mixtures: Sequence[_Mixture]) -> bool:
+    """Return whether the numbers of seeds belong to the rows of p and q, and choose no token.
+
+    This is so if the call of ``program`` without speculation draws at all of their lines too, and draws each of its
+    tokens at others. An example is a watermark, whose list of tokens is drawn with a hash of the text as seed.
+    ``mixtures`` has the draws of both calls. Returns False for an engine without such a call.
+    """
+    lines = [{line for _, line in mixture.seeded} for mixture in mixtures]
+    without = lines[-1]
+    if program.plain is None or not lines[0] <= without or len(lines) == 1:
+        return False
+    with suppress(Exception), program.plain() as run:
+        text, _ = outcomes_of(run(Sampled(_SEEDS[0])))[0]
+        drawn = _drawn_in(run, Sampled(_SEEDS[0]), _WORLDS[0])
+        return sum(len(states) for (_, line), states in drawn.items() if line not in without) >= len(text) > 0
     return False
 
 
-def _drawn_in(run: Callable[[Draws], Any], draws: Draws, world: int) -> dict[str, list[Any]]:
-    """Return the lines at which the program ``run`` draws, with the states of the generators, in order.
+def _drawn_in(run: Callable[[Draws], Any], draws: Draws, world: int) -> dict[tuple[str, str], list[Any]]:
+    """Return the draws of the program ``run``, (operation, file and line) -> the states of the generators, in order.
 
     ``world`` is the number of the states of the process, and of the seed arguments, with which it is run. Refused runs
     end early.
     """
-    lines = dict[str, list[Any]]()
+    result = dict[tuple[str, str], list[Any]]()
     with states_noted() as noted, runs_begin_at(FIRST_SEED + world):
         _is_refused(run, draws, moved(world))
-    for (_, line, *_), state in noted:
-        lines.setdefault(str(line), []).append(state)
-    return lines
+    for (operation, line, *_), state in noted:
+        result.setdefault((str(operation), str(line)), []).append(state)
+    return result
 
 
 def _search(run: Callable[[Draws], Any]) -> frozenset[str]:
@@ -125,15 +185,19 @@ def _seeded_alike(run: Callable[[Draws], Any], seed: int) -> frozenset[str]:
     The process has another state in each run, and the seed arguments of the program have other values. A line is left
     out if a draw there decides something before ``run`` is refused. ``seed`` selects the path.
     """
-    states, deciding = list[dict[str, list[Any]]](), set[str]()
+    states, deciding = list[dict[tuple[str, str], list[Any]]](), set[str]()
     for world in _WORLDS:
         draws = Narrated(Sampled(seed))
         states.append(_drawn_in(run, draws, world))
         deciding |= {str(decision.site[1]) for decision in draws.decisions if len(decision.site) > 1}
-    first, second = states
-    return frozenset(_alike(first, second) - deciding)
+    return frozenset(_alike(*states) - deciding)
 
 
-def _alike(first: Mapping[str, list[Any]], second: Mapping[str, list[Any]]) -> set[str]:
-    """Return the lines that draw from the same states in two runs, ``first`` and ``second``, set by the program."""
-    return {line for line, drawn in first.items() if not {None, CHOSEN} & {*drawn} and drawn == second.get(line)}
+def _alike(first: Mapping[Any, list[Any]], second: Mapping[Any, list[Any]]) -> set[str]:
+    """Return the lines all of whose draws are from the same states in two runs, states that the program set.
+
+    ``first`` and ``second`` have the states of each draw (operation, line) of the two runs.
+    """
+    differ = {line for (_, line), states in first.items() if {None, CHOSEN} & {*states}}
+    differ |= {draw[1] for draw in first.keys() | second.keys() if first.get(draw) != second.get(draw)}
+    return {line for _, line in first} - differ

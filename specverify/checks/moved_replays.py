@@ -61,8 +61,6 @@ class Replays(NamedTuple):
     """
     unseeded: tuple[str, ...] = ()
     """The draws whose generator had another state in the replay."""
-    seeded_lines: tuple[str, ...] = ()
-    """File and line of the calls in ``seeded``, without lines that are in ``unseeded`` too."""
     runs: int | None = None
     """Estimated number of runs of these replays and of one enumeration of the program; None if it is not estimated."""
     by_name: bool = False
@@ -120,8 +118,7 @@ def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays
                     return Replays(done, fault, given=tuple(given))
     runs = done + len(paths) + round(min(sum(paths) / len(paths), MOST_ESTIMATED)) if paths else None
     seeded, unseeded = tuple(made_from.seeded), tuple(made_from.unseeded)
-    lines = tuple(sorted({*made_from.seeded.values()} - {*made_from.unseeded.values()}))
-    return Replays(done, "", "", tuple(given), seeded, unseeded, lines, runs, by_name=bool(paths) and not drawn)
+    return Replays(done, "", "", tuple(given), seeded, unseeded, runs, by_name=bool(paths) and not drawn)
 
 
 def _other_seeds(number: int) -> AbstractContextManager[None]:
@@ -138,7 +135,7 @@ def _paths_estimated(decisions: Sequence[Decision]) -> float:
 
 
 class _MadeFrom:
-    """The calls that draw random numbers, with their program lines, in two groups.
+    """The program lines that draw random numbers, in two groups.
 
     ``seeded``: the generator had the same state in the original run and in a replay. ``unseeded``: it had another
     state. The replay changes all generator states, clocks and system bytes before the run.
@@ -146,8 +143,8 @@ class _MadeFrom:
 
     def __init__(self) -> None:
         """Create an empty record."""
-        self.seeded: dict[str, str] = {}
-        self.unseeded: dict[str, str] = {}
+        self.seeded: dict[str, None] = {}
+        self.unseeded: dict[str, None] = {}
 
     def compare(self, one: Noted, other: Noted) -> None:
         """Add the program lines that draw in both runs to ``seeded`` or ``unseeded``.
@@ -158,7 +155,7 @@ class _MadeFrom:
         for (site, state), (_, moved_state) in zip(one, other, strict=False):
             if state is not None and moved_state is not None:
                 names = self.seeded if state == moved_state != CHOSEN else self.unseeded
-                names[" at ".join(map(str, site[:2]))] = str(site[1])
+                names[" at ".join(map(str, site[:2]))] = None
 
 
 def _difference(

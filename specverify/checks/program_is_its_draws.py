@@ -31,6 +31,7 @@ from specverify.checks.check import (
     in_scenarios,
     only_sampled,
 )
+from specverify.checks.constant_draws import seeds_in_words
 from specverify.checks.coupled_runs import FEWEST, RUNS, coupled
 from specverify.checks.explaining.counterexample_parts import described
 from specverify.checks.fed_runs import FEW, fed
@@ -74,12 +75,6 @@ REPLAYS_IN_A_SCENARIO, REPLAYS_OF_REFUTED = 4, 20
 PATHS_WITH_VALUES = 2
 PATHS_THAT_RAISE = 8
 UNLIKE = "it behaves differently with random numbers that have values than with symbolic numbers in their place"
-SEEDED = (
-    "some of its random numbers come from seeds that it sets to the same values in every run ({seeded}), others do not "
-    "({unseeded}): the seeded ones are equal in all of its calls, but the enumerated law would be that of all seeds. "
-    "If the call is given the seed, draw all numbers from it. Else move set-up, such as making the weights of a model, "
-    "out of the call, or set no seed inside it; or let samples decide (sampled=True)"
-)
 PARTED = (
     "run as it is and examined with the same random numbers, it does not do the same ({where}): {parted}. Either it "
     "does something else when it is examined, or a rule of interception is wrong: let samples decide (sampled=True)"
@@ -401,8 +396,8 @@ def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examinati
     """
     if held.unknown or not (replays.seeded and replays.unseeded):
         return held
-    said = SEEDED.format(seeded=", ".join(replays.seeded[:3]), unseeded=", ".join(replays.unseeded[:3]))
-    figures = {**held.figures, "function_of_draws": False, "seeded_lines": [*replays.seeded_lines]}
+    figures = {**held.figures, "function_of_draws": False}
+    said = seeds_in_words(replays.seeded, replays.unseeded)
     return Examination(f"{said} ({where})", unknown=True, rational=False, figures=figures)
 
 

@@ -20,9 +20,8 @@ from specverify.base.verdict import DoesNotApply, Evidence, Examination, Status,
 from specverify.checks import Case, Check, Conditions
 from specverify.checks.check import BeyondReach, beyond_reach, may_be_refused, only_sampled
 from specverify.checks.compared_laws import enumerated, has_far_more_paths
-from specverify.checks.constant_draws import are_of_rows, find_constant_draws
+from specverify.checks.constant_draws import find_constant_draws
 from specverify.checks.explaining.counterexample_parts import described
-from specverify.checks.forgetting import forget_laws
 from specverify.checks.moved_replays import noticed
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.checks.program_is_its_draws import examine_refuted
@@ -32,7 +31,6 @@ from specverify.intercept.cpython import patches
 from specverify.intercept.cpython.sandbox import look_around
 from specverify.intercept.everywhere import libraries_replaced
 from specverify.intercept.refusals import NeedsValue
-from specverify.intercept.run import PROCESS
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.reference import Claim
@@ -59,8 +57,6 @@ PATHS_OF_PROBE = 1000
 CONSTANT = "draws constants at {lines}, from a generator that it seeds itself: they are the numbers of the library"
 MOST_WITHOUT = 4
 """In the quick plan, the call without speculation may have this many times the paths of a case."""
-MOST_REPLAYS_FOR_CONSTANTS = 4
-"""The number of times that a program is replayed with more lines as constants: with these it may come to others."""
 FOR_SAMPLES = 0.25
 """The share of a subject's time that is reserved for sampling checks, if an engine is sampled."""
 
@@ -136,7 +132,7 @@ def _verdicts(
     """Yield the verdicts of ``verify_subject``, with the same parameters, within the time of ``clock``."""
     subject, result = _settled_in_time(subject, clock.left())
     own = Changes((result.ended,) if result.ended else (), subject.notes)
-    unsaid, doubt = joined_changes(joined_changes(changes, result.changes), own), ""
+    unsaid = joined_changes(joined_changes(changes, result.changes), own)
     over, blocked, refused, last, hidden = _never_warm(result, checklist.seconds), "", "", "being loaded", False
     kept = FOR_SAMPLES * checklist.seconds if any(_samples(subject, check) for check in checklist.checks) else 0.0
     for check in _grounded(subject, checklist.checks):
@@ -153,11 +149,8 @@ def _verdicts(
         elif verdict is None:
             within = checklist._replace(seconds=clock.left(left))
             told = partial(progress, check.name)
-            examined = partial(run_check, subject, check, within, told)
-            verdict, last = known.get(check.name) or examined(), check.name
-            if verdict.figures.get("seeded_lines"):
-                verdict, doubt = _with_constants(subject, verdict, examined)
-            verdict = with_changes(verdict if samples else _in_doubt(verdict, doubt), unsaid)
+            verdict, last = known.get(check.name) or run_check(subject, check, within, told), check.name
+            verdict = with_changes(verdict if samples else _in_doubt(verdict, subject.doubt), unsaid)
         if verdict.status is Status.REFUSED:
             refused = "the engine refuses the setting"
         over = verdict.statement if verdict.figures.get("looping") else over  # samples would not end either
@@ -168,31 +161,6 @@ def _verdicts(
         if check in checklist.checks or hidden or verdict.status is Status.UNUSABLE:
             unsaid = unsaid if verdict.status is Status.NOT_APPLICABLE else NOTHING
             yield verdict._replace(seconds=time.perf_counter() - started)
-
-
-def _with_constants(subject: Subject, verdict: Verdict, examined: Callable[[], Verdict]) -> tuple[Verdict, str]:
-    """Return the verdict if numbers from seeds that the program sets are constants, and a doubt about this, or "".
-
-    ``verdict`` on ``subject`` is that of the check ``program_is_its_draws``, in which these numbers, unlike others, are
-    equal in all runs; ``examined()`` runs this check again. The numbers are those of the library from then on. If the
-    program is no function of its other draws either, ``verdict`` is returned, and no number is a constant. There is no
-    doubt if the numbers belong to the rows of p and q (``are_of_rows``).
-    """
-    before, again = PROCESS.constant_lines, verdict
-    of_rows = are_of_rows(subject, verdict.figures["seeded_lines"])
-    for _ in range(MOST_REPLAYS_FOR_CONSTANTS):
-        lines = frozenset(again.figures.get("seeded_lines", ())) - PROCESS.constant_lines
-        if not lines:
-            break
-        PROCESS.constant_lines |= lines
-        forget_laws()
-        again = examined()
-    if again.status is not Status.HOLDS:
-        PROCESS.constant_lines = before
-        forget_laws()
-        return verdict, ""
-    note = CONSTANT.format(lines=", ".join(sorted(PROCESS.constant_lines - before)))
-    return with_changes(again, Changes((), (note,))), "" if of_rows else verdict.statement
 
 
 def _in_doubt(verdict: Verdict, doubt: str) -> Verdict:
@@ -276,8 +244,9 @@ def warmed_up(subject: Subject) -> Subject:
     if subject.intercepted or subject.programs:
         look_around()
     constant = find_constant_draws(subject)
-    if constant:
-        subject = subject._replace(notes=(*subject.notes, CONSTANT.format(lines=", ".join(constant))))
+    if constant.lines:
+        note = CONSTANT.format(lines=", ".join(constant.lines))
+        subject = subject._replace(notes=(*subject.notes, note), doubt=constant.doubt)
     return subject if subject.probe is None else subject._replace(rational=subject.probe(), probe=None)
 
 

@@ -456,6 +456,9 @@ class Subject(NamedTuple):
     """The form of the subject, such as "row" or "engine"; subjects of one kind have the same quick plan."""
     notes: tuple[str, ...] = ()
     """Phrases about how the subject is called, for a note of its first verdict, such as "takes a as q, ..."."""
+    doubt: str = ""
+    """Why a law that is wrong refutes nothing: it is that of constants which may belong to what is sampled. "" if there
+    is no such doubt."""
 
     def of(self, kind: type[Kind]) -> tuple[Kind, ...]:
         """Return the situations of the class ``kind``, such as ``Variant``, in the order of ``situations``.
