@@ -56,7 +56,7 @@ def answered(function: Callable[..., Any], question: Mapping[str, Any], place: s
             return {"error": "a Python function returns no log-probabilities, expected a law or a reference"}
         parameters = inspect.signature(function).parameters
         given = {name: question[name] for name in ("prompt", "max_tokens") if name in parameters}
-        temperature = {name: question[name] for name in ("temperature",) if name in question}
+        temperature = {"temperature": question["temperature"]} if "temperature" in question else {}
         given |= _options(temperature | question.get("options", {}), parameters)
         it = Sampler("it", lambda seed, n: function(seed=seed, n=n, **given))
         result = answers_of(it, question["seed"], question["n"])

@@ -37,8 +37,8 @@ STYLES: Mapping[str, str] = {
 def print_subject(console: Console, name: str, summary: str, verdicts: Sequence[Verdict], every: bool) -> None:
     """Print on ``console`` the ``name`` and ``summary`` (one line) of a subject, and one line for each of its verdicts.
 
-    Checks that do not apply are printed only if ``every`` is set. There is one line for
-    all checks if none could examine the subject, for the same reason.
+    Checks that do not apply are printed only if ``every`` is set. There is one line for all checks if none could
+    examine the subject, for the same reason.
     """
     console.print(f"\n[bold]{escape(name)}[/bold]   {escape(summary)}", highlight=False)
     lines = _lines([item for item in verdicts if every or item.status is not Status.NOT_APPLICABLE])

@@ -108,9 +108,10 @@ def _of_certain_rows(verify: BareVerifier, arguments: Arguments, outcomes: Seque
     An outcome is (number of drafts, number of accepted drafts). ``arguments`` describes the arguments of ``verify``. If
     rows may differ in temperature, the second row is greedy.
     """
-    greedy = 1 if arguments.may_be_greedy(CERTAIN_TOKENS) else None
+    greedy = arguments.may_be_greedy(CERTAIN_TOKENS)
     rows = [
-        certain_row(*outcome, CERTAIN_TOKENS, first, greedy=first == greedy) for first, outcome in enumerate(outcomes)
+        certain_row(*outcome, CERTAIN_TOKENS, first, greedy=greedy and first == 1)
+        for first, outcome in enumerate(outcomes)
     ]
     batch = [_given_as(arguments, each.row) for each in rows]
 

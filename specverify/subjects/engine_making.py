@@ -137,7 +137,7 @@ def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> M
 
 def _calls_in(result: Any) -> tuple[Any, ...]:
     """Return the calls in the ``result`` of a factory: a pair of calls, with and without speculation, or one call."""
-    return result if isinstance(result, tuple) and len(result) <= len(("speculative", "plain")) else (result,)
+    return result if isinstance(result, tuple) and len(result) <= 2 else (result,)
 
 
 def _check_made(made: Made) -> None:

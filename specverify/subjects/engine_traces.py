@@ -90,7 +90,7 @@ def _queries_of_plain(make: Make, scenario: Scenario) -> Sequence[Tokens]:
     with opened(decode_of(make, made, "plain", scenario), (), None, scenario.horizon, empty=empty) as run:
         queries.clear()
         run(_Likeliest())
-    return [text for name, text in queries if name == "target"]
+    return Trace((), tuple(queries)).asked("target")
 
 
 def _traced_requests(make: Make, requests: Requests, draws: Draws) -> Trace:

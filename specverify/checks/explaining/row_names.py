@@ -112,8 +112,9 @@ class RowNames:
             if same_row(seen, row, NEAR):
                 return f"{name} = {shown}"
         rows = [(text, name, row) for text in self.texts(here) for name, row in self.rows_after(text, here)]
-        by_chance = max(seen) > 1 - NEAR and (not self._asked or here in self._asked)
-        fitting = [(text, name) for text, name, row in rows if same_row(seen, row, NEAR) and not by_chance]
+        fitting = [(text, name) for text, name, row in rows if same_row(seen, row, NEAR)]
+        if max(seen) > 1 - NEAR and (not self._asked or here in self._asked):  # one token alone fits by chance
+            fitting = []
         changed = changed_row(seen, {"p": p, "q": q, "norm(max(p - q, 0))": excess(p, q)}, NEAR)
         if changed and all(" with " in name for _, name in fitting):  # a residual of two texts fits by chance
             return f"{changed} = {shown}"

@@ -436,9 +436,13 @@ def _lost_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Token
     ends = {asked for name, asked in later if name == "target" and asked and text[-len(asked) :] == asked != text}
     ends = {end for end in ends if not any(begins(first + new, end) for first, new in trace.texts)}
     fitting = [end for end in ends if _chosen(trace.target, end) == token]
-    right = _end_of_plain(trace, text)
-    if len(fitting) != 1 or fitting[0] in trace.of_plain():
+    if len(fitting) != 1:
         return ""
+    of_plain = set(trace.of_plain())
+    if fitting[0] in of_plain:
+        return ""
+    # a sliding window is shorter than the text
+    right = next((text[start:] for start in range(len(text)) if text[start:] in of_plain), text)
     if right != text:
         other = len(fitting[0]) - len(right)
         tokens = f"{abs(other)} token{'s' * (abs(other) > 1)} {'too many' if other > 0 else 'too few'}"
@@ -448,15 +452,6 @@ def _lost_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Token
     lost = f"new token {number + 1}" if number >= 0 else f"the last {len(fitting[0])} tokens"
     where = f"p is computed after {_context(fitting[0])} alone and not after {_context(text)}"
     return f"{KEPT}has lost all tokens before {lost}: {where}"
-
-
-def _end_of_plain(trace: Trace, text: Tokens) -> Tokens:
-    """Return the longest end of ``text`` with which the call without speculation queries the target.
-
-    It is shorter than ``text`` if this call has a sliding window. Returns ``text`` if there is no such call or end.
-    """
-    queried = set(trace.of_plain())
-    return next((text[start:] for start in range(len(text)) if text[start:] in queried), text)
 
 
 def _padded_text(target: LanguageModel, text: Tokens, token: int, queried: Sequence[Tokens]) -> str:

@@ -171,12 +171,13 @@ class TorchDraws:
         (default 0). ``way`` distinguishes laws with the same pmf. If torch races noise, ``noise`` identifies it: other
         calls from the same generator state with equal ``noise`` race the same numbers. ``call`` is the name of the
         torch function; ``advance`` draws from the real ``generator``, None for the default one of ``device``. Raises
-        ``NeedsValue`` if ``number``, the number of outcomes, is too large.
+        ``NeedsValue`` if ``number``, the number of outcomes, is too large; 0: the caller has checked it.
         """
         site: Site = (call, draw_line(), *self.streams.name(generator))
         state, count = self.streams.state(generator, device, advance), iter(range(2**62))
-        with self.streams.noting(site, state and (state, 0)):
-            check_outcomes(call, number)
+        if number:
+            with self.streams.noting(site, state and (state, 0)):
+                check_outcomes(call, number)
 
         def outcome(
             pmf: Any, index: Site, first: int = 0, way: tuple[Hashable, ...] = (), noise: Hashable | None = None
