@@ -103,6 +103,51 @@ def test_a_round_without_drafts_after_rejections_is_examined(
     assert HISTORIES[0] in QUICK_OF_ENGINES
 
 
+def looking_up_engine(paused_after: int) -> Callable[[Any], Any]:
+    """Return a factory of engines that look up one draft in the text, and draw it from q after a rejection of that.
+
+    After ``paused_after`` rejections in a row there is a round without drafts, which draws from the residual of the
+    last q instead of from p.
+    """
+
+    def make(scenario: Any) -> Any:
+        def drafted(text: tuple[int, ...], failed: int) -> tuple[int, Any] | None:
+            earlier = [place for place in range(len(text) - 1) if text[place] == text[-1]]
+            if failed % 2 == 0:
+                return (text[earlier[-1] + 1], np.eye(scenario.vocabulary)[text[earlier[-1] + 1]]) if earlier else None
+            q = scenario.draft(text)
+            return int(RNG.choice(len(q), p=q)), q
+
+        def decode(prompt: tuple[int, ...]) -> list[int]:
+            text, failed, last = tuple(prompt), 0, np.zeros(scenario.vocabulary)
+            while (left := len(prompt) + scenario.horizon - len(text)) > 0:
+                p = scenario.target(text)
+                if failed == paused_after:
+                    rest, failed = np.maximum(p - last, 0), 0
+                    rest = rest if rest.any() else p
+                elif left > 1 and (draft := drafted(text, failed)):
+                    token, last = draft
+                    if RNG.random() * last[token] < p[token]:
+                        text, failed = (*text, token), 0
+                        rest = scenario.target(text)
+                    else:
+                        rest, failed = np.maximum(p - last, 0), failed + 1
+                else:
+                    rest = p
+                text = (*text, int(RNG.choice(len(rest), p=rest / rest.sum())))
+            return list(text[len(prompt) :])
+
+        return decode
+
+    return make
+
+
+@pytest.mark.usefixtures("unexplained")
+@pytest.mark.parametrize(("paused_after", "expected"), [(4, Status.REFUTED), (NEVER, Status.HOLDS)])
+def test_rejections_of_two_ways_of_drafting_are_examined(paused_after: int, expected: Status) -> None:
+    assert law_verdict(looking_up_engine(paused_after), HISTORIES[:1]).status is expected
+
+
 @pytest.mark.thorough
 def test_the_other_scenarios_do_not_show_it() -> None:
     assert status_of(4, {*SCENARIOS, *CERTAIN_SCENARIOS} - {AFTER_REJECTIONS}) is Status.HOLDS

@@ -172,10 +172,13 @@ tokens follow it: they are wrong if the engine has kept another path in its cach
 AFTER_REJECTIONS: Final = Scenario(planned(("ddddoaa",)), 4, (1,), 7, seed=4)
 """A scenario in which the first draft of four rounds is rejected, and the next draft is random. It shows what an engine
 does wrong after it has lowered its number of drafts, or its measure of acceptance, round by round."""
-HISTORIES: Final = tuple(Scenario(planned(("s" * many + "ooa",)), 4, (1,), many + 3, seed=4) for many in (4, 7))
+HISTORIES: Final = (
+    Scenario(planned(("...ssssooa",)), 3, (1, 2, 1, 2), 7, seed=4),
+    Scenario(planned(("sssssssooa",)), 4, (1,), 10, seed=4),
+)
 """Scenarios with a certain text whose first drafts are random, before two open rows: so all sequences of accepted and
 rejected drafts come before these. They show what an engine does wrong that changes its way of drafting, or stops to
-draft, after some sequence."""
+draft, after some sequence. The first prompt repeats itself, so drafts can be looked up in the text as well."""
 _LONG_PROMPT: Final = tuple(place * place * place // 7 % 2 for place in range(66))
 BEHIND_A_WINDOW: Final = Scenario(open_after(66, 67, 68), 2, _LONG_PROMPT, 3, seed=36)
 """A scenario with random drafts after a prompt longer than most windows, such as the last 64 tokens that a penalty
