@@ -1,5 +1,7 @@
 """Sliding windows, recurrent states and pages: right ones hold when they are declared, wrong ones are refuted."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -243,3 +245,24 @@ def test_what_does_not_go_together_is_said():
         check_cache(State, recurrent=True, window=4)
     with pytest.raises(ValueError, match="capacity"):
         check_cache(Paged, paged=64)
+
+
+@pytest.mark.parametrize("fork", [None, copy.deepcopy])
+def test_a_ring_holds_for_as_many_drafts_as_it_has_spare_slots(fork):
+    class Tight(Ring):
+        SLOTS = W + 4
+
+    operations = CacheOperations(fork=fork)
+    check_cache(Tight, operations, window=W, gamma=4)
+    for gamma in (5, None):
+        with pytest.raises(SpeculationRefuted):
+            check_cache(Tight, operations, window=W, gamma=gamma)
+
+
+def test_a_cache_of_one_draft_a_round_is_cropped_by_one_token():
+    class Tight(Ring):
+        SLOTS = W + 1
+
+    check_cache(Tight, window=W, gamma=1)
+    with pytest.raises(SpeculationRefuted):
+        check_cache(Tight, window=W, gamma=2)

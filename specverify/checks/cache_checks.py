@@ -13,6 +13,7 @@ from specverify.subjects.cache import (
     Operation,
     copied_rounds,
     first_difference,
+    most_cropped,
     page_sequences,
     rejecting_rounds,
     short_sequences,
@@ -33,12 +34,10 @@ COPIES_NOT_EXAMINED: Final = (
 Sequences = Callable[[], Iterable[tuple[Operation, ...]]]
 
 
+MOST_IN_ROUNDS = 8
+"""The most drafts in rounds whose numbers of drafts and of accepted drafts differ."""
 REJECTED = (1, 2, 4, 7, 8, 9, 16, 33)
 """The numbers of drafts in rounds that reject all drafts; each is tried at every cache length."""
-
-
-MOST_OF_WINDOW = 9
-"""The most drafts that are cropped from a sliding-window cache, which has spare entries for one round only."""
 
 
 def checks_of_cache(cache: CacheUnderTest, page: int = 0) -> tuple[Check, ...]:
@@ -48,7 +47,8 @@ def checks_of_cache(cache: CacheUnderTest, page: int = 0) -> tuple[Check, ...]:
     """
     full = tuple(("append", (token,)) for token in range(cache.capacity))
     at_once: tuple[Operation, ...] = (("append", tuple(range(cache.capacity))),)
-    most_drafts = MOST_OF_WINDOW + 1 if cache.window else cache.capacity
+    gamma = cache.capacity - 1 if cache.gamma is None else cache.gamma
+    largest = min(gamma, MOST_IN_ROUNDS) + 1
     checks = [
         _check(
             cache,
@@ -61,19 +61,23 @@ def checks_of_cache(cache: CacheUnderTest, page: int = 0) -> tuple[Check, ...]:
             cache,
             "crops_keep_the_first",
             "after a crop the first tokens are held, and what is appended follows them",
-            lambda: filter(undoes_last_append if cache.recurrent else None, short_sequences(LONGEST)),
+            lambda: (
+                operations
+                for operations in short_sequences(LONGEST)
+                if most_cropped(operations) <= gamma and (not cache.recurrent or undoes_last_append(operations))
+            ),
         ),
         _check(
             cache,
             "rounds_leave_what_is_committed",
             "after each round of speculation the committed tokens are held, up to the capacity",
             lambda: [
-                *(speculative_rounds(seed, cache.capacity) for seed in range(ROUNDS)),
+                *(speculative_rounds(seed, cache.capacity, largest) for seed in range(ROUNDS)),
                 *(
                     rounds(drafts, cache.capacity)
                     for rounds in (rejecting_rounds, undone_rounds)
                     for drafts in REJECTED
-                    if drafts < most_drafts
+                    if drafts <= gamma
                 ),
             ],
         ),
@@ -83,13 +87,15 @@ def checks_of_cache(cache: CacheUnderTest, page: int = 0) -> tuple[Check, ...]:
         checks.append(_check(cache, "pages_hold_their_tokens", said, partial(page_sequences, page)))
     if cache.fork is not None:
         said = "nothing done to a copy is seen in the cache, and nothing done to the cache in a copy"
-        checks.append(_check(cache, "forks_are_apart", said, partial(_with_copies, cache.capacity)))
+        checks.append(_check(cache, "forks_are_apart", said, partial(_with_copies, cache, gamma)))
     return tuple(checks)
 
 
-def _with_copies(capacity: int) -> Iterable[tuple[Operation, ...]]:
-    yield from short_sequences(LONGEST, copied=True)
-    yield from (copied_rounds(seed, capacity) for seed in range(ROUNDS))
+def _with_copies(cache: CacheUnderTest, gamma: int) -> Iterable[tuple[Operation, ...]]:
+    yield from (each for each in short_sequences(LONGEST, copied=True) if most_cropped(each) <= gamma)
+    largest = max(min(gamma, MOST_IN_ROUNDS) + 1, 2)
+    deep = cache.gamma is None
+    yield from (copied_rounds(seed, cache.capacity, largest, deep=deep) for seed in range(ROUNDS))
 
 
 def _examine(cache: CacheUnderTest, sequences: Sequences, summary: str, conditions: Conditions) -> Examination:

@@ -59,6 +59,8 @@ class CacheUnderTest(NamedTuple):
     """Whether the length of a windowed cache counts all tokens of the text, not only those in the window."""
     release: Callable[[Any], Any] | None = None
     """Frees a cache that a copy has replaced; None if it is only dropped."""
+    gamma: int | None = None
+    """The most drafts of a round, all of which may be cropped; None if only the capacity limits them."""
 
 
 class CacheDifference(NamedTuple):
@@ -232,11 +234,11 @@ def smaller(cache: CacheUnderTest, found: CacheDifference) -> CacheDifference:
     An operation stays if ``cache`` shows no difference without it, or if the others would crop more than ``found``
     does: a correct cache with a window could not do that.
     """
-    place, most = 0, _most_cropped(found.operations)
+    place, most = 0, most_cropped(found.operations)
     while place < len(found.operations):
         fewer = found.operations[:place] + found.operations[place + 1 :]
         possible = _possible(fewer) and (not cache.recurrent or undoes_last_append(fewer))
-        possible = possible and _most_cropped(fewer) <= most
+        possible = possible and most_cropped(fewer) <= most
         try:
             again = first_difference(cache, fewer) if possible else None
         except UnusableSubject:  # it does not begin with the first of the operations that are left
@@ -272,7 +274,7 @@ def _possible(operations: Sequence[Operation]) -> bool:
     return True
 
 
-def _most_cropped(operations: Sequence[Operation]) -> int:
+def most_cropped(operations: Sequence[Operation]) -> int:
     """Return the largest number of tokens by which a cache or a copy is ever shorter than it was before."""
     states, most = [(0, 0)], 0
     for name, given in operations:
@@ -405,11 +407,12 @@ def undone_rounds(drafts: int, capacity: int) -> tuple[Operation, ...]:
     return tuple(operations)
 
 
-def copied_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation, ...]:
+def copied_rounds(seed: int, capacity: int, largest: int = 9, *, deep: bool = True) -> tuple[Operation, ...]:
     """Return speculative rounds on a cache and on copies of it; a copy may replace the cache.
 
-    Each round appends fewer than ``largest`` tokens to the cache or to its last copy, and then crops the same one. Some
-    crops also remove tokens of earlier rounds. ``seed`` selects the rounds, and ``capacity`` is the largest length.
+    Each round appends fewer than ``largest`` tokens to the cache or to its last copy, and then crops the same one. If
+    ``deep``, some crops also remove tokens of earlier rounds. ``seed`` selects the rounds, and ``capacity`` is the
+    largest length.
     """
     rng = np.random.default_rng(seed)
     sizes, fresh = [0], 100
@@ -431,7 +434,7 @@ def copied_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation
         drafts = int(rng.integers(1, largest))
         do(append, tuple(range(fresh, fresh + drafts)))
         held = sizes[-1 if append in OF_COPY else 0]
-        do(crop, int(rng.integers(held)) if rng.random() < 0.2 else held - int(rng.integers(0, drafts)))
+        do(crop, int(rng.integers(held)) if rng.random() < 0.2 and deep else held - int(rng.integers(0, drafts)))
         if copies and rng.random() < 0.3:
             do("adopt", ())
         fresh += drafts

@@ -44,6 +44,8 @@ class CacheOperations(NamedTuple):
 METHODS = CacheOperations()
 LEAST_CAPACITY, MOST_CAPACITY = 16, 1000
 """A cache must have room for a few rounds, and each of its entries gets another id."""
+GAMMA_OF_WINDOW = 9
+"""The most drafts of a round for a cache with a window, if the caller states none."""
 
 
 @judged()
@@ -53,6 +55,7 @@ def check_cache(
     *,
     capacity: int = 64,
     window: int = 0,
+    gamma: int | None = None,
     recurrent: bool = False,
     paged: int = 0,
     **options: Unpack[CheckOptions],
@@ -69,7 +72,9 @@ def check_cache(
             ``list(cache)`` does not read it.
         capacity: The number of tokens that fit, from 16 to 1000.
         window: Number of the last tokens that a sliding window reads, 0 for none: ``read(cache)`` returns these, also
-            after a crop of up to nine drafts of a round.
+            after a crop of all drafts of a round.
+        gamma: The most drafts of a round, at least 1; a round appends them and one token. Without it, a round has at
+            most nine drafts if there is a window, which needs a spare entry for each, and else as many as fit.
         recurrent: Whether the cache is a recurrent state: ``read(cache)`` returns it as an array, which is compared
             with the array of a new cache after the kept tokens. A crop undoes at most the previous append.
         paged: Number of tokens per page, 0 for no pages.
@@ -98,6 +103,8 @@ def check_cache(
             check_callable(function, name, arguments=2 if name in {"append", "crop"} else 1)
     check_integer(capacity, "capacity", LEAST_CAPACITY, MOST_CAPACITY)
     check_integer(window, "window", 0, capacity - 1)
+    if gamma is not None:
+        check_integer(gamma, "gamma", 1, capacity - 1)
     check_integer(paged, "paged", 0)
     check_flag(recurrent, "recurrent")
     if recurrent and (window or operations.fork is not None):
@@ -115,6 +122,7 @@ def check_cache(
         window,
         recurrent,
         release=operations.release,
+        gamma=GAMMA_OF_WINDOW if gamma is None and window else gamma,
     )
     name = name_of(make)
     subject = Subject(name, (getattr(make, "__doc__", None) or "a cache").strip().partition("\n")[0], frozenset())
