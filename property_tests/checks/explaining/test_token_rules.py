@@ -15,6 +15,8 @@ def test_a_wrong_rule_of_an_engine_is_named_only_where_one_law_fits():
     from_p = [low + (1 - sum(kept)) * mass for low, mass in zip(kept, p, strict=True)]
     assert name_of_token(from_p, p, q).startswith("a rejected draft is replaced by a draw from p, expected")
     said = "it has the law of the draft, q: no draft is ever rejected, or rejected drafts are kept"
-    assert name_of_token(q, p, q) == said
+    assert name_of_token(DRAFT[1], p, DRAFT[1]) == ""  # q overrates token 2 alone, which may always replace itself
+    many, few = (0.1, 0.1, 0.4, 0.4), (0.3, 0.3, 0.2, 0.2)
+    assert name_of_token(few, many, few) == said
     assert name_of_token(p, p, q) == ""
     assert name_of_token((0.3, 0.3, 0.4), p, q) == ""

@@ -282,13 +282,20 @@ def is_drawn_from_q(
     """
     for path in engine:
         drawn = with_pmfs(engine, draws_of(path.decisions), len(seen), known)
-        for item, test in pairwise(drawn):
-            if test.is_lookup or item.outcome is None or not same_row(item.pmf, seen, NEAR):
-                continue
-            bound = test.bound
-            if seen[item.outcome] > 0 and abs(bound - p[item.outcome] / seen[item.outcome]) < NEAR:
-                return True
+        if any(same_row(item.pmf, seen, NEAR) and is_test_of(test, item, p) for item, test in pairwise(drawn)):
+            return True
     return False
+
+
+def is_test_of(test: PathDraw, draft: PathDraw, p: Sequence[float]) -> bool:
+    """Return whether ``test`` is a coin that accepts the outcome x of the draw ``draft`` if u < p(x)/q(x).
+
+    ``p`` is the row of the target, and the pmf of ``draft`` is q.
+    """
+    token = draft.outcome
+    if test.is_lookup or token is None or token >= len(draft.pmf) or not draft.pmf[token]:
+        return False
+    return bool(abs(test.bound - p[token] / draft.pmf[token]) < NEAR)
 
 
 def drawn_together(engine: Iterable[Path[Any]], decisions: Sequence[Decision], number: int) -> list[PathDraw]:
@@ -301,17 +308,36 @@ def drawn_together(engine: Iterable[Path[Any]], decisions: Sequence[Decision], n
     * There are more coins than drawn tokens.
     * The decisions do not determine the tokens.
     """
+    length = _length_that_decides(engine, decisions, number)
+    drawn = [] if length is None else draws_of(decisions[:length])
+    lookups = sum(item.is_lookup for item in drawn)
+    return drawn if 0 < lookups < number and len(drawn) - lookups <= lookups else []
+
+
+def draw_that_decides(engine: Iterable[Path[Any]], decisions: Sequence[Decision], number: int) -> int | None:
+    """Return the index, among ``draws_of(decisions)``, of the draw after which the first ``number`` tokens are known.
+
+    For a token that is drawn and kept untested, this is its draw; for a tested draft, its coin or its replacement.
+    ``engine`` yields all paths, and ``decisions`` are those of one path. Returns None if they do not determine the
+    tokens, or if no decision is needed.
+    """
+    length = _length_that_decides(engine, decisions, number)
+    if not length:
+        return None
+    before, after = draws_of(decisions[: length - 1]), draws_of(decisions[:length])
+    return next((at for at, item in enumerate(after) if at >= len(before) or item != before[at]), None)
+
+
+def _length_that_decides(engine: Iterable[Path[Any]], decisions: Sequence[Decision], number: int) -> int | None:
+    """Return how many of the ``decisions`` of a path determine its first ``number`` tokens; None if they do not."""
     choices = tuple(decision.outcome for decision in decisions)
     ends = [(path.choices, path.outcome) for path in engine]
     for length in range(len(choices) + 1):
-        same = [outcome for other, outcome in ends if other[:length] == choices[:length]]
-        begun = {tuple(text[:number]) for outcome in same for text, share in outcomes_of(outcome) if share}
-        if len(begun) > 1:
-            continue
-        drawn = draws_of(decisions[:length])
-        lookups = sum(item.is_lookup for item in drawn)
-        return drawn if 0 < lookups < number and len(drawn) - lookups <= lookups else []
-    return []
+        ends = [(other, outcome) for other, outcome in ends if other[:length] == choices[:length]]
+        begun = {tuple(text[:number]) for _, outcome in ends for text, share in outcomes_of(outcome) if share}
+        if len(begun) <= 1:
+            return length
+    return None
 
 
 def describe_draws(drawn: Sequence[PathDraw]) -> str:

@@ -44,6 +44,8 @@ tested."""
 LATE = 2.0
 """Cost of reading a draw into a round if the order of model queries contradicts it: a longer text was queried before,
 or the round's own text was not queried yet."""
+PASSED_TEST = 1.0
+"""The extra cost of a draft without a test if the next draw is a coin with the probability of its test."""
 OTHER_LINE = 1.0
 """The cost of a draw in a role that its line does not have on other paths."""
 FROM_P = frozenset({"bonus", "plain"})
@@ -686,10 +688,11 @@ class _PathReader:
         item, bound = self._next(at, lookup=False), float(ratio(self.rows.p(here)[token], q[token]))
         if item is not None and self._is_before_queries(item, now.text):
             item = None
+        fits = False
         if item is not None:
             compared = DraftTest(item, self.models.upside_down)
             seen = compared.probability
-            if abs(seen - bound) < NEAR:
+            if fits := abs(seen - bound) < NEAR:
                 yield at + 1, compared.accepts, 0.0, compared.words(), "", seen
             elif not now.is_too_costly(OTHER_NUMBER):
                 by = self.rows.ratio_name(seen, here, token, now.rejected)
@@ -708,7 +711,8 @@ class _PathReader:
             how = "surely, whatever is drawn" if guessed else "with probability 1"
             with_one = " with q = 1, as the draft is certain" if guessed else ""
             expected = f"{how}{as_by}; expected u < {short(bound)} = min(1, p/q){with_one}"
-            yield at, True, UNDRAWN if guessed else NO_TEST, expected, f"accepted {expected}", 1.0
+            cost = (UNDRAWN if guessed else NO_TEST) + PASSED_TEST * fits
+            yield at, True, cost, expected, f"accepted {expected}", 1.0
             if not guessed and self.without_coins and self.final[len(here) : len(here) + 1] != (token,):
                 never = f"with probability 1; expected u < {short(bound)} = min(1, p/q)"
                 yield at, False, NO_TEST, never, f"rejected {never}", 0.0

@@ -17,6 +17,8 @@ from specverify.checks.explaining.round_rules import (
 NEAR = 1e-9
 LEAST = 3
 """The smallest vocabulary in which the laws of different wrong rules differ."""
+LEAST_REJECTED = 2
+"""How many tokens q must overrate for its law to name a rule. If it is one, any residual may have given that token."""
 
 
 def name_of_token(seen: Row, p: Row, q: Row) -> str:
@@ -29,6 +31,8 @@ def name_of_token(seen: Row, p: Row, q: Row) -> str:
     if same_row(seen, p, NEAR):
         return ""
     if same_row(seen, q, NEAR):
+        if sum(q[token] > p[token] for token in range(len(p))) < LEAST_REJECTED:
+            return ""
         return "it has the law of the draft, q: no draft is ever rejected, or rejected drafts are kept"
     fitting = [name for name, law in _laws(p, q) if same_row(seen, law, NEAR)]
     return fitting[0] if len(fitting) == 1 else ""

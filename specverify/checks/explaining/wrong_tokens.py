@@ -11,8 +11,10 @@ from specverify.checks.explaining.engine_paths import (
     KeptPaths,
     PathDraw,
     describe_draws,
+    draw_that_decides,
     drawn_together,
     is_drawn_from_q,
+    is_test_of,
     with_pmfs,
 )
 from specverify.checks.explaining.engine_rounds import model_of_law
@@ -85,7 +87,7 @@ def _row_of_token(heaviest: HeaviestPaths, before: Tokens, seen: Sequence[Any], 
     """
     said = _quoted(heaviest, before, seen, p)
     if said and _is_from_q(heaviest, seen, p):
-        at = _place_of(heaviest, seen)
+        at = _place_of(heaviest, before, seen, p)
         from_q = f"the token after accepted drafts, new token {len(before) + 1}, is drawn from q = {short_row(seen)}"
         return f"{from_q} at {at}, expected p = {short_row(p)}"
     other = other_in_one_token(seen, p, NEAR_LAW) if said else None
@@ -109,7 +111,7 @@ def quoted_row(difference: Difference, heaviest: HeaviestPaths, size: int) -> st
 
 
 def _quoted(heaviest: HeaviestPaths, before: Tokens, seen: Sequence[Any], p: Sequence[Any]) -> str:
-    at = _place_of(heaviest, seen) if max(seen) < CERTAIN else ""
+    at = _place_of(heaviest, before, seen, p) if max(seen) < CERTAIN else ""
     other = _other_text(heaviest.expected, before, seen) if at else None
     row = short_row(seen) if other is None else f"{short_row(seen)} = p {after_new(other) or 'after the prompt'}"
     said = f"new token {len(before) + 1} is drawn from {row} at {at}, expected p = {short_row(p)}"
@@ -130,9 +132,20 @@ def _other_text(expected: Mapping[Tokens, Any], before: Tokens, seen: Sequence[A
     return found[0] if len(found) == 1 else None
 
 
-def _place_of(heaviest: HeaviestPaths, seen: Sequence[Any]) -> str:
-    """Return the program line of the first draw from the row ``seen``; "" if there is none."""
-    places = (item.place for items in heaviest.drawn for item in items if same_row(item.pmf, seen, NEAR))
+def _place_of(heaviest: HeaviestPaths, before: Tokens, seen: Sequence[Any], p: Sequence[Any]) -> str:
+    """Return the program line of the draw from the row ``seen`` that decides the token after ``before``.
+
+    Returns "" if on any of the paths another draw decides this token, such as the coin of a draft, or if this one is
+    the draw of a draft, tested with p/q; ``p`` is the expected row.
+    """
+    places = []
+    for decisions, items in zip(heaviest.decisions, heaviest.drawn, strict=True):
+        at = draw_that_decides(heaviest.engine, decisions, len(before) + 1)
+        if at is None or not same_row(items[at].pmf, seen, NEAR):
+            return ""
+        if any(is_test_of(test, items[at], p) for test in items[at + 1 : at + 2]):
+            return ""
+        places.append(items[at].place)
     return next(filter(None, places), "")
 
 
