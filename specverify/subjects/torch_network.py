@@ -19,6 +19,7 @@ caches that return copies or that round to 16 bits, have no digest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from inspect import signature
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -32,6 +33,8 @@ from specverify.subjects.subject import Forward
 
 try:
     import torch
+
+    from specverify.intercept.torch.calls import without_interception
 except ImportError as error:
     raise ImportError('a network needs torch: pip install "specverify-suite[torch]"') from error
 
@@ -105,40 +108,18 @@ class Network(torch.nn.Module):
             raise argument_error("input_ids", input_ids, "a tensor [B, length]")
         flat = input_ids.dim() == 1
         ids = [input_ids.tolist()] if flat else input_ids.tolist()
-        batch, length = len(ids), input_ids.shape[-1]
         if past_key_values is not None and self.cache is None:
             raise ValueError("the network was made with cache=None, expected no past_key_values")
-        held = _held(past_key_values)
-        first = held if cache_position is None else int(cache_position.flatten()[0])
-        if position_ids is None:
-            positions = [list(range(first, first + length))] * batch
-        else:
-            positions = torch.as_tensor(position_ids).expand(batch, length).tolist()
         past = past_key_values
         if past is None and use_cache is not False:
             past = _new_cache(self.cache)
-        entries, past = _stored(past, ids, positions)
-        queries = range(length)[-min(logits_to_keep, length) :]
-        window, number = _window(past), len(entries.tokens[0])
-        dropped = max(0, held + length - number)
-        if dropped and window is None:
-            raise ValueError(f"the cache returned {number} entries, expected {held + length}")
-        whole = window is None and _hides_nothing(attention_mask, batch, first + length)
-        if whole and entries.are_in_order(first + length):
-            texts = [[tuple(row[: first + query + 1]) for query in queries] for row in entries.tokens]
-            digests = [_digests(row)[first:] for row in entries.tokens]
-        else:
-            visible = _visible(attention_mask, (batch, length, number), first, dropped, window)
-            read = range(length) if entries.values is not None and window is None else queries
-            of_all = [[entries.text(row, visible[row][query]) for query in read] for row in range(batch)]
-            texts = [of_row[-len(queries) :] for of_row in of_all]
-            digests = [[_digests(text)[-1] if text else 1 for text in of_row] for of_row in of_all]
-        if entries.values is not None and window is None:
-            _keep_digests(entries.values, held if number == held + length else first, digests)
-        rows = [[self._row(text) for text in of_row] for of_row in texts]
+        given = _Pass(ids, past, attention_mask, position_ids, cache_position, logits_to_keep)
+        with given.by_torch_alone():
+            texts = given.texts()
+        rows = [[self._row(text) for text in of_row] for of_row in texts.before]
         logits = torch.tensor(np.array(rows), dtype=self.dtype, device=self.device)
         logits = logits[0] if flat else logits
-        return logits if self.only_logits else NetworkOutput(logits, past if use_cache is not False else None)
+        return logits if self.only_logits else NetworkOutput(logits, texts.past if use_cache is not False else None)
 
     def read_pass(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Forward:
         """Return the number of entries in the cache before a call of this network, and its first row of input."""
@@ -167,6 +148,63 @@ class Network(torch.nn.Module):
         if row.shape != (self.vocabulary,) or not (row >= 0).all():
             raise ValueError(f"the model's pmf after {text} is {shown(given)}, expected {self.vocabulary} numbers >= 0")
         return row
+
+
+class _Texts(NamedTuple):
+    """The texts ``[B, length]`` before the tokens of a forward pass, each with its token, and the cache after it."""
+
+    before: list[list[Tokens]]
+    past: Any
+
+
+class _Pass(NamedTuple):
+    """The arguments of a forward pass: token ids ``[B, length]``, and those of ``Network.forward``."""
+
+    ids: _Entries
+    past: Any
+    mask: Any
+    position_ids: Any
+    cache_position: Any
+    logits_to_keep: int
+
+    def by_torch_alone(self) -> AbstractContextManager[Any]:
+        """Return a context manager in which torch executes the pass without interception, if it need not be seen.
+
+        It draws nothing. But the tensors may hold random numbers, and a cache of another class may be the user's code.
+        """
+        if not isinstance(self.past, (tuple, list, type(None))):
+            return nullcontext()
+        given = (self.mask, self.position_ids, self.cache_position)
+        return without_interception((*given, *(tensor for layer in self.past or () for tensor in layer)))
+
+    def texts(self) -> _Texts:
+        """Append the tokens to the cache, and return the texts that they follow, as the entries have them."""
+        batch, length = len(self.ids), len(self.ids[0])
+        held = _held(self.past)
+        first = held if self.cache_position is None else int(self.cache_position.flatten()[0])
+        if self.position_ids is None:
+            positions = [list(range(first, first + length))] * batch
+        else:
+            positions = torch.as_tensor(self.position_ids).expand(batch, length).tolist()
+        entries, past = _stored(self.past, self.ids, positions)
+        queries = range(length)[-min(self.logits_to_keep, length) :]
+        window, number = _window(past), len(entries.tokens[0])
+        dropped = max(0, held + length - number)
+        if dropped and window is None:
+            raise ValueError(f"the cache returned {number} entries, expected {held + length}")
+        whole = window is None and _hides_nothing(self.mask, batch, first + length)
+        if whole and entries.are_in_order(first + length):
+            texts = [[tuple(row[: first + query + 1]) for query in queries] for row in entries.tokens]
+            digests = [_digests(row)[first:] for row in entries.tokens]
+        else:
+            visible = _visible(self.mask, (batch, length, number), first, dropped, window)
+            read = range(length) if entries.values is not None and window is None else queries
+            of_all = [[entries.text(row, visible[row][query]) for query in read] for row in range(batch)]
+            texts = [of_row[-len(queries) :] for of_row in of_all]
+            digests = [[_digests(text)[-1] if text else 1 for text in of_row] for of_row in of_all]
+        if entries.values is not None and window is None:
+            _keep_digests(entries.values, held if number == held + length else first, digests)
+        return _Texts(texts, past)
 
 
 def _config(vocabulary: int, cache: str | None) -> Any:

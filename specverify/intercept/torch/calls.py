@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -170,10 +170,10 @@ class _AnsweringMode(TorchFunctionMode):
                 if func in RESHAPING and filled.reshaped(func, *args, *named.values()):
                     return args[0]
                 args, named = filled.standing_for(args), filled.standing_for(named)
-            if not named and _runs_as_it_is(func, args):
-                return _noted(func(*args))
             if "out" not in named and _is_of_plain(func, args, named):
                 return _noted(func(*args, **named))
+            if not named and _runs_as_it_is(func, args):
+                return _noted(func(*args))
             lazy = holds_lazy(args) or holds_lazy(tuple(named.values()))
             if lazy or "out" in named or not _runs_as_it_is(func):
                 return self._apart(func, args, named, lazy=lazy)
@@ -265,7 +265,7 @@ def _is_random(func: Any) -> bool:
 
 def _are_plain(values: Iterable[Any]) -> bool:
     """Return whether all ``values`` are numbers, ordinary tensors, options of torch, or tuples and lists of these."""
-    return all(type(value) in _PLAIN or _is_plain(value) for value in values)
+    return _PLAIN.issuperset(map(type, values)) or all(type(value) in _PLAIN or _is_plain(value) for value in values)
 
 
 def _is_plain(value: Any) -> bool:
@@ -371,6 +371,20 @@ def torch_replaced() -> Iterator[None]:
         yield
 
 
+def without_interception(tensors: Iterable[Any]) -> AbstractContextManager[Any]:
+    """Return a context manager in which torch runs without interception, for work of specverify that draws nothing.
+
+    ``tensors`` are all tensors that the work reads, or None. If one may hold random numbers, or no interception is
+    going on, the context manager does nothing.
+    """
+    overrides: Any = torch.overrides
+    mode = overrides._get_current_function_mode()  # noqa: SLF001 - torch has no public name
+    if not isinstance(mode, _AnsweringMode) or mode.run.filled.anything:
+        return nullcontext()
+    ordinary = all(tensor is None or type(tensor) is torch.Tensor for tensor in tensors)
+    return torch._C.DisableTorchFunction() if ordinary else nullcontext()  # noqa: SLF001 - as above
+
+
 def outcome_of(tokens: torch.Tensor) -> Any:
     """Return the elements of a 1-D tensor of tokens as the outcome of a run.
 
@@ -380,4 +394,4 @@ def outcome_of(tokens: torch.Tensor) -> Any:
     return final_outcome(list(elements_of(tokens)))
 
 
-__all__ = ["NeedsValue", "answered_by", "caller", "outcome_of"]
+__all__ = ["NeedsValue", "answered_by", "caller", "outcome_of", "without_interception"]
