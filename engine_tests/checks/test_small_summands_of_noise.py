@@ -91,5 +91,5 @@ def test_what_is_added_to_weights_of_0_refutes_unless_it_is_rare():
     assert rarely.status is Status.HOLDS
     (edge,) = rarely.figures["edges"]
     assert 0 < edge["probability"] < 1e-12
-    assert "has target probability 0, when a draw falls on it: about once in " in rarely.statement
+    assert "has target probability 0, when a draw falls on it: at most once in " in rarely.statement
     assert at_size(with_weights_of_at_least(1e-20), edge=0.0).status is Status.REFUTED

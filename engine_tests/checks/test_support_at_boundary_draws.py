@@ -95,7 +95,7 @@ def test_an_inclusive_coin_is_refuted_in_every_form_with_its_line(form):
     assert verdict.status is Status.REFUTED
     assert "has target probability 0" in verdict.statement
     assert "at samplers.py:" in verdict.statement
-    assert "gives 0.0: about once in " in verdict.statement
+    assert "gives 0.0: at most once in " in verdict.statement
 
 
 @pytest.mark.thorough

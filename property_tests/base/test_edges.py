@@ -57,13 +57,13 @@ def test_reports_have_levels_of_their_own_for_edges():
     root = fromstring(run_as_junit(run).partition("\n")[2])
     assert [failed.get("type") for failed in root.iter("failure")] == ["refuted", "refuted at an edge"]
     assert root.get("failures") == "2"
-    assert any("about once in 9e15 drafts" in (out.text or "") for out in root.iter("system-out"))
+    assert any("at most once in 9e15 drafts" in (out.text or "") for out in root.iter("system-out"))
     text = run_as_markdown(run)
     assert text.startswith("## specverify: ✔ 2 holds, ✘ 1 refuted, ✘ 1 refuted at an edge")
     assert "1 beside an edge" in text
     assert "refuted at an edge" in page(run)
     table = verdict_table(verdicts, {})
-    assert "about once in 9e15 drafts (note)" in table
+    assert "at most once in 9e15 drafts (note)" in table
     assert "(fine)" not in table
 
 
@@ -84,9 +84,9 @@ def test_edges_of_one_number_are_one_with_the_likelier_probability():
 @pytest.mark.parametrize(
     ("probability", "said"),
     [
-        (2.0**-53, "about once in 9e15 drafts"),
-        (2.0**-24, "about once in 2e7 drafts"),
-        (2.0**-8, "in 0.0039 of all drafts"),
+        (2.0**-53, "at most once in 9e15 drafts"),
+        (2.0**-24, "at most once in 2e7 drafts"),
+        (2.0**-8, "in at most 0.0039 of all drafts"),
     ],
 )
 def test_a_probability_is_told_in_words(probability, said):

@@ -29,7 +29,7 @@ def test_the_terminal_shows_the_note_and_counts_it():
     print_subject(console, "it", "a verifier", [HOLDS, NOTED, EDGE_ONE], every=False)
     print_summary(console, [HOLDS, NOTED, EDGE_ONE], 1e-6, 0, 0)
     said = console.file.getvalue()
-    assert "edge: it raises ValueError, when random at it.py:3 gives 0.0: about once in 9e15 drafts" in said
+    assert "edge: it raises ValueError, when random at it.py:3 gives 0.0: at most once in 9e15 drafts" in said
     assert "refuted at an edge" in said
     assert "2 holds, 1 refuted at an edge; 1 beside an edge" in said
 

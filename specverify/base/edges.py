@@ -52,10 +52,10 @@ def merged_edges(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, 
 
 
 def once_in(probability: float) -> str:
-    """Format a probability per draft, such as ``about once in 9e15 drafts``."""
+    """Format an upper bound on a probability per draft, such as ``at most once in 9e15 drafts``."""
     digits, _, exponent = f"{1 / probability:.0e}".partition("e")
-    rarely = f"about once in {digits}e{int(exponent)} drafts"
-    return rarely if probability < 1e-3 else f"in {probability:.2g} of all drafts"
+    rarely = f"at most once in {digits}e{int(exponent)} drafts"
+    return rarely if probability < 1e-3 else f"in at most {probability:.2g} of all drafts"
 
 
 def edge_lines(edges: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -16,10 +16,10 @@ from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.call_verdicts import Finding, compared, impossible_mass, wrong_anyway
 from specverify.checks.calls_at_size import described, follows_the_rule, law_of, wrong_on_few_tokens
 from specverify.checks.check import Check, Conditions, ExaminedPart, by
+from specverify.checks.outcome_sets import ON_ONE
 from specverify.reference import Claim
 from specverify.subjects.subject import GivenCall
 
-ON_ONE = "a draw falls on it"
 ELSEWHERE = (
     "on rows of three tokens it does not follow the rule of speculative sampling either, so the law that it should "
     "have, given these drafts, is not known: check it without cases"

@@ -18,7 +18,8 @@ from specverify.base.verdict import Examination
 WIDEST = 2.0**-6
 """Largest distance from the end of the range for an edge; a fault that still occurs there is an ordinary fault."""
 LARGER = (WIDEST, 2.0**-18, 2.0**-30)
-"""Distances at which an edge must no longer occur, the largest first."""
+"""Distances at which an edge must no longer occur, the largest first. Where it still does, those between are searched.
+"""
 STEPS = (1, 2, 4, 16, 2**8, 2**16)
 """Distances near the end, as multiples of the generator's smallest step."""
 
@@ -45,18 +46,33 @@ def probability_of(look: Callable[[float], Look], least: float, bound: float | N
             distances ``LARGER`` are searched first.
     """
     if bound is None:
-        bound = 1.0
+        bound, gone = 1.0, 1.0
         for apart in LARGER:
             seen = look(apart)
             if seen.faulty or not seen.closer:
-                return bound
-            bound = min(float(seen.closer), 1.0)
+                return _between(look, apart, gone, bound) if seen.faulty and bound < 1 else bound
+            bound, gone = min(float(seen.closer), 1.0), apart
     for apart in (least * step for step in STEPS):
         if apart >= LARGER[-1]:
             break
         seen = look(apart)
         if not seen.faulty:
             return min(bound, float(seen.closer))
+    return bound
+
+
+def _between(look: Callable[[float], Look], faulty: float, gone: float, bound: float) -> float:
+    """Return an upper bound on the probability of a fault that occurs at the distance ``faulty``, but not at ``gone``.
+
+    Distances between the two are searched, until they differ by a factor of 2. ``bound`` is the bound so far.
+    """
+    while gone > 2 * faulty:
+        apart = 2.0 ** math.floor((math.log2(faulty) + math.log2(gone)) / 2)
+        seen = look(apart)
+        if seen.faulty or not seen.closer:
+            faulty = apart
+        else:
+            bound, gone = min(float(seen.closer), bound), apart
     return bound
 
 

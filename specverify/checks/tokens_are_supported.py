@@ -1,7 +1,9 @@
 """No emitted token has target probability 0 at its position.
 
 Rounding can give an impossible token a small probability, by underflow or at the end of a cumulated pmf. Up to this
-probability (``rounding.left_on_nothing``) such a token is no fault. Another check examines the extreme random numbers.
+probability (``rounding.left_on_nothing``) such a token is no fault. A more probable
+one, below ``Conditions.edge`` given the text before it, is a note, as that of ``log(residual + 1e-10)``. Another check
+examines the extreme random numbers.
 """
 
 from __future__ import annotations
@@ -41,7 +43,11 @@ CHECK = Check(
         variants_in(
             lambda scenario: scenario.shape in {"zeros", "disjoint", "point_target", "point_draft"},
             examine_outcomes(
-                fault, "every token has positive target probability", forgives=left_on_nothing, cause=impossible_token
+                fault,
+                "every token has positive target probability",
+                forgives=left_on_nothing,
+                cause=impossible_token,
+                of_tokens=True,
             ),
         ),
     ),
