@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Status
+from specverify.checks.constant_draws import seeds_in_words
 from specverify.intercept.run import PROCESS
 from specverify.testing import check_engine
 
@@ -270,3 +271,34 @@ def test_a_law_that_is_wrong_with_constant_coins_is_unknown():
     said = next(verdict.statement for verdict in verdicts if verdict.check == LAW)
     assert said.startswith("some of its random numbers come from seeds that it sets to the same values in every run (")
     assert ". With the numbers of the library in their place it is refuted: as called: TV = " in said
+
+
+def by_generator(generator, pmf):
+    return int(generator.choice(2, p=pmf))
+
+
+def with_bonuses_of(fixed):
+    """Return a call that draws from generators with its seed, and every second token from one with the seed 0."""
+
+    def fast(seed):
+        generator, text = np.random.default_rng(seed), [0]
+        while len(text) <= NEW:
+            text.append(by_generator(generator, table(text)))
+            text.append(by_generator(np.random.default_rng(0) if fixed else generator, table(text)))
+        return text[1 : NEW + 1]
+
+    return fast
+
+
+@pytest.mark.parametrize(("fixed", "status"), [(True, Status.UNKNOWN), (False, Status.HOLDS)])
+def test_a_constant_seed_beside_that_of_the_call_is_unknown(fixed, status):
+    """One line draws with both seeds, so its numbers are neither constants nor random in all draws."""
+    found, verdicts = statuses(with_bonuses_of(fixed), lambda: plain(table), LAW)
+    assert found[LAW] is status, verdicts
+    said = next((verdict.statement for verdict in verdicts if verdict.status is Status.UNKNOWN), "")
+    assert (" (np.random.default_rng(0).choice at test_constant_draws.py:" in said) is fixed
+
+
+def test_a_line_with_draws_of_both_kinds_is_named_as_such():
+    said = seeds_in_words(["noise at e.py:3", "coin at e.py:1"], ["noise at e.py:3"])
+    assert "(some draws of noise at e.py:3, coin at e.py:1), others do not (other draws of noise at e.py:3)" in said

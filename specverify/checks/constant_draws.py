@@ -66,9 +66,10 @@ def find_constant_draws(subject: Subject) -> ConstantDraws:
             with suppress(Exception), opened() as run:
                 lines = _search(run)
             PROCESS.constant_lines = before | lines
-        mixtures = [*filter(None, map(_seeded_beside_others, calls))]
+        of_calls = [*map(_seeded_beside_others, calls)]
+        mixtures = [*filter(None, of_calls)]
         if mixtures:
-            doubt = "" if _are_of_rows(program, mixtures) else mixtures[0].sentence
+            doubt = "" if _are_of_rows(program, *of_calls) else mixtures[0].sentence
             PROCESS.constant_lines |= {str(line) for mixture in mixtures for _, line in mixture.seeded}
     return ConstantDraws(tuple(sorted(PROCESS.constant_lines)), doubt)
 
@@ -88,9 +89,14 @@ class _Mixture(NamedTuple):
 def seeds_in_words(seeded: Sequence[str], unseeded: Sequence[str]) -> str:
     """Return the sentence that a program draws from generators that it seeds itself, and from others.
 
-    Each draw is given in words. The first ones are named.
+    Each draw is given in words, its operation and line. The first ones are named.
     """
-    return SEEDED.format(seeded=", ".join(seeded[:SHOWN]), unseeded=", ".join(unseeded[:SHOWN]))
+    both = {*seeded} & {*unseeded}
+    of_each = (
+        ", ".join(f"{which} draws of {draw}" if draw in both else draw for draw in draws[:SHOWN])
+        for draws, which in ((seeded, "some"), (unseeded, "other"))
+    )
+    return SEEDED.format_map(dict(zip(("seeded", "unseeded"), of_each, strict=True)))
 
 
 def _seeded_beside_others(opened: Callable[[], AbstractContextManager[Callable[[Draws], Any]]]) -> _Mixture | None:
@@ -110,16 +116,18 @@ def _seeded_beside_others(opened: Callable[[], AbstractContextManager[Callable[[
     return _Mixture([*seeded], [*others]) if seeded and others else None
 
 
-def _are_of_rows(program: EngineProgram, mixtures: Sequence[_Mixture]) -> bool:
+def _are_of_rows(program: EngineProgram, fast: _Mixture | None, plain: _Mixture | None = None) -> bool:
     """Return whether the numbers of seeds belong to the rows of p and q, and choose no token.
 
     This is so if the call of ``program`` without speculation draws at all of their lines too, and draws each of its
-    tokens at others. An example is a watermark, whose list of tokens is drawn with a hash of the text as seed.
-    ``mixtures`` has the draws of both calls. Returns False for an engine without such a call.
+    tokens at others. An example is a watermark, whose list of tokens is drawn with a hash of the text as seed. ``fast``
+    and ``plain`` have the draws of the calls with and without speculation. Returns False for an engine without such a
+    call.
     """
-    lines = [{line for _, line in mixture.seeded} for mixture in mixtures]
-    without = lines[-1]
-    if program.plain is None or not lines[0] <= without or len(lines) == 1:
+    if program.plain is None or plain is None:
+        return False
+    without = {line for _, line in plain.seeded}
+    if fast is not None and not {line for _, line in fast.seeded} <= without:
         return False
     with suppress(Exception), program.plain() as run:
         text, _ = outcomes_of(run(Sampled(_SEEDS[0])))[0]

@@ -61,6 +61,10 @@ class Replays(NamedTuple):
     """
     unseeded: tuple[str, ...] = ()
     """The draws whose generator had another state in the replay."""
+    fixed: tuple[str, ...] = ()
+    """The draws whose generator had equal states in a call with another seed."""
+    of_seed: tuple[str, ...] = ()
+    """The draws whose generator had another state in a call with another seed."""
     runs: int | None = None
     """Estimated number of runs of these replays and of one enumeration of the program; None if it is not estimated."""
     by_name: bool = False
@@ -95,7 +99,7 @@ def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays
 
     ``number`` is the number of replays; they end at the first that differs from its path. ``seed`` samples the paths.
     """
-    done, made_from, paths, drawn = 0, _MadeFrom(), list[float](), 0
+    done, made_from, of_seeds, paths, drawn = 0, _MadeFrom(), _MadeFrom(), list[float](), 0
     with gifts_kept() as given:
         while done < number:
             first = Narrated(Sampled(seed + done))
@@ -108,17 +112,20 @@ def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays
                 reseeded = turn == OF_OTHER_SEEDS
                 with states_noted() as now, _other_seeds(done) if reseeded else nullcontext():
                     fault = _difference(run, first, choices, outcome, moved(done), sites=not reseeded)
-                if not reseeded:
-                    made_from.compare(before, now)
-                elif fault:
+                (of_seeds if reseeded else made_from).compare(before, now)
+                if reseeded and fault:
                     fault = f"{fault}{BY_SEED}"
                 drawn += len(now)
                 done += 1
                 if fault:
                     return Replays(done, fault, given=tuple(given))
     runs = done + len(paths) + round(min(sum(paths) / len(paths), MOST_ESTIMATED)) if paths else None
-    seeded, unseeded = tuple(made_from.seeded), tuple(made_from.unseeded)
-    return Replays(done, "", "", tuple(given), seeded, unseeded, runs, by_name=bool(paths) and not drawn)
+    seeded, unseeded, fixed, of_seed = (
+        tuple(kind) for made in (made_from, of_seeds) for kind in (made.seeded, made.unseeded)
+    )
+    return Replays(
+        done, "", "", tuple(given), seeded, unseeded, fixed, of_seed, runs, by_name=bool(paths) and not drawn
+    )
 
 
 def _other_seeds(number: int) -> AbstractContextManager[None]:

@@ -390,14 +390,17 @@ def _parted(message: str, parted: str, figures: dict[str, Any], where: str) -> E
 
 
 def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examination:
-    """Return ``held``, or an unknown result if the program seeds some of its generators in every run, but not all.
+    """Return ``held``, or an unknown result if the program seeds some of its generators alike in every run, but not all.
 
-    ``replays`` lists the draws of both kinds of generators, and ``where`` names the case.
+    The others have seeds of the process, or those that the call is given. ``replays`` lists the draws of both kinds of
+    generators, and ``where`` names the case.
     """
-    if held.unknown or not (replays.seeded and replays.unseeded):
+    kinds = ((replays.seeded, replays.unseeded), (replays.fixed, replays.of_seed))
+    mixed = next(((seeded, others) for seeded, others in kinds if seeded and others), None)
+    if held.unknown or mixed is None:
         return held
     figures = {**held.figures, "function_of_draws": False}
-    said = seeds_in_words(replays.seeded, replays.unseeded)
+    said = seeds_in_words(*mixed)
     return Examination(f"{said} ({where})", unknown=True, rational=False, figures=figures)
 
 
