@@ -21,7 +21,7 @@ BIASED = [row.name for row in ALGORITHMS if Claim.LOSSLESS not in row.claims]
 WIDER = {"clamped-scalar-residual", "edge-cloud-scalar-q"}
 """What is right for two tokens, where one mass says the whole pmf."""
 
-LATER = {"hierarchical-released", "spectr-gbv-released"}
+LATER = {"fly-vllm", "hierarchical-released", "spectr-gbv-released"}
 """What is right for one draft, and wrong from two on."""
 
 PLANTED = (
