@@ -87,7 +87,7 @@ def test_an_engine_that_stops_late_is_refuted_by_where_it_stops():
     found = check_engine(lambda: [*plain(), 0], plain, on_fail=None)
     stop = next(verdict for verdict in found if verdict.check == "stop_law")
     assert stop.status is Status.REFUTED
-    assert "goes on to" in stop.statement
+    assert "continues to" in stop.statement
 
 
 def test_a_model_of_no_known_engine_is_refused():

@@ -390,7 +390,7 @@ def _parted(message: str, parted: str, figures: dict[str, Any], where: str) -> E
 
 
 def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examination:
-    """Return ``held``, or an unknown result if the program seeds some of its generators alike in every run, but not all.
+    """Return ``held``, or an unknown result if the program seeds some generators alike in every run, but not all.
 
     The others have seeds of the process, or those that the call is given. ``replays`` lists the draws of both kinds of
     generators, and ``where`` names the case.

@@ -72,7 +72,7 @@ def decoder(scenario, fault):
         (FACTOR, "drafts are accepted with probability min(1, 1.11 p/q), expected min(1, p/q): draft "),
         (RESIDUAL, "a rejected draft is replaced by a draw from max(p - q, 0) on the tokens with q > 0 alone, "),
         (CUT, "p is cut to the tokens with q > 0 and divided by their sum: draft "),
-        (ALWAYS, "draft 1 (2) is accepted with probability 1; expected u < 0.5 = min(1, p/q)"),
+        (ALWAYS, "draft 1 (3) is accepted with probability 1; expected u < 0.304 = min(1, p/q)"),
         (BONUS, "the bonus token is drawn from p without token 2, divided by its sum again, or p cut to its 4 largest"),
     ],
 )

@@ -607,7 +607,7 @@ def recursive_rejection(p, q, parents, tokens):
 @pytest.mark.thorough
 def test_a_last_draw_from_p_behind_rejected_siblings_is_named():
     first = first_line_of_tree(drawn_from_p_at_last, "with_replacement", (-1, -1))
-    said = ": the token after the last rejected child is drawn from p, not from the residual: "
+    said = ": the token after the last rejected child is drawn from p, not from the residual"
     assert said in first
 
 

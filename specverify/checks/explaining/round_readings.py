@@ -658,9 +658,10 @@ class _PathReader:
             kept = f"the rejected draft {i + 1} ({drafts[i]}) is emitted, and its replacement after it"
             emitted = (*now.out, drafts[i], new)
             words, fault, more = f"{words}, but {drafts[i]} is emitted too", now.fault or kept, then.cost + DROPPED
-            seen_in_text = drawn or len(text) + len(emitted) <= self.end
+            inside = len(text) + len(emitted) <= self.end
+            seen_in_text = inside or (drawn and bool(self.models.queries))  # else its draw may be another token's
             record = record._replace(fault=fault, structure=kept, shown=seen_in_text)
-            if seen_in_text or self.models.unshown:
+            if seen_in_text or (self.models.unshown and self.models.queries):
                 yield from self._emitted(last, text, emitted, words, more, fault, used, None, gone, record)
             if i + 1 < len(drafts):
                 line = next((at for role, k, at in now.places if (role, k) == ("test", i)), "")
