@@ -15,19 +15,22 @@ from specverify.subjects.seeded import seeded
 
 MOST_TOKENS = 8
 """Largest vocabulary that is tried for an engine that fails because it needs more tokens (``alphabet_hint``)."""
-_SEEDS = 4
+_SEEDS, _MORE_SEEDS = 4, 16
+"""Numbers of seeds in the smallest scenarios, and with each larger vocabulary, where no seed may fail."""
 
 
 def alphabet_hint(make: Make | WithVocabulary) -> str:
     """Return a hint for an engine of ``make`` that fails because the vocabulary is too small; "" for any other engine.
 
     Such an engine emits a token outside the vocabulary, or raises ``IndexError`` or ``KeyError``, in the smallest
-    scenarios, but not with a larger vocabulary.
+    scenarios, but not with any larger vocabulary from some number of tokens on.
     """
     given = make if isinstance(make, WithVocabulary) else WithVocabulary(make, SCENARIOS[0].vocabulary)
     wrong = _outside(given)
-    for vocabulary in range(given.vocabulary + 1, MOST_TOKENS + 1) if wrong else ():
-        if not _outside(given._replace(vocabulary=vocabulary)):
+    larger = range(given.vocabulary + 1, MOST_TOKENS + 1) if wrong else ()
+    failing = [vocabulary for vocabulary in larger if _outside(given._replace(vocabulary=vocabulary), _MORE_SEEDS)]
+    for vocabulary in larger:
+        if vocabulary > max(failing, default=0):
             return (
                 f"The smallest of its scenarios have the vocabulary {set(range(given.vocabulary))}, and there {wrong}. "
                 "If it needs more tokens (an end of its own, ids with a meaning), write check_engine(make, "
@@ -36,13 +39,13 @@ def alphabet_hint(make: Make | WithVocabulary) -> str:
     return ""
 
 
-def _outside(make: WithVocabulary) -> str:
+def _outside(make: WithVocabulary, seeds: int = _SEEDS) -> str:
     """Describe an engine's failure in the smallest scenarios: a token outside the vocabulary, or a look-up error.
 
-    Returns "" if there is none. ``make`` creates the engine.
+    Returns "" if there is none with the first ``seeds`` seeds. ``make`` creates the engine.
     """
     called: Any = make
-    for scenario, seed in product(map(make.widen, SCENARIOS[:2]), range(_SEEDS)):
+    for scenario, seed in product(map(make.widen, SCENARIOS[:2]), range(seeds)):
         with seeded(seed), run_seeds():
             try:
                 tokens = tokens_of(decodes_in(called, scenario).speculative())

@@ -36,6 +36,7 @@ from specverify.subjects.engine import ModelsWithPasses, engine_subject
 from specverify.subjects.engine_factories import WithParameters, WithVocabulary
 from specverify.subjects.engine_laws import constraint_of
 from specverify.subjects.engine_making import EngineScenario, Made
+from specverify.subjects.lengths_hint import lengths_hint
 from specverify.subjects.made_engine import made_subject, sampled_over_rounds
 from specverify.subjects.observer import Observer
 from specverify.subjects.paired import paired_calls, paired_made
@@ -130,7 +131,7 @@ def check_engine(
         if options.get("sampled"):
             subject = subject._replace(situations=(*subject.situations, sampled_over_rounds(engine)))
         promised = _checks_of_made(make, engine, stated, sizes.ranks or 2)
-        hint = cache(partial(_alphabet_hint, make))
+        hint = cache(partial(_hint, make))
     else:
         _check_not_of_made(sizes, promises)
         _check_call(speculative, "the call with speculation")
@@ -208,9 +209,10 @@ DRAFTS = "drafts"
 """The promise that drafts are those of the draft model of the scenario."""
 
 
-def _alphabet_hint(make: Any) -> str:
+def _hint(make: Any) -> str:
+    """Return what an engine of ``make`` that fails may need: more tokens, or prompts of one length; "" if neither."""
     try:
-        return guarded(partial(alphabet_hint, make), HINT_SECONDS).result or ""
+        return guarded(lambda: alphabet_hint(make) or lengths_hint(make), HINT_SECONDS).result or ""
     except Exception:  # noqa: BLE001 - what goes wrong here says nothing more than was said
         return ""
 
