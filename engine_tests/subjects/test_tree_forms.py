@@ -151,3 +151,22 @@ def test_the_yardstick_is_lossless_and_within_what_transport_allows(drafts):
             best = optimum(p, drawn_sets)
             assert accepted <= best
             assert accepted == best or (count > 1 and drafts != "top_k")
+
+
+def without_q(p, parents, tokens):
+    return RIGHT(p, None, parents, tokens)
+
+
+def wrong_without_q(p, parents, tokens):
+    return [*map(int, RIGHT(p, None, parents, tokens)[:-1]), 0]
+
+
+def test_drafts_that_are_not_drawn_need_no_q():
+    options = {"form": "tree", "claims": GREEDY, "quick": True}
+    assert {one.status for one in check_verifier(without_q, drafts="top_k", **options)} == {Status.HOLDS}
+    with pytest.raises(SpeculationRefuted):
+        check_verifier(wrong_without_q, drafts="top_k", **options)
+    with pytest.raises(UnusableSubject, match=r"takes \(p, parents, tokens\), expected \(p, q, parents, "):
+        check_verifier(without_q, drafts="with_replacement", **options)
+    with pytest.raises(UnusableSubject, match=r"where q is None, or \(p, parents, tokens\): missing .* 'more'"):
+        check_verifier(lambda p, q, parents, tokens, more: [], drafts="top_k", **options)

@@ -150,6 +150,15 @@ def check_takes(value: Any, name: str, arguments: int, expected: str) -> None:
         raise ValueError(f"{name} takes {signature}, expected {expected}: {error}") from None
 
 
+def takes(value: Any, arguments: int) -> bool:
+    """Return whether ``value`` can be called with this number of positional arguments; True if it is not known."""
+    try:
+        check_takes(value, "", arguments, "")
+    except ValueError:
+        return False
+    return True
+
+
 def _is_asynchronous(value: Any) -> bool:
     return inspect.iscoroutinefunction(value) or inspect.isasyncgenfunction(value)
 

@@ -29,7 +29,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from specverify.base.arguments import check_callable, check_takes, nearest
+from specverify.base.arguments import check_callable, check_takes, nearest, takes
 from specverify.base.callables import POSITIONAL, first_line, required_positional, told_apart
 from specverify.laws.deep_scenarios import DEEP_GAMMA, LONG_SCENARIOS, WRITTEN_OUT, deep_scenarios
 from specverify.laws.draws import Tape
@@ -87,7 +87,8 @@ def verifier_subject_of(
     * ``gammas``, ``trees``: The numbers of drafts of a chain, and the shapes of trees; None: the defaults.
     """
     if form is not None and form.drafts is not None:
-        return tree_subject(told_apart(with_named_arguments(verify)), f"{form.word}={name}", form, trees)
+        taking_q = _of_trees(with_named_arguments(verify), name, form)
+        return tree_subject(told_apart(taking_q), f"{form.word}={name}", form, trees)
     without_q = takes_no_q(verify)
     verify, notes = in_found_order(verify, lambda verify: form or verifier_form(verify, name) or ROW)
     told = verifier_form(verify, name) or ROW
@@ -254,6 +255,21 @@ def _file_said(place: str, attribute: str) -> str:
     folder, _, file = place.rpartition("/")
     inside = f", in the folder {folder}" if folder else ""
     return f"{place!r} is a file, expected its module: {file.removesuffix('.py')}:{attribute}{inside}"
+
+
+def _of_trees(verify: ForeignFunction, name: str, form: Form) -> ForeignFunction:
+    """Return ``verify``, a verifier of trees, as a function of (p, q, parents, tokens).
+
+    For drafts that are chosen without a draw (``form.drafts`` is "top_k"), it may leave q out. Raises
+    ``UnusableSubject`` for another number of arguments.
+    """
+    arguments = "(p, q, parents, tokens)"
+    if form.drafts == "top_k":
+        arguments = f"{arguments}, where q is None, or (p, parents, tokens)"
+        if takes(verify, 3) and not takes(verify, 4):
+            return lambda p, _, parents, tokens: verify(p, parents, tokens)
+    _check_or_unusable(check_takes, verify, name, 4, arguments)
+    return verify
 
 
 def _check_or_unusable(check: Callable[..., None], *arguments: Any) -> None:

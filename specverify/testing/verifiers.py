@@ -54,7 +54,8 @@ def check_verifier(
             same with a leading dimension, and ``lengths`` if rows may differ. ``"logits"``: ``verify(target_logits,
             draft_logits, draft_tokens, temperature=..., ...)``. ``"batched_logits"``: the same with a leading
             dimension, ``lengths`` if rows may differ, and each sampling parameter a number or an array ``[B]``.
-            ``"tree"``: ``verify(p, q, parents, tokens) -> emitted tokens, or (accepted tokens, weights of the next)``.
+            ``"tree"``: ``verify(p, q, parents, tokens) -> emitted tokens, or (accepted tokens, weights of the next)``;
+            with ``drafts="top_k"`` q is None, or may be left out.
             ``"batched_tree"``: the same with a leading dimension. ``reference.tree_layouts`` converts other layouts of
             trees to this one. None: selected by a parameter called ``lengths``, ``temperature``, ``top_k``, ``top_p``
             or ``min_p``, or one of the last four in the plural, else a row.
