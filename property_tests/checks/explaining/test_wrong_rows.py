@@ -239,3 +239,10 @@ def test_the_argmax_of_the_residual_is_named_where_the_draft_is_rejected(q, is_r
     trace = Trace((((0,), (1,)),), (("target", (0,)),), lambda tokens: np.array(q), p)
     said = "it is the argmax of max(p - q, 0), expected that of p: p = (0.45, 0.35, 0.2), q = (0.4, 0.05, 0.55)"
     assert (wrong_row(trace, 0, (0,)) == said) is is_rejected
+
+
+def test_the_argmax_of_p_is_not_called_that_of_the_residual() -> None:
+    """The call without speculation excludes token 1, such as an end token before the least length."""
+    models = [lambda tokens, row=row: np.array(row) for row in ((0.4, 0.05, 0.55), (0.35, 0.45, 0.2))]
+    trace = Trace((((0,), (1,)),), (("target", (0,)),), *models)
+    assert "argmax" not in wrong_row(trace, 0, (0,))

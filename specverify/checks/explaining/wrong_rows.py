@@ -99,13 +99,14 @@ def _shifted_choice(trace: Trace, prompt: Tokens, new: Tokens, wrong: int, least
 def _choice_of_residual(trace: Trace, text: Tokens, token: int) -> str:
     """Return the sentence that a wrong ``token`` after ``text`` is the argmax of max(p - q, 0), not that of p; or "".
 
-    The draft after ``text``, the argmax of q, must be another token than both.
+    The draft after ``text``, the argmax of q, must be another token than both, and the argmax of p not this token.
     """
     if trace.target is None or trace.draft is None:
         return ""
     p, q = trace.target(text), trace.draft(text)
     left = p - q
-    if _chosen(trace.draft, text) in {token, int(p.argmax())} or int(left.argmax()) != token:
+    chosen = int(p.argmax())
+    if _chosen(trace.draft, text) in {token, chosen} or int(left.argmax()) != token or chosen == token:
         return ""
     rows = f"p = {short_row(p.tolist())}, q = {short_row(q.tolist())}"
     return f"it is the argmax of max(p - q, 0), expected that of p: {rows}"
