@@ -302,3 +302,14 @@ def test_a_constant_seed_beside_that_of_the_call_is_unknown(fixed, status):
 def test_a_line_with_draws_of_both_kinds_is_named_as_such():
     said = seeds_in_words(["noise at e.py:3", "coin at e.py:1"], ["noise at e.py:3"])
     assert "(some draws of noise at e.py:3, coin at e.py:1), others do not (other draws of noise at e.py:3)" in said
+
+
+@pytest.mark.usefixtures("unexplained")
+def test_constant_coins_that_are_used_again_in_each_round_are_refuted():
+    """The law is wrong with the numbers of the constant seed, and with those of any other seed too."""
+
+    def fast():
+        return speculative(table, draft_table, coin=lambda: np.random.default_rng(5).random())
+
+    found, _ = statuses(fast, lambda: plain(table), LAW)
+    assert found[LAW] is Status.REFUTED

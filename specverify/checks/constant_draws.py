@@ -46,8 +46,10 @@ class ConstantDraws(NamedTuple):
     lines: tuple[str, ...]
     """File and line of each of these draws, sorted."""
     doubt: str = ""
-    """A sentence: the seeds may belong to what is sampled, so that a wrong law of these numbers refutes nothing. "" if
-    there is no doubt."""
+    """A sentence: the seeds may belong to what is sampled, so that a wrong law of these numbers refutes nothing alone.
+    "" if there is no doubt."""
+    doubtful: tuple[str, ...] = ()
+    """The lines to which the doubt applies."""
 
 
 def find_constant_draws(subject: Subject) -> ConstantDraws:
@@ -58,7 +60,7 @@ def find_constant_draws(subject: Subject) -> ConstantDraws:
     others that it does not seed. A subject that is no engine has none.
     """
     PROCESS.constant_lines = frozenset()
-    doubt = ""
+    doubt, doubtful = "", tuple[str, ...]()
     for program in subject.programs[:1]:
         calls = [*filter(None, (program.open, program.plain))]
         for opened in calls:
@@ -70,8 +72,10 @@ def find_constant_draws(subject: Subject) -> ConstantDraws:
         mixtures = [*filter(None, of_calls)]
         if mixtures:
             doubt = "" if _are_of_rows(program, *of_calls) else mixtures[0].sentence
-            PROCESS.constant_lines |= {str(line) for mixture in mixtures for _, line in mixture.seeded}
-    return ConstantDraws(tuple(sorted(PROCESS.constant_lines)), doubt)
+            seeded = {str(line) for mixture in mixtures for _, line in mixture.seeded}
+            doubtful = tuple(sorted(seeded - PROCESS.constant_lines)) if doubt else ()
+            PROCESS.constant_lines |= seeded
+    return ConstantDraws(tuple(sorted(PROCESS.constant_lines)), doubt, doubtful)
 
 
 class _Mixture(NamedTuple):

@@ -555,7 +555,7 @@ seeded_every_round = planted_engine(
     "seeds the generator of the acceptance tests again in each round",
     category="D",
     citation="plausible",
-    killed_by="draws_are_independent",
+    killed_by="law_is_target",
     control=engine_of(),
 )
 """The generator is seeded with the request's seed at the start of every round, so the first uniforms of all rounds are
@@ -604,7 +604,7 @@ stream_of_the_position = planted_engine(
     "makes two generators from the same seed and position",
     category="D",
     citation="vLLM PRs #54282, #47386; local-inference-lab/vllm #205, #653",
-    killed_by="draws_are_independent",
+    killed_by="law_is_target",
     control=stream_of_the_position_engine_of(HORIZON),
     tables=tables,
 )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from enum import Enum
 from functools import partial
 from itertools import chain, islice, takewhile
@@ -22,6 +22,7 @@ from specverify.checks.check import BeyondReach, beyond_reach, may_be_refused, o
 from specverify.checks.compared_laws import enumerated, has_far_more_paths
 from specverify.checks.constant_draws import find_constant_draws
 from specverify.checks.explaining.counterexample_parts import described
+from specverify.checks.forgetting import forget_laws
 from specverify.checks.moved_replays import noticed
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.checks.program_is_its_draws import examine_refuted
@@ -31,6 +32,7 @@ from specverify.intercept.cpython import patches
 from specverify.intercept.cpython.sandbox import look_around
 from specverify.intercept.everywhere import libraries_replaced
 from specverify.intercept.refusals import NeedsValue
+from specverify.intercept.run import PROCESS
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.reference import Claim
@@ -149,8 +151,9 @@ def _verdicts(
         elif verdict is None:
             within = checklist._replace(seconds=clock.left(left))
             told = partial(progress, check.name)
-            verdict, last = known.get(check.name) or run_check(subject, check, within, told), check.name
-            verdict = with_changes(verdict if samples else _in_doubt(verdict, subject.doubt), unsaid)
+            examined = partial(run_check, subject, check, within, told)
+            verdict, last = known.get(check.name) or examined(), check.name
+            verdict = with_changes(verdict if samples else _in_doubt(verdict, subject, examined), unsaid)
         if verdict.status is Status.REFUSED:
             refused = "the engine refuses the setting"
         over = verdict.statement if verdict.figures.get("looping") else over  # samples would not end either
@@ -163,15 +166,33 @@ def _verdicts(
             yield verdict._replace(seconds=time.perf_counter() - started)
 
 
-def _in_doubt(verdict: Verdict, doubt: str) -> Verdict:
-    """Return ``verdict``, or UNKNOWN in place of REFUTED if there is a ``doubt`` about which numbers are constants.
+def _in_doubt(verdict: Verdict, subject: Subject, again: Callable[[], Verdict]) -> Verdict:
+    """Return ``verdict``, or UNKNOWN in place of REFUTED if there is a doubt about which numbers are constants.
 
-    The law is wrong with the numbers of the library in their place; with other seeds it may be right.
+    The law is wrong with the numbers of the library in their place; with other seeds it may be right. So it is examined
+    once more, by ``again()``, with these numbers as random ones: if it is wrong in both ways, it is refuted.
     """
-    if not doubt or verdict.status is not Status.REFUTED:
+    if not subject.doubt or verdict.status is not Status.REFUTED:
         return verdict
-    said = f"{doubt}. With the numbers of the library in their place it is refuted: {verdict.statement}"
+    with _as_random(subject.doubtful):
+        with_any_seed = again()
+    if with_any_seed.status is Status.REFUTED:
+        return with_any_seed
+    said = f"{subject.doubt}. With the numbers of the library in their place it is refuted: {verdict.statement}"
     return verdict._replace(status=Status.UNKNOWN, statement=said, counterexample=None)
+
+
+@contextmanager
+def _as_random(lines: Collection[str]) -> Iterator[None]:
+    """Context manager: while it is open, what these ``lines`` draw is random, though the engine sets its seed."""
+    constant = PROCESS.constant_lines
+    forget_laws()
+    PROCESS.constant_lines = constant - {*lines}
+    try:
+        yield
+    finally:
+        forget_laws()
+        PROCESS.constant_lines = constant
 
 
 def _grounded(subject: Subject, checks: tuple[Check, ...]) -> tuple[Check, ...]:
@@ -246,7 +267,7 @@ def warmed_up(subject: Subject) -> Subject:
     constant = find_constant_draws(subject)
     if constant.lines:
         note = CONSTANT.format(lines=", ".join(constant.lines))
-        subject = subject._replace(notes=(*subject.notes, note), doubt=constant.doubt)
+        subject = subject._replace(notes=(*subject.notes, note), doubt=constant.doubt, doubtful=constant.doubtful)
     return subject if subject.probe is None else subject._replace(rational=subject.probe(), probe=None)
 
 

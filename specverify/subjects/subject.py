@@ -457,8 +457,10 @@ class Subject(NamedTuple):
     notes: tuple[str, ...] = ()
     """Phrases about how the subject is called, for a note of its first verdict, such as "takes a as q, ..."."""
     doubt: str = ""
-    """Why a law that is wrong refutes nothing: it is that of constants which may belong to what is sampled. "" if there
-    is no such doubt."""
+    """Why a law that is wrong with constants refutes nothing alone: they may belong to what is sampled, not to p or q.
+    "" if there is no such doubt."""
+    doubtful: tuple[str, ...] = ()
+    """The lines that draw these constants."""
 
     def of(self, kind: type[Kind]) -> tuple[Kind, ...]:
         """Return the situations of the class ``kind``, such as ``Variant``, in the order of ``situations``.
