@@ -16,7 +16,7 @@ from specverify.laws.scenarios import SCENARIOS
 from specverify.mutants import CATEGORIES, left_out, mutants, randomness, suspects
 from specverify.report.prose import failure, first_sentence
 from specverify.run.replays import again
-from specverify.run.verify import Checklist, run_case, run_check, verify_subject
+from specverify.run.verify import Checklist, run_case, run_check, verify_subject, warmed_up
 from specverify.subjects.algorithm import algorithm_subject
 from test_support.shares import share_of
 
@@ -65,7 +65,7 @@ def _seeded(monkeypatch):
 @cache
 def refutation(mutant):
     check = check_named(mutant.killed_by)
-    return run_check(opened(mutant.open), check, Checklist((check,), EVERY_EDGE))
+    return run_check(warmed_up(opened(mutant.open)), check, Checklist((check,), EVERY_EDGE))
 
 
 def opened(make):

@@ -151,9 +151,8 @@ def _verdicts(
         elif verdict is None:
             within = checklist._replace(seconds=clock.left(left))
             told = partial(progress, check.name)
-            examined = partial(run_check, subject, check, within, told)
-            verdict, last = known.get(check.name) or examined(), check.name
-            verdict = with_changes(verdict if samples else _in_doubt(verdict, subject, examined), unsaid)
+            verdict, last = known.get(check.name) or run_check(subject, check, within, told), check.name
+            verdict = with_changes(verdict, unsaid)
         if verdict.status is Status.REFUSED:
             refused = "the engine refuses the setting"
         over = verdict.statement if verdict.figures.get("looping") else over  # samples would not end either
@@ -279,7 +278,9 @@ def run_check(
     The check ends within the time limit of ``checklist``, which also has its settings. ``told(examined, cases)`` is
     called now and then. Its arguments are the number of cases examined so far, and that of all cases (0 if unknown).
     """
-    return _named(subject, check, checklist.seconds, partial(_over_cases, subject, check, checklist, told))
+    examined = partial(_named, subject, check, checklist.seconds, partial(_over_cases, subject, check, checklist, told))
+    verdict = examined()
+    return verdict if check.evidence is Evidence.STATISTICAL else _in_doubt(verdict, subject, examined)
 
 
 def run_case(case: Case, check: Check, conditions: Conditions, seconds: float = SECONDS) -> Verdict:
