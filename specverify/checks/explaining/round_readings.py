@@ -661,7 +661,7 @@ class _PathReader:
             inside = len(text) + len(emitted) <= self.end
             seen_in_text = inside or (drawn and bool(self.models.queries))  # else its draw may be another token's
             record = record._replace(fault=fault, structure=kept, shown=seen_in_text)
-            if seen_in_text or (self.models.unshown and self.models.queries):
+            if seen_in_text or (self.models.unshown and not drawn):
                 yield from self._emitted(last, text, emitted, words, more, fault, used, None, gone, record)
             if i + 1 < len(drafts):
                 line = next((at for role, k, at in now.places if (role, k) == ("test", i)), "")
