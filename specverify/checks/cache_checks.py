@@ -87,13 +87,12 @@ def checks_of_cache(cache: CacheUnderTest, page: int = 0) -> tuple[Check, ...]:
         checks.append(_check(cache, "pages_hold_their_tokens", said, partial(page_sequences, page)))
     if cache.fork is not None:
         said = "nothing done to a copy is seen in the cache, and nothing done to the cache in a copy"
-        checks.append(_check(cache, "forks_are_apart", said, partial(_with_copies, cache, gamma)))
+        checks.append(_check(cache, "forks_are_apart", said, partial(_with_copies, cache, gamma, largest)))
     return tuple(checks)
 
 
-def _with_copies(cache: CacheUnderTest, gamma: int) -> Iterable[tuple[Operation, ...]]:
+def _with_copies(cache: CacheUnderTest, gamma: int, largest: int) -> Iterable[tuple[Operation, ...]]:
     yield from (each for each in short_sequences(LONGEST, copied=True) if most_cropped(each) <= gamma)
-    largest = max(min(gamma, MOST_IN_ROUNDS) + 1, 2)
     deep = cache.gamma is None
     yield from (copied_rounds(seed, cache.capacity, largest, deep=deep) for seed in range(ROUNDS))
 

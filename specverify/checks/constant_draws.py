@@ -96,11 +96,11 @@ def seeds_in_words(seeded: Sequence[str], unseeded: Sequence[str]) -> str:
     Each draw is given in words, its operation and line. The first ones are named.
     """
     both = {*seeded} & {*unseeded}
-    of_each = (
+    of_seeds, of_others = (
         ", ".join(f"{which} draws of {draw}" if draw in both else draw for draw in draws[:SHOWN])
         for draws, which in ((seeded, "some"), (unseeded, "other"))
     )
-    return SEEDED.format_map(dict(zip(("seeded", "unseeded"), of_each, strict=True)))
+    return SEEDED.format(seeded=of_seeds, unseeded=of_others)
 
 
 def _seeded_beside_others(opened: Callable[[], AbstractContextManager[Callable[[Draws], Any]]]) -> _Mixture | None:

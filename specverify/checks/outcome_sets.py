@@ -49,9 +49,9 @@ def examine_outcomes(
         least = 0 if is_rational(law) else forgives(law.rounding)
         faulty = {new: mass for new, mass in law.probabilities.items() if mass > least and fault(task, prompt, new)}
         figures = {"runs": law.runs, "outcomes": len(law.probabilities), "missing": float(law.missing)}
-        rare = of_tokens and bool(faulty) and _of_first_fault(fault, situation, law, faulty) < conditions.edge
-        if faulty and not rare:
-            worst = max(faulty, key=lambda new: (faulty[new], new))
+        worst = max(faulty, key=lambda new: (faulty[new], new), default=())
+        chance = _of_first_fault(fault, situation, law, faulty) if of_tokens else 1.0
+        if faulty and chance >= conditions.edge:
             statement = f"{fault(task, prompt, worst)} (probability {readable(faulty[worst])})"
             example = _shown(situation, worst, statement, cause) if conditions.explained else None
             return Examination(
@@ -60,11 +60,10 @@ def examine_outcomes(
         if law.missing > 0:
             missing = f"probability {readable(law.missing)} was not enumerated within {law.runs} runs"
             return Examination(missing, unknown=True, rational=is_rational(law), figures=figures, out_of_runs=True)
-        if rare:
-            likeliest = max(faulty, key=lambda new: (faulty[new], new))
-            said = f"{situation.scenario.name}: {likeliest} comes out: {fault(task, prompt, likeliest)}"
-            edge = edge_of(said, ON_ONE, _of_first_fault(fault, situation, law, faulty))
-            return Examination(held, rational=is_rational(law), figures={**figures, "edges": [edge]})
+        if faulty:
+            said = f"{situation.scenario.name}: {worst} comes out: {fault(task, prompt, worst)}"
+            edges = [edge_of(said, ON_ONE, chance)]
+            return Examination(held, rational=is_rational(law), figures={**figures, "edges": edges})
         return Examination(held, rational=is_rational(law), figures=figures)
 
     return examine

@@ -29,14 +29,14 @@ def alphabet_hint(make: Make | WithVocabulary) -> str:
     wrong = _outside(given)
     larger = range(given.vocabulary + 1, MOST_TOKENS + 1) if wrong else ()
     failing = [vocabulary for vocabulary in larger if _outside(given._replace(vocabulary=vocabulary), _MORE_SEEDS)]
-    for vocabulary in larger:
-        if vocabulary > max(failing, default=0):
-            return (
-                f"The smallest of its scenarios have the vocabulary {set(range(given.vocabulary))}, and there {wrong}. "
-                "If it needs more tokens (an end of its own, ids with a meaning), write check_engine(make, "
-                f"sizes=Sizes(least_vocabulary={vocabulary})): then every scenario has at least that many"
-            )
-    return ""
+    least = max(failing, default=given.vocabulary) + 1
+    if not wrong or least > MOST_TOKENS:
+        return ""
+    return (
+        f"The smallest of its scenarios have the vocabulary {set(range(given.vocabulary))}, and there {wrong}. "
+        "If it needs more tokens (an end of its own, ids with a meaning), write check_engine(make, "
+        f"sizes=Sizes(least_vocabulary={least})): then every scenario has at least that many"
+    )
 
 
 def _outside(make: WithVocabulary, seeds: int = _SEEDS) -> str:
