@@ -11,7 +11,7 @@ import pytest
 from jax import lax
 
 from reference import Sampled
-from specverify.intercept.jax import calls
+from specverify.intercept.jax import calls, results, traced, whole_calls
 from specverify.intercept.jax.arrays import made_array
 from specverify.intercept.jax.operations import computed_by_numpy
 from test_support.jax.answers import law_of
@@ -65,8 +65,8 @@ def test_the_bits_are_those_of_jax(name, monkeypatch):
                 assert np.asarray(each).tobytes() == np.asarray(expected).tobytes()
         return result
 
-    monkeypatch.setattr(calls, "computed_by_numpy", beside)
-    calls._forget()
+    monkeypatch.setattr(results, "computed_by_numpy", beside)
+    results.forget()
     with calls.answered_by(None):
         inside = jax.tree.map(np.asarray, CASES[name]())
     assert [each.tobytes() for each in inside] == [each.tobytes() for each in outside]
@@ -87,9 +87,9 @@ ARRAYS = [FLOATS, INTS, WORDS, FLOATS[0, 0], FLOATS[:, :0], FLOATS > 0, FLOATS.a
 def test_elements_of_concrete_arrays_are_those_that_jax_takes():
     by_numpy = 0
     for array, index in itertools.product(ARRAYS, INDICES):
-        result = calls._taken_by_numpy(array, index)
+        result = whole_calls._taken_by_numpy(array, index)
         if result is not None:
-            wanted = calls._REWRITING_TAKE(array, index)
+            wanted = whole_calls._REWRITING_TAKE(array, index)
             by_numpy += 1
             assert result.aval == wanted.aval
             assert np.asarray(result).tobytes() == np.asarray(wanted).tobytes()
@@ -102,8 +102,8 @@ def test_elements_of_symbolic_arrays_are_those_that_jax_takes():
     def program():
         numbers = jax.random.uniform(jax.random.key(0), (3, 4, 2))
         for index in INDICES:
-            found, wanted = numbers[index], calls._REWRITING_TAKE(numbers, index)
-            by_numpy.append(calls._elements_at(numbers.elements, index) is not None)
+            found, wanted = numbers[index], whole_calls._REWRITING_TAKE(numbers, index)
+            by_numpy.append(whole_calls._elements_at(numbers.elements, index) is not None)
             assert found.aval == wanted.aval
             if isinstance(wanted, jax.core.Tracer):
                 assert list(map(id, found.elements.flat)) == list(map(id, wanted.elements.flat))
@@ -115,7 +115,7 @@ def test_elements_of_symbolic_arrays_are_those_that_jax_takes():
 
 
 def test_an_index_of_another_type_has_a_result_of_its_own():
-    calls._forget()
+    results.forget()
     with calls.answered_by(None):
         shapes = [FLOATS[index].shape for index in (1, True, jnp.asarray(1), jnp.asarray(True), (1,), 1)]
         filled = [bool(jnp.isnan(FLOATS.at[jnp.asarray(9)].get(mode="fill")).all()) for _ in range(2)]
@@ -127,12 +127,12 @@ def test_a_result_that_is_computed_while_the_caches_are_cleared_is_not_used_agai
     """Its key has identities of arrays that later arrays may have."""
 
     def key():
-        return calls._key(jax.lax.neg_p, [FLOATS], {}, None)
+        return results.key_of(jax.lax.neg_p, [FLOATS], {}, None)
 
     memory = {}
-    assert calls._remembered(memory, key(), lambda: calls._forget() or [1]) == [1]
-    assert calls._remembered(memory, key(), lambda: [2]) == [2]
-    assert calls._remembered(memory, key(), lambda: [3]) == [2]
+    assert results.remembered(memory, key(), lambda: results.forget() or [1]) == [1]
+    assert results.remembered(memory, key(), lambda: [2]) == [2]
+    assert results.remembered(memory, key(), lambda: [3]) == [2]
 
 
 def test_laws_are_right_with_caches_of_a_few_entries(monkeypatch):
@@ -140,14 +140,14 @@ def test_laws_are_right_with_caches_of_a_few_entries(monkeypatch):
         coins = [jax.random.uniform(key) < FLOATS[0, 0] * 0 + 0.25 for key in jax.random.split(jax.random.PRNGKey(0))]
         return tuple(bool(coin) for coin in coins)
 
-    monkeypatch.setattr(calls, "_MOST_KNOWN", 3)
+    monkeypatch.setattr(results, "_MOST_KNOWN", 3)
     expected = {(True, True): 1 / 16, (True, False): 3 / 16, (False, True): 3 / 16, (False, False): 9 / 16}
     assert law_of(program) == pytest.approx(expected)
 
 
 def test_the_known_part_of_a_function_is_evaluated_once_and_effects_every_time(monkeypatch):
     computed, called = [], []
-    original = calls.computed_by_numpy
+    original = results.computed_by_numpy
 
     def counted(primitive, *rest):
         computed.append(primitive.name)
@@ -158,8 +158,8 @@ def test_the_known_part_of_a_function_is_evaluated_once_and_effects_every_time(m
         jax.pure_callback(lambda _: called.append(0) or np.float32(0), jax.ShapeDtypeStruct((), jnp.float32), x)
         return (x > 0).sum() + 0 * jax.random.bits(key, dtype="uint8").astype(jnp.int32)
 
-    monkeypatch.setattr(calls, "computed_by_numpy", counted)
-    calls._forget()
+    monkeypatch.setattr(results, "computed_by_numpy", counted)
+    results.forget()
     for _ in range(3):
         with calls.answered_by(Sampled(np.random.default_rng(0))):
             function(INTS, jax.random.PRNGKey(0))
@@ -172,9 +172,9 @@ def test_a_function_with_two_operations_on_floats_is_compiled():
         return a * b + a
 
     one, two = (jax.make_jaxpr(function)(FLOATS, FLOATS) for function in (jnp.multiply, fused))
-    assert calls.is_exact(one)
-    assert not calls.is_exact(two)
-    assert not calls.is_exact(jax.make_jaxpr(jnp.log)(FLOATS))
+    assert traced.is_exact(one)
+    assert not traced.is_exact(two)
+    assert not traced.is_exact(jax.make_jaxpr(jnp.log)(FLOATS))
     divided = [jax.make_jaxpr(function)(FLOATS, FLOATS) for function in (jnp.divide, lambda a, b: a / 7)]
-    assert list(map(calls.is_exact, divided)) == [True, False]
-    assert not calls.is_exact(jax.make_jaxpr(jax.jit(_seventh))(FLOATS[0, 0]))
+    assert list(map(traced.is_exact, divided)) == [True, False]
+    assert not traced.is_exact(jax.make_jaxpr(jax.jit(_seventh))(FLOATS[0, 0]))

@@ -120,6 +120,8 @@ class JaxCaches:
         """Computation on known numbers -> the result of JAX."""
         self.indexed: dict[Any, Any] = {}
         """Concrete array and index -> the array of the elements there."""
+        self.whole: dict[Any, tuple[Any, float]] = {}
+        """Function of JAX and its known arguments -> its result, and the coarsest spacing of the floats in it."""
         self.clearings = 0
         """How often the caches that contain identities of arrays were cleared."""
         self.constants: dict[Any, Any] = {}
