@@ -54,6 +54,7 @@ from specverify.checks.explaining.first_difference import (
     first_difference,
     text_fault,
 )
+from specverify.checks.explaining.numbered_tokens import numbered_tokens
 from specverify.checks.explaining.other_requests import (
     PATHS_ALONE,
     blame_other_requests,
@@ -85,6 +86,8 @@ COMPARED_TEXTS = 64
 
 TWO = 2
 """The size of a vocabulary in which a wrong row shows no cause."""
+LONGEST_ROW = 1024
+"""Without the models of a program, its paths are not read as rounds if its rows of p would be longer than this."""
 MOST_LAWS = 500
 """The largest number of next tokens whose laws are compared with a changed p."""
 
@@ -98,15 +101,33 @@ def program_counterexample(
 ) -> Counterexample:
     """Return a counterexample for an engine whose ``law`` differs from ``expected``.
 
-    ``run`` is the engine as a program of draws. ``followed`` holds its paths if they were followed before.
+    ``run`` is the engine as a program of draws. ``followed`` holds its paths if they were followed before. Large ids of
+    tokens are numbered (``numbered_tokens``), and a last line of the case states their numbers.
     """
+    engine = followed or KeptPaths(run)
+    of_models = program.trace is not None or program.split is not None
+    numbered = None if of_models else numbered_tokens((law, expected), engine)
+    if numbered is None and not of_models and _vocabulary(expected) > LONGEST_ROW:
+        difference = first_difference(law, expected, program.split, program.each)
+        told = Counterexample((described(program),), most_beyond(law, expected).sentence)
+        return told._replace(fault=difference.fault, rows=difference.rows) if difference else told
+    if numbered is None:
+        return _counterexample(program, engine, law, expected)
+    engine = KeptPaths(run, [numbered.path(path) for path in engine])
+    example = _counterexample(program, engine, numbered.law(law), numbered.law(expected))
+    return example._replace(let=(*example.let, numbered.legend))
+
+
+def _counterexample(
+    program: EngineProgram, engine: KeptPaths, law: Mapping[Any, Any], expected: Mapping[Any, Any]
+) -> Counterexample:
+    """Return the counterexample of ``program_counterexample``; ``engine`` has the paths of ``program``."""
     beyond = most_beyond(law, expected)
     worst = beyond.outcome
 
     def share(end: Any) -> Any:
         return sum(part for outcome, part in outcomes_of(end) if outcome == worst)
 
-    engine = followed or KeptPaths(run)
     heaviest = engine.heaviest(share, SEARCHED)
     trace = _trace_of(program, heaviest[0][1]) if heaviest else None
     (wanted, most), *others = sorted(expected.items(), key=lambda item: -item[1])

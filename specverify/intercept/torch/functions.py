@@ -236,6 +236,18 @@ def _forced(boundary: Boundary, like: torch.Tensor, call: str, *, exponentials: 
 # Functions
 
 
+LONG_ROW = 64
+"""NumPy adds up rows that are longer than this faster than Python does."""
+
+
+def _have_a_sum(rows: np.ndarray[Any, Any]) -> bool:
+    """Return whether each of ``rows`` consists of weights of at least 0 with a positive, finite sum."""
+    if rows.shape[-1] <= LONG_ROW:
+        return all(min(row) >= 0 and 0 < sum(row) < math.inf for row in rows.tolist())
+    sums = rows.sum(-1)
+    return bool((rows >= 0).all() and (sums > 0).all() and (sums < math.inf).all())
+
+
 def _multinomial(
     run: TorchDraws, input: Any, num_samples: int = 1, replacement: bool = False, *, generator: Any = None
 ) -> Any:
@@ -249,7 +261,7 @@ def _multinomial(
     check_numbers("torch.multinomial", (*weights.shape[:-1], num_samples))
     doubles = weights if weights.dtype is torch.float64 and weights.is_cpu else weights.double().cpu()
     rows = doubles.numpy().reshape(-1, weights.shape[-1])
-    if not all(min(row) >= 0 and 0 < sum(row) < math.inf for row in rows.tolist()):
+    if not _have_a_sum(rows):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0, or sums to 0")
     if not replacement and num_samples > 1 and (np.count_nonzero(rows, -1) < num_samples).any():
         raise NeedsValue("parameters", f"multinomial at {caller()} takes more outcomes than have positive weight")
