@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.checks.explaining.queried_tokens import _queried
+from specverify.checks.explaining.engine_paths import KeptPaths
+from specverify.checks.explaining.queried_tokens import QueriedTokens, _queried
+from specverify.laws.draws import Decision
 from specverify.laws.engine_scenarios import SCENARIOS
+from specverify.laws.paths import Path
 from specverify.subjects.subject import Trace
 from test_support.checks.recorded_rounds import coin, model
 from test_support.subjects.engine_laws import law_verdict, probe_verdict
@@ -22,10 +25,15 @@ def drawn(weights):
     return int(min(np.searchsorted(sums, RNG.random() * sums[-1], side="right"), len(sums) - 1))
 
 
-def decoder(scenario, fault):
+def chosen(weights):
+    """Return the index of a draw in proportion to ``weights``, by a call that draws an index."""
+    return int(RNG.choice(len(weights), p=weights))
+
+
+def decoder(scenario, fault, drawn_draft=drawn):
     """Return an engine that never drafts the middle token: an index of the draft vocabulary has an offset.
 
-    ``fault`` is "" or one of the faults above.
+    ``fault`` is "" or one of the faults above. ``drawn_draft(q)`` draws an index.
     """
     size = scenario.vocabulary
     kept = np.array([token for token in range(size) if token != size // 2])
@@ -34,7 +42,7 @@ def decoder(scenario, fault):
     def draft(text):
         q = scenario.draft(text)[kept]
         q = q / q.sum() if q.sum() > 0 else np.full(len(kept), 1 / len(kept))
-        index, row = drawn(q), np.zeros(size)
+        index, row = drawn_draft(q), np.zeros(size)
         row[kept] = q
         return index + int(offsets[index]), row
 
@@ -80,6 +88,42 @@ def test_the_fault_of_an_engine_with_a_smaller_draft_vocabulary_is_named(fault, 
     verdict = probe_verdict(lambda scenario: decoder(scenario, fault))
     assert verdict.status is Status.REFUTED
     assert verdict.counterexample.fault.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (FACTOR, "drafts are accepted with probability min(1, 1.11 p/q), expected min(1, p/q): draft "),
+        (ALWAYS, "draft 1 (3) is accepted with probability 1; expected u < 0.304 = min(1, p/q)"),
+    ],
+)
+def test_the_index_that_a_call_draws_is_not_taken_for_the_token(fault, said):
+    verdict = probe_verdict(lambda scenario: decoder(scenario, fault, chosen))
+    assert verdict.status is Status.REFUTED
+    assert verdict.counterexample.fault.startswith(said)
+
+
+def direct(tokens, pmf=(0.25, 0.75)):
+    """Return the draw of an index after (0,), read with the token of each index in ``tokens``: its outcome, its pmf."""
+    draw = coin(0.0, pmf[0])._replace(outcome=0, pmf=pmf, before=())
+    paths = [Path((0,), mass, (index,), (Decision(("choice",), pmf, index),)) for index, mass in enumerate(pmf)]
+
+    def trace_of(path):
+        queries = (("draft", (0,)), ("draft", (0, tokens[path.choices[0]])))
+        return Trace((((0,), (2,)),), queries, model({}), model({}), (0, 1))
+
+    known = QueriedTokens(KeptPaths(None, paths), trace_of, 3, {})
+    (read,) = known.added([draw], trace_of(paths[0]))
+    return read.outcome, read.pmf
+
+
+def test_an_index_is_read_as_the_token_that_is_queried_after_it():
+    assert direct({0: 2, 1: 1}) == (2, (0, 0.75, 0.25))
+
+
+@pytest.mark.parametrize("tokens", [{0: 0, 1: 1}, {0: 2, 1: 2}, {0: 2, 1: 5}])
+def test_an_index_is_left_if_it_is_the_token_or_no_map_of_tokens_shows(tokens):
+    assert direct(tokens) == (0, (0.25, 0.75))
 
 
 def queried(*, replaced=False, row=(0.5, 0.3, 0.2)):

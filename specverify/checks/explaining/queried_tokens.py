@@ -1,7 +1,8 @@
 """Find the tokens of draws that do not give a token directly, from the model query that follows each draw.
 
 An example is an engine whose draft vocabulary is smaller than the target's: a draw gives an index, and the program maps
-the index to a token. The intervals of the uniform are then those of the indices, and the next query has the token.
+the index to a token. The outcomes of the draw, or the intervals of its uniform, are then those of the indices, and the
+next query has the token.
 """
 
 from __future__ import annotations
@@ -48,47 +49,61 @@ class QueriedTokens:
     def added(self, items: Sequence[PathDraw], trace: Trace | None) -> list[PathDraw]:
         """Return the draws ``items`` of a path with the outcome and the pmf of each draft whose token is queried.
 
-        ``trace`` has the queries of the path. A draw is such a draft if its uniform has a queried token in every
-        interval (``_queried``). If p is queried before the token, and a token with p = 0 might surely be rejected and
-        replaced, one of the tokens must itself have p = 0: the queries then precede the tests.
+        ``trace`` has the queries of the path. A draw is such a draft if each of its outcomes, or each interval of its
+        uniform, has a queried token (``_queried``). If p is queried before the token, and a token with p = 0 might
+        surely be rejected and replaced, one of the tokens must itself have p = 0: the queries then precede the tests.
         """
         shown = dict(_queried(items, trace))
         result = []
         for item in items:
             tokens = self._tokens(item, shown[item.before]) if item.before in shown else {}
             if tokens:
-                pmf = [0.0] * self._size
-                for interval, token in tokens.items():
-                    pmf[token] += item.widths[interval]
-                item = item._replace(outcome=tokens[item.interval], pmf=tuple(pmf))  # noqa: PLW2901
+                pmf, masses = [0.0] * self._size, _masses(item)
+                for index, token in tokens.items():
+                    pmf[token] += masses[index]
+                item = item._replace(outcome=tokens[_index(item)], pmf=tuple(pmf), emits=())  # noqa: PLW2901
             result.append(item)
         return result
 
     def _tokens(self, item: PathDraw, first: _Token) -> dict[int, int]:
-        """Return the token for each interval of the uniform of the draw ``item``, as the queries on all paths show it.
+        """Return the token for each possible index of the draw ``item``, as the queries on all paths show it.
 
-        ``first`` is the token on the path of the draw. Returns {} if an interval has no queried token, or if the tokens
-        may be replacements.
+        ``first`` is the token on the path of the draw. Returns {} if an index has no queried token, if the tokens may
+        be replacements, or if each outcome is itself the token. Two outcomes of a draw have different tokens.
         """
         if item.before not in self._known:
-            tokens = {item.interval: first}
+            tokens = {_index(item): first}
+            possible = {index for index, mass in enumerate(_masses(item)) if mass > 0}
             for path in self._engine:
-                if len(tokens) == len(item.widths):
+                if len(tokens) == len(possible):
                     break
                 if path.choices[: len(item.before)] != item.before:
                     continue
                 other = with_pmfs(self._engine, draws_of(path.decisions), self._size, self._cells)
                 here = next((one for one in other if one.before == item.before), None)
-                if here is None or here.interval in tokens:
+                if here is None or _index(here) in tokens:
                     continue
                 shown = dict(_queried(other, self._trace_of(path)))
                 if item.before not in shown:
                     break
-                tokens[here.interval] = shown[item.before]
-            whole = len(tokens) == len(item.widths) and all(0 <= one.token < self._size for one in tokens.values())
+                tokens[_index(here)] = shown[item.before]
+            whole = tokens.keys() == possible and all(0 <= one.token < self._size for one in tokens.values())
             sure = not any(one.is_doubtful for one in tokens.values()) or any(one.p <= 0 for one in tokens.values())
-            self._known[item.before] = {at: one.token for at, one in tokens.items()} if whole and sure else {}
+            told = {index: one.token for index, one in tokens.items()}
+            direct = item.outcome is not None and not item.looked_up[1]
+            mapped = not direct or (len({*told.values()}) == len(told) and any(at != told[at] for at in told))
+            self._known[item.before] = told if whole and sure and mapped else {}
         return self._known[item.before]
+
+
+def _index(item: PathDraw) -> int:
+    """Return which of its outcomes the draw ``item`` has: the outcome itself, or the interval of its uniform."""
+    return item.interval if item.outcome is None or item.widths else item.outcome
+
+
+def _masses(item: PathDraw) -> tuple[float, ...]:
+    """Return the probability of each index of the draw ``item`` (see ``_index``)."""
+    return item.widths or item.pmf
 
 
 def _queried(items: Sequence[PathDraw], trace: Trace | None) -> Iterator[tuple[Outcomes, _Token]]:
@@ -104,7 +119,7 @@ def _queried(items: Sequence[PathDraw], trace: Trace | None) -> Iterator[tuple[O
     ends = [*(len(item.before) for item in open_ones[1:]), max(trace.moments, default=0)]
     for number, (item, end) in enumerate(zip(open_ones, ends, strict=False)):
         asked = sum(moment <= len(item.before) for moment in trace.moments)
-        if not (item.outcome is None or item.looked_up[1]) or len(item.widths) < 2 or not asked:
+        if sum(mass > 0 for mass in _masses(item)) < 2 or item.together or not asked:
             continue
         name, text = trace.queries[asked - 1]
         is_first = not number or trace.moments[asked - 1] > len(open_ones[number - 1].before)
