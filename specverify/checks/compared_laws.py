@@ -127,13 +127,16 @@ def of_engine(program: EngineProgram) -> LawBearing:
         with program.open() as run:
             return program_counterexample(program, run, law, expected, KeptPaths(run, paths_of_opened(program.open)))
 
-    notes = [*(() if program.watch else (NOT_EXAMINED,)), *program.not_examined]
+    def covered(_: Law) -> Mapping[str, Any]:
+        notes = [*(() if program.watch else (NOT_EXAMINED,)), *program.not_examined, *program.also_not_examined()]
+        return {"notes": notes} if notes else {}
+
     return LawBearing(
         law=partial(enumerated, program),
         target=program.target or program.law,
         declared=program.target and program.law,
         explain=explain,
-        covered=lambda law: {"notes": notes} if notes else {},
+        covered=covered,
         name=program.name,
         setting=program.name,
         logits=program.logits,

@@ -50,6 +50,7 @@ states the rows after i tokens:
 * ``d``: their tokens differ, so a draft is rejected;
 * ``e``: both have the token ``END``; ``r``: p has it and q has another token;
 * ``o``: two tokens have positive probabilities, which differ between p and q; ``x``: one of the two is ``END``;
+* ``w``: three tokens have positive probabilities, which differ between p and q;
 * ``s``: q has two tokens, and p only the less probable of them; ``t``: q has three, and p only the least probable.
 
 The token ``END`` is impossible under p at all other letters."""
@@ -231,6 +232,11 @@ def _planned(rng: random.Random, vocabulary: int, letter: str) -> tuple[list[int
         q = [0] * vocabulary
         for token, weight in zip(rng.sample(tokens, len(_RANKED[letter])), _RANKED[letter], strict=True):
             p, q[token] = _point(vocabulary, token), weight
+        return p, q
+    if letter == "w":
+        three, p, q = rng.sample(tokens, 3), [0] * vocabulary, [0] * vocabulary
+        for token, weight, other in zip(three, (4, 2, 1), (1, 3, 2), strict=True):
+            p[token], q[token] = weight, other
         return p, q
     wanted, other = rng.sample(tokens, 2)
     if letter in "ox":

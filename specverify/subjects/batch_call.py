@@ -34,6 +34,9 @@ from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import Context
 from specverify.subjects.verifier_rounds import pmf_rows
 
+GREEDY: Setting = (("temperature", 0.0),)
+NARROW: Setting = (("temperature", 2.0), ("top_k", 1), ("top_p", 0.5), ("min_p", 0.5))
+
 
 class BatchRow(NamedTuple):
     """One row of a batch: its p and q, and its drafts."""
@@ -43,8 +46,8 @@ class BatchRow(NamedTuple):
     q: Any
     """Draft probabilities ``[drafts, vocabulary]``."""
     drafts: Tokens
-    temperature: float | None = None
-    """The temperature of a row with a certain outcome, in a batch whose rows may differ in their sampling parameters.
+    setting: Setting | None = None
+    """The sampling parameters of a row with a certain outcome, in a batch whose rows may differ in them.
     None: the row has the parameters of the setting that is examined."""
 
 
@@ -62,14 +65,14 @@ class Arguments(NamedTuple):
     of_pmfs: Callable[[Any], Any]
     """Converts pmfs ``[number, vocabulary]`` of neighbours and padding to the form of the argument."""
     parameters: Callable[..., Mapping[str, float]]
-    """``parameters(vocabulary)`` returns the sampling parameters by name, ``parameters(vocabulary, temperature)`` those
-    of another row of the batch, whose temperature differs from the one of the setting."""
+    """``parameters(vocabulary)`` returns the sampling parameters by name, ``parameters(vocabulary, other)`` those of
+    another row of the batch with the setting ``other``, whose temperature differs from the one that is examined."""
     of_each_row: bool = False
     """Whether the sampling parameters are arrays ``[B]``, with one element for each row of the batch."""
 
     def may_be_greedy(self, vocabulary: int) -> bool:
         """Return whether another row of the batch may have temperature 0, for ``vocabulary`` tokens."""
-        given = self.parameters(vocabulary, 0.0) if self.of_each_row else {}
+        given = self.parameters(vocabulary, GREEDY) if self.of_each_row else {}
         return any(NAMED[name] == "temperature" and value == 0 for name, value in given.items())
 
     def in_common(self, vocabulary: int) -> Mapping[str, float]:
@@ -90,12 +93,12 @@ def arguments_of(verify: BareVerifier, form: Form, setting: Setting = ()) -> Arg
 
 
 def _parameters(
-    verify: BareVerifier, setting: Setting, vocabulary: int, temperature: float | None = None
+    verify: BareVerifier, setting: Setting, vocabulary: int, other: Setting | None = None
 ) -> Mapping[str, float]:
-    if temperature is None:
+    if other is None:
         return passed(verify, setting, vocabulary)
-    other = temperature if temperature != dict(setting).get("temperature") else 1.0
-    return passed(verify, (("temperature", other),), vocabulary)
+    same = dict(other)["temperature"] == dict(setting).get("temperature")
+    return passed(verify, (*other, ("temperature", 1.0)) if same else other, vocabulary)
 
 
 @lru_cache(maxsize=256)
@@ -185,17 +188,18 @@ def accepted_whole(count: int, vocabulary: int) -> BatchRow:
         np.array([*[last] * count, first]),
         _stacked([(first + last) / 2] * count, vocabulary),
         (vocabulary - 1,) * count,
-        temperature=0.0,
+        GREEDY,
     )
 
 
 def rejected_at_once(count: int, vocabulary: int) -> BatchRow:
     """Return a row with ``count`` drafts: the first is rejected with probability 1, and has one possible replacement.
 
-    ``vocabulary`` is the number of tokens.
+    ``vocabulary`` is the number of tokens. All its rows of p and q have one possible token, so that its truncations may
+    be as narrow as possible: a row beside it without a truncation must not get one.
     """
     first, last = _point_masses(vocabulary)
-    return BatchRow(np.array([last] * (count + 1)), _stacked([first] * count, vocabulary), (0,) * count, 2.0)
+    return BatchRow(np.array([last] * (count + 1)), _stacked([first] * count, vocabulary), (0,) * count, NARROW)
 
 
 class CertainRow(NamedTuple):
@@ -229,9 +233,9 @@ def certain_row(count: int, accepted: int, vocabulary: int, first: int, *, greed
         (one_hot[draft] + one_hot[draft - 1]) / 2 if place < accepted else one_hot[draft]
         for place, draft in enumerate(drafts)
     ]
-    row = BatchRow(one_hot[wanted], _stacked(q, vocabulary), tuple(drafts), temperature=0.5)
+    row = BatchRow(one_hot[wanted], _stacked(q, vocabulary), tuple(drafts), (("temperature", 0.5),))
     if greedy:
-        row = row._replace(p=_softened(one_hot[wanted]), q=_softened(one_hot[drafts]), temperature=0.0)
+        row = row._replace(p=_softened(one_hot[wanted]), q=_softened(one_hot[drafts]), setting=GREEDY)
     return CertainRow(row, tuple(wanted[: accepted + 1]))
 
 
@@ -366,7 +370,7 @@ def arrays_of_rows(rows: Sequence[BatchRow], ragged: bool, arguments: Arguments)
     if ragged:
         given["lengths"] = np.array([len(row.drafts) for row in rows])
     if arguments.of_each_row:
-        each = [arguments.parameters(rows[0].p.shape[1], row.temperature) for row in rows]
+        each = [arguments.parameters(rows[0].p.shape[1], row.setting) for row in rows]
         given |= {name: np.array([parameters[name] for parameters in each]) for name in each[0]}
     return given
 

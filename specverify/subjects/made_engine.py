@@ -31,6 +31,7 @@ from specverify.laws.near_ties import Logits
 from specverify.laws.scenarios import Scenario
 from specverify.laws.size_scenarios import NO_SIZES, Sizes, size_scenarios
 from specverify.reference import Pmf, Tokens
+from specverify.subjects.batch_plans import VOCABULARY
 from specverify.subjects.call_arguments import run_seeds, sample_seeds, takes_prompt
 from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, tokens_of, watched
 from specverify.subjects.engine_decodes import decodes_in, form_in, opened_in, opened_serving
@@ -71,6 +72,9 @@ MOST_PATHS = 4000
 """Most enumerated paths of a scenario; an engine that drafts many tokens even near the horizon may have more."""
 REPLAYS, LONG_REPLAYS, SIZE_REPLAYS = 20, 4, 1
 """Replays of one program in a small scenario; in a long one or with several requests; at a given size or by a plan."""
+NEAR = 1e-9
+"""Largest difference of two probabilities that are taken for equal."""
+SAME_PARAMETERS = "whether requests get the parameters of others was not examined; pass values that change short rows"
 NO_ENDS = (
     "no text with an end was examined (scenario.eos is None): if the engine ends texts, let it end them at "
     "scenario.eos and return Made(..., stops=True)"
@@ -92,7 +96,10 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
     if sizes.rows > 1 and not first.batched:
         raise argument_error("the rows of sizes", sizes.rows, "an engine with batched=True")
     widest, unseen = wide(SCENARIOS[-1]), first._replace(observer=None)  # whose rounds are taken for whole ones
-    served = requests_for(first.speculative, batched=first.batched, stops=first.stops, rows=sizes.rows)
+    parameters = number_of_parameters(make, wide(SCENARIOS[0]))
+    served = requests_for(
+        first.speculative, batched=first.batched, stops=first.stops, rows=sizes.rows, differ=parameters > 1
+    )
     requests = [each._replace(requests=widened_requests(make, each.requests)) for each in served]
     of_trees = requests_of_trees(first.speculative, batched=first.batched, stops=first.stops)
     trees = [widened_requests(make, each) for each in of_trees]
@@ -107,8 +114,10 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
     def with_other_parameters(place: int) -> list[EngineProgram]:
         scenarios = in_each((*OF_OTHER_PARAMETERS, *ENDING_SCENARIOS * first.stops))
         programs = [program_in(placed(make, place), scenario, unseen) for scenario in scenarios]
+        short_rows = tuple(scenario for scenario in scenarios if scenario.vocabulary <= VOCABULARY)
+        same = partial(_not_distinguished, make, place, short_rows)
         return [
-            one._replace(name=f"{one.name}, parameters {place + 1}", in_quick=scenario in quick)
+            one._replace(name=f"{one.name}, parameters {place + 1}", in_quick=scenario in quick, also_not_examined=same)
             for one, scenario in zip(programs, scenarios, strict=True)
         ]
 
@@ -154,7 +163,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
             ),
             *(
                 program
-                for place in range(1, min(number_of_parameters(make, wide(SCENARIOS[0])), MOST_PARAMETERS))
+                for place in range(1, min(parameters, MOST_PARAMETERS))
                 for program in with_other_parameters(place)
             ),
             *(_serving(make, each, first) for each in requests if may_serve(each.requests)),
@@ -166,6 +175,20 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
             _sampled_in(make, widest),
         ),
     )
+
+
+@lru_cache(maxsize=4)
+def _not_distinguished(make: Make, place: int, scenarios: tuple[Scenario, ...]) -> tuple[str, ...]:
+    """Return the sentence that parameters 1 and ``place`` + 1 of ``make`` have one law in all ``scenarios``; () if not.
+
+    The random rows of batches are as short as those of these scenarios, so they do not show an engine that confuses the
+    parameters.
+    """
+    for scenario in scenarios:
+        one, other = (law_in_scenario(placed(make, at), scenario) for at in (0, place))
+        if max(abs(one.get(text, 0) - other.get(text, 0)) for text in {*one, *other}) > NEAR:
+            return ()
+    return (f"parameters 1 and {place + 1} give all texts the same probability in short cases: {SAME_PARAMETERS}",)
 
 
 def sampled_over_rounds(make: Make) -> SampledSetting:

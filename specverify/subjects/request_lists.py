@@ -339,6 +339,12 @@ becomes wrong with the number of requests, or that has up to seven slots and doe
 texts of no slot have all four tokens."""
 LONG_PROMPT_TWICE: Final = Requests(Scenario(open_after(35), 2, _BITS[:35], 2, seed=61), (_BITS[:35],), at_once=True)
 """A batch of two equal prompts, longer than two cache blocks. If requests have parameters, these differ."""
+FOUR_TOKENS_OPEN: Final = Requests(Scenario(open_after(2), 4, (0, 1), 2, seed=62), ((0, 1),), at_once=True)
+"""A batch of two random rows with four tokens. If requests have parameters, such as a top-k of 2 or 3, these differ,
+and neither row may get those of the other."""
+OPEN_BESIDE_LAST_TOKENS: Final = _planned("ddaaaaaaaaaa dddaaaaaawwa ddaaaaaaaaaa daaaaaaaaaaa ddaaaaaaaaaa")
+"""A batch whose second row may draw three tokens while one token is left to others, which then have no drafts. If
+requests have parameters, the second row must keep its own, also if rows are sorted by their drafts."""
 PROMPTS_OF_OTHER_ROWS: Final = Requests(
     Scenario(open_after(9), 2, _BITS[:9], 1, seed=61), (_BITS[:3], _BITS[:9], _BITS[:3]), at_once=True, rows=2
 )
@@ -405,6 +411,8 @@ BATCHED: Final = (
     *OPEN_ROWS_APART,
 )
 """For every engine that serves batches."""
+BATCHED_WITH_PARAMETERS: Final = (FOUR_TOKENS_OPEN, OPEN_BESIDE_LAST_TOKENS)
+"""For those whose requests have parameters."""
 BATCHED_WITH_ENDS: Final = (
     ENDED_BATCHES_IN_TURN,
     ENDING_SHARED_BEGINNING,
@@ -443,6 +451,8 @@ QUICK: Final = QUICK_PLANNED | {
     OPEN_BEHIND_OTHERS,
     LONG_PROMPT_TWICE,
     PROMPTS_OF_OTHER_ROWS,
+    FOUR_TOKENS_OPEN,
+    OPEN_BESIDE_LAST_TOKENS,
     MANY_IN_TURN,
     MANY_BATCHES_IN_TURN,
     ENDING_AT_THE_FIRST,
@@ -465,18 +475,19 @@ class ListedRequests(NamedTuple):
 
 
 def requests_for(
-    decode: Callable[..., Any], *, batched: bool, stops: bool, rows: int = 0
+    decode: Callable[..., Any], *, batched: bool, stops: bool, rows: int = 0, differ: bool = False
 ) -> tuple[ListedRequests, ...]:
     """Return the requests with which the engine call ``decode`` is examined.
 
     With ``stops`` there are also requests whose texts end with an end-of-sequence token. A ``batched`` engine also gets
-    a batch of ``rows`` requests, if that is more than one. Returns () for an engine that takes no prompt.
+    a batch of ``rows`` requests, if that is more than one, and others if the parameters of its requests ``differ``.
+    Returns () for an engine that takes no prompt.
     """
     if not (batched or takes_prompt(decode)):
         return ()
     single = SINGLE + SINGLE_WITH_ENDS * stops
     more = (_of_rows(rows),) if batched and rows > 1 else ()
-    together = (BATCHED + BATCHED_WITH_ENDS * stops) * batched
+    together = (BATCHED + BATCHED_WITH_ENDS * stops + BATCHED_WITH_PARAMETERS * differ) * batched
     listed = (ListedRequests(each, each in QUICK, each in PLANNED) for each in single + together)
     return (*listed, *(ListedRequests(each, in_quick=True) for each in more if each not in together))
 

@@ -322,6 +322,8 @@ class EngineProgram(NamedTuple):
     """Whether this is such a setting."""
     not_examined: tuple[str, ...] = ()
     """Sentences about what no program of this engine shows; they are notes of the verdict on its law."""
+    also_not_examined: Callable[[], tuple[str, ...]] = tuple
+    """Returns further such sentences, for which laws of the subject are compared."""
     source: Any = None
     """The data from which the engine's ``Reproducer`` writes a script of the call; used by nothing else."""
 
