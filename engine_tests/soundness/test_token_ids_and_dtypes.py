@@ -69,7 +69,7 @@ def test_in_bfloat16_a_wrong_engine_is_refuted_and_a_right_one_is_told_what_its_
     held, refuted = law_is_target(first, torch.bfloat16, right), law_is_target(first, torch.bfloat16, from_the_target)
     assert held.status is Status.UNKNOWN
     assert "may be rounding" in held.statement
-    assert "in float64 it would be" in held.statement
+    assert "in float64 up to" in held.statement
     assert refuted.status is Status.REFUTED
 
 

@@ -35,6 +35,10 @@ class Look(NamedTuple):
     closer: float
     """An upper bound on the probability that a number is closer to its end; 0 if no number was at an end."""
 
+    def is_gone(self, edge: float) -> bool:
+        """Return whether the fault does not occur, and numbers closer to the end have a probability below ``edge``."""
+        return not self.faulty and 0 < self.closer < edge
+
 
 def probability_of(look: Callable[[float], Look], least: float, bound: float | None = None) -> float:
     """Return an upper bound on the probability per draft that a fault occurs; 1 if it also occurs far from the end.
@@ -93,7 +97,7 @@ def is_below(edge: float, look: Callable[[float], Look], numbers: int, least: fl
         return False
     distance = min(2.0 ** math.floor(math.log2(edge / numbers)), WIDEST)
     seen = look(distance / 2 if numbers * distance >= edge else distance)
-    return not seen.faulty and 0 < seen.closer < edge
+    return seen.is_gone(edge)
 
 
 def at_an_edge(refutation: Examination, probability: float) -> Examination:

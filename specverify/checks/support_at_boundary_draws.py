@@ -35,7 +35,7 @@ from specverify.checks.verifier_calls import (
     rounds_after,
     starting_texts,
 )
-from specverify.intercept.distributions import Boundary, NearEnd
+from specverify.intercept.distributions import SMALLEST, Boundary, NearEnd
 from specverify.laws.draws import Replayed
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law
@@ -188,9 +188,9 @@ def _fault_of(program: EngineProgram, at: AtBoundary) -> str:
 def _probability_in(program: EngineProgram, end: float, conditions: Conditions) -> float:
     """Return an upper bound on the probability that uniforms near the end ``end`` (0 or 1) cause a forbidden token.
 
-    Runs of engines are long. So if the fault does not occur where numbers closer to the end have together a probability
-    below ``conditions.edge``, it is not searched at larger distances. Each search enumerates ``program`` by at most
-    ``conditions.runs`` runs.
+    Runs of engines are long. So the numbers next to the end are searched first, and then those at a distance such that
+    numbers closer to the end have together a probability below ``conditions.edge``. If the fault does not occur there,
+    it is not searched at larger distances. Each search enumerates ``program`` by at most ``conditions.runs`` runs.
     """
     boundaries = list[Boundary]()
 
@@ -199,10 +199,12 @@ def _probability_in(program: EngineProgram, end: float, conditions: Conditions) 
         faulty = _is_outside(program, NearEnd(end, apart, boundaries), conditions.runs)
         return Look(faulty, max((boundary.closer for boundary in boundaries), default=0.0))
 
-    seen = look(conditions.edge / NUMBERS_OF_A_TEXT)
-    is_gone = not seen.faulty and 0 < seen.closer < conditions.edge
+    next_to_it = look(SMALLEST)
+    if next_to_it.is_gone(conditions.edge):
+        return next_to_it.closer
+    seen = look(conditions.edge / NUMBERS_OF_A_TEXT) if next_to_it.faulty else next_to_it
     least = max((boundary.coarsest for boundary in boundaries), default=0.0)
-    return probability_of(look, least, bound=seen.closer) if is_gone else probability_of(look, least)
+    return probability_of(look, least, bound=seen.closer if seen.is_gone(conditions.edge) else None)
 
 
 class BoundaryCalls(NamedTuple):

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
 from inspect import signature
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -291,16 +292,22 @@ def _keep_digests(values: Any, begin: int, digests: Sequence[Sequence[int]]) -> 
     new = values[:, 0, begin : begin + len(digests[0]), 0]
     if new.shape[1] < len(digests[0]):
         return
-    marks = torch.tensor(digests, dtype=new.dtype) * MOST_POSITIONS
+    marks = torch.tensor(digests, dtype=new.dtype).mul_(MOST_POSITIONS)
+    if new.dtype is torch.float64 and not bool((new < 0).any()):  # nothing is rounded
+        new.add_(marks)
+        return
     marked = torch.where(new >= 0, new + marks, new)
     new.copy_(torch.where(marked - marks == new, marked, new))
 
 
 def _digests(tokens: Sequence[int]) -> list[int]:
-    """Return the digest of each beginning of the text ``tokens``, from its first token on: 1 to ``DIGESTS``.
+    """Return the digest of each beginning of the text ``tokens``, from its first token on: 1 to ``DIGESTS``."""
+    return _digests_of(tuple(tokens))
 
-    It is the sum of the tokens, each times a weight of its index, modulo ``DIGESTS``.
-    """
+
+@lru_cache(maxsize=2**14)
+def _digests_of(tokens: Tokens) -> list[int]:
+    """Return ``_digests(tokens)``: sums of the tokens, each times a weight of its index, modulo ``DIGESTS``."""
     weights = 1 + (np.arange(1, len(tokens) + 1) * 2_654_435_761 % 2**32 >> 16) % (DIGESTS - 1)
     sums = np.cumsum((np.array(tokens, dtype=np.int64) + 2) * weights)
     return (1 + sums % DIGESTS).tolist()  # type: ignore[no-any-return]
