@@ -207,10 +207,12 @@ found = testing.check_engine(coin, {{(0,): 0.1, (1,): 0.9}}, on_fail=None)
 print({{verdict.check: verdict.status.value for verdict in found}}["law_is_target"])
 """
 UNREADY = """
-from specverify.checks import program_is_its_draws
+from specverify.checks import constant_draws, program_is_its_draws
+from specverify.run import verify
 engine._warm = lambda *calls: None
+verify.find_constant_draws = lambda subject: constant_draws.ConstantDraws(())
 plans.EXACT_CHECKS = plans.EXACT_CHECKS[1:2]
-program_is_its_draws.looked_at = lambda run, seed: program_is_its_draws.Found()
+program_is_its_draws.find_unseen_calls = lambda run, seed: program_is_its_draws.Found()
 program_is_its_draws.replayed = lambda run, number, seed: program_is_its_draws.Replays(number)
 """
 """Nothing runs it before the enumeration does."""

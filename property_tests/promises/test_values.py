@@ -117,3 +117,42 @@ def test_a_case_that_tells_the_row_of_a_wrong_logprob_is_reported():
     """Of one-hot rows many give the logarithm -inf."""
     (found,) = verdicts(with_last_logprob_of_the_row_before, {"logprobs": "raw"}, checks=["values_match"]).values()
     assert "(that of the target's row as it is at new token 1), expected -" in found.counterexample.fault
+
+
+def with_least_tokens(s, drafts, unmasked):
+    """Texts of at least two tokens; with ``unmasked`` the logprob of an accepted draft is that of the raw row."""
+
+    def masked(row, length):
+        row = np.array(row, dtype=float)
+        if s.eos is not None and length < 2 and row[s.eos] < 1:
+            row[s.eos] = 0
+        return row / row.sum()
+
+    def decode(prompt):
+        new, logprobs = (), []
+        while len(new) < s.horizon and (not new or new[-1] != s.eos):
+            raw = np.array(s.target(tuple(prompt) + new))
+            row = p = masked(raw, len(new))
+            token = int(np.random.choice(s.vocabulary, p=p))
+            if drafts:
+                q = masked(s.draft(tuple(prompt) + new), len(new))
+                token = int(np.random.choice(s.vocabulary, p=q))
+                if np.random.random() * q[token] < p[token]:
+                    row = raw if unmasked else p
+                else:
+                    left = np.maximum(p - q, 0)
+                    token = int(np.random.choice(s.vocabulary, p=left / left.sum()))
+            new += (token,)
+            logprobs.append(float(np.log(row[token])))
+        return new, {"logprobs": logprobs}
+
+    return decode
+
+
+@pytest.mark.parametrize("unmasked", [False, True])
+def test_in_quick_too_texts_that_may_end_at_random_show_a_row_without_its_mask(unmasked):
+    def make(s):
+        return Made(with_least_tokens(s, True, unmasked), with_least_tokens(s, False, False), stops=True)
+
+    (found,) = verdicts(make, {"logprobs": "plain"}, checks=["values_match"]).values()
+    assert found.status == ("refuted" if unmasked else "holds"), found

@@ -161,7 +161,7 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
     If none of them is among ``cases``, evenly spaced cases are chosen. Long decodes, tables of engines with few paths,
     and long texts of which pairs are compared take few runs and are always examined. The check ``law_is_target`` also
     gets the cases in ``QUICK_SCENARIOS``, those of engines at unusual sizes, and some with planned batches;
-    ``draws_are_independent`` gets ``OF_REUSE``.
+    ``draws_are_independent`` gets ``OF_REUSE``, and ``values_match`` gets ``OF_VALUES``.
     """
     listed, plan = list(cases), quick_plans().get(kind)
     if plan is None:
@@ -263,6 +263,11 @@ def _takes_few_runs(case: Case) -> bool:
     return isinstance(here, LongDecode | FewPaths) or (isinstance(here, KernelSetting) and here.in_quick)
 
 
+OF_VALUES = {("", "generic-v2-p0-h2-s22-e1"), ("", "generic-v2-p0-h3-s1841-e1")}
+"""Cases of engines for ``values_match`` whose texts may end at random. A mask of the end token changes the rows, and so
+the values of the tokens, only where the end token is one of several."""
+
+
 def _compares_always(case: Case) -> bool:
     """Return whether the quick plan of ``law_is_target`` has ``case`` even if ``quick.toml`` does not list it.
 
@@ -279,6 +284,7 @@ def _compares_always(case: Case) -> bool:
 _ALWAYS: Mapping[str, Callable[[Case], bool]] = {
     "law_is_target": _compares_always,
     "draws_are_independent": lambda case: name_of_case(case) == OF_REUSE,
+    "values_match": lambda case: name_of_case(case) in OF_VALUES,
 }
 """Check -> whether its quick plan has a case even if ``quick.toml`` does not list it."""
 
