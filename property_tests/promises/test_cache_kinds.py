@@ -266,3 +266,34 @@ def test_a_cache_of_one_draft_a_round_is_cropped_by_one_token():
     check_cache(Tight, window=W, gamma=1)
     with pytest.raises(SpeculationRefuted):
         check_cache(Tight, window=W, gamma=2)
+
+
+class Snapshots(list):
+    """Undoes at most ``most`` tokens, of which it has snapshots."""
+
+    most = 20
+
+    def append(self, tokens):
+        self.extend(tokens)
+
+    def crop(self, length):
+        if len(self) - length > self.most:
+            raise IndexError("no snapshot is left")
+        del self[length:]
+
+
+class LosesOne(Snapshots):
+    most = 99
+
+    def crop(self, length):
+        super().crop(max(length - 1, 0))
+
+
+def test_a_cache_that_undoes_fewer_tokens_than_fit_is_told_of_gamma():
+    operations = CacheOperations(Snapshots.append, Snapshots.crop)
+    check_cache(Snapshots, operations, gamma=8)
+    with pytest.raises(SpeculationRefuted, match="state their largest number by gamma="):
+        check_cache(Snapshots, operations)
+    with pytest.raises(SpeculationRefuted) as refuted:
+        check_cache(LosesOne, CacheOperations(LosesOne.append, LosesOne.crop))
+    assert "gamma" not in str(refuted.value)

@@ -39,6 +39,10 @@ MOST_IN_ROUNDS = 8
 REJECTED = (1, 2, 4, 7, 8, 9, 16, 33)
 """The numbers of drafts in rounds that reject all drafts; each is tried at every cache length."""
 
+USUAL_GAMMA = 16
+"""Few engines draft more tokens in a round; a crop of more is a fault only if the cache promises to undo as many."""
+OF_GAMMA = "; {} tokens are undone at once: if a round never has as many drafts, state their largest number by gamma="
+
 
 def checks_of_cache(cache: CacheUnderTest, page: int = 0) -> tuple[Check, ...]:
     """Return the checks of ``cache``: of its contents after appends and crops, and of the separation of its copies.
@@ -109,10 +113,12 @@ def _examine(cache: CacheUnderTest, sequences: Sequences, summary: str, conditio
                 cache, result = of_held, other
         if result is not None:
             least = smaller(cache, result)
+            undone = most_cropped(least.operations)
+            said = least.said + (OF_GAMMA.format(undone) if cache.gamma is None and undone > USUAL_GAMMA else "")
             return Examination(
-                f"after {len(least.operations)} operations {least.said}",
+                f"after {len(least.operations)} operations {said}",
                 failed=True,
-                counterexample=Counterexample(("a new cache", *told_of(least.operations)), least.said),
+                counterexample=Counterexample(("a new cache", *told_of(least.operations)), said),
             )
     return Examination(f"{summary}: {number} sequences, {operations} operations")
 
