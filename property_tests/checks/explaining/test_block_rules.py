@@ -42,6 +42,34 @@ def block_verifier(residual=excess, passes=share, weigh=lambda w, ratio: min(1.0
     return verify
 
 
+def other_verifier(mass=(0, 0), weight=0, row=0, most=1.0, in_order=False):
+    """Return a verifier of blocks that looks up R, w or the row of the last token at another place.
+
+    The test after i drafts has R of the rows after i + ``mass[0]`` drafts, with the w after ``mass[1]`` drafts more,
+    and the w after i + ``weight`` drafts. The last token is drawn with the w after i + ``row`` drafts. w is limited to
+    ``most``; ``in_order``: the first failed test ends the block.
+    """
+
+    def verify(p, q, draft_tokens):
+        gamma, w = len(draft_tokens), [1.0]
+        for i, token in enumerate(draft_tokens):
+            w.append(min(most, w[-1] * p[i, token] / q[i, token]))
+        bounds = []
+        for i in range(1, gamma):
+            at = i + mass[0]
+            spare = excess(w[at + mass[1]], p[at], q[at]).sum()
+            rest = spare + 1 - w[i + weight]
+            bounds.append(spare / rest if rest > 0 else 1.0)
+        passed = RNG.random(gamma) < np.array([*bounds, w[gamma]])[:gamma]
+        first = next((i for i, each in enumerate(passed) if not each), gamma)
+        accepted = first if in_order else max((i + 1 for i, each in enumerate(passed) if each), default=0)
+        left = p[gamma] if accepted == gamma else excess(w[accepted + row], p[accepted], q[accepted])
+        left = left if left.any() else p[accepted]
+        return [*draft_tokens[:accepted], RNG.choice(len(left), p=left / left.sum())]
+
+    return verify
+
+
 def message(verify, gamma=2):
     with pytest.raises(SpeculationRefuted) as refuted:
         check_verifier(verify, gammas=(gamma,), checks=["law_is_target"], quick=True)
@@ -78,6 +106,32 @@ def test_a_wrong_w_of_a_block_is_named_and_no_path_has_the_test_of_single_drafts
     assert "blocks are verified with w = the product of min(1, p/q) over the accepted drafts, expected as in" in said
     assert " by block verification)" in said
     assert "= min(1, p/q)" not in said
+
+
+@pytest.mark.parametrize(
+    ("faults", "named"),
+    [
+        ({"most": np.inf}, "w = the product of p/q over the accepted drafts, expected as in"),
+        ({"in_order": True}, "the first failed test as the end of a block, expected as in"),
+        ({"mass": (-1, 0)}, "tests of the drafts with R of one draft less, expected as in"),
+        ({"weight": -1}, "tests of the drafts with w of one draft less, expected as in"),
+        ({"mass": (-1, 0), "weight": -1}, "tests of the drafts with R and w of one draft less, expected as in"),
+        (
+            {"row": 1},
+            "a draw from norm(max(w p - q, 0)) with w of one draft more after a partly accepted block, ",
+        ),
+        ({"mass": (0, 1), "row": 1}, "max(w p - q, 0) with w of one draft more in all tests and draws, expected as in"),
+    ],
+)
+def test_a_wrong_rule_of_blocks_is_named(faults, named):
+    said = message(other_verifier(**faults), gamma=3)
+    assert f"blocks are verified with {named}" in said
+    assert "expected min(1, p/q)" not in said.partition("\n")[0]
+
+
+def test_the_verifier_of_wrong_rules_is_right_without_one():
+    [verdict] = check_verifier(other_verifier(), gammas=(3,), checks=["law_is_target"], quick=True)
+    assert verdict.status is Status.HOLDS
 
 
 def test_a_wrong_bonus_of_a_block_is_named_alone():

@@ -33,48 +33,70 @@ class BlockRound(NamedTuple):
     accept: Sequence[Any]
     """P(draft i is accepted | the earlier drafts are accepted)."""
     replace: Mapping[int, Row]
-    """Number of accepted drafts, if not all -> pmf of the next token."""
+    """Number of accepted drafts, if not all -> pmf of the next token; () if a wrong rule leaves no token there."""
 
 
 Weights = Callable[[list[Any], list[Any], Tokens], list[Any]]
 """``weights(p, q, drafts)`` returns w after each number of accepted drafts; ``p`` and ``q`` are rows."""
+Passes = Callable[[Sequence[Any], Sequence[Any], Sequence[Any], int], Any]
+"""``passes(w, p, q, i)`` returns the probability that the first i drafts pass their test, if there are more."""
 
 
-def block_round(given: GivenDrafts, weights_of: Weights = capped_ratios) -> BlockRound:
+def _passes(w: Sequence[Any], p: Sequence[Any], q: Sequence[Any], i: int) -> Any:
+    return pass_probability(w[i], p[i], q[i])
+
+
+class BlockRule(NamedTuple):
+    """A way to verify blocks: by default that of block verification."""
+
+    weights: Weights = capped_ratios
+    passes: Passes = _passes
+    in_order: bool = False
+    """Whether the first failed test ends the block, and not the longest prefix that passes is accepted."""
+    row: int = 0
+    """The token after i accepted drafts is drawn with the w after i + ``row`` of them."""
+
+
+def block_round(given: GivenDrafts, rule: BlockRule | None = None) -> BlockRound:
     """Return the acceptance probabilities and replacement pmfs of block verification for the round ``given``.
 
-    They are computed from the drafts of the round, its rows of p and q, and the w that ``weights_of`` returns.
+    They are computed from the drafts of the round and its rows of p and q. ``rule`` may be a wrong way to verify them.
     """
-    gamma = len(given.drafts)
+    wrong, rule, gamma = rule is not None, rule or BlockRule(), len(given.drafts)
     p, q = ([np.asarray(row) for row in rows] for rows in (given.rows.p, given.rows.q))
-    weights = weights_of(p, q, given.drafts)
-    rejected, at_least = 1 - weights[gamma], [weights[gamma]]
-    for i in reversed(range(1, gamma)):
-        rejected *= 1 - pass_probability(weights[i], p[i], q[i])
-        at_least.insert(0, 1 - rejected)
+    weights = rule.weights(p, q, given.drafts)
+    passed = [*(min(1, rule.passes(weights, p, q, i)) for i in range(1, gamma)), min(1, weights[gamma])]
+    at_least = [passed[-1]]
+    for chance in reversed(passed[:-1]):
+        at_least.insert(0, 1 - (1 - at_least[0]) * (1 - chance))
     at_least.insert(0, 1)
-    accept = [later / now if now > 0 else 0 for now, later in pairwise(at_least)]
-    replace = {i: scaled(excess((weights[i] * p[i]).tolist(), q[i].tolist())) for i in range(gamma)}
+    accept = passed if rule.in_order else [later / now if now > 0 else 0 for now, later in pairwise(at_least)]
+    of_row = [weights[min(i + rule.row, gamma)] for i in range(gamma)]
+    replace = {
+        i: () if wrong and not (w * p[i] > q[i]).any() else scaled(excess((w * p[i]).tolist(), q[i].tolist()))
+        for i, w in enumerate(of_row)
+    }
     return BlockRound(weights, accept, replace)
 
 
 def block_fault(all_given: Sequence[GivenDrafts]) -> str:
-    """Return the sentence about the fault of a block verification: a wrong weight w, or one wrong half; else "".
+    """Return the sentence about the fault of a block verification: a wrong rule, or one wrong half; else "".
 
-    w is the product of p/q over the accepted drafts, limited to 1 after each. The two halves are the number of accepted
-    drafts, and the law of the token after them. A wrong w must explain all numbers of both halves. A sentence about a
-    half is returned if the rounds ``all_given`` follow the other half. Following a half counts only if the rule that
-    tests single drafts does not explain its numbers. The result is "" if the acceptance of a draft does not depend on
-    the drafts after it: then single drafts are tested.
+    The two halves are the number of accepted drafts, and the law of the token after them. A wrong rule must explain all
+    numbers of both halves, and counts only if the tests of single drafts do not explain the acceptance in rounds of
+    several drafts. A sentence about a half is returned if the rounds ``all_given`` follow the other half, and if the
+    acceptance of a draft depends on the drafts after it; otherwise single drafts are tested. Following a half counts
+    only if the rule that tests single drafts does not explain its numbers.
     """
+    rounds = [(given, block_round(given)) for given in all_given if given.drafts]
+    by_blocks = _exclude_single_tests([one for one in rounds if len(one[0].drafts) > 1], "accept")
+    accepts, replaces = _halves(rounds)
+    if by_blocks and not (accepts and replaces):
+        for name, rule in _OTHER_RULES.items():
+            if all(all(_halves([(given, block_round(given, rule))])) for given, _ in rounds):
+                return _wrong_rule(name, rounds)
     if not depends_on_later(all_given):
         return ""
-    rounds = [(given, block_round(given)) for given in all_given if given.drafts]
-    accepts, replaces = _halves(rounds)
-    if not (accepts and replaces) and any(_exclude_single_tests(rounds, part) for part in ("accept", "replace")):
-        for name, weights_of in _OTHER_WEIGHTS.items():
-            if all(_halves([(given, block_round(given, weights_of)) for given, _ in rounds])):
-                return _wrong_weights(name, rounds)
     if accepts and not replaces and _exclude_single_tests(rounds, "accept"):
         return _wrong_replacement(rounds)
     if replaces and not accepts and _exclude_single_tests(rounds, "replace"):
@@ -115,34 +137,77 @@ def _halves(rounds: Sequence[tuple[GivenDrafts, BlockRound]]) -> tuple[bool, boo
     return accepts, all(_replaces(given, block, i) for given, block in rounds for i in given.replace)
 
 
-def _products(p: Sequence[Row], q: Sequence[Row], drafts: Tokens, *, each: bool) -> list[Any]:
+def _products(p: Sequence[Row], q: Sequence[Row], drafts: Tokens, *, each: bool = False, most: float = 1) -> list[Any]:
     """Return w for each number i of accepted drafts, as some wrong programs compute it.
 
     The right w is the product of p/q over the drafts, limited to 1 after each draft. Here only the final product is
-    limited to 1, or with ``each``, every factor.
+    limited to ``most``, or with ``each``, every factor to 1.
     """
     masses = [(p[i][token], q[i][token]) for i, token in enumerate(drafts)]
     ratios = [one / other if other > 0 and not each else ratio(one, other) for one, other in masses]
-    return [min(1, product) for product in accumulate(ratios, mul, initial=1)]
+    return [min(most, product) for product in accumulate(ratios, mul, initial=1)]
 
 
-_OTHER_WEIGHTS: Mapping[str, Weights] = {
-    "the product of min(1, p/q) over the accepted drafts": partial(_products, each=True),
-    "min(1, the product of p/q over the accepted drafts)": partial(_products, each=False),
+def _mass(w: Any, p: Any, q: Any) -> Any:
+    return np.maximum(w * p - q, 0).sum()
+
+
+def _passes_above(w: Sequence[Any], p: Sequence[Any], q: Sequence[Any], i: int) -> Any:
+    """Return R / (R + 1 - w), where w may be larger than 1."""
+    mass = _mass(w[i], p[i], q[i])
+    return mass / (mass + 1 - w[i]) if mass + 1 - w[i] > 0 else 1
+
+
+def _passes_with_other(of_mass: int, of_w: int, of_row: int = 0) -> Passes:
+    """Return the probability R / (R + 1 - w) of each test with R after another draft, or w after another one.
+
+    R is that after ``of_mass`` drafts more than those that are tested, and w that after ``of_w`` more. The w in R is
+    that after ``of_row`` drafts more than its p and q.
+    """
+
+    def passes(w: Sequence[Any], p: Sequence[Any], q: Sequence[Any], i: int) -> Any:
+        mass = _mass(w[i + of_mass + of_row], p[i + of_mass], q[i + of_mass])
+        rest = mass + 1 - w[i + of_w]
+        return mass / rest if rest > 0 else 1
+
+    return passes
+
+
+_LIMITED = "expected as in {rule} the product of p/q, limited to 1 after each draft"
+_TESTED = "expected as in {rule} R / (R + 1 - w), both after these drafts"
+_OTHER_RULES: Mapping[str, BlockRule] = {
+    f"w = the product of min(1, p/q) over the accepted drafts, {_LIMITED}": BlockRule(partial(_products, each=True)),
+    f"w = min(1, the product of p/q over the accepted drafts), {_LIMITED}": BlockRule(_products),
+    f"w = the product of p/q over the accepted drafts, {_LIMITED}": BlockRule(
+        partial(_products, most=float("inf")), _passes_above
+    ),
+    "the first failed test as the end of a block, expected as in {rule} the longest prefix that passes its test": (
+        BlockRule(in_order=True)
+    ),
+    f"tests of the drafts with R of one draft less, {_TESTED}": BlockRule(passes=_passes_with_other(-1, 0)),
+    f"tests of the drafts with w of one draft less, {_TESTED}": BlockRule(passes=_passes_with_other(0, -1)),
+    f"tests of the drafts with R and w of one draft less, {_TESTED}": BlockRule(passes=_passes_with_other(-1, -1)),
+    "a draw from norm(max(w p - q, 0)) with w of one draft more after a partly accepted block, expected as in {rule} w "
+    "of the accepted drafts": BlockRule(row=1),
+    "max(w p - q, 0) with w of one draft more in all tests and draws, expected as in {rule} w of the accepted drafts": (
+        BlockRule(passes=_passes_with_other(0, 0, 1), row=1)
+    ),
 }
-"""Name -> a wrong w."""
+"""What follows "blocks are verified with" -> a wrong rule. R is the sum of max(w p - q, 0)."""
 
 
-def _wrong_weights(name: str, rounds: Sequence[tuple[GivenDrafts, BlockRound]]) -> str:
-    """Return the sentence that ``rounds`` follow block verification with the wrong w called ``name``; "" if not.
+def _wrong_rule(name: str, rounds: Sequence[tuple[GivenDrafts, BlockRound]]) -> str:
+    """Return the sentence that ``rounds`` follow the rule of ``_OTHER_RULES`` called ``name``.
 
     ``rounds`` has pairs (round, block verification of this round).
     """
-    right = f"expected as in {RULE} the product of p/q, limited to 1 after each draft"
-    said = f"blocks are verified with w = {name}, {right}"
-    observed = ((given, block, i) for given, block in rounds for i in range(len(given.accept)))
+    said = f"blocks are verified with {name.format(rule=RULE)}"
+    observed = [(given, block, i) for given, block in rounds for i in range(len(given.accept))]
     wrong = next((one for one in observed if not fits(one[0].accept[one[2]], one[1].accept[one[2]], 1e-6)), None)
-    return f"{said}: {_accepted(*wrong)}" if wrong else said
+    if wrong:
+        return f"{said}: {_accepted(*wrong)}"
+    drawn = ((given, block, i) for given, block in rounds for i in given.replace if not _replaces(given, block, i))
+    return next((f"{said}: {_drawn(*one)}" for one in drawn), said)
 
 
 def _accepted(given: GivenDrafts, block: BlockRound, i: int) -> str:
@@ -152,7 +217,8 @@ def _accepted(given: GivenDrafts, block: BlockRound, i: int) -> str:
 
 
 def _replaces(given: GivenDrafts, block: BlockRound, i: int) -> bool:
-    return fits(given.replace[i], block.replace[i], 4 * error_of(given, "replace", i))
+    """Return whether the token after ``i`` accepted drafts has the law of ``block``; any law does if that has none."""
+    return not block.replace[i] or fits(given.replace[i], block.replace[i], 4 * error_of(given, "replace", i))
 
 
 def _exclude_single_tests(rounds: Sequence[tuple[GivenDrafts, BlockRound]], part: str) -> bool:
@@ -191,14 +257,17 @@ def _wrong_replacement(rounds: Sequence[tuple[GivenDrafts, BlockRound]]) -> str:
     given, block, i = next(
         (given, block, i) for given, block in rounds for i in given.replace if not _replaces(given, block, i)
     )
+    return (
+        f"drafts are accepted as by {RULE}, but the token after a partly accepted block is drawn from {named}, "
+        f"expected norm(max(w p - q, 0)), where {WEIGHT}: {_drawn(given, block, i)}"
+    )
+
+
+def _drawn(given: GivenDrafts, block: BlockRound, i: int) -> str:
     does, ought = rows_apart(
         [given.replace[i].get(token, 0) for token in range(len(block.replace[i]))], block.replace[i]
     )
-    return (
-        f"drafts are accepted as by {RULE}, but the token after a partly accepted block is drawn from {named}, "
-        f"expected norm(max(w p - q, 0)), where {WEIGHT}: after {_drafts(given, i)}, w = {short(block.weights[i])}, it "
-        f"is drawn from {does}, expected {ought}"
-    )
+    return f"after {_drafts(given, i)}, w = {short(block.weights[i])}, it is drawn from {does}, expected {ought}"
 
 
 def _wrong_acceptance(rounds: Sequence[tuple[GivenDrafts, BlockRound]]) -> str:
