@@ -87,7 +87,8 @@ REASONS: dict[str, Reason] = {
     ),
     "second-race": Reason(
         "Noise that has decided one draw is used again, in a way that is not followed, such as a third race.",
-        "draw fresh noise for each decision",
+        "draw fresh noise for each decision; if no noise is meant there, an operation in place, such as "
+        "`probs.div_(noise)`, has written it into the row",
     ),
     "order-of-joined": Reason(
         "The order or the maximum of numbers that combine several random numbers is needed.",
