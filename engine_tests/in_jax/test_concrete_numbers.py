@@ -11,7 +11,7 @@ import pytest
 from jax import lax
 
 from reference import Sampled
-from specverify.intercept.jax import calls, results, traced, whole_calls
+from specverify.intercept.jax import calls, known_results, traced, whole_calls
 from specverify.intercept.jax.arrays import made_array
 from specverify.intercept.jax.operations import computed_by_numpy
 from test_support.jax.answers import law_of
@@ -65,8 +65,8 @@ def test_the_bits_are_those_of_jax(name, monkeypatch):
                 assert np.asarray(each).tobytes() == np.asarray(expected).tobytes()
         return result
 
-    monkeypatch.setattr(results, "computed_by_numpy", beside)
-    results.forget()
+    monkeypatch.setattr(known_results, "computed_by_numpy", beside)
+    known_results.forget()
     with calls.answered_by(None):
         inside = jax.tree.map(np.asarray, CASES[name]())
     assert [each.tobytes() for each in inside] == [each.tobytes() for each in outside]
@@ -115,7 +115,7 @@ def test_elements_of_symbolic_arrays_are_those_that_jax_takes():
 
 
 def test_an_index_of_another_type_has_a_result_of_its_own():
-    results.forget()
+    known_results.forget()
     with calls.answered_by(None):
         shapes = [FLOATS[index].shape for index in (1, True, jnp.asarray(1), jnp.asarray(True), (1,), 1)]
         filled = [bool(jnp.isnan(FLOATS.at[jnp.asarray(9)].get(mode="fill")).all()) for _ in range(2)]
@@ -127,12 +127,12 @@ def test_a_result_that_is_computed_while_the_caches_are_cleared_is_not_used_agai
     """Its key has identities of arrays that later arrays may have."""
 
     def key():
-        return results.key_of(jax.lax.neg_p, [FLOATS], {}, None)
+        return known_results.key_of(jax.lax.neg_p, [FLOATS], {}, None)
 
     memory = {}
-    assert results.remembered(memory, key(), lambda: results.forget() or [1]) == [1]
-    assert results.remembered(memory, key(), lambda: [2]) == [2]
-    assert results.remembered(memory, key(), lambda: [3]) == [2]
+    assert known_results.remembered(memory, key(), lambda: known_results.forget() or [1]) == [1]
+    assert known_results.remembered(memory, key(), lambda: [2]) == [2]
+    assert known_results.remembered(memory, key(), lambda: [3]) == [2]
 
 
 def test_laws_are_right_with_caches_of_a_few_entries(monkeypatch):
@@ -140,14 +140,14 @@ def test_laws_are_right_with_caches_of_a_few_entries(monkeypatch):
         coins = [jax.random.uniform(key) < FLOATS[0, 0] * 0 + 0.25 for key in jax.random.split(jax.random.PRNGKey(0))]
         return tuple(bool(coin) for coin in coins)
 
-    monkeypatch.setattr(results, "_MOST_KNOWN", 3)
+    monkeypatch.setattr(known_results, "_MOST_KNOWN", 3)
     expected = {(True, True): 1 / 16, (True, False): 3 / 16, (False, True): 3 / 16, (False, False): 9 / 16}
     assert law_of(program) == pytest.approx(expected)
 
 
 def test_the_known_part_of_a_function_is_evaluated_once_and_effects_every_time(monkeypatch):
     computed, called = [], []
-    original = results.computed_by_numpy
+    original = known_results.computed_by_numpy
 
     def counted(primitive, *rest):
         computed.append(primitive.name)
@@ -158,8 +158,8 @@ def test_the_known_part_of_a_function_is_evaluated_once_and_effects_every_time(m
         jax.pure_callback(lambda _: called.append(0) or np.float32(0), jax.ShapeDtypeStruct((), jnp.float32), x)
         return (x > 0).sum() + 0 * jax.random.bits(key, dtype="uint8").astype(jnp.int32)
 
-    monkeypatch.setattr(results, "computed_by_numpy", counted)
-    results.forget()
+    monkeypatch.setattr(known_results, "computed_by_numpy", counted)
+    known_results.forget()
     for _ in range(3):
         with calls.answered_by(Sampled(np.random.default_rng(0))):
             function(INTS, jax.random.PRNGKey(0))

@@ -10,7 +10,7 @@ from jax import lax
 
 from specverify.checks.coupled_runs import coupled
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.jax import calls, operations, results
+from specverify.intercept.jax import calls, known_results, operations
 from specverify.intercept.jax.draws import JaxDraws
 from specverify.subjects.fresh_generators import with_generator
 
@@ -83,8 +83,10 @@ def a_window_out_of_range_begins_at_zero(patch):
 
 
 def a_result_of_other_parameters_is_returned(patch):
-    real = results.key_of
-    patch.setattr(results, "key_of", lambda primitive, operands, _, equation: real(primitive, operands, {}, equation))
+    real = known_results.key_of
+    patch.setattr(
+        known_results, "key_of", lambda primitive, operands, _, equation: real(primitive, operands, {}, equation)
+    )
 
 
 def what_is_out_of_range_is_zero(patch):
@@ -129,9 +131,9 @@ FAULTS = {
 
 @pytest.fixture(autouse=True)
 def nothing_is_remembered():
-    results.forget()
+    known_results.forget()
     yield
-    results.forget()
+    known_results.forget()
 
 
 def runs_of(call, number):
@@ -149,7 +151,7 @@ def runs_of(call, number):
 def test_only_a_wrong_rule_parts_the_runs(name):
     call, plant = FAULTS[name]
     assert runs_of(call, CONTROL_RUNS)._replace(ties=()) == (CONTROL_RUNS, "", (), "")
-    results.forget()
+    known_results.forget()
     with pytest.MonkeyPatch.context() as patch:
         plant(patch)
         assert runs_of(call, FAULT_RUNS).parted

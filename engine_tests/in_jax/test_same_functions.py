@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from specverify.intercept.jax import results
+from specverify.intercept.jax import known_results
 from specverify.intercept.jax.same_functions import same_functions
 from specverify.intercept.run import PROCESS
 from test_support.jax.answers import law_of
@@ -30,7 +30,7 @@ def scanned(summand, rows=ROWS):
 
 
 def the_first(closed):
-    return same_functions({"jaxpr": closed}, results.operand_key)["jaxpr"]
+    return same_functions({"jaxpr": closed}, known_results.operand_key)["jaxpr"]
 
 
 def test_a_local_function_is_the_same_in_every_call():
@@ -79,7 +79,7 @@ def test_a_loop_over_a_local_function_is_examined_without_a_second_compilation()
     def program():
         return float(scanned(2.0)[0]) + int(jax.random.bernoulli(jax.random.PRNGKey(0), 0.25))
 
-    results.forget()
+    known_results.forget()
     for _ in range(2):
         assert law_of(program) == {30.0: 0.75, 31.0: 0.25}
         assert results_of_scans() == 1

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from specverify.intercept.jax import calls, results, whole_calls
+from specverify.intercept.jax import calls, known_results, whole_calls
 from specverify.laws.draws import Replayed
 from test_support.jax.answers import law_of
 
@@ -38,7 +38,7 @@ CALLS = {
 
 @pytest.fixture(autouse=True)
 def _nothing_is_remembered():
-    results.forget()
+    known_results.forget()
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from specverify.checks.explaining.batch_rules import HYPOTHESES, RequestBatch, _decode, rule_of_batch
-from specverify.checks.explaining.engine_traces import (
+from specverify.checks.explaining.queried_rounds import (
     drafts_of_first_round,
     exchanged_answers,
 )

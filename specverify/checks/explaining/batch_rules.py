@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.checks.explaining.engine_traces import in_another_order
+from specverify.checks.explaining.queried_rounds import in_another_order
 from specverify.checks.explaining.round_rules import Row, excess, mean, ratio
 from specverify.laws.enumeration import program_law
 from specverify.laws.paths import Path

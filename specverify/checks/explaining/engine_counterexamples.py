@@ -39,14 +39,6 @@ from specverify.checks.explaining.engine_rounds import (
     without_other_cause,
     without_unseen_row,
 )
-from specverify.checks.explaining.engine_traces import (
-    BUT_AFTER,
-    argmax_without_draw,
-    exchanged_answers,
-    rejected_end,
-    round_around,
-    row_not_computed,
-)
 from specverify.checks.explaining.first_difference import (
     CERTAIN,
     NOT_EXCLUDED,
@@ -62,6 +54,14 @@ from specverify.checks.explaining.other_requests import (
     right_alone,
     rows_of_request,
     then_of_request,
+)
+from specverify.checks.explaining.queried_rounds import (
+    BUT_AFTER,
+    argmax_without_draw,
+    exchanged_answers,
+    rejected_end,
+    round_around,
+    row_not_computed,
 )
 from specverify.checks.explaining.queried_tokens import QueriedTokens
 from specverify.checks.explaining.readings import UNDRAWN_WORDS, Models, Reading

@@ -24,9 +24,9 @@ from specverify.checks.explaining.engine_paths import (
     with_pmfs,
 )
 from specverify.checks.explaining.engine_rounds import model_of_law
-from specverify.checks.explaining.engine_traces import drafts_of_first_round
 from specverify.checks.explaining.first_difference import CERTAIN, END, Difference, Split, texts_in
 from specverify.checks.explaining.given_drafts import place_of
+from specverify.checks.explaining.queried_rounds import drafts_of_first_round
 from specverify.checks.explaining.reused_numbers import number_used_twice
 from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row, scaled, without
 from specverify.checks.explaining.wording import apart, listed, listed_tokens, short, short_row

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 
 from specverify.base.prefixes import begins, common_length, inserted
-from specverify.checks.explaining.engine_traces import has_same_prompt
+from specverify.checks.explaining.queried_rounds import has_same_prompt
 from specverify.checks.explaining.reused_rows import REUSED, reused_row
 from specverify.checks.explaining.row_names import replaced_tokens
 from specverify.checks.explaining.wording import ends_of, listed_tokens, short_row

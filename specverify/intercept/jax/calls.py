@@ -6,7 +6,7 @@
 JAX makes every random number from ``random_bits``. ``TRACE`` is a JAX trace (``trace``): while it is current it
 receives every primitive, from ``jax.numpy`` line by line, from ``vmap``, and from a function under ``jit`` as the
 equations of its trace. ``draws`` chooses the results of random primitives. All bits of one key are one draw. A
-primitive that draws in another way raises ``NeedsValue``. Results on concrete numbers are cached (``results``,
+primitive that draws in another way raises ``NeedsValue``. Results on concrete numbers are cached (``known_results``,
 ``whole_calls``).
 
 Rules compute with symbolic numbers. Loops and conditions are followed as in Python, so a random condition is drawn
@@ -45,6 +45,7 @@ from specverify.intercept.jax.arrays import (
     key_data,
 )
 from specverify.intercept.jax.draws import MOST, JaxDraws
+from specverify.intercept.jax.known_results import computed_by_jax, key_of, keyed, operand_key, remembered
 from specverify.intercept.jax.operations import (
     CHOICES,
     ELEMENTWISE,
@@ -54,7 +55,6 @@ from specverify.intercept.jax.operations import (
     drawing_function,
     moved,
 )
-from specverify.intercept.jax.results import computed_by_jax, key_of, keyed, operand_key, remembered
 from specverify.intercept.jax.same_functions import same_functions
 from specverify.intercept.jax.trace import AnsweringTrace
 from specverify.intercept.jax.traced import COMPILED, DRAWS, draws_inside, function_draws, is_exact, is_repeated

@@ -26,7 +26,7 @@ from jax._src.ops import scatter
 
 from specverify.intercept.cpython.patches import asarray, once, replaced
 from specverify.intercept.jax.arrays import LARGE, SymbolicTracer, collapsed, constant, key_data
-from specverify.intercept.jax.results import keyed, operand_key, remembered, standing_for
+from specverify.intercept.jax.known_results import keyed, operand_key, remembered, standing_for
 from specverify.intercept.jax.trace import AnsweringTrace
 from specverify.intercept.run import PROCESS
 from specverify.laws import rounding

@@ -9,14 +9,14 @@ import pytest
 
 from specverify.checks.explaining.engine_counterexamples import _or_fault_of_queries
 from specverify.checks.explaining.engine_rounds import EngineRounds
-from specverify.checks.explaining.engine_traces import (
+from specverify.checks.explaining.first_difference import Difference
+from specverify.checks.explaining.queried_rounds import (
     argmax_without_draw,
     exchanged_answers,
     rejected_end,
     round_around,
     row_not_computed,
 )
-from specverify.checks.explaining.first_difference import Difference
 from specverify.subjects.subject import Trace
 
 
