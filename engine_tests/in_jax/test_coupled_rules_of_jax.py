@@ -39,7 +39,7 @@ def window(key):
 
 def slices(key):
     u, v = jax.random.uniform(key, (2,))
-    return bool(u < TABLE[0:2][1]), bool(v < TABLE[1:3][1])
+    return bool(u < lax.slice(TABLE, (0,), (2,))[1]), bool(v < lax.slice(TABLE, (1,), (3,))[1])
 
 
 def taken(key):
